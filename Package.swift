@@ -1,0 +1,58 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Layers and their directions are drawn in docs/ARCHITECTURE.md and enforced by `./dev check`.
+// Each dependency has its reason in docs/HACKING.md.
+
+let package = Package(
+    name: "cordwood",
+    products: [
+        .library(name: "Cordwood", targets: ["Cordwood"]),
+        // Linked into build/lib/libcordwood.{so,a} by `./dev build`; Swift programs use Cordwood.
+        .library(name: "CordwoodABI", type: .static, targets: ["CordwoodABI"]),
+        .executable(name: "cordwood", targets: ["CordwoodCLI"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+    ],
+    targets: [
+        .systemLibrary(name: "CCordwood", path: "include/cordwood"),
+        .systemLibrary(
+            name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(
+            name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
+        .systemLibrary(
+            name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+        .target(name: "CShims"),
+        .target(name: "CCurl"),
+
+        .target(name: "CordwoodCore", dependencies: ["CShims", "CCordwood"]),
+        .target(
+            name: "CordwoodShip",
+            dependencies: ["CordwoodCore", "CZstd", "CLZ4", "CSodium", "CCurl"]),
+        .target(name: "Cordwood", dependencies: ["CordwoodShip", "CordwoodCore"]),
+        .target(
+            name: "CordwoodABI",
+            dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"]),
+        .target(
+            name: "CordwoodCollector",
+            dependencies: [
+                "Cordwood",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]),
+        .executableTarget(
+            name: "CordwoodCLI",
+            dependencies: [
+                "Cordwood", "CordwoodCollector",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
+
+        .testTarget(name: "CordwoodCoreTests", dependencies: ["CordwoodCore"]),
+        .testTarget(name: "CordwoodShipTests", dependencies: ["CordwoodShip"]),
+        .testTarget(name: "CordwoodTests", dependencies: ["Cordwood"]),
+        .testTarget(name: "CordwoodCollectorTests", dependencies: ["CordwoodCollector"]),
+    ]
+)

@@ -1,0 +1,4 @@
+#ifndef CORDWOOD_CURL_H
+#define CORDWOOD_CURL_H
+#include <curl/curl.h>
+#endif

@@ -1,0 +1,105 @@
+/* What Swift cannot say for itself: atomics on raw memory, the time-stamp counter, thread-local
+ * words, a few variadic or macro-only system calls. Header only but for shims.c, which defines the
+ * thread-local words and the fork hook. No state, no policy. */
+#ifndef CORDWOOD_SHIMS_H
+#define CORDWOOD_SHIMS_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+/* ── Atomics on raw memory ── */
+#define CW_ATOMIC(T, N)                                                                             \
+    static inline T cwa_load_relaxed_##N(const void *p) {                                           \
+        return __atomic_load_n((const T *)p, __ATOMIC_RELAXED);                                     \
+    }                                                                                               \
+    static inline T cwa_load_acquire_##N(const void *p) {                                           \
+        return __atomic_load_n((const T *)p, __ATOMIC_ACQUIRE);                                     \
+    }                                                                                               \
+    static inline void cwa_store_relaxed_##N(void *p, T v) {                                        \
+        __atomic_store_n((T *)p, v, __ATOMIC_RELAXED);                                              \
+    }                                                                                               \
+    static inline void cwa_store_release_##N(void *p, T v) {                                        \
+        __atomic_store_n((T *)p, v, __ATOMIC_RELEASE);                                              \
+    }                                                                                               \
+    static inline T cwa_add_##N(void *p, T v) {                                                     \
+        return __atomic_fetch_add((T *)p, v, __ATOMIC_ACQ_REL);                                     \
+    }                                                                                               \
+    static inline T cwa_exchange_##N(void *p, T v) {                                                \
+        return __atomic_exchange_n((T *)p, v, __ATOMIC_ACQ_REL);                                    \
+    }                                                                                               \
+    static inline bool cwa_cas_##N(void *p, T expected, T desired) {                                \
+        return __atomic_compare_exchange_n((T *)p, &expected, desired, false, __ATOMIC_ACQ_REL,     \
+                                           __ATOMIC_ACQUIRE);                                       \
+    }
+CW_ATOMIC(uint32_t, u32)
+CW_ATOMIC(uint64_t, u64)
+#undef CW_ATOMIC
+
+static inline void cwa_fence_full(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void cwa_fence_compiler(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
+
+/* ── Clock ── */
+static inline uint64_t cw_ticks_tsc(void) {
+#if defined(__x86_64__)
+    return __rdtsc();
+#elif defined(__aarch64__)
+    uint64_t v;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
+    return v;
+#else
+    return 0;
+#endif
+}
+static inline uint64_t cw_clock_ns(clockid_t id) {
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+static inline uint64_t cw_monotonic_ns(void) { return cw_clock_ns(CLOCK_MONOTONIC); }
+static inline uint64_t cw_realtime_ns(void) { return cw_clock_ns(CLOCK_REALTIME); }
+
+/* ── CRC-32C (FORMAT §1): start with 0, hand the result back in to go on ── */
+uint32_t cwi_crc32c(uint32_t crc, const void *data, size_t length);
+
+/* ── System calls that Swift cannot call ── */
+static inline int cw_open_file(const char *path, int flags, mode_t mode) {
+    return open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+}
+static inline int cw_open_at(int dir, const char *name, int flags, mode_t mode) {
+    return openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+}
+/* The raw call: glibc would emulate it by writing, which cannot be trusted to leave no holes. */
+static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
+    return (int)syscall(SYS_fallocate, fd, mode, offset, length);
+}
+static inline int cw_membarrier(int command) {
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+static inline uint32_t cw_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
+
+#endif

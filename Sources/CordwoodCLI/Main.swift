@@ -1,0 +1,6 @@
+import ArgumentParser
+
+@main
+struct CordwoodCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "cordwood")
+}

@@ -1,0 +1,141 @@
+// One record as every reader sees it, whether it comes from a live segment, a sealed one or an
+// archive block. The bytes belong to the source and hold until it moves on; nothing is formatted or
+// copied before somebody asks. One thread at a time.
+
+/// The process that wrote a record (one lane).
+public final class ProcessInfo: Sendable {
+    public let laneID: LaneID
+    /// Zero: unknown.
+    public let bootID: LaneID
+    public let processID: UInt32
+    public let name: String
+    /// UTC ns since 1970 and monotonic ns, taken together when the lane was made (FORMAT §4).
+    public let createdRealtime: UInt64
+    public let createdMonotonic: UInt64
+    /// Resource attributes in the order in which they were first set.
+    public let resource: [(key: String, value: String)]
+
+    public init(
+        laneID: LaneID, bootID: LaneID, processID: UInt32, name: String, createdRealtime: UInt64,
+        createdMonotonic: UInt64, resource: [(key: String, value: String)]
+    ) {
+        self.laneID = laneID
+        self.bootID = bootID
+        self.processID = processID
+        self.name = name
+        self.createdRealtime = createdRealtime
+        self.createdMonotonic = createdMonotonic
+        self.resource = resource
+    }
+}
+
+/// A thread of that process.
+public final class ThreadInfo: Sendable {
+    public let process: ProcessInfo
+    /// Unique within the lane.
+    public let serial: UInt32
+    public let threadID: UInt32
+    public let name: String
+
+    public init(process: ProcessInfo, serial: UInt32, threadID: UInt32, name: String) {
+        self.process = process
+        self.serial = serial
+        self.threadID = threadID
+        self.name = name
+    }
+}
+
+/// 16 raw bytes: lane, boot, machine and archive ids.
+public struct LaneID: Hashable, Sendable {
+    public var high: UInt64
+    public var low: UInt64
+
+    /// `high` holds bytes 0…7, `low` bytes 8…15, each as stored (little-endian load).
+    public init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    public static let zero = LaneID(high: 0, low: 0)
+}
+
+public struct RecordFlags: OptionSet, Sendable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+    /// The numbers are the header's CW_VIEW_….
+    public static let truncated = RecordFlags(rawValue: 1)
+    public static let unverified = RecordFlags(rawValue: 4)
+    public static let late = RecordFlags(rawValue: 8)
+}
+
+/// SAFETY: the buffers point into the source's memory and hold until its next `advance`.
+public struct RecordRef {
+    public var thread: ThreadInfo
+    /// ns; orders records of one boot.
+    public var monotonicNs: UInt64
+    /// UTC ns when the record was written (FORMAT §4).
+    public var writtenNs: UInt64
+    /// UTC ns to show: the event's own time where it has one, else `writtenNs`.
+    public var timeNs: UInt64
+    /// FORMAT §7.
+    public var sequence: UInt64
+    /// 1…24; 0 where the record has none.
+    public var level: UInt8
+    /// CW_KIND_….
+    public var kind: UInt8
+    public var flags: RecordFlags
+    public var logger: UnsafeRawBufferPointer
+    public var message: UnsafeRawBufferPointer
+    /// Bytes of the message before it was cut; its length where it was not.
+    public var originalLength: UInt64
+    /// The place in the source; line 0: none.
+    public var file: UnsafeRawBufferPointer
+    public var function: UnsafeRawBufferPointer
+    public var line: UInt32
+    /// FORMAT §8.1 as stored: fields, trace, time, exception and the like. Empty for plain text.
+    public var sections: UnsafeRawBufferPointer
+    /// FORMAT §8.2; the thread's context when it wrote. Empty: none.
+    public var context: UnsafeRawBufferPointer
+    /// FORMAT §8.4: the record's own trace, else the thread's. Empty: none.
+    public var trace: UnsafeRawBufferPointer
+
+    public init(thread: ThreadInfo) {
+        let empty = UnsafeRawBufferPointer(start: nil, count: 0)
+        self.thread = thread
+        monotonicNs = 0
+        writtenNs = 0
+        timeNs = 0
+        sequence = 0
+        level = 0
+        kind = 0
+        flags = []
+        logger = empty
+        message = empty
+        originalLength = 0
+        file = empty
+        function = empty
+        line = 0
+        sections = empty
+        context = empty
+        trace = empty
+    }
+}
+
+/// What a reader may meet besides records. Text says what and where.
+public enum ReadProblem: Error, Sendable {
+    /// The rest is still readable: call again.
+    case damaged(String)
+    /// A newer format: this file or block is passed over.
+    case version(String)
+    case system(String, errno: Int32)
+}
+
+/// A run of records in the order of FORMAT §4. Conformers: SegmentSource (Core), ArchiveSource (Ship).
+public protocol RecordSource: AnyObject {
+    /// Moves to the next record and gives it, nil at the end. After a throw the next call goes on
+    /// behind the damage.
+    func advance() throws(ReadProblem) -> RecordRef?
+    /// Skips what ends before; a hint that lets sources pass over blocks.
+    var createdMonotonicNs: UInt64 { get }
+    var process: ProcessInfo? { get }
+}

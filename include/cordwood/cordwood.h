@@ -1,0 +1,484 @@
+/* Cordwood: an embeddable logging engine.                                    C11 and C++17.
+ *
+ * A record is kept when the call returns: `kill -9` one instruction later loses nothing that
+ * returned. After cw_flush(…, CW_DURABLE_MACHINE, …) power loss loses nothing before it.
+ *
+ * In the order in which one learns it: words and numbers · open · write · flush and close · levels ·
+ * context · reading · uploading · errors. Conventions that hold for every function here:
+ *
+ *   - A function is named for its first parameter. It returns cw_status; outputs come last and are
+ *     written only on success unless its comment says otherwise.
+ *   - Every pointer, length and number is checked. A bad one is a status, never a crash; the library
+ *     never aborts, exits or prints unless the console is asked for.
+ *   - Strings with a length need no NUL, may hold any byte, and may be NULL where the length is 0.
+ *     `const char *` without a length is NUL-terminated UTF-8.
+ *   - A struct starts with struct_size, which the host sets to sizeof. It may grow at its end: a
+ *     smaller one than this version's first layout is refused (CW_E_STRUCT_SIZE), a larger one is
+ *     accepted where all bytes unknown to the library are zero (else CW_E_STRUCT_TAIL).
+ *   - Unless a comment says otherwise a function may be called by any thread at any time and in a
+ *     forked child. "Signals: safe" means that a signal handler may call it.
+ *   - After cw_close every handle of that engine answers CW_E_CLOSED and stays safe to use.
+ *   - timeout_ms: 0 does not wait, UINT32_MAX waits for ever.
+ */
+#ifndef CORDWOOD_H
+#define CORDWOOD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ── Words and numbers ──────────────────────────────────────────────────────────────────────── */
+
+#define CW_VERSION_MAJOR 0
+#define CW_VERSION_MINOR 1
+#define CW_VERSION_PATCH 0
+
+typedef struct cw_engine cw_engine; /* one open store directory */
+typedef struct cw_logger cw_logger; /* a dotted name in an engine; interned, never freed */
+typedef struct cw_reader cw_reader; /* a cursor over a store; one thread at a time */
+
+/* Severity. Any number from 1 to 24 (OpenTelemetry's) is valid; these have names. */
+typedef uint32_t cw_level;
+enum {
+    CW_LEVEL_TRACE = 1,
+    CW_LEVEL_DEBUG = 5,
+    CW_LEVEL_INFO = 9,
+    CW_LEVEL_NOTICE = 10,
+    CW_LEVEL_WARN = 13,
+    CW_LEVEL_ERROR = 17,
+    CW_LEVEL_FATAL = 21,
+    CW_LEVEL_OFF = 255 /* for thresholds only: nothing is enabled */
+};
+
+/* Status. 0: done. Positive: no error. Negative: an error; numbers are never reused. */
+typedef int32_t cw_status;
+enum {
+    CW_OK = 0,
+    CW_DISABLED = 1, /* the record's level is below the logger's; nothing was written */
+    CW_END = 2,      /* no more records; nothing waits to be uploaded */
+    CW_AGAIN = 3,    /* a following reader has nothing now; call again later */
+
+    CW_E_ARGUMENT = -1,      /* a pointer, length or enum is not valid */
+    CW_E_LEVEL = -2,         /* a level outside 1…24 (or 255 where a threshold is meant) */
+    CW_E_STRUCT_SIZE = -3,   /* struct_size is smaller than the first version of the struct */
+    CW_E_STRUCT_TAIL = -4,   /* struct_size is larger than known and the unknown tail is not zero */
+    CW_E_CLOSED = -5,        /* the engine of this handle was closed */
+    CW_E_NO_DIRECTORY = -6,  /* neither options.directory nor CORDWOOD_DIR names a store */
+    CW_E_NOT_DIRECTORY = -7, /* something that is no directory stands where the store should be */
+    CW_E_NOT_FOUND = -8,     /* no such file, store, target or archive */
+    CW_E_PERMISSION = -9,    /* the system refused access */
+    CW_E_IO = -10,           /* a read, write or sync failed */
+    CW_E_FULL = -11,         /* the record was not kept: disk full or quota reached; it is counted */
+    CW_E_MEMORY = -12,       /* memory, threads or descriptors ran out */
+    CW_E_LIMIT = -13,        /* a documented limit would be exceeded */
+    CW_E_TIMEOUT = -14,      /* time ran out; what was begun goes on in the background */
+    CW_E_BUSY = -15,         /* the same operation is already running */
+    CW_E_VERSION = -16,      /* a store or file of a newer, incompatible format */
+    CW_E_DAMAGED = -17,      /* damaged data; the rest of the store is still readable */
+    CW_E_CONSENT = -18,      /* the store has no consent to upload */
+    CW_E_NO_TARGET = -19,    /* no target was added */
+    CW_E_UPLOAD = -20,       /* something was not uploaded; see cw_upload_result */
+    CW_E_UNSUPPORTED = -21,  /* this build or platform cannot do it (for example: no libcurl) */
+    CW_E_EXISTS = -22,       /* a target of that name exists with other settings */
+    CW_E_INTERNAL = -23      /* a broken invariant inside the library; please report */
+};
+
+typedef struct cw_str {
+    const char *data;
+    size_t length; /* bytes */
+} cw_str;
+
+/* What a record is. */
+enum {
+    CW_KIND_LOG = 0,
+    CW_KIND_GAP = 1,       /* what could not be kept: how many records, between which times */
+    CW_KIND_LIFECYCLE = 2, /* start, unclean stop, clock step */
+    CW_KIND_TRANSACTION = 3,
+    CW_KIND_HTTP = 4
+};
+
+enum { CW_TYPE_INT = 1, CW_TYPE_UINT = 2, CW_TYPE_DOUBLE = 3, CW_TYPE_BOOL = 4, CW_TYPE_STRING = 5 };
+
+typedef struct cw_field {
+    cw_str key;
+    uint32_t type; /* CW_TYPE_… */
+    union {
+        int64_t i;
+        uint64_t u;
+        double d;
+        bool b;
+        cw_str s;
+    } value;
+} cw_field;
+
+/* ── Open ───────────────────────────────────────────────────────────────────────────────────── */
+
+enum { CW_CODEC_ZSTD = 0, CW_CODEC_LZ4 = 1, CW_CODEC_NONE = 2 };
+enum { CW_CONSENT_GRANTED = 0, CW_CONSENT_PENDING = 1, CW_CONSENT_DENIED = 2 };
+typedef uint32_t cw_consent;
+
+/* What happens to a record when a new segment is needed:
+ *          no spare is ready yet                 disk full, or quota full of data not archived
+ *   GROW   makes one in line (slow_appends)      refuses and counts
+ *   DROP   refuses and counts                    refuses and counts
+ *   BLOCK  waits                                 waits; in a signal handler, a nested call or a
+ *                                                forked child it refuses and counts            */
+enum { CW_OVERFLOW_GROW = 0, CW_OVERFLOW_DROP = 1, CW_OVERFLOW_BLOCK = 2 };
+
+/* Echo of records on stderr. AUTO: coloured text on a terminal, JSON lines elsewhere. */
+enum { CW_CONSOLE_OFF = 0, CW_CONSOLE_TEXT = 1, CW_CONSOLE_JSON = 2, CW_CONSOLE_AUTO = 3 };
+
+enum {
+    CW_FLAG_SYNC_CONSOLE = 1 /* echo in line, before the write returns: for debugging */
+};
+
+/* Why an archive that was never uploaded left the disk. */
+enum { CW_REMOVED_QUOTA = 1, CW_REMOVED_COUNT = 2, CW_REMOVED_EXPIRED = 3, CW_REMOVED_CONSENT = 4 };
+
+/* Called on the engine's helper thread, once per archive. May log; may not close the engine. */
+typedef void (*cw_archive_removed_fn)(void *user, const char *archive, uint32_t reason);
+
+typedef struct cw_options {
+    uint32_t struct_size;
+    const char *directory;    /* the store; missing parents are made, 0700. ":memory:" keeps all in memory.
+                                 NULL: environment CORDWOOD_DIR */
+    const char *process_name; /* shown beside records; NULL: the program's own name */
+    uint32_t level;           /* root threshold, 1…24 or CW_LEVEL_OFF; default CW_LEVEL_INFO */
+    uint64_t segment_bytes;   /* 64 KiB … 1 GiB, rounded up to 64 KiB; 0: 16 MiB (default) */
+    uint32_t roll_age_s;      /* roll what is older, seconds; 0: never; default 24 h */
+    uint64_t quota_bytes;     /* all files of the store; 0: unlimited; default 5 GiB */
+    uint32_t archives_max;    /* archives kept; 0: unlimited (default) */
+    uint32_t expiration_days; /* age of an archive's newest record; 0: never; default 30 */
+    uint32_t codec;           /* CW_CODEC_…; default zstd */
+    int32_t codec_level;      /* 1…19 for zstd, 1…12 for lz4; 0: 3 for zstd, 1 for lz4; default 3 */
+    uint32_t consent;         /* CW_CONSENT_…: the first value of a store that has none; default granted */
+    uint32_t overflow;        /* CW_OVERFLOW_…; default grow */
+    uint32_t console;         /* CW_CONSOLE_…; default off */
+    uint32_t console_level;   /* threshold of the echo, 1…24; 0: everything that is written (default) */
+    uint32_t flags;           /* CW_FLAG_… */
+    uint32_t upload_interval_s;            /* timer of background uploads, seconds; 0: 30 (default) */
+    cw_archive_removed_fn archive_removed; /* may be NULL */
+    void *user;                            /* handed to archive_removed */
+} cw_options;
+
+/* Writes the defaults named above and struct_size. Blocks: no. Signals: safe. NULL or a size smaller
+ * than the first version of the struct: does nothing. */
+void cw_options_init(cw_options *options, size_t size_of_options);
+
+/* Opens a store for writing; makes it where it is missing (directories 0700, files 0600). Several
+ * engines may be open, also on one directory, in one or many processes. Starts the helper thread.
+ * Adopts in the background what dead processes left in the store.
+ * The caller owns *out until cw_close. Options and strings are copied. Environment fills what the
+ * host left unset: CORDWOOD_DIR, CORDWOOD_LEVEL ("info,app.db=debug"), CORDWOOD_CONSOLE
+ * (off|text|json|auto), CORDWOOD_TARGET (a URL: kind collector).
+ * Blocks: for file creation. Signals: not safe.
+ * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
+ * CW_E_NO_DIRECTORY · CW_E_NOT_DIRECTORY · CW_E_PERMISSION · CW_E_IO · CW_E_FULL · CW_E_MEMORY ·
+ * CW_E_VERSION */
+cw_status cw_open(const cw_options *options, cw_engine **out);
+
+/* Sets an attribute of the resource that logs: service.name, service.version,
+ * deployment.environment, user.id … Stored once, valid for all records of this engine until set
+ * again; shown by `stats`, sent by uploads. host.name, os.type, os.version, device.manufacturer and
+ * device.model.identifier are filled in at cw_open. An empty value removes. Both strings are copied.
+ * Blocks: shortly. Signals: not safe.
+ * CW_OK · CW_E_ARGUMENT (NULL or empty key, NULL value) · CW_E_LIMIT (key over 255 bytes, value over
+ * 4,096) · CW_E_FULL · CW_E_CLOSED */
+cw_status cw_resource_set(cw_engine *engine, const char *key, const char *value);
+
+/* ── Loggers and writing ────────────────────────────────────────────────────────────────────── */
+
+/* Gives the logger of that dotted name; "" is the root. The same name gives the same handle. The
+ * library owns it; it stays valid for the life of the process. Blocks: shortly. Signals: not safe.
+ * CW_OK · CW_E_ARGUMENT · CW_E_LIMIT (name over 255 bytes, or 65,536 loggers) · CW_E_FULL ·
+ * CW_E_MEMORY · CW_E_CLOSED */
+cw_status cw_logger_get(cw_engine *engine, const char *name, cw_logger **out);
+
+/* Writes one record of text. When it returns CW_OK the record survives the death of the process.
+ * Any bytes are kept as they are. A record larger than a segment can hold is cut and marked with its
+ * original length. Cost: about ten nanoseconds plus the copy; no lock, no allocation, no system call
+ * but at the start of a chunk (see CW_OVERFLOW_… for what happens there).
+ * Blocks: only with CW_OVERFLOW_BLOCK. Signals: safe. Fork: safe, also in a child of a threaded parent.
+ * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_LEVEL · CW_E_FULL · CW_E_CLOSED */
+cw_status cw_write(cw_logger *logger, cw_level level, const char *message, size_t length);
+
+/* A record with everything. Unset members are zero. Everything is copied. */
+typedef struct cw_record {
+    uint32_t struct_size;
+    cw_level level;
+    cw_str message;
+    const cw_field *fields; /* typed; keys need not be unique; at most 4,096 */
+    size_t field_count;
+    cw_str file; /* the place in the source; line 0: unknown */
+    cw_str function;
+    uint32_t line;
+    uint32_t trace_flags;    /* W3C trace flags; used where trace_id is set */
+    const uint8_t *trace_id; /* 16 bytes, or NULL: the thread's (cw_trace_set) */
+    const uint8_t *span_id;  /* 8 bytes, or NULL */
+    uint64_t time_ns;        /* the event's own UTC time, ns since 1970; 0: now */
+    cw_str exception_type;   /* empty: no exception */
+    cw_str exception_message;
+    cw_str exception_stacktrace;
+} cw_record;
+
+/* Writes one record with fields, place, trace ids, own time or an exception. As cw_write, a little
+ * dearer by what it carries. Signals: safe, but the place is then kept in the record itself.
+ * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
+ * CW_E_FULL · CW_E_CLOSED */
+cw_status cw_write_record(cw_logger *logger, const cw_record *record);
+
+/* ── Flush and close ────────────────────────────────────────────────────────────────────────── */
+
+/* How much a record must survive: the death of the process (true of every record when its call
+ * returns) or loss of power. */
+typedef enum cw_durability { CW_DURABLE_PROCESS = 0, CW_DURABLE_MACHINE = 1 } cw_durability;
+
+/* Makes every record whose call returned before this one began as durable as named. PROCESS returns
+ * at once, after the console echo of those records is written. MACHINE syncs a journal; running threads are not disturbed.
+ * Blocks: up to timeout_ms. Signals: not safe. CW_OK · CW_E_ARGUMENT · CW_E_TIMEOUT · CW_E_IO · CW_E_FULL ·
+ * CW_E_CLOSED */
+cw_status cw_flush(cw_engine *engine, cw_durability durability, uint32_t timeout_ms);
+
+/* Seals what is open, so that it is archived (in the background) and can be uploaded. Covers every
+ * record whose call returned before. Blocks: shortly. Signals: not safe. CW_OK (also where nothing was
+ * open) · CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+cw_status cw_roll(cw_engine *engine);
+
+/* Waits until all that was sealed before the call is archived. Blocks: up to timeout_ms.
+ * Signals: not safe. CW_OK · CW_E_ARGUMENT · CW_E_TIMEOUT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+cw_status cw_archive_wait(cw_engine *engine, uint32_t timeout_ms);
+
+typedef struct cw_stats {
+    uint32_t struct_size;
+    uint32_t lanes;            /* of this store now: this engine's and the dead not yet adopted */
+    uint64_t records_written;  /* by this engine, its own diagnostics included */
+    uint64_t records_dropped;  /* calls of the host that answered CW_E_FULL; exact */
+    uint64_t bytes_written;    /* record bytes in segments, headers included */
+    uint64_t slow_appends;     /* records that waited for a segment to be made in line */
+    uint64_t segments_sealed;
+    uint64_t segments_recovered; /* of dead processes */
+    uint64_t archives_written;
+    uint64_t archive_bytes_in;  /* segment bytes that went in */
+    uint64_t archive_bytes_out; /* bytes of the archives made of them */
+    uint64_t archives_removed;  /* by quota, count, expiry or consent */
+    uint64_t uploads_succeeded;
+    uint64_t uploads_failed; /* attempts */
+    uint64_t upload_bytes;   /* bytes of bodies that were answered with 2xx */
+} cw_stats;
+
+/* Counts since cw_open. Writes as much of *out as size_of_stats covers. Blocks: no.
+ * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_CLOSED */
+cw_status cw_stats_get(const cw_engine *engine, cw_stats *out, size_t size_of_stats);
+
+/* Closes the engine, seals its segments, stops the helper, sets *engine to NULL. Idempotent: *engine
+ * may be NULL. Records of calls that returned before are kept; later calls answer CW_E_CLOSED. What is
+ * not archived or uploaded yet waits in the store for the next engine or `cordwood archive`.
+ * A few KiB of address space stay for ever, so that old handles stay safe.
+ * Blocks: up to timeout_ms for the helper's present job. Signals: not safe. Not from a callback
+ * (CW_E_BUSY). CW_OK · CW_E_ARGUMENT · CW_E_BUSY · CW_E_TIMEOUT (closed, but the helper is still busy
+ * and ends by itself) */
+cw_status cw_close(cw_engine **engine, uint32_t timeout_ms);
+
+/* ── Levels ─────────────────────────────────────────────────────────────────────────────────── */
+
+/* True where a record of that level would be written: one load and one branch. */
+static inline bool cw_enabled(const cw_logger *logger, cw_level level) {
+    /* The logger's first word is 256 - threshold, and 0 once closed. */
+    return logger != NULL &&
+           level + __atomic_load_n((const uint32_t *)(const void *)logger, __ATOMIC_RELAXED) > 255u;
+}
+
+/* Sets the threshold of a name and all dotted names below it ("app.db" covers app.db.pool, never
+ * app.dbx); "" is the root. The longest prefix wins. Holds for loggers made later, too. Not stored.
+ * level: 1…24 or CW_LEVEL_OFF. Blocks: shortly. Signals: not safe.
+ * CW_OK · CW_E_ARGUMENT · CW_E_LEVEL · CW_E_LIMIT (name over 255 bytes, or 4,096 prefixes) · CW_E_CLOSED */
+cw_status cw_level_set(cw_engine *engine, const char *name_prefix, cw_level level);
+
+/* ── Context of the calling thread ──────────────────────────────────────────────────────────── */
+
+/* Sets a field that every later record of this thread carries, in all engines; a NULL value removes
+ * it. Both strings are copied. Blocks: no. Signals: not safe.
+ * CW_OK · CW_E_ARGUMENT · CW_E_LIMIT (over 4,096 bytes in all) · CW_E_MEMORY */
+cw_status cw_context_set(const char *key, const char *value);
+
+/* Sets the W3C trace and span id that later records of this thread carry; NULL, NULL removes. span_id
+ * may be NULL. Blocks: no. Signals: not safe. CW_OK · CW_E_ARGUMENT (span without trace) · CW_E_MEMORY */
+cw_status cw_trace_set(const uint8_t trace_id[16], const uint8_t span_id[8], uint8_t flags);
+
+/* ── Reading, also while another process writes ─────────────────────────────────────────────── */
+
+enum {
+    CW_READ_FOLLOW = 1,     /* do not end: answer CW_AGAIN and wait for more */
+    CW_READ_FROM_END = 2    /* with FOLLOW: skip what is there already */
+};
+
+typedef struct cw_reader_options {
+    uint32_t struct_size;
+    uint32_t flags;     /* CW_READ_… */
+    uint32_t level;     /* least level; 0: all */
+    uint32_t kinds;     /* set of 1u << CW_KIND_…; 0: all */
+    uint64_t since_ns;  /* UTC, ns since 1970, inclusive; 0: from the first */
+    uint64_t until_ns;  /* exclusive; 0: to the last */
+    const char *logger; /* this name and those below it; NULL: all */
+} cw_reader_options;
+
+enum {
+    CW_VIEW_TRUNCATED = 1,  /* message was cut; original_length is what it was */
+    CW_VIEW_NOT_UTF8 = 2,   /* message is kept byte for byte and is not UTF-8 */
+    CW_VIEW_UNVERIFIED = 4, /* after loss of power: not covered by a sync; may be incomplete */
+    CW_VIEW_LATE = 8        /* a following reader showed later records before this one */
+};
+
+/* One record. All pointers belong to the reader and hold until the next call on it. Set struct_size
+ * before the first call. */
+typedef struct cw_record_view {
+    uint32_t struct_size;
+    uint64_t time_ns; /* UTC, ns since 1970 */
+    uint32_t level;
+    uint32_t process_id;
+    uint64_t thread_id;
+    uint64_t sequence; /* grows within one thread of one process */
+    cw_str logger;
+    cw_str message;
+    cw_str file;
+    cw_str function;
+    uint32_t line;
+    const cw_field *fields; /* the record's own, then the thread's context, then the exception's */
+    size_t field_count;
+    uint8_t trace_id[16]; /* all zero: none */
+    uint8_t span_id[8];
+    uint32_t kind;            /* CW_KIND_… */
+    uint32_t flags;           /* CW_VIEW_… */
+    uint64_t original_length; /* of the message, bytes */
+    cw_str process_name;
+    uint32_t trace_flags;
+} cw_record_view;
+
+/* Opens a cursor over a store directory or a single segment or archive file, merged by time; within
+ * a thread the order is exact. Needs no engine. The caller owns *out until cw_reader_close; one thread
+ * at a time. options may be NULL. Blocks: for file access. Signals: not safe.
+ * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_NOT_FOUND · CW_E_PERMISSION ·
+ * CW_E_IO · CW_E_MEMORY · CW_E_VERSION · CW_E_DAMAGED (a single file that is nothing of ours) */
+cw_status cw_reader_open(const char *directory, const cw_reader_options *options, cw_reader **out);
+
+/* Gives the next record. CW_OK · CW_END · CW_AGAIN (follow) · CW_E_ARGUMENT · CW_E_STRUCT_SIZE ·
+ * CW_E_IO · CW_E_MEMORY · CW_E_DAMAGED (once per damaged place; call again for what follows it) */
+cw_status cw_reader_next(cw_reader *reader, cw_record_view *out);
+
+/* Closes the cursor and sets *reader to NULL. Idempotent. CW_OK · CW_E_ARGUMENT */
+cw_status cw_reader_close(cw_reader **reader);
+
+/* ── Uploading ──────────────────────────────────────────────────────────────────────────────── */
+
+/* How a transfer ended. */
+enum {
+    CW_OUTCOME_NONE = 0,           /* none was made */
+    CW_OUTCOME_SUCCESS = 1,        /* 2xx */
+    CW_OUTCOME_REQUEST_FAILED = 2, /* no HTTP answer: DNS, connect, TLS, timeout */
+    CW_OUTCOME_REDIRECTION = 3,    /* 3xx */
+    CW_OUTCOME_CLIENT = 4,         /* 4xx */
+    CW_OUTCOME_SERVER = 5,         /* 5xx */
+    CW_OUTCOME_UNKNOWN = 6
+};
+
+/* Both are called on the helper thread or on the one inside cw_upload; may log, may not close the
+ * engine. attempting: before every attempt, counted from 1. completed: exactly once per archive and
+ * target, with CW_OK or why it will not be sent. */
+typedef void (*cw_upload_attempting_fn)(void *user, const char *archive, uint32_t attempt);
+typedef void (*cw_upload_completed_fn)(void *user, const char *archive, cw_status status,
+                                       int32_t http_status);
+
+typedef struct cw_target_options {
+    uint32_t struct_size;
+    const char *name;     /* NULL: derived from kind, URL and format; the key of its state in the store */
+    const char *kind;     /* "collector" (default) or "http" */
+    const char *url;      /* collector: base URL, /v1/archives is appended; http: complete, {id} and
+                             {name} stand for the archive's id and file name */
+    const char *format;   /* "archive" (default), "ndjson", "text" */
+    const char *encoding; /* of the body: "none" (default), "gzip", "zstd" */
+    const char *headers;  /* "Name: value" lines separated by \n; NULL: none */
+    const char *auth_token;      /* sent as Authorization: Bearer; NULL: none; never logged or stored */
+    uint32_t connect_timeout_ms; /* default 10,000 */
+    uint32_t request_timeout_ms; /* default 60,000, raised by size at 100 kB/s */
+    uint64_t bytes_per_s;        /* upload rate of the background; 0: unlimited (default) */
+    cw_upload_attempting_fn attempting; /* may be NULL */
+    cw_upload_completed_fn completed;   /* may be NULL */
+    void *user;                         /* handed to both */
+    const char *method;                 /* http: "POST" (default) or "PUT" */
+} cw_target_options;
+
+/* Writes the defaults named above. As cw_options_init. */
+void cw_target_options_init(cw_target_options *options, size_t size_of_options);
+
+/* Adds a place where archives go. All strings are copied. Uploading starts at the first roll, timer
+ * tick (at most 30 s) or cw_upload after this. The name is registered in the store: archives are
+ * deleted after upload when every registered target has them. Blocks: for file creation.
+ * Signals: not safe. out_target_id may be NULL.
+ * CW_OK · CW_E_ARGUMENT (what is wrong stands in cw_last_error) · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL ·
+ * CW_E_EXISTS (that name is already added here) · CW_E_UNSUPPORTED (no libcurl) · CW_E_LIMIT
+ * (64 targets) · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+cw_status cw_target_add(cw_engine *engine, const cw_target_options *options, uint32_t *out_target_id);
+
+/* Ends a target: no more uploads, its registration and state leave the store. Archives stay.
+ * CW_OK · CW_E_ARGUMENT · CW_E_NOT_FOUND · CW_E_IO · CW_E_CLOSED */
+cw_status cw_target_remove(cw_engine *engine, const char *name);
+
+typedef struct cw_upload_result {
+    uint32_t struct_size;
+    uint32_t uploaded; /* pairs of archive and target that got a 2xx in this call */
+    uint32_t failed;   /* pairs attempted in vain */
+    uint32_t waiting;  /* pairs still to be sent */
+    uint32_t expired;  /* archives removed by expiry instead of being sent */
+    uint64_t bytes_sent;
+    int32_t last_http_status; /* 0: none */
+    int32_t last_outcome;     /* CW_OUTCOME_… */
+} cw_upload_result;
+
+/* Seals what is open, archives it, and makes one attempt per waiting archive and target, overriding
+ * backoff and byte rate, never consent or a server's Retry-After. Joins a background attempt that is
+ * running. *out (may be NULL) is written on every return past the checks of the arguments.
+ * Blocks: up to timeout_ms. Signals: not safe.
+ * CW_OK (all sent) · CW_END (nothing waited) · CW_E_UPLOAD (some failed or must wait) · CW_E_TIMEOUT ·
+ * CW_E_CONSENT · CW_E_NO_TARGET · CW_E_BUSY (another explicit call runs) · CW_E_ARGUMENT ·
+ * CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+cw_status cw_upload(cw_engine *engine, uint32_t timeout_ms, cw_upload_result *out, size_t size_of_result);
+
+/* Called once, on the helper thread, with the status cw_upload would give. */
+typedef void (*cw_upload_done_fn)(void *user, cw_status status, const cw_upload_result *result);
+
+/* As cw_upload, in the background. done may be NULL. Blocks: no. CW_OK (begun) · CW_E_ARGUMENT ·
+ * CW_E_BUSY · CW_E_CLOSED */
+cw_status cw_upload_async(cw_engine *engine, cw_upload_done_fn done, void *user);
+
+/* Sets and stores the store's consent. PENDING: keep, send nothing. DENIED: send nothing, remove what
+ * waited to be sent; what is logged later is kept under retention. Blocks: for a file sync.
+ * CW_OK · CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+cw_status cw_consent_set(cw_engine *engine, cw_consent consent);
+
+/* ── Errors and version ─────────────────────────────────────────────────────────────────────── */
+
+/* "CW_E_FULL". Never NULL, also for unknown numbers. Static. Signals: safe. */
+const char *cw_status_name(cw_status status);
+
+/* One sentence. Never NULL. Static. Signals: safe. */
+const char *cw_strerror(cw_status status);
+
+/* Writes the calling thread's last failure, with path, value and cause, NUL-terminated, cut to n
+ * bytes; returns its full length without the NUL. buffer may be NULL where n is 0. A success does not
+ * clear it. Signals: safe. */
+size_t cw_last_error(char *buffer, size_t n);
+
+/* MAJOR << 16 | MINOR << 8 | PATCH of the library in use. */
+uint32_t cw_version(void);
+
+/* "0.1.0". Static. */
+const char *cw_version_string(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
