@@ -72,12 +72,18 @@ struct FrameWalk: ~Copyable {
         case SkippableFrame.magicValue, UInt32(ZSTD_MAGICNUMBER), FrameMagic.lz4: break
         default: return false
         }
+        if BlockHead.isStart(here) {
+            report(.damaged("\(file.path): header of the block at \(offset)"))
+        }
         offset = next
         return true
     }
 
     /// Moves on to the next block header whose checksum holds.
     private mutating func seek(_ file: borrowing ArchiveFile) throws(ReadProblem) -> Bool {
+        if here.word(SkippableFrame.headerBytes, UInt64.self) != ArchiveFooter.magicValue {
+            report(.damaged("\(file.path): no frame at \(offset), looking for the next block"))
+        }
         offset += 1
         while try fill(file) {
             let bytes = here
