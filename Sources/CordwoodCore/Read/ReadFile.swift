@@ -4,7 +4,7 @@
 import CShims
 import Glibc
 
-struct ReadFile: ~Copyable {
+final class ReadFile {
     let descriptor: Int32
     let path: String
 
@@ -72,6 +72,8 @@ final class ReadBuffer {
 
     func clear() { count = 0 }
 
+    func cut(to size: Int) { count = min(count, max(size, 0)) }
+
     /// Makes room for `size` bytes; pointers handed out before are void.
     func reserve(_ size: Int) {
         guard size > memory.count else { return }
@@ -82,7 +84,7 @@ final class ReadBuffer {
         memory = larger
     }
 
-    func fill(from file: borrowing ReadFile, at offset: UInt64, count wanted: Int)
+    func fill(from file: ReadFile, at offset: UInt64, count wanted: Int)
         throws(ReadProblem)
     {
         count = 0
@@ -90,7 +92,7 @@ final class ReadBuffer {
     }
 
     /// Reads `wanted` bytes behind those that are there.
-    func append(from file: borrowing ReadFile, at offset: UInt64, count wanted: Int)
+    func append(from file: ReadFile, at offset: UInt64, count wanted: Int)
         throws(ReadProblem)
     {
         guard wanted > 0 else { return }
