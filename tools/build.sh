@@ -13,15 +13,20 @@ arch="$(uname -m)"
 work=build/work
 mkdir -p build/lib build/bin "$work/archives"
 
-# A directory with .a files only, first in the search path, makes -lzstd mean the static one.
+# pkg-config files of our own, for a directory with .a files only, make -lzstd mean the static one.
+mkdir -p "$work/pkgconfig"
 for name in zstd lz4 sodium z; do
     archive="$(gcc -print-file-name="lib$name.a")"
     [ -f "$archive" ] || { echo "build: no lib$name.a beside the compiler's libraries" >&2; exit 1; }
     ln -sf "$archive" "$work/archives/lib$name.a"
+    package="lib$name"
+    [ "$name" = z ] && package=zlib
+    printf '%s\n' "Name: $package" "Description: $package, static" "Version: 1" \
+        "Libs: -L$PWD/$work/archives -l$name" > "$work/pkgconfig/$package.pc"
 done
 
 swift_build() {
-    swift build -c release --static-swift-stdlib -Xlinker "-L$PWD/$work/archives" "$@"
+    PKG_CONFIG_PATH="$PWD/$work/pkgconfig" swift build -c release --static-swift-stdlib "$@"
 }
 swift_build --product cordwood
 swift_build --product CordwoodABI
