@@ -17,7 +17,10 @@ mkdir -p build/lib build/bin "$work/archives"
 mkdir -p "$work/pkgconfig"
 for name in zstd lz4 sodium z; do
     archive="$(gcc -print-file-name="lib$name.a")"
-    [ -f "$archive" ] || { echo "build: no lib$name.a beside the compiler's libraries" >&2; exit 1; }
+    if [ ! -f "$archive" ]; then
+        echo "build: no lib$name.a beside the compiler's libraries" >&2
+        exit 1
+    fi
     ln -sf "$archive" "$work/archives/lib$name.a"
     package="lib$name"
     [ "$name" = z ] && package=zlib
@@ -33,8 +36,8 @@ swift_build --product CordwoodABI
 products="$(swift_build --show-bin-path)"
 abi="$products/libCordwoodABI.a"
 
-# The libraries that the objects name in their autolink entries, as archives. Groups, because Swift's
-# own archives refer to one another in circles.
+# The libraries that the objects name in their autolink entries, as archives. Groups, because
+# Swift's own archives refer to one another in circles.
 runtime=(-L"$static" -lswiftSynchronization -lswiftCore -lswift_Concurrency
     -lswift_StringProcessing -lswift_RegexParser -lswiftGlibc -ldispatch -lBlocksRuntime)
 packed=(-l:libzstd.a -l:liblz4.a -l:libsodium.a -l:libz.a)

@@ -19,7 +19,7 @@ run() {
         failed=$((failed + 1))
         failures+=("$name")
         echo "FAIL  $name"
-        sed 's/^/      /' <<<"$log"
+        printf '      %s\n' "${log//$'\n'/$'\n'      }"
     fi
 }
 

@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LINE_MAX, FILE_MAX = 100, 600
 CODE = {".swift", ".c", ".h", ".hpp", ".cpp", ".py", ".sh", ".cmake"}
 NAMES = {"dev", "run", "CMakeLists.txt"}
+# Files whose first line belongs to their tool.
+UNOPENED = {"__init__.py", "Package.swift"}
 OPENING = ("//", "/*", "#", '"""')
 # Put together here, so that this file does not find itself.
 NOTES = re.compile("TO" + "DO|FIX" + "ME|XX" + "X")
@@ -39,7 +41,8 @@ def check(path, problems):
     lines = path.read_text(encoding="utf-8").splitlines()
     if code and len(lines) > FILE_MAX:
         problems.append(f"{name}: {len(lines)} lines, at most {FILE_MAX}")
-    if code and path.name not in ("__init__.py", "Package.swift") and not opening(lines).lstrip().startswith(OPENING):
+    opens = opening(lines).lstrip().startswith(OPENING)
+    if code and path.name not in UNOPENED and not opens:
         problems.append(f"{name}:1: no opening comment")
     for number, line in enumerate(lines, 1):
         if code and len(line) > LINE_MAX:

@@ -1,5 +1,5 @@
 """Lanes as a process leaves them: lane file, catalog, segments, chunks, records, drop slots
-(FORMAT §3–§9). Files are read whole; what the journal says (§10) is laid over them by journal.py."""
+(FORMAT §3–§9). Files are read whole; journal.py lays over them what the journal says (§10)."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""One record as every part of the decoder hands it on, its sections (FORMAT §8), and its JSON line."""
+"""One record as every part of the decoder hands it on, its sections (§8), and its JSON line."""
 
 import base64
 import datetime
