@@ -65,7 +65,7 @@ typedef struct cwi_segment {
     uint64_t file_offset;
     uint64_t retired;   /* helper only: grace epoch */
     uint64_t sealed_end;
-    uint64_t synced;    /* unused bytes keep the block at 128 */
+    uint64_t synced;    /* helper only: allocated when it last looked */
     uint8_t reserved[32];
 } cwi_segment;
 
@@ -158,6 +158,7 @@ typedef struct cwi_process {
     uint32_t membarrier;   /* 0 unknown, 1 registered, 2 missing */
     uint32_t pool_floor;   /* blocks below are never taken again: a parent's threads held them */
     void (*start_helper)(cwi_engine *); /* set by the engine above; forked children call it */
+    void (*echo)(cwi_engine *);         /* after a record, where the console is in line */
     cwi_engine *engines[CWI_ENGINES_MAX]; /* A15: by CAS */
 } cwi_process;
 

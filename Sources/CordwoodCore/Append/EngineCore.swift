@@ -151,24 +151,46 @@ public enum EngineCore {
         _ engine: EngineBlock, _ type: UInt8, _ identifier: UInt32, _ payload: UnsafeRawBufferPointer
     ) -> Int32 {
         let used = Int(engine.pointee.names_bytes)
-        let bytes = (Catalog.keptHeaderBytes + payload.count + 3) & ~3
+        let bytes = (CatalogWriter.keptHeaderBytes + payload.count + 3) & ~3
         guard used + bytes <= namesBytesMax else { return Status.limit }
         let entry = UnsafeMutableRawPointer(engine.pointee.names + used)
         entry.storeBytes(of: UInt32(type), as: UInt32.self)
         entry.storeBytes(of: identifier, toByteOffset: 4, as: UInt32.self)
         entry.storeBytes(of: UInt32(payload.count), toByteOffset: 8, as: UInt32.self)
         if let start = payload.baseAddress {
-            (entry + Catalog.keptHeaderBytes).copyMemory(from: start, byteCount: payload.count)
+            (entry + CatalogWriter.keptHeaderBytes).copyMemory(from: start, byteCount: payload.count)
         }
         let lane = engine.pointee.lane!
         if cwa_load_acquire_u32(lane) == Lanes.readyState {
-            let status = Catalog.write(
-                engine, lane, type: type, identifier: identifier, entry + Catalog.keptHeaderBytes,
+            let status = CatalogWriter.write(
+                engine, lane, type: type, identifier: identifier, entry + CatalogWriter.keptHeaderBytes,
                 payload.count)
             guard status == Status.ok else { return status }
         }
         engine.pointee.names_bytes = UInt64(used + bytes)
         return Status.ok
+    }
+
+    /// The handles made so far, by index and name; index 0 is the root.
+    public static func loggerNames(_ engine: EngineBlock) -> [(Int, String)] {
+        guard engine.pointee.loggers_count > 0, let names = engine.pointee.names else { return [] }
+        var result: [(Int, String)] = [(0, "")]
+        var at = 0
+        let used = Int(engine.pointee.names_bytes)
+        while at + CatalogWriter.keptHeaderBytes <= used {
+            let entry = UnsafeRawPointer(names) + at
+            let count = Int(entry.load(fromByteOffset: 8, as: UInt32.self))
+            let index = Int(entry.load(fromByteOffset: 4, as: UInt32.self))
+            if entry.load(as: UInt32.self) == UInt32(CatalogEntry.typeLogger),
+                index < Int(engine.pointee.loggers_count)
+            {
+                let bytes = UnsafeRawBufferPointer(
+                    start: entry + CatalogWriter.keptHeaderBytes, count: count)
+                result.append((index, String(decoding: bytes, as: UTF8.self)))
+            }
+            at += (CatalogWriter.keptHeaderBytes + count + 3) & ~3
+        }
+        return result
     }
 
     // MARK: What the helper does
@@ -245,6 +267,22 @@ public enum EngineCore {
         guard let base = segment.pointee.base else { return true }
         return cwa_load_acquire_u64(UnsafeMutableRawPointer(base) + SegmentHeader.allocated)
             <= UInt64(SegmentHeader.bytes)
+    }
+
+    /// True while writers use up what is ready faster than it should be looked at five times a second.
+    public static func isFilling(_ engine: EngineBlock) -> Bool {
+        guard let lane = readyLane(engine), let current = lane.pointee.current,
+            let base = current.pointee.base
+        else { return false }
+        let used = cwa_load_relaxed_u64(UnsafeMutableRawPointer(base) + SegmentHeader.allocated)
+        let grew = used != current.pointee.synced
+        current.pointee.synced = used
+        return grew && used > 128 << 10
+    }
+
+    /// No new segment is made while the quota is full of data that is not archived.
+    public static func setQuotaFull(_ engine: EngineBlock, _ full: Bool) {
+        engine.pointee.quota_full = full ? 1 : 0
     }
 
     /// True where something waits to be rolled.

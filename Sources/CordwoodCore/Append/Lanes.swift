@@ -176,7 +176,7 @@ public enum Lanes {
         Segments.writeHeader(engine, lane, segment)
         segment.pointee.state = Segments.open
         lane.pointee.current = segment
-        Catalog.writeAll(engine, lane)
+        CatalogWriter.writeAll(engine, lane)
     }
 
     private static func writeHeader(

@@ -5,7 +5,7 @@
 import CShims
 import Glibc
 
-public enum Catalog {
+public enum CatalogWriter {
     /// An entry kept in the engine's own memory, for lanes that forked children make later: type, id,
     /// payload bytes (u32 each), payload, padded to 4.
     static let keptHeaderBytes = 12
