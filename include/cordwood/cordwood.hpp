@@ -170,7 +170,7 @@ private:
 
 // ── Writing ──────────────────────────────────────────────────────────────────────────────────────
 
-/// A typed field of a record: an integer, floating point number, bool or string. Borrows its strings,
+/// A typed field of a record: an integer, floating point number, bool or string. Borrows strings,
 /// so build it inside the call: `log.info("order", {{"id", 7}, {"user", name}})`.
 struct field : cw_field {
     template <class T> field(std::string_view name, const T &content) noexcept : cw_field() {
@@ -225,7 +225,7 @@ struct site {
     }
 };
 
-/// A dotted name in an engine. Any thread; copy it freely. `write` takes the shortest way; the calls
+/// A dotted name in an engine. Any thread; copy freely. `write` takes the shortest way; the calls
 /// named for levels also keep the place in the source. All return what cw_write_record answers:
 /// CW_OK kept, CW_DISABLED below the threshold, negative refused. None throws or blocks (but with
 /// overflow::block).
@@ -674,7 +674,7 @@ private:
 };
 
 /// A cursor over a store, a segment or an archive; one thread at a time.
-/// `for (auto &record : *reader) …` ends at the last record (status() CW_END), at an error (status()
+/// `for (auto &record : *reader) …` ends after the last (status() CW_END), at an error (status()
 /// says which) and, following, where nothing is there yet (CW_AGAIN): loop again later. Damaged
 /// places are passed over and counted.
 class reader {
