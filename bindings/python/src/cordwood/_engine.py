@@ -89,6 +89,11 @@ def _result(raw: _abi.UploadResult) -> UploadResult:
                         raw.last_http_status, _named(_OUTCOMES, raw.last_outcome))
 
 
+def _keep(pointer: Any) -> Any:
+    _callbacks.append(pointer)
+    return pointer
+
+
 class Engine:
     """An open store. A context manager: leaving it closes."""
 

@@ -1,8 +1,8 @@
 """Errors: one class for each thing a host may do about a failure.
 
 Every error is a CordwoodError with `.status` (the number in cordwood.h) and `.status_name`. Its
-text is the library's: what failed, on which path or value, and why. Writing a record never raises these:
-the write calls answer whether the record was kept.
+text is the library's: what failed, on which path or value, and why. Writing a record never raises
+these: the write calls answer whether the record was kept.
 """
 import ctypes
 from typing import TYPE_CHECKING, Dict, Optional, Type

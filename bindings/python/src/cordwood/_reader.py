@@ -1,7 +1,8 @@
 """Reading a store, also while another process writes it: `for record in cordwood.read(path)`.
 
 A Reader owns a C cursor; one thread at a time. Each record is copied out, so it may be kept.
-Records come merged by time; within a thread the order is exact. Damaged places are passed over and counted.
+Records come merged by time; within a thread the order is exact. Damaged places are passed over
+and counted.
 """
 import ctypes
 import os
