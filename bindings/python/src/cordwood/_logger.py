@@ -2,7 +2,8 @@
 
 Any thread, any asyncio task, also in a forked child. A call answers whether the record was kept
 when it returns: True survives the death of the process. Below the threshold and after close it
-formats nothing and answers False, as it does where the store is full. It never raises but for a level that is none.
+formats nothing and answers False, as it does where the store is full. It never raises but for a
+level that is none.
 """
 import ctypes
 import sys
