@@ -1,6 +1,7 @@
 // Uploads against a real server on loopback that answers as scripted: what each answer means for the
 // archive, its state and the host's callbacks (TARGETS, rules for every target; B-ROLL; B-SAP-6).
 
+import Dispatch
 import XCTest
 
 @testable import CordwoodShip
@@ -279,6 +280,31 @@ final class UploadServerTests: XCTestCase {
         wait(for: [ended], timeout: 3)
         XCTAssertEqual(service.pass().0, .closed)
         XCTAssertTrue(store.hasArchive(1))
+    }
+
+    func testTwoUploadersAndRetentionSendEverythingOnce() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        let services = try (0..<2).map { _ in try store.service() }
+        for service in services {
+            _ = try service.addTarget(store.target(server.url))
+            service.setLimits(RetentionLimits(quotaBytes: 1, archivesMax: 0, expirationDays: 0))
+        }
+        for number in 1...30 { store.addArchive(number) }
+        let work = DispatchGroup()
+        for service in services {
+            DispatchQueue.global().async(group: work) { _ = service.pass(explicit: false) }
+        }
+        DispatchQueue.global().async(group: work) {
+            for _ in 1...20 { _ = try? services[0].applyRetention(otherBytes: 0) }
+        }
+        XCTAssertEqual(work.wait(timeout: .now() + 60), .success)
+        XCTAssertEqual(Set(server.stored.values.map { $0.times }).subtracting([1]), [])
+        let removed = store.events.all.filter { $0.hasPrefix("removed") }.count
+        XCTAssertEqual(server.stored.count + removed, 30)
+        XCTAssertEqual(try Files.list(store.paths.archives), [])
+        _ = services[0].pass(explicit: false)
+        XCTAssertEqual(store.queue, [])
     }
 
     func testLargeBodyIsStreamedWhole() throws {

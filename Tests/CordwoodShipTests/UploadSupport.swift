@@ -63,9 +63,9 @@ final class TestStore {
     func hasArchive(_ number: Int) -> Bool { Files.exists(paths.archive(stem(number))) }
 
     var queue: [String] {
-        ((try? Files.list(paths.queue)) ?? []).sorted().map { name in
+        ((try? Files.list(paths.queue)) ?? []).map { name in
             String(name[name.index(after: name.lastIndex(of: ".")!)...])
-        }
+        }.sorted()
     }
 
     func service(isCovered: @escaping @Sendable (String) -> Bool = { _ in false }) throws
