@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -92,6 +93,16 @@ static inline int cw_open_at(int dir, const char *name, int flags, mode_t mode) 
 /* The raw call: glibc would emulate it by writing, which cannot be trusted to leave no holes. */
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
     return (int)syscall(SYS_fallocate, fd, mode, offset, length);
+}
+/* The calling thread's name: 16 bytes, NUL-padded. */
+static inline void cw_thread_name(void *name) {
+    memset(name, 0, 16);
+    prctl(PR_GET_NAME, name, 0, 0, 0);
+}
+/* RLIMIT_FSIZE of this process, in bytes. */
+static inline uint64_t cw_file_size_limit(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? (uint64_t)limit.rlim_cur : UINT64_MAX;
 }
 static inline int cw_membarrier(int command) {
     return (int)syscall(SYS_membarrier, command, 0, 0);
