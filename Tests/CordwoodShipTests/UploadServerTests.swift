@@ -2,6 +2,7 @@
 // archive, its state and the host's callbacks (TARGETS, rules for every target; B-ROLL; B-SAP-6).
 
 import Dispatch
+import Glibc
 import XCTest
 
 @testable import CordwoodShip
@@ -305,6 +306,48 @@ final class UploadServerTests: XCTestCase {
         XCTAssertEqual(try Files.list(store.paths.archives), [])
         _ = services[0].pass(explicit: false)
         XCTAssertEqual(store.queue, [])
+    }
+
+    func testByteRateHoldsInTheBackgroundUntilSomebodyWaits() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        store.addArchive(1, content: String(repeating: "0123456789abcdef", count: 300_000))
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url) { $0.bytesPerSecond = 50_000 })
+        XCTAssertEqual(service.pass(explicit: false, seconds: 1).0, .timeout)
+        XCTAssertTrue(store.hasArchive(1))
+        let ended = expectation(description: "background pass ends")
+        DispatchQueue.global().async {
+            XCTAssertEqual(service.pass(explicit: false, seconds: 90).0, .ok)
+            ended.fulfill()
+        }
+        while store.events.all.count < 2 { usleep(1_000) }
+        XCTAssertEqual(service.pass().0, .end)
+        wait(for: [ended], timeout: 20)
+        XCTAssertFalse(store.hasArchive(1))
+    }
+
+    func testUnreadableFileKeepsNoOtherBack() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        // A link is not followed: to the system it is no archive.
+        XCTAssertEqual(symlink("/etc/hostname", store.paths.archive(store.stem(1))), 0)
+        store.addArchive(2)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url))
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .io)
+        XCTAssertEqual(result.uploaded, 1)
+        XCTAssertFalse(store.hasArchive(2))
+        XCTAssertEqual(service.nextWakeMonotonicMs, UInt64.max)
+    }
+
+    func testWithdrawnConsentPlansNothing() throws {
+        let (store, _, service, _) = try run(#"[{"status":500}]"#)
+        XCTAssertNotEqual(service.nextWakeMonotonicMs, UInt64.max)
+        _ = try StoreFile.setConsent(storeDirectory: store.root, to: .pending)
+        XCTAssertEqual(service.pass(explicit: false).0, .consent)
+        XCTAssertEqual(service.nextWakeMonotonicMs, UInt64.max)
     }
 
     func testLargeBodyIsStreamedWhole() throws {

@@ -79,6 +79,12 @@ enum Files {
         return lstat(path, &status) == 0
     }
 
+    /// 0: there is none.
+    static func size(_ path: String) -> UInt64 {
+        var status = stat()
+        return lstat(path, &status) == 0 ? UInt64(max(status.st_size, 0)) : 0
+    }
+
     /// nil: there is none.
     static func read(_ path: String) throws(UploadError) -> [UInt8]? {
         let opened = cw_open_file(path, O_RDONLY, 0)

@@ -89,7 +89,7 @@ struct Encoder {
         do {
             let source = try openRecords(path)
             var lines: [UInt8] = []
-            while !shouldStop() {
+            while true {
                 do {
                     guard let record = try source.advance() else {
                         try sink.append(lines[...])
@@ -101,11 +101,11 @@ struct Encoder {
                     guard problems < Encoder.problemsMax else { throw ReadProblem.damaged(text) }
                 }
                 if lines.count >= CompressingSink.chunkBytes {
+                    if shouldStop() { return false }
                     try sink.append(lines[...])
                     lines.removeAll(keepingCapacity: true)
                 }
             }
-            return false
         } catch let problem as ReadProblem {
             throw Encoder.uploadError(problem, path: path)
         } catch let error as UploadError {

@@ -34,7 +34,8 @@ struct Janitor {
         defer { _ = lock.number }
         var items = try service.archives().map { entry in
             RetentionItem(
-                stem: entry.stem, bytes: entry.summary?.bytes ?? 0,
+                stem: entry.stem,
+                bytes: entry.summary?.bytes ?? Files.size(service.paths.archive(entry.stem)),
                 timeMaxNs: entry.summary?.timeMaxNs ?? 0,
                 isPinned: service.hooks.isCovered(StorePaths.file(ofStem: entry.stem)))
         }
