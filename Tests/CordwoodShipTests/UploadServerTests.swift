@@ -1,7 +1,7 @@
 // Uploads against a real server on loopback that answers as scripted: what each answer means for the
 // archive, its state and the host's callbacks (TARGETS, rules for every target; B-ROLL; B-SAP-6).
 
-import Dispatch
+import Foundation
 import Glibc
 import XCTest
 
@@ -348,6 +348,35 @@ final class UploadServerTests: XCTestCase {
         _ = try StoreFile.setConsent(storeDirectory: store.root, to: .pending)
         XCTAssertEqual(service.pass(explicit: false).0, .consent)
         XCTAssertEqual(service.nextWakeMonotonicMs, UInt64.max)
+    }
+
+    func testUnknownCertificateIsRefused() throws {
+        let store = try TestStore()
+        let pem = store.root + "/server.pem"
+        let make = Process()
+        make.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+        make.arguments = [
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
+            "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", pem,
+            "-out", pem + ".crt",
+        ]
+        make.standardError = FileHandle.nullDevice
+        guard (try? make.run()) != nil else { throw XCTSkip("no openssl here") }
+        make.waitUntilExit()
+        let both = try Data(contentsOf: URL(fileURLWithPath: pem))
+            + Data(contentsOf: URL(fileURLWithPath: pem + ".crt"))
+        try both.write(to: URL(fileURLWithPath: pem))
+        let server = try FaultServer(pem: pem)
+        store.addArchive(1)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url) { $0.authToken = "secret" })
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .upload)
+        XCTAssertEqual(result.lastOutcome, .requestFailed)
+        XCTAssertEqual(server.requests.count, 0)
+        XCTAssertTrue(store.queue.first?.hasSuffix("unreachable") ?? false, "\(store.queue)")
+        let cause = store.events.diagnostics.joined()
+        XCTAssertTrue(cause.lowercased().contains("certificate"), cause)
     }
 
     func testLargeBodyIsStreamedWhole() throws {

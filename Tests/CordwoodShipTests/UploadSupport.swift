@@ -168,9 +168,12 @@ final class FaultServer {
     let port: Int
     private let process: pid_t
     private let input: Int32
-    var url: String { "http://127.0.0.1:\(port)" }
+    private let isTLS: Bool
+    var url: String { (isTLS ? "https" : "http") + "://127.0.0.1:\(port)" }
 
-    init(_ answers: String = "[]") throws {
+    /// - Parameter pem: path of key and certificate; nil: no TLS.
+    init(_ answers: String = "[]", pem: String? = nil) throws {
+        isTLS = pem != nil
         var template = Array("/tmp/cordwood-server-XXXXXX".utf8CString)
         directory = String(cString: mkdtemp(&template))
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -185,7 +188,7 @@ final class FaultServer {
         posix_spawn_file_actions_adddup2(&actions, toServer[0], 0)
         posix_spawn_file_actions_adddup2(&actions, fromServer[1], 1)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        let words = ["python3", "-u", script, directory, answers]
+        let words: [String] = ["python3", "-u", script, directory, answers] + (pem.map { [$0] } ?? [])
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         defer { arguments.forEach { free($0) } }
         var started: pid_t = 0
