@@ -1,5 +1,5 @@
-// Bodies: rendering, one gzip member or one zstd frame, the same bytes on every attempt, and the way
-// back to simpler encodings where a server refuses one. Read back with the system's own tools.
+// Bodies: rendering, one gzip member or one zstd frame, the same bytes on every attempt, and the
+// way back to simpler encodings where a server refuses one. Read back with the system's own tools.
 
 import CZlib
 import CZstd

@@ -140,7 +140,8 @@ final class UploadRulesTests: XCTestCase {
         let refused: [(String, (inout TargetOptions) -> Void)] = [
             ("ftp://host", { _ in }), ("http://", { _ in }), ("http://user:pw@host", { _ in }),
             ("http://host:0", { _ in }), ("http://host:70000", { _ in }),
-            ("http://ho st", { _ in }), ("http://host/\r\nX: y", { _ in }), ("http://[::1", { _ in }),
+            ("http://ho st", { _ in }), ("http://host/\r\nX: y", { _ in }),
+            ("http://[::1", { _ in }),
             ("http://host?x=1", { _ in }), ("http://host", { $0.kind = "carrier pigeon" }),
             ("http://host", { $0.format = "ndjson" }), ("http://host", { $0.encoding = "lz4" }),
             ("http://host", { $0.method = "DELETE"; $0.kind = "http" }),

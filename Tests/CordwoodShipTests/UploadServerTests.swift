@@ -1,5 +1,6 @@
-// Uploads against a real server on loopback that answers as scripted: what each answer means for the
-// archive, its state and the host's callbacks (TARGETS, rules for every target; B-ROLL; B-SAP-6).
+// Uploads against a real server on loopback that answers as scripted: what each answer means for
+// the archive, its state and the host's callbacks (TARGETS, rules for every target; B-ROLL;
+// B-SAP-6).
 
 import Foundation
 import Glibc
@@ -264,7 +265,8 @@ final class UploadServerTests: XCTestCase {
         let begin = UploadClock.system.monotonicMs()
         var result = UploadResult()
         XCTAssertEqual(
-            service.pass(explicit: true, deadlineMonotonicMs: begin + 200, result: &result), .timeout)
+            service.pass(explicit: true, deadlineMonotonicMs: begin + 200, result: &result),
+            .timeout)
         XCTAssertLessThan(UploadClock.system.monotonicMs() - begin, 3_000)
         XCTAssertEqual(result.failed, 0)
         XCTAssertEqual(result.waiting, 1)

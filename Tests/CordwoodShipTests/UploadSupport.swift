@@ -1,5 +1,6 @@
-// What upload tests share: a store in a temporary directory, a clock that stands still unless moved, a
-// real HTTP server with scripted answers (Tests/TestSupport/fault_server.py), recorded callbacks.
+// What upload tests share: a store in a temporary directory, a clock that stands still unless
+// moved, a real HTTP server with scripted answers (Tests/TestSupport/fault_server.py), recorded
+// callbacks.
 
 import Foundation
 import Glibc
@@ -188,7 +189,8 @@ final class FaultServer {
         posix_spawn_file_actions_adddup2(&actions, toServer[0], 0)
         posix_spawn_file_actions_adddup2(&actions, fromServer[1], 1)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        let words: [String] = ["python3", "-u", script, directory, answers] + (pem.map { [$0] } ?? [])
+        var words = ["python3", "-u", script, directory, answers]
+        if let pem { words.append(pem) }
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         defer { arguments.forEach { free($0) } }
         var started: pid_t = 0

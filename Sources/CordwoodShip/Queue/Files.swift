@@ -108,7 +108,9 @@ enum Files {
             guard count < readBytesMax else {
                 throw UploadError.damaged("\(path) is larger than \(readBytesMax) bytes")
             }
-            if count == bytes.count { bytes.append(contentsOf: [UInt8](repeating: 0, count: count)) }
+            if count == bytes.count {
+                bytes.append(contentsOf: [UInt8](repeating: 0, count: count))
+            }
         }
         return Array(bytes[0..<count])
     }

@@ -1,7 +1,7 @@
 // Makes the body of a request: the archive's file as it stands, or a temporary file of rendered or
-// compressed bytes that is unlinked as soon as it is open. One gzip member or one zstd frame a body,
-// for servers refuse more (TARGETS). The same archive gives the same bytes on every attempt: no time,
-// no file name and no randomness goes in.
+// compressed bytes that is unlinked as soon as it is open. One gzip member or one zstd frame a
+// body, for servers refuse more (TARGETS). The same archive gives the same bytes on every attempt:
+// no time, no file name and no randomness goes in.
 
 import CShims
 import CordwoodCore

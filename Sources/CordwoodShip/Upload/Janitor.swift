@@ -1,7 +1,7 @@
-// Takes archives off the disk: after upload when every registered target has them, by retention, and
-// when consent is denied. Every deletion happens under the archive's lock, after all targets' states
-// were read again (R38). One enforcer a store: retention holds the lock of archives/. Callbacks are
-// called after the deletion, with no lock held.
+// Takes archives off the disk: after upload when every registered target has them, by retention,
+// and when consent is denied. Every deletion happens under the archive's lock, after all targets'
+// states were read again (R38). One enforcer a store: retention holds the lock of archives/.
+// Callbacks are called after the deletion, with no lock held.
 
 struct Janitor {
     let service: UploadService

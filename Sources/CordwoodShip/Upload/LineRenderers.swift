@@ -1,5 +1,5 @@
-// The lines of ndjson and text bodies: the same as `cordwood cat` prints, in UTC and without colour,
-// so that the same archive gives the same bytes on every machine.
+// The lines of ndjson and text bodies: the same as `cordwood cat` prints, in UTC and without
+// colour, so that the same archive gives the same bytes on every machine.
 
 import CordwoodCore
 

@@ -1,6 +1,6 @@
-// One pass over the waiting archives: oldest first, one attempt at each target that may be tried now.
-// Lives on one thread for the length of UploadService.pass; it decides what is tried, UploadAttempt
-// does it.
+// One pass over the waiting archives: oldest first, one attempt at each target that may be tried
+// now. Lives on one thread for the length of UploadService.pass; it decides what is tried,
+// UploadAttempt does it.
 
 struct UploadPass: ~Copyable {
     let service: UploadService
