@@ -107,6 +107,7 @@ typedef struct cwi_lane {
     uint64_t catalog_bytes;
     uint64_t catalog_used;
     char name[CWI_LANE_NAME_MAX];
+    uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
 } cwi_lane;
 
 enum { CWI_LANE_NONE = 0, CWI_LANE_MAKING = 1, CWI_LANE_READY = 2, CWI_LANE_CLOSED = 3, CWI_LANE_FAILED = 4 };
