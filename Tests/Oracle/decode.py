@@ -33,7 +33,6 @@ class Store:
 
     def __init__(self, path):
         self.problems, self.records, self.covered = [], [], []
-        self.gaps_archived = {}
         if os.path.isdir(path):
             archives, lanes = os.path.join(path, "archives"), os.path.join(path, "lanes")
             for name in self._names(archives, ".cwa"):
@@ -67,9 +66,6 @@ class Store:
         for record in archive.records():
             record.archived = True
             self.records.append(record)
-            if record.gap_records:
-                lane = record.lane.id
-                self.gaps_archived[lane] = self.gaps_archived.get(lane, 0) + record.gap_records
 
     def _read_lane(self, directory, name, only):
         lane = Lane(name, directory, self.problems.append)
@@ -87,8 +83,10 @@ class Store:
                 journal.lay_over(segment)
             pairs = segment.clock_pairs() or pairs
             self._read_segment(segment, journal, gaps)
-        if only is None and not self.gaps_archived.get(lane.id):
-            left = lane.left_over(gaps, pairs)
+        if only is None and pairs:
+            newest = max((record.monotonic for record in self.records if record.lane is lane),
+                         default=0)
+            left = lane.left_over(gaps, pairs, newest)
             if left:
                 self.records.append(left)
 

@@ -114,13 +114,13 @@ class Lane:
             return
         found[segment.number] = segment
 
-    def left_over(self, gaps, pairs):
+    def left_over(self, gaps, pairs, newest):
         """§3.2: the gap record that nobody wrote, or None."""
         start, count = self.drops_at
         left, first, last = 0, None, None
         for slot in range(count):
             at = start + slot * 64
-            missing = u64(self.data, at) - gaps.get(slot, 0)
+            missing = u64(self.data, at) - max(gaps.get(slot, 0), u64(self.data, at + 8))
             if missing > 0:
                 left += missing
                 first = min(x for x in (first, u64(self.data, at + 16)) if x is not None)
@@ -130,9 +130,9 @@ class Lane:
         record = Record()
         record.lane = self
         record.thread_id = self.pid
-        record.monotonic = last
-        record.utc = utc_of_monotonic(pairs, last)
-        make_gap(record, left, utc_of_monotonic(pairs, first), record.utc)
+        record.monotonic = max(last, newest)
+        record.utc = utc_of_monotonic(pairs, record.monotonic)
+        make_gap(record, left, utc_of_monotonic(pairs, first), utc_of_monotonic(pairs, last))
         return record
 
 
@@ -238,7 +238,7 @@ def decode_chunk(segment, at, readable):
             record.chunk_end = position + length - at
             identifier = u32(data, position + 8)
             if kind in (1, 2):
-                record.logger = lane.loggers.get(identifier, b"")
+                record.logger = lane.loggers.get(identifier, b"?")
             try:
                 _fill(record, kind, u16(data, position + 14), payload, segment, gaps)
             except Damage as damage:
