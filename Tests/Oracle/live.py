@@ -149,7 +149,7 @@ class Segment:
         if len(data) < 4096:
             return "shorter than its header"
         if bytes(data[:8]) != b"CWSEGM01":
-            return None if self.name == "segment 0" else "not a segment"
+            return "not a segment" if any(data[:8]) else None  # zero: a spare
         try:
             check_words(self.name, u32(data, 8), u64(data, 24))
         except NewerVersion as newer:
