@@ -64,7 +64,7 @@ class Store:
         archive = Archive(path, self.problems.append)
         self.covered += archive.covers
         for record in archive.records():
-            record.archived = True
+            record.archive = path
             self.records.append(record)
 
     def _read_lane(self, directory, name, only):
@@ -120,20 +120,21 @@ def in_order(records):
         boot = boot_key(lane)
         first[boot] = min(first.get(boot, mark), mark)
 
-    by_thread = {}
+    runs = {}
     for record in records:
-        by_thread.setdefault((record.lane.name, record.thread_serial, record.stream),
-                             []).append(record)
+        runs.setdefault((record.lane.name, record.thread_serial, record.stream, record.archive),
+                        []).append(record)
     keyed = []
-    for (name, serial, stream), run in by_thread.items():
-        # An archive is in order already, and what is still live is younger.
-        run.sort(key=lambda record: (0, 0) if record.archived else (1, record.sequence))
+    for (name, serial, _, archive), run in runs.items():
+        # An archive is in order already; segments need not be used in the order of their numbers.
+        if not archive:
+            run.sort(key=lambda record: record.sequence)
         latest = None
-        for index, record in enumerate(run):
+        for record in run:
             time = record.monotonic + first[boot_key(record.lane)][2]
             # Within a thread the order is exact: a clock that went back counts as standing still.
             latest = time if latest is None else max(latest, time)
-            keyed.append(((latest, name), (serial, stream, index), record))
+            keyed.append(((latest, name), (serial, record.sequence), record))
     keyed.sort(key=lambda entry: (entry[0], entry[1]))
     return [(key, record) for key, _, record in keyed]
 

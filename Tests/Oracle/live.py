@@ -147,7 +147,7 @@ class Segment:
         """Why it is not read, or None."""
         data = self.data
         if len(data) < 4096:
-            return "shorter than its header"
+            return None if self.name.endswith(".seg") else "shorter than its header"
         if bytes(data[:8]) != b"CWSEGM01":
             return "not a segment" if any(data[:8]) else None  # zero: a spare
         try:
@@ -161,13 +161,15 @@ class Segment:
         return None
 
     def clock_pairs(self):
-        count = min(u32(self.data, 516), 108)
+        count = min(u32(self.data, 516), 108) if len(self.data) >= 4096 else 0
         return [tuple(u64(self.data, 576 + 32 * index + 8 * word) for word in range(4))
                 for index in range(count)]
 
     def chunks(self):
         """§6.2: (offset, readable end) of every valid chunk."""
         data = self.data
+        if len(data) < 4096:
+            return
         salt, size = u64(data, 80), u64(data, 88)
         if bytes(data[:8]) != b"CWSEGM01" or u32(data, 112) == 4 or salt == 0:
             return

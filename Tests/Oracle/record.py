@@ -36,7 +36,7 @@ class Record:
         self.trace = NO_TRACE
         self.original_length = None
         self.unverified = False
-        self.archived = False
+        self.archive = ""  # the file it was read from; empty: live
         self.chunk_end = 0  # of a live record: where it ends in its chunk
 
 
