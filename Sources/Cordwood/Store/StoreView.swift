@@ -42,26 +42,84 @@ final class StoreView {
         try open()
     }
 
+    /// The files of one lane, whoever holds them.
+    private struct Chain {
+        var lane: String
+        var archives: [ArchiveInfo] = []
+        var source: LaneSource?
+        var process: ProcessInfo?
+        /// Monotonic ns; no record of it is older.
+        var created: UInt64 = 0
+    }
+
     private func open() throws(ReadProblem) {
-        var sources: [LaneSource] = []
+        var chains: [String: Chain] = [:]
+        var byID: [LaneID: LaneSource] = [:]
         for files in try LaneFiles.list(store: path) where files.hasLaneFile {
             knownLanes.insert(files.lane)
-            if let source = openLane(files) { sources.append(source) }
+            guard let source = openLane(files) else { continue }
+            byID[source.laneID] = source
+            chains[files.lane] = Chain(
+                lane: files.lane, source: source, process: source.process,
+                created: source.createdMonotonicNs)
         }
         let archives = shelf.discover(report)
-        var byID: [LaneID: LaneSource] = [:]
-        for source in sources { byID[source.laneID] = source }
         for info in archives {
             for cover in info.covers where cover.first <= cover.last {
                 byID[cover.laneID]?.exclude(cover.first...cover.last)
             }
+            guard startedNs == 0, ArchiveShelf.overlaps(info, options) else { continue }
+            let name = info.covers.count == 1 ? info.covers[0].laneName : info.path
+            chains[name, default: Chain(lane: name)].archives.append(info)
         }
-        if startedNs == 0 { add(archives) }
-        let excluded = archives.flatMap(\.covers)
-        for (index, source) in sources.enumerated() {
-            add(source, keepsOpen: index < StoreView.lanesOpenMax, excluded: excluded)
-        }
+        start(chains.values.sorted { $0.lane < $1.lane }, excluded: archives.flatMap(\.covers))
         hold()
+    }
+
+    private func start(_ sorted: [Chain], excluded: [ArchiveCover]) {
+        var chains = sorted
+        var looked = 0
+        for index in chains.indices {
+            chains[index].archives.sort { ($0.covers.first?.first ?? 0) < ($1.covers.first?.first ?? 0) }
+            guard let info = chains[index].archives.first else { continue }
+            let hasFirst = chains[index].source != nil && info.covers.first?.first == 0
+            if !hasFirst, looked < ArchiveShelf.placedExactlyMax,
+                let source = try? ArchiveSource.open(path: info.path)
+            {
+                looked += 1
+                chains[index].process = source.process ?? chains[index].process
+                chains[index].created = source.createdMonotonicNs
+            } else if let process = chains[index].process {
+                chains[index].created = process.createdMonotonic
+            }
+        }
+        for chain in chains {
+            if let process = chain.process { merge.learn(process, lane: chain.lane) }
+        }
+        var opened = 0
+        for chain in chains {
+            opened += chain.source == nil ? 0 : 1
+            add(chain, keepsOpen: opened <= StoreView.lanesOpenMax, excluded: excluded)
+        }
+    }
+
+    private func add(_ chain: Chain, keepsOpen: Bool, excluded: [ArchiveCover]) {
+        let isFollowed = options.follow && !(chain.source?.head?.closed ?? true)
+        if startedNs != 0, !isFollowed { return }
+        if let source = chain.source {
+            if startedNs != 0 { skip(source) }
+            if isFollowed { lanes[chain.lane] = source }
+        }
+        let parts = parts(of: chain, keepsOpen: keepsOpen || isFollowed, excluded)
+        var bound = chain.archives.first.map(ArchiveShelf.roughBound) ?? 0
+        if let process = chain.process { bound = merge.orderingTime(process, chain.created) }
+        // A source opened without need costs little; one opened late shows its records late.
+        if isFollowed || keepsOpen && chain.archives.isEmpty { bound = 0 }
+        var input = MergeInput(lowerBound: bound, order: order(chain.lane)) {
+            () throws(ReadProblem) -> (any RecordSource)? in ChainSource(parts)
+        }
+        input.isFollowed = isFollowed
+        merge.add(input)
     }
 
     private func openLane(_ files: LaneFiles) -> LaneSource? {
@@ -77,79 +135,64 @@ final class StoreView {
         }
     }
 
-    /// The place of a lane among those with equal times: by name, whoever gives its records.
-    private func order(_ lane: String) -> UInt64 {
-        var hash: UInt64 = 0
-        for byte in lane.utf8.prefix(6) { hash = hash << 8 | UInt64(byte) }
-        return firstOrder &+ hash
-    }
-
-    private func add(_ source: LaneSource, keepsOpen: Bool, excluded: [ArchiveCover]) {
-        guard let process = source.process else { return }
-        merge.learn(process, lane: source.lane)
-        var boots = BootOffsets()
-        boots.add(process, lane: source.lane)
-        let isFollowed = options.follow && !(source.head?.closed ?? false)
-        // Its boot may have another offset; a minute early is early enough, and 0 while lanes are few.
-        let bound = boots.orderingTime(process, source.createdMonotonicNs)
-        if isFollowed {
-            lanes[source.lane] = source
-            if startedNs != 0 { skip(source) }
-        } else if startedNs != 0 {
-            return
-        }
-        var input: MergeInput
-        if keepsOpen || isFollowed {
-            input = MergeInput(lowerBound: 0, order: order(source.lane)) { source }
-        } else {
-            let lane = source.lane
-            let id = source.laneID
-            let early = bound > 60_000_000_000 ? bound - 60_000_000_000 : 0
-            input = MergeInput(lowerBound: early, order: order(lane)) {
-                [weak self] () throws(ReadProblem) -> (any RecordSource)? in
-                guard let self else { return nil }
-                return try self.reopen(lane, id, excluded)
-            }
-        }
-        input.isFollowed = isFollowed
-        merge.add(input)
-    }
-
-    /// A lane that was closed for want of descriptors; what went away since is in archives.
-    private func reopen(_ lane: String, _ id: LaneID, _ excluded: [ArchiveCover])
-        throws(ReadProblem) -> LaneSource?
+    private func parts(of chain: Chain, keepsOpen: Bool, _ excluded: [ArchiveCover])
+        -> [ChainSource.Part]
     {
-        let source = try LaneSource.open(
-            directory: path, lane: lane, segments: nil, runningBoot: runningBoot)
-        for cover in excluded where cover.laneID == id && cover.first <= cover.last {
-            source.exclude(cover.first...cover.last)
+        var parts: [ChainSource.Part] = []
+        for info in chain.archives { parts.append(part(info)) }
+        guard let source = chain.source else { return parts }
+        parts.append(keepsOpen ? StoreView.part(source) : part(reopening: source, excluded))
+        return parts
+    }
+
+    private static func part(_ source: LaneSource) -> ChainSource.Part {
+        { () throws(ReadProblem) -> (any RecordSource)? in source }
+    }
+
+    private func part(_ info: ArchiveInfo) -> ChainSource.Part {
+        let options = options
+        return { () throws(ReadProblem) -> (any RecordSource)? in
+            try ArchiveShelf.open(info, options)
         }
-        return source
+    }
+
+    /// The place of a lane among those with equal times: by name, which begins with its start.
+    private func order(_ lane: String) -> UInt64 {
+        let seconds = (ArchiveShelf.laneStart(lane) ?? 0) / 1_000_000_000
+        var rest: UInt64 = 0
+        for byte in lane.utf8.dropFirst(17).prefix(2) { rest = rest << 8 | UInt64(byte) }
+        return firstOrder &+ seconds << 18 &+ rest
+    }
+
+    /// A lane is closed for want of descriptors; what goes away until then is in archives.
+    private func part(reopening source: LaneSource, _ excluded: [ArchiveCover])
+        -> ChainSource.Part
+    {
+        let path = path
+        let boot = runningBoot
+        let lane = source.lane
+        let covers = excluded.filter { $0.laneID == source.laneID && $0.first <= $0.last }
+        return { () throws(ReadProblem) -> (any RecordSource)? in
+            let again = try LaneSource.open(
+                directory: path, lane: lane, segments: nil, runningBoot: boot)
+            for cover in covers { again.exclude(cover.first...cover.last) }
+            return again
+        }
     }
 
     private func skip(_ source: LaneSource) {
         do throws(ReadProblem) { try source.skipAll() } catch { report(error) }
     }
 
-    private func add(_ archives: [ArchiveInfo], isRest: Bool = false) {
-        let isFew = archives.count <= ArchiveShelf.placedExactlyMax
+    /// Archives of lanes whose own files gave part of the records, or of lanes never seen.
+    private func addRest(_ archives: [ArchiveInfo]) {
         for info in archives where ArchiveShelf.overlaps(info, options) {
-            var bound = ArchiveShelf.roughBound(info)
-            if isFew, let source = try? ArchiveSource.open(path: info.path),
-                let process = source.process
-            {
-                merge.learn(process, lane: info.covers.first?.laneName ?? "")
-                var boots = BootOffsets()
-                boots.add(process, lane: "")
-                bound = boots.orderingTime(process, source.createdMonotonicNs)
-                bound = bound > 60_000_000_000 ? bound - 60_000_000_000 : 0
-            }
             let lane = info.covers.first?.laneName ?? ""
             merge.add(
-                MergeInput(lowerBound: bound, order: order(lane)) {
+                MergeInput(lowerBound: 0, order: order(lane)) {
                     [options, weak self] () throws(ReadProblem) -> (any RecordSource)? in
                     let source = try ArchiveShelf.open(info, options)
-                    guard isRest, let self else { return source }
+                    guard let self else { return nil }
                     return self.rest(of: source, info)
                 })
         }
@@ -157,8 +200,8 @@ final class StoreView {
 
     /// An archive of lanes whose own files gave part of the records.
     private func rest(of source: ArchiveSource, _ info: ArchiveInfo) -> any RecordSource {
-        var mine: [LaneID: LaneSource] = [:]
-        for lane in lanes.values { mine[lane.laneID] = lane }
+        let mine = Dictionary(
+            lanes.values.map { ($0.laneID, $0) }, uniquingKeysWith: { first, _ in first })
         let started = startedNs
         return RestOfArchive(source) { record in
             if started != 0, record.writtenNs < started { return true }
@@ -169,7 +212,8 @@ final class StoreView {
 
     /// A source that was read to its end; an archive may hold what it lost.
     func ended(_ source: any RecordSource) {
-        if let lane = source as? LaneSource, !lane.lostSegments.isEmpty { lanes[lane.lane] = lane }
+        guard let lane = (source as? ChainSource)?.last as? LaneSource else { return }
+        if !lane.lostSegments.isEmpty { lanes[lane.lane] = lane }
     }
 
     private func isNeeded(_ info: ArchiveInfo) -> Bool {
@@ -191,7 +235,7 @@ final class StoreView {
         guard lost > lostBefore else { return false }
         lostBefore = lost
         let fresh = shelf.discover(report).filter(isNeeded)
-        add(fresh, isRest: true)
+        addRest(fresh)
         return !fresh.isEmpty
     }
 
@@ -203,12 +247,12 @@ final class StoreView {
             report(error)
         }
         for info in shelf.discover(report) {
-            if isNeeded(info) { add([info], isRest: true) } else { shelf.passOver(info) }
+            if isNeeded(info) { addRest([info]) } else { shelf.passOver(info) }
         }
         let lost = lanes.values.reduce(0) { $0 + $1.lostSegments.count }
         if lost > lostBefore {
             lostBefore = lost
-            add(shelf.takePassedOver(isNeeded), isRest: true)
+            addRest(shelf.takePassedOver(isNeeded))
         }
         hold()
     }

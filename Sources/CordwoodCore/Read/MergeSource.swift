@@ -158,6 +158,12 @@ public final class MergeSource: RecordSource {
         }
     }
 
+    /// Ordering time of a monotonic time of that process.
+    public func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
+        var known = boots
+        return known.orderingTime(process, monotonic)
+    }
+
     private func orderingTime(_ record: RecordRef) -> UInt64 {
         let process = record.thread.process
         if process !== offsetProcess {
