@@ -25,6 +25,12 @@ final class StoreView {
     /// Following from the end: archived records from before are not new.
     private var startedNs: UInt64 = 0
     private var gone: Set<String> = []
+    /// What archives cover that were there at the start.
+    private var archived: [LaneID: [ClosedRange<UInt64>]] = [:]
+
+    /// Lanes that went into archives before they were opened again.
+    private final class Vanished { var lanes: Set<LaneID> = [] }
+    private let vanished = Vanished()
 
     init(
         path: String, options: ReaderOptions, merge: MergeSource, order: UInt64,
@@ -47,6 +53,8 @@ final class StoreView {
         var lane: String
         var archives: [ArchiveInfo] = []
         var source: LaneSource?
+        /// A lane that is opened again when its time comes, and the segments it had.
+        var closedAgain: (id: LaneID, segments: [UInt64])?
         var process: ProcessInfo?
         /// Monotonic ns; no record of it is older.
         var created: UInt64 = 0
@@ -58,25 +66,35 @@ final class StoreView {
         for files in try LaneFiles.list(store: path) where files.hasLaneFile {
             knownLanes.insert(files.lane)
             guard let source = openLane(files) else { continue }
-            byID[source.laneID] = source
-            chains[files.lane] = Chain(
-                lane: files.lane, source: source, process: source.process,
-                created: source.createdMonotonicNs)
+            var chain = Chain(
+                lane: files.lane, process: source.process, created: source.createdMonotonicNs)
+            if byID.count < StoreView.lanesOpenMax || isFollowed(source) {
+                byID[source.laneID] = source
+                chain.source = source
+            } else {
+                chain.closedAgain = (source.laneID, source.segmentNumbers)
+            }
+            chains[files.lane] = chain
         }
-        let archives = shelf.discover(report)
-        for info in archives {
+        for info in shelf.discover(report) {
             for cover in info.covers where cover.first <= cover.last {
                 byID[cover.laneID]?.exclude(cover.first...cover.last)
+                archived[cover.laneID, default: []].append(cover.first...cover.last)
             }
             guard startedNs == 0, ArchiveShelf.overlaps(info, options) else { continue }
             let name = info.covers.count == 1 ? info.covers[0].laneName : info.path
             chains[name, default: Chain(lane: name)].archives.append(info)
         }
-        start(chains.values.sorted { $0.lane < $1.lane }, excluded: archives.flatMap(\.covers))
+        start(chains.values.sorted { $0.lane < $1.lane })
         hold()
     }
 
-    private func start(_ sorted: [Chain], excluded: [ArchiveCover]) {
+    private func isFollowed(_ source: LaneSource?) -> Bool {
+        guard options.follow, let head = source?.head else { return false }
+        return !head.closed
+    }
+
+    private func start(_ sorted: [Chain]) {
         var chains = sorted
         var looked = 0
         for index in chains.indices {
@@ -96,25 +114,21 @@ final class StoreView {
         for chain in chains {
             if let process = chain.process { merge.learn(process, lane: chain.lane) }
         }
-        var opened = 0
-        for chain in chains {
-            opened += chain.source == nil ? 0 : 1
-            add(chain, keepsOpen: opened <= StoreView.lanesOpenMax, excluded: excluded)
-        }
+        for chain in chains { add(chain) }
     }
 
-    private func add(_ chain: Chain, keepsOpen: Bool, excluded: [ArchiveCover]) {
-        let isFollowed = options.follow && !(chain.source?.head?.closed ?? true)
+    private func add(_ chain: Chain) {
+        let isFollowed = isFollowed(chain.source)
         if startedNs != 0, !isFollowed { return }
         if let source = chain.source {
             if startedNs != 0 { skip(source) }
             if isFollowed { lanes[chain.lane] = source }
         }
-        let parts = parts(of: chain, keepsOpen: keepsOpen || isFollowed, excluded)
+        let parts = parts(of: chain)
         var bound = chain.archives.first.map(ArchiveShelf.roughBound) ?? 0
         if let process = chain.process { bound = merge.orderingTime(process, chain.created) }
         // A source opened without need costs little; one opened late shows its records late.
-        if isFollowed || keepsOpen && chain.archives.isEmpty { bound = 0 }
+        if isFollowed || chain.source != nil && chain.archives.isEmpty { bound = 0 }
         var input = MergeInput(lowerBound: bound, order: order(chain.lane)) {
             () throws(ReadProblem) -> (any RecordSource)? in ChainSource(parts)
         }
@@ -135,13 +149,13 @@ final class StoreView {
         }
     }
 
-    private func parts(of chain: Chain, keepsOpen: Bool, _ excluded: [ArchiveCover])
-        -> [ChainSource.Part]
-    {
+    private func parts(of chain: Chain) -> [ChainSource.Part] {
         var parts: [ChainSource.Part] = []
         for info in chain.archives { parts.append(part(info)) }
-        guard let source = chain.source else { return parts }
-        parts.append(keepsOpen ? StoreView.part(source) : part(reopening: source, excluded))
+        if let source = chain.source { parts.append(StoreView.part(source)) }
+        if let (id, segments) = chain.closedAgain {
+            parts.append(part(reopening: chain.lane, id, segments))
+        }
         return parts
     }
 
@@ -164,19 +178,27 @@ final class StoreView {
         return firstOrder &+ seconds << 18 &+ rest
     }
 
-    /// A lane is closed for want of descriptors; what goes away until then is in archives.
-    private func part(reopening source: LaneSource, _ excluded: [ArchiveCover])
+    /// A lane was closed for want of descriptors; what goes away until then is in archives.
+    private func part(reopening lane: String, _ id: LaneID, _ segments: [UInt64])
         -> ChainSource.Part
     {
         let path = path
         let boot = runningBoot
-        let lane = source.lane
-        let covers = excluded.filter { $0.laneID == source.laneID && $0.first <= $0.last }
+        let covers = archived[id] ?? []
+        let vanished = vanished
+        let expected = segments.filter { number in !covers.contains { $0.contains(number) } }
         return { () throws(ReadProblem) -> (any RecordSource)? in
-            let again = try LaneSource.open(
-                directory: path, lane: lane, segments: nil, runningBoot: boot)
-            for cover in covers { again.exclude(cover.first...cover.last) }
-            return again
+            do throws(ReadProblem) {
+                let again = try LaneSource.open(
+                    directory: path, lane: lane, segments: nil, runningBoot: boot)
+                for cover in covers { again.exclude(cover) }
+                again.miss(expected)
+                return again
+            } catch {
+                guard case .system(_, 2) = error else { throw error }
+                vanished.lanes.insert(id)
+                return nil
+            }
         }
     }
 
@@ -219,7 +241,8 @@ final class StoreView {
     private func isNeeded(_ info: ArchiveInfo) -> Bool {
         for cover in info.covers where cover.first <= cover.last {
             guard let lane = lanes.values.first(where: { $0.laneID == cover.laneID }) else {
-                if knownLanes.contains(cover.laneName), !options.follow { continue }
+                if options.follow || vanished.lanes.contains(cover.laneID) { return true }
+                if knownLanes.contains(cover.laneName) { continue }
                 return true
             }
             let span = cover.last - cover.first
@@ -231,7 +254,7 @@ final class StoreView {
 
     /// Not following, all read: what lanes lost meanwhile, from archives made since. False: nothing.
     func recover() -> Bool {
-        let lost = lanes.values.reduce(0) { $0 + $1.lostSegments.count }
+        let lost = vanished.lanes.count + lanes.values.reduce(0) { $0 + $1.lostSegments.count }
         guard lost > lostBefore else { return false }
         lostBefore = lost
         let fresh = shelf.discover(report).filter(isNeeded)

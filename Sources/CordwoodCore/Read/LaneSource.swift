@@ -217,6 +217,13 @@ public final class LaneSource: RecordSource {
         excluded.append(archived)
     }
 
+    /// Counts those of `expected` as lost that are not there any more; before the first `advance`.
+    public func miss(_ expected: [UInt64]) {
+        for number in expected where !segmentNumbers.contains(number) {
+            lostSegments.append(number)
+        }
+    }
+
     /// Whether that segment was, is or will be read here to its end.
     public func owns(_ number: UInt64) -> Bool {
         segmentNumbers.contains(number) && !lostSegments.contains(number)
