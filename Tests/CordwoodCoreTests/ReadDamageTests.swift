@@ -1,5 +1,6 @@
-// Thousands of damaged stores: whatever bytes stand there, the reader ends, never traps, and never
-// reads outside its buffers. A failure is a crash; the seed names the case.
+// Thousands of damaged stores: whatever bytes stand there, the reader ends, never
+// traps, and never reads outside its buffers. A failure is a crash; the seed names
+// the case.
 
 import CordwoodCore
 import Glibc

@@ -1,5 +1,6 @@
-// Lanes as FORMAT describes them go in, records come out: every type of record, the order of threads,
-// gaps, other boots, growth while reading, recycled files.
+// Lanes as FORMAT describes them go in, records come out: every type of
+// record, the order of threads, gaps, other boots, growth while reading,
+// recycled files.
 
 import CordwoodCore
 import Glibc

@@ -1,5 +1,6 @@
-// The pieces below and above lanes: clocks at their extremes, JSON and text lines, levels, filters,
-// merging of many sources.
+// The pieces below and above lanes: clocks at their extremes,
+// JSON and text lines, levels, filters, merging of many
+// sources.
 
 import CordwoodCore
 import XCTest
@@ -48,7 +49,9 @@ final class ReadPartsTests: XCTestCase {
             let count = Int.random(in: 1...5, using: &random)
             let ticks = (0..<count).map { _ in pick() }.sorted()
             guard Set(ticks).count == count else { continue }
-            let pairs = ticks.map { ClockTable.Pair(ticks: $0, monotonic: pick(), realtime: pick()) }
+            let pairs = ticks.map {
+                ClockTable.Pair(ticks: $0, monotonic: pick(), realtime: pick())
+            }
             let rate = max(pick(), 1)
             let table = ClockTable(pairs: pairs, ticksPerSecond: rate)
             var hint = Int.random(in: 0..<6, using: &random)
@@ -84,8 +87,8 @@ final class ReadPartsTests: XCTestCase {
     func testJSONStringsMatchTheStandardLibrarysRepair() {
         var random = SeededRandom(state: 11)
         let bytes: [UInt8] = [
-            0x00, 0x0a, 0x1f, 0x20, 0x22, 0x41, 0x5c, 0x7f, 0x80, 0x9f, 0xa0, 0xbf, 0xc0, 0xc2, 0xc3,
-            0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff,
+            0x00, 0x0a, 0x1f, 0x20, 0x22, 0x41, 0x5c, 0x7f, 0x80, 0x9f, 0xa0, 0xbf, 0xc0, 0xc2,
+            0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff,
         ]
         for round in 0..<20_000 {
             let count = Int.random(in: 0..<12, using: &random)

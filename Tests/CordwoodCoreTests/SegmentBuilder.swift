@@ -1,5 +1,6 @@
-// Makes lane files, segments, catalogs and journals byte by byte from docs/FORMAT.md, so that the reader
-// is tested against the page and not against the writer. Test code: arrays of bytes, no limits.
+// Makes lane files, segments, catalogs and journals byte by byte from docs/FORMAT.md, so that the
+// reader is tested against the page and not against the writer. Test code: arrays of bytes, no
+// limits.
 
 import CordwoodCore
 import Glibc

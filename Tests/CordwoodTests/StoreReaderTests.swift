@@ -1,5 +1,6 @@
-// Whole stores: lanes and archives side by side, what happens while segments are archived under a
-// reader, single files, collectors' directories, statistics and verification.
+// Whole stores: lanes and archives side by side, what happens while segments are
+// archived under a reader, single files, collectors' directories, statistics and
+// verification.
 
 import Cordwood
 import CordwoodCore

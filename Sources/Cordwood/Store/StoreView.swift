@@ -1,6 +1,6 @@
-// One store directory under a reader: its lanes and archives, and who gives which segment's records.
-// Lanes are listed and opened first, archives afterwards: what was archived in between is seen twice,
-// never not at all, and then left to one of the two. One thread at a time.
+// One store directory under a reader: its lanes and archives, and who gives which segment's
+// records. Lanes are listed and opened first, archives afterwards: what was archived in between is
+// seen twice, never not at all, and then left to one of the two. One thread at a time.
 
 import CShims
 import CordwoodCore
@@ -98,7 +98,9 @@ final class StoreView {
         var chains = sorted
         var looked = 0
         for index in chains.indices {
-            chains[index].archives.sort { ($0.covers.first?.first ?? 0) < ($1.covers.first?.first ?? 0) }
+            chains[index].archives.sort {
+                ($0.covers.first?.first ?? 0) < ($1.covers.first?.first ?? 0)
+            }
             guard let info = chains[index].archives.first else { continue }
             let hasFirst = chains[index].source != nil && info.covers.first?.first == 0
             if !hasFirst, looked < ArchiveShelf.placedExactlyMax,
@@ -252,7 +254,8 @@ final class StoreView {
         return false
     }
 
-    /// Not following, all read: what lanes lost meanwhile, from archives made since. False: nothing.
+    /// Not following, all read: what lanes lost meanwhile, from archives made since. False:
+    /// nothing.
     func recover() -> Bool {
         let lost = vanished.lanes.count + lanes.values.reduce(0) { $0 + $1.lostSegments.count }
         guard lost > lostBefore else { return false }

@@ -1,7 +1,7 @@
-// The parts of one lane that stand in different files, its archives and what is not archived yet, as
-// one run. Parts follow one another in time but for a moment around each roll, so two are open at
-// once. Clocks of neighbouring segments disagree by nanoseconds: within a microsecond the earlier part
-// goes first, which keeps the order inside each thread exact.
+// The parts of one lane that stand in different files, its archives and what is not archived yet,
+// as one run. Parts follow one another in time but for a moment around each roll, so two are open
+// at once. Clocks of neighbouring segments disagree by nanoseconds: within a microsecond the
+// earlier part goes first, which keeps the order inside each thread exact.
 
 public final class ChainSource: RecordSource {
     public typealias Part = () throws(ReadProblem) -> (any RecordSource)?

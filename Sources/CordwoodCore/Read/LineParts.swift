@@ -1,5 +1,6 @@
-// The small pieces that lines are made of, written as bytes into a growing array: numbers, times,
-// levels. No String is made for any of them but a floating-point number.
+// The small pieces that lines are made of, written as bytes into a growing array:
+// numbers, times, levels. No String is made for any of them but a floating-point
+// number.
 
 import Glibc
 
