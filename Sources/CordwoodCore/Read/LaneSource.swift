@@ -1,7 +1,7 @@
 // The records of one lane in the order of FORMAT §4: its segments are indexed when the merge comes
-// near them, each thread's streams are merged by monotonic time, and within a stream the order is the
-// writer's. Reads while the writer runs, and goes on where it stopped after `refresh`. Reads by pread
-// only (PROTOCOL R11). One thread at a time.
+// near them, each thread's streams are merged by monotonic time, and within a stream the order is
+// the writer's. Reads while the writer runs, and goes on where it stopped after `refresh`. Reads
+// by pread only (PROTOCOL R11). One thread at a time.
 
 public final class LaneSource: RecordSource {
     public let lane: String
@@ -222,6 +222,13 @@ public final class LaneSource: RecordSource {
         excluded.append(archived)
     }
 
+    /// Counts those of `expected` as lost that are not there any more; before the first `advance`.
+    public func miss(_ expected: [UInt64]) {
+        for number in expected where !segmentNumbers.contains(number) {
+            lostSegments.append(number)
+        }
+    }
+
     /// Whether that segment was, is or will be read here to its end.
     public func owns(_ number: UInt64) -> Bool {
         segmentNumbers.contains(number) && !lostSegments.contains(number)
@@ -379,8 +386,8 @@ public final class LaneSource: RecordSource {
 
     // MARK: Following
 
-    /// Picks up what was committed, claimed or sealed since; nothing is given twice. `files`: a fresh
-    /// listing, nil makes one. A record that `advance` gave is void afterwards.
+    /// Picks up what was committed, claimed or sealed since; nothing is given twice. `files`: a
+    /// fresh listing, nil makes one. A record that `advance` gave is void afterwards.
     public func refresh(files: LaneFiles? = nil) throws(ReadProblem) {
         let store = String(context.files.directory.dropLast("/lanes".utf8.count))
         var listed = files

@@ -1,6 +1,6 @@
-// One stream of a lane: the chunks one thread wrote one after another in one of its streams, and the
-// place reached in them (FORMAT §6.2, §7, §8). Holds a private copy of the present chunk; context and
-// trace are kept as places in that copy. Belongs to one LaneSource.
+// One stream of a lane: the chunks one thread wrote one after another in one of its streams, and
+// the place reached in them (FORMAT §6.2, §7, §8). Holds a private copy of the present chunk;
+// context and trace are kept as places in that copy. Belongs to one LaneSource.
 
 final class StreamCursor {
     enum Step {
@@ -32,8 +32,8 @@ final class StreamCursor {
     private var believed: [(from: Int, to: Int)]?
     /// Where the record given last begins.
     private var lastStart = 0
-    /// Records that were given from a chunk beyond the end it was settled at. The writer appended them
-    /// again at the start of its next chunk (PROTOCOL, Settle): they are passed over there.
+    /// Records that were given from a chunk beyond the end it was settled at. The writer appended
+    /// them again at the start of its next chunk (PROTOCOL, Settle): they are passed over there.
     private var duplicates = 0
     /// A record of the present chunk had no sound length: what follows it cannot be found.
     private var isBroken = false
@@ -67,8 +67,8 @@ final class StreamCursor {
         queue.insert((segment, chunk.offset, bound, chunk.sequence), at: at)
     }
 
-    /// Gives up what was not loaded of a segment that is lost; notes how many records of each of its
-    /// chunks were given or still will be.
+    /// Gives up what was not loaded of a segment that is lost; notes how many records of each of
+    /// its chunks were given or still will be.
     func forget(_ lost: SegmentFile, _ note: (_ sequence: UInt32, _ given: UInt32) -> Void) {
         if segment === lost, let head { note(head.sequence, index &+ countLoaded()) }
         for entry in queue[next...] where entry.segment === lost {
