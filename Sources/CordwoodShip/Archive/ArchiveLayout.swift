@@ -1,5 +1,5 @@
-// Byte offsets and numbers of archives (FORMAT §11). Offsets only. A test compares every number with
-// the tables in docs/FORMAT.md.
+// Byte offsets and numbers of archives (FORMAT §11). Offsets only. A test compares every number
+// with the tables in docs/FORMAT.md.
 
 /// FORMAT §11.1.
 public enum ArchiveHeader {
@@ -39,6 +39,8 @@ public enum BlockHeader {
     public static let bytes = 128
     public static let magicValue: UInt64 = 0x3130_4B43_4C42_5743  // "CWBLCK01"
     public static let methodColumns: UInt8 = 1
+    /// With the header of the frame around it.
+    static let frameBytes = bytes + SkippableFrame.headerBytes
 }
 
 /// FORMAT §11.3.
