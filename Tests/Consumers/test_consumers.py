@@ -30,7 +30,8 @@ def run(words: Sequence[Any], limit_s: int = 300,
         environment: Optional[Dict[str, str]] = None) -> str:
     """What the command prints; its whole output in the failure where it fails."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("CORDWOOD_")}
-    ended = subprocess.run([str(word) for word in words], env={**clean, **(environment or {})}, text=True,
+    ended = subprocess.run([str(word) for word in words], text=True,
+                           env={**clean, **(environment or {})},
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit_s,
                            check=False)
     if ended.returncode != 0:
