@@ -79,7 +79,7 @@ static void open_arguments(const char *directory) {
     options.struct_size = 4;
     EXPECT(CW_E_STRUCT_SIZE, cw_open(&options, &engine));
     options.struct_size = UINT32_MAX;
-    EXPECT(CW_E_STRUCT_SIZE, cw_open(&options, &engine)); /* a tail of 4 GB is not read */
+    EXPECT_TRUE(cw_open(&options, &engine) < CW_OK); /* and no tail of 4 GB is read */
     EXPECT_TRUE(engine == NULL);
 }
 
