@@ -32,8 +32,10 @@ let package = Package(
         .target(name: "CordwoodCore", dependencies: ["CShims", "CCordwood"]),
         .target(
             name: "CordwoodShip",
-            dependencies: ["CordwoodCore", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"]),
-        .target(name: "Cordwood", dependencies: ["CordwoodShip", "CordwoodCore"]),
+            dependencies: ["CordwoodCore", "CShims", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"]),
+        .target(
+            name: "Cordwood",
+            dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims"]),
         .target(
             name: "CordwoodABI",
             dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"]),
