@@ -416,6 +416,31 @@ static void reading(const char *directory) {
     EXPECT(CW_OK, cw_reader_close(&reader));
 }
 
+/* ── A store that is full ── */
+
+/* After a refusal the next calls are refused or kept, and every refusal is counted. */
+static void refusals(const char *directory) {
+    static char message[16003];
+    cw_options options = good(in(directory, "full"));
+    cw_engine *engine = NULL;
+    cw_logger *log = NULL;
+    uint64_t refused = 0;
+    options.segment_bytes = 65536;
+    options.quota_bytes = 4 * 65536;
+    options.overflow = CW_OVERFLOW_DROP;
+    EXPECT(CW_OK, cw_open(&options, &engine));
+    EXPECT(CW_OK, cw_logger_get(engine, "full", &log));
+    for (int i = 0; i < 2000; i++) {
+        cw_status status = cw_write(log, CW_LEVEL_INFO, message, sizeof message);
+        refused += status == CW_E_FULL;
+        EXPECT_TRUE(status == CW_OK || status == CW_E_FULL);
+    }
+    cw_stats stats = {0};
+    EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
+    EXPECT_TRUE(refused > 0 && stats.records_dropped == refused);
+    EXPECT(CW_OK, cw_close(&engine, 5000));
+}
+
 static void words(void) {
     char small[4] = "xxx";
     EXPECT_TRUE(strcmp(cw_status_name(CW_E_FULL), "CW_E_FULL") == 0);
@@ -450,6 +475,7 @@ int main(int count, char **arguments) {
     settings(engine);
     targets(engine);
     EXPECT(CW_OK, cw_close(&engine, 5000));
+    refusals(directory);
     reading(directory);
     words();
     if (failures != 0) {

@@ -91,6 +91,7 @@ class EngineTest(StoreCase):
         with cordwood.open(":memory:") as engine:
             self.assertTrue(engine.logger("a").info("x"))
         self.assertFalse(os.path.exists(":memory:"))
+        self.assertFalse(os.path.exists(self.store))
 
     def test_resource_and_consent(self) -> None:
         engine = self.open(consent="pending")
@@ -109,11 +110,19 @@ class EngineTest(StoreCase):
         with self.assertRaises(ValueError):
             engine.logger("a\0b")
 
-    def test_small_disk_refuses_and_counts(self) -> None:
-        engine = self.open(segment_bytes=65536, quota_bytes=262144, codec="none")
+    def test_small_quota_refuses_and_counts(self) -> None:
+        engine = self.open(segment_bytes=65536, quota_bytes=262144, overflow="drop")
         log = engine.logger("a")
-        kept = sum(log.write("info", os.urandom(16000)) for _ in range(200))
-        self.assertEqual(kept + engine.stats().records_dropped, 200)
+        kept = sum(log.write("info", os.urandom(16000)) for _ in range(500))
+        self.assertEqual(kept + engine.stats().records_dropped, 500)
+        self.assertGreater(kept, 0)
+
+    def test_grow_keeps_all_that_the_disk_holds(self) -> None:
+        log = self.open(segment_bytes=65536, overflow="grow").logger("a")
+        sizes = [16_000 + index % 7 for index in range(1000)]
+        refused = sum(not log.write("info", b"x" * size) for size in sizes)
+        self.assertEqual(refused, 0)
+        self.assertEqual([len(record.message) for record in self.records()], sizes)
 
     def test_version(self) -> None:
         self.assertRegex(cordwood.__version__, r"^\d+\.\d+\.\d+$")

@@ -46,12 +46,24 @@ class ReaderTest(StoreCase):
     def test_only_logs_unless_asked(self) -> None:
         self.open().logger("a").info("x")
         self.assertEqual({record.kind for record in cordwood.read(self.store)}, {"log"})
-        self.assertGreaterEqual({record.kind for record in cordwood.read(self.store, kinds="all")},
-                                {"log", "lifecycle"})
-        kinds = {record.kind for record in cordwood.read(self.store, kinds=["lifecycle"])}
-        self.assertEqual(kinds, {"lifecycle"})
+        self.assertIn("log", {record.kind for record in cordwood.read(self.store, kinds="all")})
+        for kinds in ("gap", ["gap", "lifecycle"]):
+            found = {record.kind for record in cordwood.read(self.store, kinds=kinds)}
+            self.assertLessEqual(found, {"gap", "lifecycle"})
         with self.assertRaises(ValueError):
             cordwood.read(self.store, kinds="loud")
+
+    def test_what_was_refused_is_a_gap(self) -> None:
+        engine = self.open(segment_bytes=65536, quota_bytes=262144, overflow="drop")
+        log = engine.logger("a")
+        for _ in range(500):
+            log.write("info", b"x" * 16_000)
+        engine.roll()
+        dropped = engine.stats().records_dropped
+        self.assertGreater(dropped, 0)
+        engine.close()
+        kinds = {record.kind for record in cordwood.read(self.store, kinds="all")}
+        self.assertIn("gap", kinds)
 
     def test_large_record_is_whole(self) -> None:
         self.open().logger("a").info("x" * 1_000_000)
@@ -86,7 +98,7 @@ class ReaderTest(StoreCase):
 
     def test_follow_ends_when_idle(self) -> None:
         self.open().logger("a").info("x")
-        found = list(cordwood.read(self.store, follow=True, logger="a", idle_timeout=0))
+        found = list(cordwood.read(self.store, follow=True, logger="a", idle_timeout=1))
         self.assertEqual([record.message for record in found], ["x"])
 
     def test_missing_store(self) -> None:
