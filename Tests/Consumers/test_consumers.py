@@ -3,8 +3,8 @@ what it wrote with the command line, each line parsed as JSON.
 
     python3 -m unittest discover -s Tests/Consumers [-k NAME]
 
-Needs `./dev build`. Everything is built below a temporary directory; nothing is written here. The
-Swift case takes minutes where nothing of it was built before.
+Needs `./dev build`. Everything is built below a temporary directory, but for Swift, which keeps its
+objects in .build-consumer: that case takes minutes where nothing was built before.
 """
 import json
 import os

@@ -1,6 +1,7 @@
 // A Swift host of Cordwood: logs every line of a file as one record, from several threads.
 //
 //   swift run -c release Example STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE]
+//       [--progress]
 //
 // As examples/c/main.c: lines are dealt to the threads, each counts what it has kept.
 
@@ -12,7 +13,9 @@ let lines = Lines(path: given.input)
 let kept = Counters(path: given.kept, count: given.threads)
 
 /// One thread's lines. Stops at a refused record, so that the counter counts a prefix.
-@Sendable func writeLines(_ log: Logger, first: Int, lines: Lines, given: Arguments, kept: Counters) {
+@Sendable func writeLines(
+    _ log: Logger, first: Int, lines: Lines, given: Arguments, kept: Counters
+) {
     for _ in 0..<given.repeats {
         for index in stride(from: first, to: lines.ranges.count, by: given.threads) {
             guard write(log, lines[index], number: index + 1) == 0 else { return }
@@ -36,8 +39,17 @@ func nowNanoseconds() -> UInt64 {
     return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
 }
 
+/// A running count, until the program ends.
+@Sendable func showProgress(_ kept: Counters) {
+    while true {
+        say("\r\(kept.total)")
+        usleep(200_000)
+    }
+}
+
 /// Starts the threads and waits for them.
 func runAll(_ log: Logger) {
+    if given.progress { pthread_detach(startThread { [kept] in showProgress(kept) }) }
     let bodies = (0..<given.threads).map { first in
         { @Sendable [lines, given, kept] in
             writeLines(log, first: first, lines: lines, given: given, kept: kept)
