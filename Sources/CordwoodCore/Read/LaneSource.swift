@@ -126,7 +126,10 @@ public final class LaneSource: RecordSource {
         {
             openFromJournal(frame.segment)
         }
-        waiting.sort { $0.number < $1.number }
+        // By the time of publishing: a spare may be published after one that was made later.
+        waiting.sort {
+            ($0.head.createdMonotonic, $0.number) < ($1.head.createdMonotonic, $1.number)
+        }
         segmentNumbers.sort()
     }
 
@@ -156,6 +159,8 @@ public final class LaneSource: RecordSource {
                 lostSegments.append(segment.number)
                 return
             }
+            // The magic is stored last: a file without it is one that is or was being made.
+            if !isSealed, try SegmentFile.isBeingMade(file) { return }
             take(
                 try SegmentFile(
                     file: file, path: path, base: 0, bytesMax: .max, sealedByName: isSealed,

@@ -51,6 +51,11 @@ final class SegmentFile {
         }
     }
 
+    static func isBeingMade(_ file: ReadFile) throws(ReadProblem) -> Bool {
+        let magic = try file.copy(at: 0, count: 8)
+        return magic.bytes.allSatisfy { $0 == 0 }
+    }
+
     /// The header page, read while its clock pairs stood still; the journal's copy where it is lost.
     private static func page(
         _ file: ReadFile?, _ base: UInt64, _ journal: Journal?, _ number: UInt64, _ path: String

@@ -16,7 +16,7 @@ final class StreamCursor {
     var mustMove = true
     var thread: ThreadInfo
     /// Chunks to come, in order of their sequence.
-    private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64)] = []
+    private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64, sequence: UInt32)] = []
     private var next = 0
 
     private(set) var segment: SegmentFile?
@@ -61,7 +61,10 @@ final class StreamCursor {
 
     func enqueue(_ segment: SegmentFile, _ chunk: ChunkHead) {
         let bound = segment.clock.times(of: chunk.baseTicks).monotonic
-        queue.append((segment, chunk.offset, bound))
+        // Nearly always the last: a segment that was a spare when it was listed may come too early.
+        var at = queue.count
+        while at > next, queue[at &- 1].sequence > chunk.sequence { at &-= 1 }
+        queue.insert((segment, chunk.offset, bound, chunk.sequence), at: at)
     }
 
     /// Gives up what was not loaded of a segment that is lost; notes how many records of each of its
@@ -188,7 +191,10 @@ final class StreamCursor {
         buffer.clear()
         try segment.read(chunk: chunk.offset, to: Int(chunk.end), into: buffer)
         believed = segment.isOtherBoot ? [] : nil
-        if segment.isSealed {
+        if segment.isSealed, chunk.final == 0 {
+            // Claimed too late: it holds nothing of a host and has no checksum (FORMAT §9).
+            believed = nil
+        } else if segment.isSealed {
             if buffer.count == Int(chunk.end), StreamCursor.crcHolds(buffer.bytes, chunk) {
                 believed = nil
             } else {
