@@ -71,7 +71,7 @@ final class Connection: ChannelInboundHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        if case .receiving(let upload) = state, upload.isJobRunning {
+        if isJobRunning {
             isReadWanted = true
         } else {
             context.read()
@@ -165,18 +165,28 @@ final class Connection: ChannelInboundHandler {
             }
         } else if upload.isComplete {
             store(context, upload, file)
-        } else if isReadWanted {
-            isReadWanted = false
-            context.read()
+        } else {
+            readOn(context)
         }
+    }
+
+    private var isJobRunning: Bool {
+        switch state {
+        case .receiving(let upload), .storing(let upload): upload.isJobRunning
+        case .idle, .draining, .closing: false
+        }
+    }
+
+    /// Makes up for a read that was held back while a job ran.
+    private func readOn(_ context: ChannelHandlerContext) {
+        guard isReadWanted else { return }
+        isReadWanted = false
+        context.read()
     }
 
     private func store(_ context: ChannelHandlerContext, _ upload: Upload, _ file: IncomingFile) {
         state = .storing(upload)
         deadline.cancel()
-        isReadWanted = false
-        // The pipelining handler keeps this read until the answer has gone out.
-        context.read()
         let key = upload.key
         run(context, upload, { [depot] in depot.take(file, key: key) }) { outcome in
             self.release(upload)
@@ -213,10 +223,7 @@ final class Connection: ChannelInboundHandler {
             fail(context, answer)
         } else {
             state = .draining(answer)
-            if isReadWanted {
-                isReadWanted = false
-                context.read()
-            }
+            readOn(context)
         }
     }
 
@@ -261,6 +268,7 @@ final class Connection: ChannelInboundHandler {
         let body = context.channel.allocator.buffer(string: answer.body)
         context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
         let sent = context.writeAndFlush(wrapOutboundOut(.end(nil)))
+        readOn(context)
         guard isLast else { return }
         deadline.arm(context.eventLoop, ms: Connection.lingerMs) { context.close(promise: nil) }
         sent.assumeIsolated().whenComplete { _ in
