@@ -39,6 +39,8 @@ public enum BlockHeader {
     public static let bytes = 128
     public static let magicValue: UInt64 = 0x3130_4B43_4C42_5743  // "CWBLCK01"
     public static let methodColumns: UInt8 = 1
+    /// With the header of the frame around it.
+    static let frameBytes = bytes + SkippableFrame.headerBytes
 }
 
 /// FORMAT §11.3.

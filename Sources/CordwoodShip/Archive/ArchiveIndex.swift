@@ -1,0 +1,177 @@
+// Where the blocks of an archive are: its header, and its footer or, where that is damaged, a walk
+// over the frames (FORMAT §11.1, §11.3). Nothing is allocated for a count that the file is too small
+// for. Made once by whoever opens an archive.
+
+import CordwoodCore
+import Glibc
+
+struct ArchiveIndex {
+    /// What the footer says beside its entries.
+    struct Footer {
+        var id: LaneID
+        var recordCount: UInt64
+        var timeMin: UInt64
+        var timeMax: UInt64
+        var rawBytes: UInt64
+        var span: UInt64
+    }
+
+    var info: ArchiveInfo
+    var blocks: [BlockEntry] = []
+    /// What is damaged, though the blocks were found.
+    var problems: [ReadProblem] = []
+    /// Bytes of the header's frame; 0 where the header is damaged.
+    var headerSpan: UInt64 = 0
+    /// Nil where it is damaged.
+    var footer: Footer?
+
+    /// `salvage`: with a damaged header, too, blocks are looked for.
+    static func load(_ file: borrowing ArchiveFile, salvage: Bool) throws(ReadProblem) -> ArchiveIndex {
+        var index = ArchiveIndex(
+            info: ArchiveInfo(
+                id: .zero, covers: [], createdRealtime: 0, recordCount: 0, timeMin: 0, timeMax: 0,
+                rawBytes: 0, fileBytes: file.size, blockCount: 0, levels: 0, kinds: 0,
+                path: file.path))
+        var buffer = GrowingBytes()
+        if let problem = try index.readHeader(file, &buffer) {
+            guard salvage else { throw .damaged("\(file.path): \(problem)") }
+            index.problems.append(.damaged("\(file.path): \(problem)"))
+        }
+        if let problem = try index.readFooter(file, &buffer) {
+            index.problems.append(.damaged("\(file.path): \(problem)"))
+            index.footer = nil
+            var walk = FrameWalk(from: index.headerSpan)
+            try walk.run(file)
+            index.blocks = walk.blocks
+            index.problems += walk.problems
+        }
+        if index.headerSpan == 0, index.blocks.isEmpty {
+            throw .damaged("\(file.path): not an archive")
+        }
+        index.sum()
+        return index
+    }
+
+    /// Nil where the header is whole, else what is wrong.
+    private mutating func readHeader(
+        _ file: borrowing ArchiveFile, _ buffer: inout GrowingBytes
+    ) throws(ReadProblem) -> String? {
+        let start = SkippableFrame.headerBytes
+        guard try file.read(UInt64(start + ArchiveHeader.bytes), at: 0, into: &buffer),
+            buffer.bytes.word(0, UInt32.self) == SkippableFrame.magicValue,
+            buffer.bytes.word(start + ArchiveHeader.magic, UInt64.self) == ArchiveHeader.magicValue
+        else { return "no archive header" }
+        let version = buffer.bytes.word(start + ArchiveHeader.version, UInt32.self)
+        guard version <= FormatVersion.current else { throw .version("\(file.path): version \(version)") }
+        let length = buffer.bytes.word(4, UInt32.self)
+        guard length >= UInt32(ArchiveHeader.bytes), length <= UInt32(ArchiveLimits.headerMax),
+            try file.read(UInt64(start) + UInt64(length), at: 0, into: &buffer)
+        else { return "length of the archive header" }
+        let content = UnsafeRawBufferPointer(rebasing: buffer.bytes[start...])
+        guard checksum(content, zeroAt: ArchiveHeader.crc) == content.word(ArchiveHeader.crc, UInt32.self),
+            content.word(ArchiveHeader.length, UInt32.self) == length, version == FormatVersion.current
+        else { return "checksum of the archive header" }
+        let incompat = content.word(ArchiveHeader.incompat, UInt64.self)
+        guard incompat & ~FormatVersion.incompatKnown == 0 else {
+            throw .version("\(file.path): features \(incompat)")
+        }
+        guard readCovers(content) else {
+            info.covers = []
+            return "covers of the archive"
+        }
+        info.id = content.id(ArchiveHeader.archiveID)
+        info.createdRealtime = content.word(ArchiveHeader.createdRealtime, UInt64.self)
+        headerSpan = UInt64(start) + UInt64(length)
+        return nil
+    }
+
+    private mutating func readCovers(_ content: UnsafeRawBufferPointer) -> Bool {
+        let count = content.word(ArchiveHeader.coverCount, UInt32.self)
+        guard count >= 1, count <= UInt32(ArchiveLimits.coversMax) else { return false }
+        var cursor = ByteCursor(UnsafeRawBufferPointer(rebasing: content[ArchiveHeader.covers...]))
+        for _ in 0..<count {
+            guard let lane = cursor.id(), let first = cursor.word(UInt64.self),
+                let last = cursor.word(UInt64.self), let name = cursor.text()
+            else { return false }
+            info.covers.append(
+                ArchiveCover(laneID: lane, first: first, last: last, laneName: name))
+        }
+        return true
+    }
+
+    private mutating func readFooter(
+        _ file: borrowing ArchiveFile, _ buffer: inout GrowingBytes
+    ) throws(ReadProblem) -> String? {
+        let trailer = UInt64(ArchiveFooter.trailerBytes)
+        let least = SkippableFrame.headerBytes + ArchiveFooter.bytes + ArchiveFooter.trailerBytes
+        guard file.size >= trailer,
+            try file.read(trailer, at: file.size - trailer, into: &buffer),
+            buffer.bytes.word(8, UInt64.self) == ArchiveFooter.endMagicValue
+        else { return "no footer" }
+        let span = buffer.bytes.word(0, UInt32.self)
+        guard span >= UInt32(least), UInt64(span) <= file.size,
+            Int(span) <= least + ArchiveLimits.blocksMax * FooterEntry.bytes,
+            try file.read(UInt64(span), at: file.size - UInt64(span), into: &buffer)
+        else { return "length of the footer" }
+        let frame = buffer.bytes
+        let start = SkippableFrame.headerBytes
+        let crcAt = Int(span) - 12
+        let summed = UnsafeRawBufferPointer(rebasing: frame[start..<crcAt])
+        guard checksum(summed, from: 0) == frame.word(crcAt, UInt32.self),
+            frame.word(0, UInt32.self) == SkippableFrame.magicValue,
+            frame.word(4, UInt32.self) == span - UInt32(start),
+            frame.word(start, UInt64.self) == ArchiveFooter.magicValue
+        else { return "checksum of the footer" }
+        let count = frame.word(start + ArchiveFooter.blockCount, UInt32.self)
+        guard UInt64(span) == UInt64(least) + UInt64(count) * UInt64(FooterEntry.bytes) else {
+            return "number of blocks in the footer"
+        }
+        let id = frame.id(start + ArchiveFooter.archiveID)
+        if headerSpan == 0 { info.id = id }
+        footer = Footer(
+            id: id, recordCount: frame.word(start + ArchiveFooter.recordCount, UInt64.self),
+            timeMin: frame.word(start + ArchiveFooter.timeMin, UInt64.self),
+            timeMax: frame.word(start + ArchiveFooter.timeMax, UInt64.self),
+            rawBytes: frame.word(start + ArchiveFooter.rawBytes, UInt64.self), span: UInt64(span))
+        return readEntries(frame, count: Int(count), end: file.size - UInt64(span))
+    }
+
+    private mutating func readEntries(
+        _ frame: UnsafeRawBufferPointer, count: Int, end: UInt64
+    ) -> String? {
+        var expected = headerSpan
+        blocks.reserveCapacity(count)
+        for index in 0..<count {
+            let at = SkippableFrame.headerBytes + ArchiveFooter.entries + index * FooterEntry.bytes
+            let entry = BlockEntry(footer: frame, at: at)
+            guard entry.offset >= expected, entry.offset <= end,
+                entry.spanBytes >= UInt64(BlockHeader.frameBytes),
+                entry.spanBytes <= end - entry.offset
+            else { return "entries of the footer" }
+            expected = entry.offset + entry.spanBytes
+            blocks.append(entry)
+        }
+        return nil
+    }
+
+    private mutating func sum() {
+        info.blockCount = blocks.count
+        info.timeMin = blocks.isEmpty ? 0 : .max
+        for block in blocks {
+            info.recordCount &+= UInt64(block.recordCount)
+            info.rawBytes &+= block.rawBytes
+            info.timeMin = min(info.timeMin, block.timeMin)
+            info.timeMax = max(info.timeMax, block.timeMax)
+            info.levels |= block.levels
+            info.kinds |= block.kinds
+        }
+    }
+}
+
+extension ArchiveInfo {
+    /// Reads header and footer only. A damaged footer is made up for by the blocks' headers.
+    public static func peek(path: String) throws(ReadProblem) -> ArchiveInfo {
+        let file = try ArchiveFile(path: path)
+        return try ArchiveIndex.load(file, salvage: false).info
+    }
+}

@@ -1,0 +1,104 @@
+// What an archive says about itself: values only, made by the writer and by whoever reads a header and
+// a footer (FORMAT §11.1, §11.3), and how archives are named and identified.
+
+import CSodium
+import CordwoodCore
+
+/// A run of segments of one lane whose records stand in an archive.
+public struct ArchiveCover: Hashable, Sendable {
+    public var laneID: LaneID
+    public var first: UInt64
+    public var last: UInt64
+    public var laneName: String
+
+    public init(laneID: LaneID, first: UInt64, last: UInt64, laneName: String) {
+        self.laneID = laneID
+        self.first = first
+        self.last = last
+        self.laneName = laneName
+    }
+}
+
+public struct ArchiveInfo: Sendable {
+    public var id: LaneID
+    public var covers: [ArchiveCover]
+    public var createdRealtime: UInt64
+    public var recordCount: UInt64
+    /// UTC ns shown; both 0 where there is no record.
+    public var timeMin: UInt64
+    public var timeMax: UInt64
+    /// Of all payloads.
+    public var rawBytes: UInt64
+    public var fileBytes: UInt64
+    public var blockCount: Int
+    /// FORMAT §11.2.
+    public var levels: UInt32
+    public var kinds: UInt32
+    public var path: String
+    /// What the source of the records reported as damaged while they were written, cut at 64 texts;
+    /// empty for an archive that was opened.
+    public var damage: [String] = []
+    public var damageCount = 0
+
+    public var idText: String { ArchiveIdentity.text(id) }
+}
+
+public enum ArchiveError: Error, Sendable {
+    /// The disk; nothing was left behind.
+    case system(operation: String, path: String, errno: Int32)
+    /// The records could not be read, or are of a newer format; they must not be removed.
+    case source(ReadProblem)
+    case memory
+    /// Name or covers are not valid.
+    case argument(String)
+    /// FORMAT §1.
+    case limit(String)
+}
+
+public enum ArchiveIdentity {
+    /// FORMAT §11: the same covers give the same id, whoever computes it.
+    public static func id(_ covers: [ArchiveCover]) -> LaneID {
+        var content = GrowingBytes()
+        for byte in "cordwood archive 1".utf8 { content.append(byte: byte) }
+        for cover in covers {
+            content.append(id: cover.laneID)
+            content.append(word: cover.first)
+            content.append(word: cover.last)
+        }
+        var hash = [UInt8](repeating: 0, count: 32)
+        let input = content.base.assumingMemoryBound(to: UInt8.self)
+        crypto_hash_sha256(&hash, input, UInt64(content.count))
+        return hash.withUnsafeBytes { $0.id(0) }
+    }
+
+    /// FORMAT §11: `<lane>.<first>-<last>.cwa`.
+    public static func fileName(_ cover: ArchiveCover) -> String {
+        "\(cover.laneName).\(number(cover.first))-\(number(cover.last)).cwa"
+    }
+
+    /// 8-4-4-4-12 lowercase hex digits.
+    public static func text(_ id: LaneID) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        var text: [UInt8] = []
+        for index in 0..<16 {
+            if index == 4 || index == 6 || index == 8 || index == 10 { text.append(0x2d) }
+            let word = index < 8 ? id.high : id.low
+            let byte = UInt8(truncatingIfNeeded: word &>> UInt64((index & 7) * 8))
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private static func number(_ value: UInt64) -> String {
+        let digits = String(value)
+        return String(repeating: "0", count: max(0, 8 - digits.utf8.count)) + digits
+    }
+
+    /// A plain file name that a `.part` can be added to.
+    static func isFileName(_ name: String) -> Bool {
+        let bytes = name.utf8
+        return !bytes.isEmpty && bytes.count <= 240 && bytes.first != 0x2e
+            && !bytes.contains(0x2f) && !bytes.contains(0)
+    }
+}

@@ -1,0 +1,116 @@
+// Reads an archive as a run of records (FORMAT §11), one block in memory at a time. Damage in one
+// block is told once and the next block follows. One thread at a time; the descriptor stays open, so
+// an archive that is deleted meanwhile is read to its end.
+
+import CordwoodCore
+
+public final class ArchiveSource: RecordSource {
+    public let info: ArchiveInfo
+    /// Problems of header and footer, told before the first record.
+    private var problems: [ReadProblem]
+    private let file: ArchiveFile
+    private let blocks: [BlockEntry]
+    private var loader = BlockLoader()
+    private var records: BlockRecords?
+    private var block = 0
+    private var nextBlock = 0
+    private var since: UInt64 = 0
+    private var until: UInt64 = 0
+    private var levels: UInt32 = .max
+    private var firstProcess: ProcessInfo?
+    private var firstMonotonic: UInt64 = 0
+    private var begun = false
+    private var known = false
+
+    /// Throws `.damaged` where the file is no archive, `.version` where it is a newer one.
+    public static func open(path: String) throws(ReadProblem) -> ArchiveSource {
+        try ArchiveSource(ArchiveFile(path: path))
+    }
+
+    private init(_ file: consuming ArchiveFile) throws(ReadProblem) {
+        let index = try ArchiveIndex.load(file, salvage: true)
+        info = index.info
+        blocks = index.blocks
+        problems = index.problems.reversed()
+        self.file = file
+    }
+
+    public var header: ArchiveInfo { info }
+
+    /// Passes over blocks that hold nothing in [since, until) (UTC ns; 0: open) or nothing at or above
+    /// `level` (0: all). Records of other blocks come as they are. To be called before the first one.
+    public func restrict(since: UInt64, until: UInt64, level: UInt8) {
+        self.since = since
+        self.until = until
+        levels = LevelSet.atLeast(level)
+    }
+
+    /// Monotonic time of the first record; 0 where that is not known.
+    public var createdMonotonicNs: UInt64 {
+        begin()
+        return firstMonotonic
+    }
+
+    public var process: ProcessInfo? {
+        begin()
+        return firstProcess
+    }
+
+    public func advance() throws(ReadProblem) -> RecordRef? {
+        if let problem = problems.popLast() { throw problem }
+        while true {
+            switch records?.next() {
+            case .record(let record): return record
+            case .damaged:
+                records = nil
+                throw .damaged("\(info.path): columns of the block at \(blocks[block].offset)")
+            case .end, nil:
+                records = nil
+                guard try load() else { return nil }
+            }
+        }
+    }
+
+    /// Loads the next wanted block; false at the end.
+    private func load() throws(ReadProblem) -> Bool {
+        begun = true
+        while nextBlock < blocks.count, !isWanted(blocks[nextBlock]) { nextBlock += 1 }
+        guard nextBlock < blocks.count else { return false }
+        block = nextBlock
+        nextBlock += 1
+        let head = try loader.load(blocks[block], of: file)
+        guard let found = BlockRecords(loader.payload, recordCount: head.recordCount) else {
+            throw .damaged("\(info.path): columns of the block at \(blocks[block].offset)")
+        }
+        records = found
+        if !known { learn(found) }
+        return true
+    }
+
+    private func learn(_ found: BlockRecords) {
+        known = true
+        firstProcess = found.dictionaries.processes.first
+        var peeked = found
+        if case .record(let record) = peeked.next() { firstMonotonic = record.monotonicNs }
+    }
+
+    private func isWanted(_ block: BlockEntry) -> Bool {
+        (since == 0 || block.timeMax >= since) && (until == 0 || block.timeMin < until)
+            && block.levels & levels != 0
+    }
+
+    /// Looks at the first block without consuming it; what is damaged before it is told later.
+    private func begin() {
+        if begun { return }
+        var met: [ReadProblem] = []
+        while met.count < ArchiveLimits.problemsMax {
+            do throws(ReadProblem) {
+                _ = try load()
+                break
+            } catch {
+                met.append(error)
+            }
+        }
+        problems = met.reversed() + problems
+    }
+}

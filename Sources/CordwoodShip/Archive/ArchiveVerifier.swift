@@ -1,0 +1,109 @@
+// Reads an archive from end to end and says whether every byte of it is what its writer meant: used
+// before an upload is answered with 2xx, and by `cordwood verify`. Stricter than the reader, which
+// takes what it can get: here frames must adjoin, and header, footer and blocks must say the same.
+
+import CordwoodCore
+
+public struct ArchiveVerification: Sendable {
+    public var info: ArchiveInfo
+    /// Blocks whose checksums hold and whose columns parse.
+    public var blocksWhole = 0
+    /// Records read from them.
+    public var recordCount: UInt64 = 0
+    /// What is wrong, cut at 64 texts.
+    public var problems: [String] = []
+    public var problemCount = 0
+
+    public var isWhole: Bool { problemCount == 0 }
+
+    fileprivate mutating func report(_ text: String) {
+        problemCount &+= 1
+        if problems.count < ArchiveLimits.problemsMax { problems.append(text) }
+    }
+}
+
+public enum ArchiveVerifier {
+    /// Throws where the file cannot be read, is no archive, or is of a newer format.
+    public static func verify(path: String) throws(ReadProblem) -> ArchiveVerification {
+        let file = try ArchiveFile(path: path)
+        let index = try ArchiveIndex.load(file, salvage: true)
+        var result = ArchiveVerification(info: index.info)
+        for problem in index.problems { result.report(text(problem)) }
+        if index.headerSpan > 0, ArchiveIdentity.id(index.info.covers) != index.info.id {
+            result.report("\(path): the id is not that of the covers")
+        }
+        if let footer = index.footer { compare(footer, index, file.size, &result) }
+
+        var loader = BlockLoader()
+        for entry in index.blocks {
+            do throws(ReadProblem) {
+                let head = try loader.load(entry, of: file)
+                check(loader.payload, head, entry, &result)
+            } catch {
+                if case .system = error { throw error }
+                result.report(text(error))
+            }
+        }
+        if result.blocksWhole == index.blocks.count, result.recordCount != index.info.recordCount {
+            result.report("\(path): \(result.recordCount) records of \(index.info.recordCount)")
+        }
+        return result
+    }
+
+    private static func compare(
+        _ footer: ArchiveIndex.Footer, _ index: ArchiveIndex, _ size: UInt64,
+        _ result: inout ArchiveVerification
+    ) {
+        let info = index.info
+        if footer.id != info.id { result.report("\(info.path): id of the footer") }
+        if footer.recordCount != info.recordCount || footer.rawBytes != info.rawBytes
+            || footer.timeMin != info.timeMin || footer.timeMax != info.timeMax
+        {
+            result.report("\(info.path): sums of the footer")
+        }
+        var expected = index.headerSpan
+        for block in index.blocks {
+            if block.offset != expected { result.report("\(info.path): bytes before \(block.offset)") }
+            expected = block.offset &+ block.spanBytes
+        }
+        if expected != size - footer.span { result.report("\(info.path): bytes before the footer") }
+    }
+
+    private static func check(
+        _ payload: UnsafeRawBufferPointer, _ head: BlockHead, _ entry: BlockEntry,
+        _ result: inout ArchiveVerification
+    ) {
+        let place = "\(result.info.path): block at \(entry.offset)"
+        if BlockEntry(header: head, at: entry.offset) != entry {
+            result.report("\(place) and its footer entry differ")
+            return
+        }
+        guard var records = BlockRecords(payload, recordCount: head.recordCount) else {
+            result.report("\(place): columns")
+            return
+        }
+        var seen = BlockSummary()
+        while true {
+            switch records.next() {
+            case .record(let record): seen.count(record)
+            case .damaged:
+                result.report("\(place): columns")
+                return
+            case .end:
+                result.recordCount &+= UInt64(seen.recordCount)
+                if seen.says(head) {
+                    result.blocksWhole += 1
+                } else {
+                    result.report("\(place): times, levels or kinds")
+                }
+                return
+            }
+        }
+    }
+
+    private static func text(_ problem: ReadProblem) -> String {
+        switch problem {
+        case .damaged(let text), .version(let text), .system(let text, _): text
+        }
+    }
+}

@@ -1,0 +1,198 @@
+// Writes one archive (FORMAT §11) from a run of records: header, blocks, footer, published by rename.
+// Called by the helper thread and by `cordwood archive`; one thread at a time per archive. What the
+// source reports as damaged is collected and passed over; every other problem gives the archive up,
+// so that nothing is removed that was not read.
+
+import CordwoodCore
+import Glibc
+
+public struct ArchiveWriter: ~Copyable {
+    private var file: PartFile
+    private var builder: BlockBuilder
+    private let compressor: BlockCompressor
+    private let codec: Codec
+    private var payload = GrowingBytes()
+    private var frame = GrowingBytes()
+    private var entries = GrowingBytes()
+    private var info: ArchiveInfo
+
+    /// Writes all that `source` has. `name` is needed where there is not exactly one cover; an archive
+    /// of that name is replaced.
+    public static func write(
+        source: any RecordSource, covers: [ArchiveCover], archivesDirectory: String,
+        name: String? = nil, codec: Codec, level: Int32, now: UInt64
+    ) throws(ArchiveError) -> ArchiveInfo {
+        guard !covers.isEmpty, covers.count <= ArchiveLimits.coversMax else {
+            throw .argument("an archive covers 1 to \(ArchiveLimits.coversMax) runs of segments")
+        }
+        guard let fileName = name ?? (covers.count == 1 ? ArchiveIdentity.fileName(covers[0]) : nil),
+            ArchiveIdentity.isFileName(fileName)
+        else { throw .argument("not a name for an archive: \(name ?? covers[0].laneName)") }
+        guard let compressor = BlockCompressor(codec: codec, level: level) else { throw .memory }
+        let file = try PartFile(directory: archivesDirectory, name: fileName)
+        let info = ArchiveInfo(
+            id: ArchiveIdentity.id(covers), covers: covers, createdRealtime: now, recordCount: 0,
+            timeMin: .max, timeMax: 0, rawBytes: 0, fileBytes: 0, blockCount: 0, levels: 0, kinds: 0,
+            path: file.path)
+        var writer = ArchiveWriter(file: file, compressor: compressor, codec: codec, info: info)
+        try writer.appendHeader()
+        try writer.appendRecords(of: source)
+        try writer.appendFooter()
+        return try writer.finish()
+    }
+
+    private init(
+        file: consuming PartFile, compressor: consuming BlockCompressor, codec: Codec,
+        info: ArchiveInfo
+    ) {
+        self.file = file
+        self.compressor = compressor
+        self.codec = codec
+        self.info = info
+        builder = BlockBuilder(seed: .random(in: .min ... .max))
+    }
+
+    private mutating func appendHeader() throws(ArchiveError) {
+        frame.removeAll()
+        frame.append(word: SkippableFrame.magicValue)
+        frame.append(word: UInt32(0))
+        frame.append(word: ArchiveHeader.magicValue)
+        frame.append(word: FormatVersion.current)
+        frame.append(word: UInt32(0))
+        frame.append(word: UInt64(0))
+        frame.append(word: UInt64(0))
+        frame.append(id: info.id)
+        frame.append(word: info.createdRealtime)
+        frame.append(word: UInt32(info.covers.count))
+        frame.append(word: UInt32(0))
+        for cover in info.covers {
+            frame.append(id: cover.laneID)
+            frame.append(word: cover.first)
+            frame.append(word: cover.last)
+            frame.append(string: cover.laneName, max: 255)
+        }
+        if frame.failed { throw .memory }
+        let start = SkippableFrame.headerBytes
+        let length = frame.count - start
+        guard length <= ArchiveLimits.headerMax else { throw .limit("covers of one archive") }
+        frame.store(UInt32(length), at: 4)
+        frame.store(UInt32(length), at: start + ArchiveHeader.length)
+        frame.store(checksum(frame.bytes, from: start), at: start + ArchiveHeader.crc)
+        try file.append(frame.bytes)
+    }
+
+    private mutating func appendRecords(of source: any RecordSource) throws(ArchiveError) {
+        while true {
+            let next: RecordRef?
+            do throws(ReadProblem) {
+                next = try source.advance()
+            } catch {
+                try collect(error)
+                continue
+            }
+            guard let record = next else { break }
+            if !builder.hasRoom(for: record) { try appendBlock() }
+            builder.add(record)
+            if builder.isFull { try appendBlock() }
+        }
+        if !builder.isEmpty { try appendBlock() }
+    }
+
+    private mutating func collect(_ problem: ReadProblem) throws(ArchiveError) {
+        guard case .damaged(let text) = problem else { throw .source(problem) }
+        info.damageCount &+= 1
+        if info.damage.count < ArchiveLimits.problemsMax { info.damage.append(text) }
+    }
+
+    private mutating func appendBlock() throws(ArchiveError) {
+        guard info.blockCount < ArchiveLimits.blocksMax else { throw .limit("blocks of one archive") }
+        if builder.failed { throw .memory }
+        builder.assemble(into: &payload)
+        if payload.failed { throw .memory }
+        guard payload.count <= ArchiveLimits.payloadMax else { throw .limit("payload of one block") }
+
+        frame.removeAll()
+        guard frame.claim(BlockHeader.frameBytes) != nil,
+            compressor.append(payload.bytes, to: &frame)
+        else { throw .memory }
+        let stored = frame.count - BlockHeader.frameBytes
+        let storedCRC = checksum(frame.bytes, from: BlockHeader.frameBytes)
+        storeBlockHeader(stored: stored, storedCRC: storedCRC)
+        appendEntry(span: frame.count, storedCRC: storedCRC)
+        try file.append(frame.bytes)
+
+        info.blockCount += 1
+        info.recordCount &+= UInt64(builder.summary.recordCount)
+        info.timeMin = min(info.timeMin, builder.summary.timeMin)
+        info.timeMax = max(info.timeMax, builder.summary.timeMax)
+        info.rawBytes &+= UInt64(payload.count)
+        info.levels |= builder.summary.levels
+        info.kinds |= builder.summary.kinds
+        builder.removeAll()
+    }
+
+    private mutating func storeBlockHeader(stored: Int, storedCRC: UInt32) {
+        let start = SkippableFrame.headerBytes
+        let summary = builder.summary
+        memset(frame.base, 0, BlockHeader.frameBytes)
+        frame.store(SkippableFrame.magicValue, at: 0)
+        frame.store(UInt32(BlockHeader.bytes), at: 4)
+        frame.store(BlockHeader.magicValue, at: start + BlockHeader.magic)
+        frame.store(BlockHeader.methodColumns, at: start + BlockHeader.method)
+        frame.store(codec.rawValue, at: start + BlockHeader.codec)
+        frame.store(summary.recordCount, at: start + BlockHeader.recordCount)
+        frame.store(UInt64(payload.count), at: start + BlockHeader.rawBytes)
+        frame.store(UInt64(stored), at: start + BlockHeader.storedBytes)
+        frame.store(summary.timeMin, at: start + BlockHeader.timeMin)
+        frame.store(summary.timeMax, at: start + BlockHeader.timeMax)
+        frame.store(summary.levels, at: start + BlockHeader.levels)
+        frame.store(summary.kinds, at: start + BlockHeader.kinds)
+        frame.store(storedCRC, at: start + BlockHeader.storedCRC)
+        frame.store(checksum(payload.bytes, from: 0), at: start + BlockHeader.rawCRC)
+        let header = UnsafeRawBufferPointer(start: frame.base + start, count: BlockHeader.bytes)
+        frame.store(checksum(header, from: 0), at: start + BlockHeader.headerCRC)
+    }
+
+    private mutating func appendEntry(span: Int, storedCRC: UInt32) {
+        let summary = builder.summary
+        entries.append(word: file.written)
+        entries.append(word: UInt64(span))
+        entries.append(word: summary.timeMin)
+        entries.append(word: summary.timeMax)
+        entries.append(word: summary.levels)
+        entries.append(word: summary.kinds)
+        entries.append(word: summary.recordCount)
+        entries.append(word: storedCRC)
+        entries.append(word: UInt64(payload.count))
+        entries.append(word: UInt64(0))
+    }
+
+    private mutating func appendFooter() throws(ArchiveError) {
+        if info.recordCount == 0 { info.timeMin = 0 }
+        let start = SkippableFrame.headerBytes
+        let size = start + ArchiveFooter.bytes + entries.count + ArchiveFooter.trailerBytes
+        frame.removeAll()
+        frame.append(word: SkippableFrame.magicValue)
+        frame.append(word: UInt32(truncatingIfNeeded: size - start))
+        frame.append(word: ArchiveFooter.magicValue)
+        frame.append(id: info.id)
+        frame.append(word: info.recordCount)
+        frame.append(word: info.timeMin)
+        frame.append(word: info.timeMax)
+        frame.append(word: info.rawBytes)
+        frame.append(word: UInt32(info.blockCount))
+        frame.append(word: UInt32(0))
+        frame.append(entries.bytes)
+        frame.append(word: UInt32(truncatingIfNeeded: size))
+        frame.append(word: checksum(frame.bytes, from: start))
+        frame.append(word: ArchiveFooter.endMagicValue)
+        if frame.failed || entries.failed { throw .memory }
+        try file.append(frame.bytes)
+    }
+
+    private consuming func finish() throws(ArchiveError) -> ArchiveInfo {
+        try file.publish()
+        info.fileBytes = file.written
+        return info
+    }
+}

@@ -1,0 +1,230 @@
+// Turns records into the columns of one block (FORMAT §11.4). All memory is used again for the next
+// block; a record costs a few appends and no allocation. One writer owns one builder; one thread.
+
+import CordwoodCore
+
+/// What a block's header and the footer say about it.
+struct BlockSummary {
+    var recordCount: UInt32 = 0
+    var timeMin = UInt64.max
+    var timeMax: UInt64 = 0
+    var levels: UInt32 = 0
+    var kinds: UInt32 = 0
+
+    @inline(__always)
+    mutating func count(_ record: borrowing RecordRef) {
+        recordCount &+= 1
+        timeMin = min(timeMin, record.timeNs)
+        timeMax = max(timeMax, record.timeNs)
+        levels |= LevelSet.bit(record.level)
+        kinds |= 1 &<< UInt32(BlockKind.stored(record.kind))
+    }
+
+    func says(_ head: BlockHead) -> Bool {
+        recordCount == head.recordCount && timeMin == head.timeMin && timeMax == head.timeMax
+            && levels == head.levels && kinds == head.kinds
+    }
+}
+
+struct BlockBuilder: ~Copyable {
+    private(set) var summary = BlockSummary()
+    private var people = PeopleColumns()
+    private var loggers: ByteTable
+    var sites: ByteTable
+    var contexts: ByteTable
+    private var thread = GrowingBytes()
+    private var time = GrowingBytes()
+    private var offset = GrowingBytes()
+    private var sequence = GrowingBytes()
+    private var level = GrowingBytes()
+    private var kind = GrowingBytes()
+    private var logger = GrowingBytes()
+    private var context = GrowingBytes()
+    private var length = GrowingBytes()
+    private var sectionLength = GrowingBytes()
+    var sections = GrowingBytes()
+    private var messages = GrowingBytes(capacity: ArchiveLimits.blockTarget + 65_536)
+    var scratch = GrowingBytes()
+    var sectionBytesOfRecord = 0
+    private var lastTime: UInt64 = 0
+    private var lastOffset: UInt64 = 0
+
+    init(seed: UInt64) {
+        loggers = ByteTable(seed: seed)
+        sites = ByteTable(seed: seed)
+        contexts = ByteTable(seed: seed)
+    }
+
+    var isEmpty: Bool { summary.recordCount == 0 }
+
+    private var size: Int {
+        messages.count &+ sections.count &+ loggers.size &+ sites.size &+ contexts.size
+            &+ people.size &+ Int(summary.recordCount) &* ArchiveLimits.recordCost
+    }
+
+    /// Time to close the block.
+    var isFull: Bool {
+        size >= ArchiveLimits.blockTarget || people.full
+            || loggers.count >= ArchiveLimits.dictionaryMax
+            || sites.count >= ArchiveLimits.dictionaryMax
+            || contexts.count >= ArchiveLimits.dictionaryMax
+    }
+
+    /// False where the block must be closed first: the record is large and would share it.
+    func hasRoom(for record: borrowing RecordRef) -> Bool {
+        let wanted = record.message.count &+ record.sections.count &+ record.context.count
+        return isEmpty || wanted <= ArchiveLimits.blockTarget
+            || size &+ wanted <= 2 &* ArchiveLimits.blockTarget
+    }
+
+    var failed: Bool {
+        people.failed || loggers.failed || sites.failed || contexts.failed || thread.failed
+            || time.failed || offset.failed || sequence.failed || level.failed || kind.failed
+            || logger.failed || context.failed || length.failed || sectionLength.failed
+            || sections.failed || messages.failed || scratch.failed
+    }
+
+    mutating func add(_ record: borrowing RecordRef) {
+        let who = people.index(record.thread)
+        thread.append(varint: UInt64(who))
+        sequence.append(zigzag: people.sequenceStep(thread: who, sequence: record.sequence))
+        time.append(zigzag: record.monotonicNs &- lastTime)
+        lastTime = record.monotonicNs
+        let toUTC = record.writtenNs &- record.monotonicNs
+        offset.append(zigzag: toUTC &- lastOffset)
+        lastOffset = toUTC
+        level.append(byte: record.level)
+        let name = UnsafeRawBufferPointer(rebasing: record.logger.prefix(ArchiveLimits.stringMax))
+        logger.append(varint: UInt64(loggers.index(name)))
+
+        let plain =
+            record.sections.isEmpty && record.context.isEmpty && record.trace.isEmpty
+            && record.line == 0 && record.file.isEmpty && record.function.isEmpty
+        let whole = record.message.count <= ArchiveLimits.messageMax
+        let message =
+            whole
+            ? record.message
+            : UnsafeRawBufferPointer(rebasing: record.message.prefix(ArchiveLimits.messageMax))
+        var cut = !whole
+        sectionBytesOfRecord = 0
+        if plain, whole, record.flags.isEmpty, record.timeNs == record.writtenNs,
+            record.originalLength <= UInt64(message.count)
+        {
+            context.append(byte: 0)
+        } else {
+            context.append(varint: UInt64(contextNumber(record)))
+            cut = appendSections(record, cut: cut, budget: ArchiveLimits.sectionsMax)
+        }
+        appendKind(record, cut: cut)
+        length.append(varint: UInt64(message.count))
+        messages.append(message)
+        messages.append(byte: 0x0a)
+        summary.count(record)
+    }
+
+    private mutating func appendKind(_ record: borrowing RecordRef, cut: Bool) {
+        var bits = BlockKind.stored(record.kind)
+        if cut || record.flags.contains(.truncated) { bits |= BlockKind.truncated }
+        if record.flags.contains(.unverified) { bits |= BlockKind.unverified }
+        if sectionBytesOfRecord > 0 {
+            bits |= BlockKind.hasSections
+            sectionLength.append(varint: UInt64(sectionBytesOfRecord))
+        }
+        kind.append(byte: bits)
+    }
+
+    /// Puts the streams behind one another.
+    mutating func assemble(into out: inout GrowingBytes) {
+        out.removeAll()
+        scratch.removeAll()
+        let table = 4 + 4 * ArchiveLimits.streams
+        guard out.claim(table) != nil else { return }
+        out.store(UInt32(ArchiveLimits.streams), at: 0)
+        var stream = 0
+        func close(_ out: inout GrowingBytes, _ start: Int) {
+            out.store(UInt32(truncatingIfNeeded: out.count - start), at: 4 + 4 * stream)
+            stream += 1
+        }
+        func put(_ column: borrowing GrowingBytes, counted: Int? = nil, _ out: inout GrowingBytes) {
+            let start = out.count
+            if let counted { out.append(varint: UInt64(counted)) }
+            out.append(column.bytes)
+            close(&out, start)
+        }
+        put(people.processes, counted: people.processCount, &out)
+        put(people.threads, counted: people.threadCount, &out)
+        var start = out.count
+        out.append(varint: UInt64(loggers.count))
+        for index in 0..<loggers.count {
+            out.append(string: loggers.bytes(index), max: ArchiveLimits.stringMax)
+        }
+        close(&out, start)
+        start = out.count
+        out.append(varint: UInt64(sites.count))
+        for index in 0..<sites.count { out.append(sites.bytes(index)) }
+        close(&out, start)
+        start = out.count
+        out.append(varint: UInt64(contexts.count))
+        for index in 0..<contexts.count { out.append(contexts.bytes(index)) }
+        close(&out, start)
+        put(thread, &out)
+        put(time, &out)
+        put(offset, &out)
+        put(sequence, &out)
+        put(level, &out)
+        put(kind, &out)
+        put(logger, &out)
+        put(context, &out)
+        put(length, &out)
+        put(sectionLength, &out)
+        put(sections, &out)
+        put(messages, &out)
+    }
+
+    mutating func removeAll() {
+        summary = BlockSummary()
+        people.removeAll()
+        loggers.removeAll()
+        sites.removeAll()
+        contexts.removeAll()
+        thread.removeAll()
+        time.removeAll()
+        offset.removeAll()
+        sequence.removeAll()
+        level.removeAll()
+        kind.removeAll()
+        logger.removeAll()
+        context.removeAll()
+        length.removeAll()
+        sectionLength.removeAll()
+        sections.removeAll()
+        messages.removeAll()
+        lastTime = 0
+        lastOffset = 0
+    }
+}
+
+/// Bits of stream 10.
+enum BlockKind {
+    static let mask: UInt8 = 7
+    static let truncated: UInt8 = 8
+    static let unverified: UInt8 = 16
+    static let hasSections: UInt8 = 32
+
+    /// Three bits are stored; kinds that version 1 does not know become logs.
+    @inline(__always)
+    static func stored(_ kind: UInt8) -> UInt8 { kind <= mask ? kind : 0 }
+}
+
+/// FORMAT §11.2: bit (level − 1). Bit 31 stands for records without a level and for what no bit fits,
+/// so no filter by level may pass over it.
+enum LevelSet {
+    static func bit(_ level: UInt8) -> UInt32 {
+        level >= 1 && level <= 31 ? 1 &<< UInt32(level - 1) : 1 &<< 31
+    }
+
+    /// All bits that a filter for `level` and above wants.
+    static func atLeast(_ level: UInt8) -> UInt32 {
+        level <= 1 ? .max : (level > 31 ? 1 &<< 31 : UInt32.max &<< UInt32(level - 1))
+    }
+}

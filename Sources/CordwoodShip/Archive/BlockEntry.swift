@@ -1,0 +1,109 @@
+// One block as a reader knows it before it reads its payload: from the footer or, where that is
+// damaged, from the block's own header (FORMAT §11.2, §11.3).
+
+import CordwoodCore
+
+struct BlockEntry: Equatable {
+    var offset: UInt64
+    var spanBytes: UInt64
+    var timeMin: UInt64
+    var timeMax: UInt64
+    var levels: UInt32
+    var kinds: UInt32
+    var recordCount: UInt32
+    var storedCRC: UInt32
+    var rawBytes: UInt64
+
+    init(footer bytes: UnsafeRawBufferPointer, at start: Int) {
+        offset = bytes.word(start + FooterEntry.offset, UInt64.self)
+        spanBytes = bytes.word(start + FooterEntry.spanBytes, UInt64.self)
+        timeMin = bytes.word(start + FooterEntry.timeMin, UInt64.self)
+        timeMax = bytes.word(start + FooterEntry.timeMax, UInt64.self)
+        levels = bytes.word(start + FooterEntry.levels, UInt32.self)
+        kinds = bytes.word(start + FooterEntry.kinds, UInt32.self)
+        recordCount = bytes.word(start + FooterEntry.recordCount, UInt32.self)
+        storedCRC = bytes.word(start + FooterEntry.storedCRC, UInt32.self)
+        rawBytes = bytes.word(start + FooterEntry.rawBytes, UInt64.self)
+    }
+
+    init(header: BlockHead, at offset: UInt64) {
+        self.offset = offset
+        spanBytes = UInt64(BlockHeader.frameBytes) &+ header.storedBytes
+        timeMin = header.timeMin
+        timeMax = header.timeMax
+        levels = header.levels
+        kinds = header.kinds
+        recordCount = header.recordCount
+        storedCRC = header.storedCRC
+        rawBytes = header.rawBytes
+    }
+}
+
+/// A block's header, checked as far as it can be without the payload.
+struct BlockHead {
+    enum Answer {
+        case good(BlockHead)
+        case newer(String)
+        case bad(String)
+    }
+
+    let codec: Codec
+    let recordCount: UInt32
+    let rawBytes: UInt64
+    let storedBytes: UInt64
+    let timeMin: UInt64
+    let timeMax: UInt64
+    let levels: UInt32
+    let kinds: UInt32
+    let storedCRC: UInt32
+    let rawCRC: UInt32
+
+    /// `frame` is the skippable frame: its header and the block header.
+    static func read(_ frame: UnsafeRawBufferPointer) -> Answer {
+        guard frame.count >= BlockHeader.frameBytes, isStart(frame) else {
+            return .bad("not a block header")
+        }
+        let content = UnsafeRawBufferPointer(
+            rebasing: frame[SkippableFrame.headerBytes..<BlockHeader.frameBytes])
+        let expected = content.word(BlockHeader.headerCRC, UInt32.self)
+        guard checksum(content, zeroAt: BlockHeader.headerCRC) == expected else {
+            return .bad("checksum of the block header")
+        }
+        let incompat = content.word(BlockHeader.incompat, UInt64.self)
+        guard incompat & ~FormatVersion.incompatKnown == 0 else {
+            return .newer("features \(incompat)")
+        }
+        guard content[BlockHeader.method] == BlockHeader.methodColumns else {
+            return .newer("method \(content[BlockHeader.method])")
+        }
+        guard let codec = Codec(rawValue: content[BlockHeader.codec]) else {
+            return .newer("codec \(content[BlockHeader.codec])")
+        }
+        let head = BlockHead(content, codec: codec)
+        guard head.storedBytes <= Codec.storedMax,
+            codec.plausible(raw: head.rawBytes, stored: head.storedBytes),
+            UInt64(head.recordCount) <= head.rawBytes
+        else { return .bad("sizes of the block") }
+        return .good(head)
+    }
+
+    /// A frame header of the right length and the block's magic.
+    static func isStart(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        bytes.count >= 16 && bytes.word(0, UInt32.self) == SkippableFrame.magicValue
+            && bytes.word(4, UInt32.self) == UInt32(BlockHeader.bytes)
+            && bytes.word(8, UInt64.self) == BlockHeader.magicValue
+    }
+
+    private init(_ content: UnsafeRawBufferPointer, codec: Codec) {
+        self.codec = codec
+        recordCount = content.word(BlockHeader.recordCount, UInt32.self)
+        rawBytes = content.word(BlockHeader.rawBytes, UInt64.self)
+        storedBytes = content.word(BlockHeader.storedBytes, UInt64.self)
+        timeMin = content.word(BlockHeader.timeMin, UInt64.self)
+        timeMax = content.word(BlockHeader.timeMax, UInt64.self)
+        levels = content.word(BlockHeader.levels, UInt32.self)
+        kinds = content.word(BlockHeader.kinds, UInt32.self)
+        storedCRC = content.word(BlockHeader.storedCRC, UInt32.self)
+        rawCRC = content.word(BlockHeader.rawCRC, UInt32.self)
+    }
+}

@@ -1,0 +1,158 @@
+// Gives the records of one inflated payload, one after another (FORMAT §11.4). The payload's checksum
+// held, yet its content is checked as if it had not: nil means damage, and the block is over.
+
+import CordwoodCore
+
+struct BlockRecords {
+    enum Answer {
+        case record(RecordRef)
+        case end
+        case damaged
+    }
+
+    let dictionaries: BlockDictionaries
+    private(set) var left: UInt32
+    private var expected: [UInt64]
+    private var thread: ByteCursor
+    private var time: ByteCursor
+    private var offset: ByteCursor
+    private var sequence: ByteCursor
+    private var level: ByteCursor
+    private var kind: ByteCursor
+    private var logger: ByteCursor
+    private var context: ByteCursor
+    private var length: ByteCursor
+    private var sectionLength: ByteCursor
+    private var sections: ByteCursor
+    private var messages: ByteCursor
+    private var lastTime: UInt64 = 0
+    private var lastOffset: UInt64 = 0
+
+    /// SAFETY: `payload` must hold as long as this and its records are used.
+    init?(_ payload: UnsafeRawBufferPointer, recordCount: UInt32) {
+        guard let streams = Self.streams(payload),
+            streams[9].count == Int(recordCount), streams[10].count == Int(recordCount),
+            streams[16].count >= Int(recordCount), streams[13].count >= Int(recordCount),
+            let dictionaries = BlockDictionaries(streams)
+        else { return nil }
+        self.dictionaries = dictionaries
+        left = recordCount
+        expected = Array(repeating: 0, count: dictionaries.threads.count)
+        thread = ByteCursor(streams[5])
+        time = ByteCursor(streams[6])
+        offset = ByteCursor(streams[7])
+        sequence = ByteCursor(streams[8])
+        level = ByteCursor(streams[9])
+        kind = ByteCursor(streams[10])
+        logger = ByteCursor(streams[11])
+        context = ByteCursor(streams[12])
+        length = ByteCursor(streams[13])
+        sectionLength = ByteCursor(streams[14])
+        sections = ByteCursor(streams[15])
+        messages = ByteCursor(streams[16])
+    }
+
+    /// The known streams; further ones are passed over.
+    private static func streams(_ payload: UnsafeRawBufferPointer) -> [UnsafeRawBufferPointer]? {
+        var cursor = ByteCursor(payload)
+        guard let count = cursor.word(UInt32.self), count >= UInt32(ArchiveLimits.streams),
+            count <= UInt32(ArchiveLimits.streamsMax),
+            var lengths = cursor.bytes(UInt64(count) * 4).map(ByteCursor.init)
+        else { return nil }
+        var found: [UnsafeRawBufferPointer] = []
+        while let length = lengths.word(UInt32.self) {
+            guard let stream = cursor.bytes(UInt64(length)) else { return nil }
+            if found.count < ArchiveLimits.streams { found.append(stream) }
+        }
+        return cursor.left == 0 ? found : nil
+    }
+
+    /// Nothing of the per-record streams is left over.
+    var isSpent: Bool {
+        thread.left | time.left | offset.left | sequence.left | level.left | kind.left | logger.left
+            | context.left | length.left | sectionLength.left | sections.left | messages.left == 0
+    }
+
+    mutating func next() -> Answer {
+        guard left > 0 else { return isSpent ? .end : .damaged }
+        guard let record = decode() else {
+            left = 0
+            return .damaged
+        }
+        left -= 1
+        return .record(record)
+    }
+
+    private mutating func decode() -> RecordRef? {
+        guard let who = thread.varint(), who < UInt64(expected.count),
+            let timeStep = time.zigzag(), let offsetStep = offset.zigzag(),
+            let sequenceStep = sequence.zigzag(), let level = level.byte(), let bits = kind.byte(),
+            let name = logger.varint(), name < UInt64(dictionaries.loggers.count),
+            let context = context.varint(), context <= UInt64(dictionaries.contexts.count),
+            let size = length.varint(), let message = messages.bytes(size), messages.byte() != nil
+        else { return nil }
+        var record = RecordRef(thread: dictionaries.threads[Int(who)])
+        lastTime &+= timeStep
+        lastOffset &+= offsetStep
+        record.monotonicNs = lastTime
+        record.writtenNs = lastTime &+ lastOffset
+        record.timeNs = record.writtenNs
+        record.sequence = expected[Int(who)] &+ sequenceStep
+        expected[Int(who)] = record.sequence &+ 1
+        record.level = level
+        record.kind = bits & BlockKind.mask
+        if bits & BlockKind.truncated != 0 { record.flags.insert(.truncated) }
+        if bits & BlockKind.unverified != 0 { record.flags.insert(.unverified) }
+        record.logger = dictionaries.loggers[Int(name)]
+        record.message = message
+        record.originalLength = UInt64(message.count)
+        if context > 0 {
+            let found = dictionaries.contexts[Int(context) - 1]
+            record.context = found.fields
+            record.trace = found.trace
+        }
+        if bits & BlockKind.hasSections != 0 {
+            guard let size = sectionLength.varint(), let found = sections.bytes(size) else {
+                return nil
+            }
+            record.sections = found
+            guard apply(found, to: &record) else { return nil }
+        }
+        return record
+    }
+
+    private func apply(_ stored: UnsafeRawBufferPointer, to record: inout RecordRef) -> Bool {
+        var walk = SectionWalk(stored)
+        while let (kind, body, _) = walk.next() {
+            switch kind {
+            case SectionKind.site where body.count == 4:
+                let index = body.word(0, UInt32.self)
+                guard index < UInt32(dictionaries.sites.count) else { return false }
+                let site = dictionaries.sites[Int(index)]
+                record.line = site.line
+                record.file = site.file
+                record.function = site.function
+            case SectionKind.place: applyPlace(body, to: &record)
+            case SectionKind.trace where body.count == TraceLayout.bytes:
+                record.trace = BlockDictionaries.meant(body)
+            case SectionKind.time where body.count == 8:
+                record.timeNs = body.word(0, UInt64.self)
+            case SectionKind.originalLength where body.count == 8:
+                record.originalLength = body.word(0, UInt64.self)
+            default: break
+            }
+        }
+        return true
+    }
+
+    private func applyPlace(_ body: UnsafeRawBufferPointer, to record: inout RecordRef) {
+        var cursor = ByteCursor(body)
+        guard let line = cursor.word(UInt32.self), let fileSize = cursor.word(UInt16.self),
+            let functionSize = cursor.word(UInt16.self), let file = cursor.bytes(UInt64(fileSize)),
+            let function = cursor.bytes(UInt64(functionSize))
+        else { return }
+        record.line = line
+        record.file = file
+        record.function = function
+    }
+}

@@ -1,0 +1,102 @@
+// Reads numbers and strings out of bytes that nobody vouches for. Every read is checked against what
+// is left and answers nil where it does not fit, so a caller can only ever find damage, not step out
+// of the buffer.
+
+import CordwoodCore
+
+/// SAFETY: points into a buffer of the one who made it and holds as long as that does.
+struct ByteCursor {
+    private(set) var position: UnsafeRawPointer
+    private(set) var end: UnsafeRawPointer
+
+    init(_ bytes: UnsafeRawBufferPointer) {
+        position = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 16)!
+        end = position + bytes.count
+    }
+
+    var left: Int { end - position }
+
+    @inline(__always)
+    mutating func byte() -> UInt8? {
+        guard position < end else { return nil }
+        let value = position.loadUnaligned(as: UInt8.self)
+        position += 1
+        return value
+    }
+
+    @inline(__always)
+    mutating func word<Word: FixedWidthInteger & BitwiseCopyable>(_: Word.Type) -> Word? {
+        guard end - position >= MemoryLayout<Word>.size else { return nil }
+        let value = Word(littleEndian: position.loadUnaligned(as: Word.self))
+        position += MemoryLayout<Word>.size
+        return value
+    }
+
+    @inline(__always)
+    mutating func varint() -> UInt64? {
+        guard position < end else { return nil }
+        let first = position.loadUnaligned(as: UInt8.self)
+        position += 1
+        if first < 0x80 { return UInt64(first) }
+        return longVarint(first)
+    }
+
+    private mutating func longVarint(_ first: UInt8) -> UInt64? {
+        var value = UInt64(first & 0x7f)
+        var shift: UInt64 = 7
+        while position < end, shift < 70 {
+            let next = position.loadUnaligned(as: UInt8.self)
+            position += 1
+            // The tenth byte has room for one bit.
+            if shift == 63, next > 1 { return nil }
+            value |= UInt64(next & 0x7f) &<< shift
+            if next < 0x80 { return value }
+            shift &+= 7
+        }
+        return nil
+    }
+
+    /// The 64 bits of a signed number.
+    @inline(__always)
+    mutating func zigzag() -> UInt64? {
+        guard let value = varint() else { return nil }
+        return (value &>> 1) ^ (0 &- (value & 1))
+    }
+
+    @inline(__always)
+    mutating func bytes(_ size: UInt64) -> UnsafeRawBufferPointer? {
+        guard size <= UInt64(end - position) else { return nil }
+        let found = UnsafeRawBufferPointer(start: position, count: Int(size))
+        position += Int(size)
+        return found
+    }
+
+    mutating func string() -> UnsafeRawBufferPointer? {
+        guard let size = varint() else { return nil }
+        return bytes(size)
+    }
+
+    /// Malformed UTF-8 is repaired: for names that are only shown.
+    mutating func text() -> String? {
+        guard let found = string() else { return nil }
+        return String(decoding: found, as: UTF8.self)
+    }
+
+    mutating func id() -> LaneID? {
+        guard let high = word(UInt64.self), let low = word(UInt64.self) else { return nil }
+        return LaneID(high: high, low: low)
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// The little-endian word at `offset`. The caller has checked that it lies inside; where it does
+    /// not, the answer is 0.
+    func word<Word: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, _: Word.Type) -> Word {
+        guard offset >= 0, offset <= count - MemoryLayout<Word>.size else { return 0 }
+        return Word(littleEndian: loadUnaligned(fromByteOffset: offset, as: Word.self))
+    }
+
+    func id(_ offset: Int) -> LaneID {
+        LaneID(high: word(offset, UInt64.self), low: word(offset + 8, UInt64.self))
+    }
+}

@@ -1,0 +1,134 @@
+// A raw buffer that grows and is used again: what one column, one payload or one frame is built in.
+// It owns its memory; one thread at a time. It never traps: where memory runs out it drops what is
+// appended and says so in `failed`, which the writer looks at before it trusts a block.
+
+import CordwoodCore
+import Glibc
+
+struct GrowingBytes: ~Copyable {
+    private(set) var base: UnsafeMutableRawPointer
+    private(set) var count = 0
+    private(set) var capacity: Int
+    /// Sticky: memory ran out, the content is not to be used.
+    private(set) var failed = false
+
+    init(capacity: Int = 4_096) {
+        if let made = malloc(capacity) {
+            base = made
+            self.capacity = capacity
+        } else {
+            base = UnsafeMutableRawPointer(bitPattern: 16)!
+            self.capacity = 0
+        }
+    }
+
+    deinit {
+        if capacity > 0 { free(base) }
+    }
+
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+
+    mutating func removeAll() { count = 0 }
+
+    /// True where `more` bytes can be written behind `count`.
+    @inline(__always)
+    mutating func reserve(_ more: Int) -> Bool {
+        if capacity &- count >= more { return true }
+        return grow(more)
+    }
+
+    @inline(never)
+    private mutating func grow(_ more: Int) -> Bool {
+        let (needed, overflow) = count.addingReportingOverflow(more)
+        if overflow || failed {
+            failed = true
+            return false
+        }
+        let wanted = max(needed, capacity &* 2, 4_096)
+        guard let made = realloc(capacity > 0 ? base : nil, wanted) else {
+            failed = true
+            return false
+        }
+        base = made
+        capacity = wanted
+        return true
+    }
+
+    /// Claims `size` bytes whose content the caller writes. Nil where memory ran out.
+    mutating func claim(_ size: Int) -> UnsafeMutableRawPointer? {
+        guard reserve(size) else { return nil }
+        let start = base + count
+        count &+= size
+        return start
+    }
+
+    /// Sets the size after somebody wrote behind `count`; at most the capacity.
+    mutating func resize(_ size: Int) { count = min(max(size, 0), capacity) }
+
+    @inline(__always)
+    mutating func append(byte: UInt8) {
+        guard reserve(1) else { return }
+        base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
+        count &+= 1
+    }
+
+    @inline(__always)
+    mutating func append(_ source: UnsafeRawBufferPointer) {
+        guard let start = source.baseAddress, reserve(source.count) else { return }
+        memcpy(base + count, start, source.count)
+        count &+= source.count
+    }
+
+    @inline(__always)
+    mutating func append<Word: FixedWidthInteger>(word: Word) {
+        let size = MemoryLayout<Word>.size
+        guard reserve(size) else { return }
+        base.storeBytes(of: word.littleEndian, toByteOffset: count, as: Word.self)
+        count &+= size
+    }
+
+    /// FORMAT §1.
+    @inline(__always)
+    mutating func append(varint value: UInt64) {
+        guard reserve(10) else { return }
+        var rest = value
+        while rest >= 0x80 {
+            base.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count,
+                as: UInt8.self)
+            count &+= 1
+            rest &>>= 7
+        }
+        base.storeBytes(of: UInt8(truncatingIfNeeded: rest), toByteOffset: count, as: UInt8.self)
+        count &+= 1
+    }
+
+    /// FORMAT §1; the signed number is given as its 64 bits.
+    @inline(__always)
+    mutating func append(zigzag bits: UInt64) {
+        let signed = Int64(bitPattern: bits)
+        append(varint: UInt64(bitPattern: (signed &<< 1) ^ (signed &>> 63)))
+    }
+
+    /// A str of FORMAT §1, cut at `max` bytes.
+    mutating func append(string: UnsafeRawBufferPointer, max: Int) {
+        let kept = UnsafeRawBufferPointer(rebasing: string.prefix(max))
+        append(varint: UInt64(kept.count))
+        append(kept)
+    }
+
+    mutating func append(string: String, max: Int) {
+        var copy = string
+        copy.withUTF8 { append(string: UnsafeRawBufferPointer($0), max: max) }
+    }
+
+    mutating func append(id: LaneID) {
+        append(word: id.high)
+        append(word: id.low)
+    }
+
+    /// Overwrites what stands at `offset`; nothing happens outside of `count`.
+    mutating func store<Word: FixedWidthInteger>(_ word: Word, at offset: Int) {
+        guard offset >= 0, offset &+ MemoryLayout<Word>.size <= count else { return }
+        base.storeBytes(of: word.littleEndian, toByteOffset: offset, as: Word.self)
+    }
+}

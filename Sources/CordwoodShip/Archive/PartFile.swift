@@ -1,0 +1,86 @@
+// An archive on its way to the disk (FORMAT §11, order of writing): `.part`, synced, renamed, directory
+// synced. It owns both descriptors; where it ends before `publish` the `.part` is removed.
+// CRASH: a `.part` means nothing and is replaced by the next writer of the same name; after the rename
+// the archive is whole, and the covered segments are still there.
+
+import CShims
+import Glibc
+
+struct PartFile: ~Copyable {
+    private let directory: Int32
+    private let descriptor: Int32
+    private let directoryPath: String
+    private let name: String
+    private var published = false
+    private(set) var written: UInt64 = 0
+
+    var path: String { directoryPath + "/" + name }
+    private var partName: String { name + ".part" }
+
+    init(directory path: String, name: String) throws(ArchiveError) {
+        let opened = path.withCString { openDirectory($0) }
+        guard opened >= 0 else {
+            throw .system(operation: "open", path: path, errno: errno)
+        }
+        var made = Self.create(opened, name + ".part")
+        if made < 0, errno == EEXIST {
+            unlinkat(opened, name + ".part", 0)
+            made = Self.create(opened, name + ".part")
+        }
+        guard made >= 0 else {
+            let problem = errno
+            close(opened)
+            throw .system(operation: "create", path: path + "/" + name + ".part", errno: problem)
+        }
+        directory = opened
+        descriptor = made
+        directoryPath = path
+        self.name = name
+    }
+
+    deinit {
+        close(descriptor)
+        if !published { unlinkat(directory, name + ".part", 0) }
+        close(directory)
+    }
+
+    private static func create(_ directory: Int32, _ name: String) -> Int32 {
+        cw_open_at(directory, name, O_CREAT | O_EXCL | O_WRONLY, 0o600)
+    }
+
+    mutating func append(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
+        guard let start = bytes.baseAddress else { return }
+        var done = 0
+        while done < bytes.count {
+            let size = write(descriptor, start + done, bytes.count - done)
+            if size > 0 {
+                done += size
+            } else if size == 0 || errno != EINTR {
+                throw failure("write", size == 0 ? EIO : errno)
+            }
+        }
+        written &+= UInt64(bytes.count)
+    }
+
+    mutating func publish() throws(ArchiveError) {
+        guard fdatasync(descriptor) == 0 else { throw failure("fdatasync", errno) }
+        guard renameat(directory, partName, directory, name) == 0 else {
+            throw failure("rename", errno)
+        }
+        published = true
+        guard fsync(directory) == 0 else {
+            // Whether the name survives is not known; the covered segments are, so it may go.
+            let problem = errno
+            unlinkat(directory, name, 0)
+            throw failure("fsync", problem)
+        }
+    }
+
+    private func failure(_ operation: String, _ errno: Int32) -> ArchiveError {
+        .system(operation: operation, path: directoryPath + "/" + partName, errno: errno)
+    }
+}
+
+private func openDirectory(_ path: UnsafePointer<CChar>) -> Int32 {
+    open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+}

@@ -1,0 +1,105 @@
+// What a record carries beside its message, as an archive keeps it (FORMAT §11.4, stream 15): stored
+// sections are copied but for those that have a column of their own, and what the source knows from
+// elsewhere (place, original length, own time) is added. Malformed sections end the copy.
+
+import CordwoodCore
+
+/// Goes over the sections of FORMAT §8.1; ends at the first that does not fit.
+struct SectionWalk {
+    private var cursor: ByteCursor
+
+    init(_ sections: UnsafeRawBufferPointer) { cursor = ByteCursor(sections) }
+
+    /// `whole` has the section's header, too.
+    mutating func next() -> (kind: UInt8, body: UnsafeRawBufferPointer, whole: UnsafeRawBufferPointer)? {
+        let start = cursor.position
+        guard let head = cursor.word(UInt32.self), let size = cursor.word(UInt32.self),
+            let body = cursor.bytes(UInt64(size))
+        else { return nil }
+        let whole = UnsafeRawBufferPointer(
+            start: start, count: body.count + SectionKind.headerBytes)
+        return (UInt8(truncatingIfNeeded: head), body, whole)
+    }
+}
+
+extension BlockBuilder {
+    /// Appends the sections of one record to stream 15.
+    mutating func appendSections(_ record: borrowing RecordRef, cut: Bool, budget: Int) -> Bool {
+        let start = sections.count
+        var left = budget
+        var cut = cut
+        var hasPlace = false
+        var hasTime = false
+        var walk = SectionWalk(record.sections)
+        while let (kind, body, whole) = walk.next() {
+            switch kind {
+            case SectionKind.message, SectionKind.kind, SectionKind.site, SectionKind.originalLength:
+                continue
+            case SectionKind.place: hasPlace = true
+            case SectionKind.time: hasTime = body.count == 8
+            default: break
+            }
+            if whole.count > left {
+                // Larger than a block can hold: the record is marked as cut.
+                cut = true
+                continue
+            }
+            left -= whole.count
+            sections.append(whole)
+        }
+        if !hasTime, record.timeNs != record.writtenNs {
+            append(section: SectionKind.time, word: record.timeNs)
+        }
+        if !hasPlace, record.line != 0 || !record.file.isEmpty || !record.function.isEmpty {
+            append(section: SectionKind.site, word: UInt32(truncatingIfNeeded: siteIndex(record)))
+        }
+        if cut || record.flags.contains(.truncated)
+            || record.originalLength > UInt64(record.message.count)
+        {
+            append(section: SectionKind.originalLength, word: record.originalLength)
+        }
+        sectionBytesOfRecord = sections.count - start
+        return cut
+    }
+
+    private mutating func append<Word: FixedWidthInteger>(section kind: UInt8, word: Word) {
+        sections.append(word: UInt32(kind))
+        sections.append(word: UInt32(MemoryLayout<Word>.size))
+        sections.append(word: word)
+    }
+
+    private mutating func siteIndex(_ record: borrowing RecordRef) -> Int {
+        scratch.removeAll()
+        scratch.append(varint: UInt64(record.line))
+        scratch.append(string: record.file, max: ArchiveLimits.stringMax)
+        scratch.append(string: record.function, max: ArchiveLimits.stringMax)
+        return sites.index(scratch.bytes)
+    }
+
+    /// Index into stream 4, plus 1; 0: none.
+    mutating func contextNumber(_ record: borrowing RecordRef) -> Int {
+        let fields =
+            record.context.count <= ArchiveLimits.contextMax
+            ? record.context : UnsafeRawBufferPointer(start: nil, count: 0)
+        let shared = !hasOwnTrace(record.sections) && record.trace.count == TraceLayout.bytes
+        if fields.isEmpty && !shared { return 0 }
+        scratch.removeAll()
+        scratch.append(varint: UInt64(fields.count))
+        scratch.append(fields)
+        if shared {
+            scratch.append(record.trace)
+        } else {
+            for _ in 0..<TraceLayout.bytes { scratch.append(byte: 0) }
+        }
+        return contexts.index(scratch.bytes) + 1
+    }
+
+    private func hasOwnTrace(_ sections: UnsafeRawBufferPointer) -> Bool {
+        if sections.isEmpty { return false }
+        var walk = SectionWalk(sections)
+        while let (kind, body, _) = walk.next() {
+            if kind == SectionKind.trace { return body.count == TraceLayout.bytes }
+        }
+        return false
+    }
+}
