@@ -53,6 +53,6 @@ let package = Package(
         .testTarget(name: "CordwoodCoreTests", dependencies: ["CordwoodCore"]),
         .testTarget(name: "CordwoodShipTests", dependencies: ["CordwoodShip"]),
         .testTarget(name: "CordwoodTests", dependencies: ["Cordwood"]),
-        .testTarget(name: "CordwoodCollectorTests", dependencies: ["CordwoodCollector"]),
+        .testTarget(name: "CordwoodCollectorTests", dependencies: ["CordwoodCollector", "CordwoodShip"]),
     ]
 )

@@ -80,6 +80,8 @@ final class Depot: Sendable {
             facts = try inspector.verify(file.path)
         } catch let error as ArchiveRefused {
             return .refused(error.reason)
+        } catch let error as FileProblem {
+            return .failed(error)
         } catch {
             return .refused("not an archive: \(error)")
         }
