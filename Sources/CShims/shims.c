@@ -43,3 +43,50 @@ uint32_t cwi_crc32c(uint32_t crc, const void *data, size_t length) {
 #endif
     return ~crc_portable(crc, data, length);
 }
+
+/* ── Thread-local words, fork and pinning ── */
+#include "CAppend.h"
+#include <dlfcn.h>
+
+_Static_assert(sizeof(cwi_tls) <= 64, "static TLS is what dlopen lives on");
+_Static_assert(sizeof(cwi_thread) == 256, "one thread block is two pairs of lines");
+_Static_assert(sizeof(cwi_segment) == 128, "one segment block is a pair of lines");
+
+__thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec")));
+
+cwi_process cwi_process_words;
+
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+static void (*exit_hook)(cwi_tls *);
+
+static void exit_run(void *words) {
+    /* A later destructor may log and register again: pthread calls us again, a bounded number of
+     * times; what is left then is reaped by the helper. */
+    if (exit_hook) exit_hook((cwi_tls *)words);
+}
+static void exit_make(void) { pthread_key_create(&exit_key, exit_run); }
+
+void cwi_tls_register(void (*on_exit)(cwi_tls *)) {
+    exit_hook = on_exit;
+    pthread_once(&exit_once, exit_make);
+    pthread_setspecific(exit_key, &cwi_tls_words);
+}
+
+static void (*child_hook)(void);
+static pthread_once_t child_once = PTHREAD_ONCE_INIT;
+static void child_run(void) {
+    if (child_hook) child_hook();
+}
+static void child_make(void) { pthread_atfork(NULL, NULL, child_run); }
+
+void cwi_atfork_register(void (*in_child)(void)) {
+    child_hook = in_child;
+    pthread_once(&child_once, child_make);
+}
+
+void cwi_pin_module(void) {
+    Dl_info info;
+    if (dladdr((void *)&cwi_pin_module, &info) && info.dli_fname)
+        (void)dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}

@@ -1,5 +1,6 @@
-// What an archive is worth when it is damaged, cut, forged or cannot be written: no trap, no endless
-// loop, bounded memory, and every block that is whole stays readable. Seeds are printed on failure.
+// What an archive is worth when it is damaged, cut, forged or cannot be written: no trap, no
+// endless loop, bounded memory, and every block that is whole stays readable. Seeds are printed on
+// failure.
 
 import CShims
 import CordwoodCore
@@ -110,7 +111,8 @@ final class ArchiveFaultTests: XCTestCase {
                 }
                 var bytes = whole
                 let at = head + BlockHeader.recordCount
-                bytes.replaceSubrange(at..<(at + 4), with: little(UInt32(truncatingIfNeeded: claim)))
+                let count = UInt32(truncatingIfNeeded: claim)
+                bytes.replaceSubrange(at..<(at + 4), with: little(count))
                 resealHeader(&bytes, head)
                 XCTAssertNotNil(open(bytes, path))
             }
@@ -214,7 +216,8 @@ final class ArchiveFaultTests: XCTestCase {
             bytes.replaceSubrange(68..<72, with: little(crc))
             writeAll(bytes, path)
             for call in [
-                { _ = try ArchiveSource.open(path: path) }, { _ = try ArchiveInfo.peek(path: path) },
+                { _ = try ArchiveSource.open(path: path) },
+                { _ = try ArchiveInfo.peek(path: path) },
                 { _ = try ArchiveVerifier.verify(path: path) },
             ] {
                 XCTAssertThrowsError(try call()) {
@@ -274,7 +277,8 @@ final class ArchiveFaultTests: XCTestCase {
         let records = maker.records(100)
         let scratch = Scratch()
         let info = try writeArchive(
-            records, in: scratch, problems: [0: .damaged("a"), 50: .damaged("b"), 100: .damaged("c")])
+            records, in: scratch,
+            problems: [0: .damaged("a"), 50: .damaged("b"), 100: .damaged("c")])
         XCTAssertEqual(info.damage, ["a", "b", "c"])
         XCTAssertEqual(info.damageCount, 3)
         XCTAssertEqual(info.recordCount, 100)
@@ -366,7 +370,8 @@ final class ArchiveFaultTests: XCTestCase {
         let sums = bytes.withUnsafeBytes {
             (
                 checksum(UnsafeRawBufferPointer(rebasing: $0[frame..<(frame + stored)]), from: 0),
-                checksum(UnsafeRawBufferPointer(rebasing: $0[(frame + 8)..<(frame + stored)]), from: 0)
+                checksum(
+                    UnsafeRawBufferPointer(rebasing: $0[(frame + 8)..<(frame + stored)]), from: 0)
             )
         }
         let head = block + 8

@@ -1,5 +1,5 @@
-// Seeded random records for the tests of archives: a plain model that keeps every byte it made, and a
-// source that hands them out from one buffer it overwrites each time, as real sources do.
+// Seeded random records for the tests of archives: a plain model that keeps every byte it made, and
+// a source that hands them out from one buffer it overwrites each time, as real sources do.
 
 import CordwoodCore
 import Glibc
@@ -349,7 +349,8 @@ func writeAll(_ bytes: some Collection<UInt8>, _ path: String) {
 }
 
 let coverForTests = ArchiveCover(
-    laneID: LaneID(high: 1, low: 2), first: 3, last: 5, laneName: "20261121T081530Z-812-9f3c5a0de1b27788")
+    laneID: LaneID(high: 1, low: 2), first: 3, last: 5,
+    laneName: "20261121T081530Z-812-9f3c5a0de1b27788")
 
 func writeArchive(
     _ records: [Staged], in scratch: Scratch, codec: Codec = .zstd, level: Int32 = 1,
@@ -371,7 +372,7 @@ func drain(_ source: any RecordSource, limit: Int = 10_000_000) -> (
             guard let record = try source.advance() else { return (records, problems) }
             records.append(ModelRecord(record))
         } catch {
-            problems.append(error as! ReadProblem)
+            problems.append(error)
         }
     }
     XCTFail("the source does not end")

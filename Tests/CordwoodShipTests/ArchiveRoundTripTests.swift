@@ -1,5 +1,5 @@
-// What goes into an archive comes out of it, record for record and byte for byte, whatever the codec;
-// what standard tools see of it; and what headers and footers say.
+// What goes into an archive comes out of it, record for record and byte for byte, whatever the
+// codec; what standard tools see of it; and what headers and footers say.
 
 import CordwoodCore
 import XCTest

@@ -3,8 +3,9 @@
  * thread-local words and the fork hook. No state, no policy. */
 #ifndef CORDWOOD_SHIMS_H
 #define CORDWOOD_SHIMS_H
-/* No _GNU_SOURCE here: Swift's Glibc module is built without it, and types such as fd_set would
- * then differ between the two modules. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -21,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -62,7 +64,7 @@ static inline void cwa_fence_compiler(void) { __atomic_signal_fence(__ATOMIC_SEQ
 /* ── Clock ── */
 static inline uint64_t cw_ticks_tsc(void) {
 #if defined(__x86_64__)
-    return __builtin_ia32_rdtsc(); /* x86intrin.h clashes with Swift's Glibc module */
+    return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
     uint64_t v;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
@@ -92,6 +94,16 @@ static inline int cw_open_at(int dir, const char *name, int flags, mode_t mode) 
 /* The raw call: glibc would emulate it by writing, which cannot be trusted to leave no holes. */
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
     return (int)syscall(SYS_fallocate, fd, mode, offset, length);
+}
+/* The calling thread's name: 16 bytes, NUL-padded. */
+static inline void cw_thread_name(void *name) {
+    memset(name, 0, 16);
+    prctl(PR_GET_NAME, name, 0, 0, 0);
+}
+/* RLIMIT_FSIZE of this process, in bytes. */
+static inline uint64_t cw_file_size_limit(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? (uint64_t)limit.rlim_cur : UINT64_MAX;
 }
 static inline int cw_membarrier(int command) {
     return (int)syscall(SYS_membarrier, command, 0, 0);

@@ -1,6 +1,6 @@
 // Where the blocks of an archive are: its header, and its footer or, where that is damaged, a walk
-// over the frames (FORMAT §11.1, §11.3). Nothing is allocated for a count that the file is too small
-// for. Made once by whoever opens an archive.
+// over the frames (FORMAT §11.1, §11.3). Nothing is allocated for a count that the file is too
+// small for. Made once by whoever opens an archive.
 
 import CordwoodCore
 import Glibc
@@ -26,7 +26,9 @@ struct ArchiveIndex {
     var footer: Footer?
 
     /// `salvage`: with a damaged header, too, blocks are looked for.
-    static func load(_ file: borrowing ArchiveFile, salvage: Bool) throws(ReadProblem) -> ArchiveIndex {
+    static func load(
+        _ file: borrowing ArchiveFile, salvage: Bool
+    ) throws(ReadProblem) -> ArchiveIndex {
         var index = ArchiveIndex(
             info: ArchiveInfo(
                 id: .zero, covers: [], createdRealtime: 0, recordCount: 0, timeMin: 0, timeMax: 0,
@@ -62,14 +64,17 @@ struct ArchiveIndex {
             buffer.bytes.word(start + ArchiveHeader.magic, UInt64.self) == ArchiveHeader.magicValue
         else { return "no archive header" }
         let version = buffer.bytes.word(start + ArchiveHeader.version, UInt32.self)
-        guard version <= FormatVersion.current else { throw .version("\(file.path): version \(version)") }
+        guard version <= FormatVersion.current else {
+            throw .version("\(file.path): version \(version)")
+        }
         let length = buffer.bytes.word(4, UInt32.self)
         guard length >= UInt32(ArchiveHeader.bytes), length <= UInt32(ArchiveLimits.headerMax),
             try file.read(UInt64(start) + UInt64(length), at: 0, into: &buffer)
         else { return "length of the archive header" }
         let content = UnsafeRawBufferPointer(rebasing: buffer.bytes[start...])
-        guard checksum(content, zeroAt: ArchiveHeader.crc) == content.word(ArchiveHeader.crc, UInt32.self),
-            content.word(ArchiveHeader.length, UInt32.self) == length, version == FormatVersion.current
+        let crc = content.word(ArchiveHeader.crc, UInt32.self)
+        guard checksum(content, zeroAt: ArchiveHeader.crc) == crc, version == FormatVersion.current,
+            content.word(ArchiveHeader.length, UInt32.self) == length
         else { return "checksum of the archive header" }
         let incompat = content.word(ArchiveHeader.incompat, UInt64.self)
         guard incompat & ~FormatVersion.incompatKnown == 0 else {

@@ -1,5 +1,5 @@
-// What an archive says about itself: values only, made by the writer and by whoever reads a header and
-// a footer (FORMAT §11.1, §11.3), and how archives are named and identified.
+// What an archive says about itself: values only, made by the writer and by whoever reads a header
+// and a footer (FORMAT §11.1, §11.3), and how archives are named and identified.
 
 import CSodium
 import CordwoodCore

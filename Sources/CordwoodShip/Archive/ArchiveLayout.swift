@@ -1,5 +1,5 @@
-// Byte offsets and numbers of archives (FORMAT §11). Offsets only. A test compares every number with
-// the tables in docs/FORMAT.md.
+// Byte offsets and numbers of archives (FORMAT §11). Offsets only. A test compares every number
+// with the tables in docs/FORMAT.md.
 
 /// FORMAT §11.1.
 public enum ArchiveHeader {

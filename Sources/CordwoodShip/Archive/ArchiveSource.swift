@@ -1,6 +1,6 @@
 // Reads an archive as a run of records (FORMAT §11), one block in memory at a time. Damage in one
-// block is told once and the next block follows. One thread at a time; the descriptor stays open, so
-// an archive that is deleted meanwhile is read to its end.
+// block is told once and the next block follows. One thread at a time; the descriptor stays open,
+// so an archive that is deleted meanwhile is read to its end.
 
 import CordwoodCore
 
@@ -37,8 +37,9 @@ public final class ArchiveSource: RecordSource {
 
     public var header: ArchiveInfo { info }
 
-    /// Passes over blocks that hold nothing in [since, until) (UTC ns; 0: open) or nothing at or above
-    /// `level` (0: all). Records of other blocks come as they are. To be called before the first one.
+    /// Passes over blocks that hold nothing in [since, until) (UTC ns; 0: open) or nothing at or
+    /// above `level` (0: all). Records of other blocks come as they are. To be called before the
+    /// first one.
     public func restrict(since: UInt64, until: UInt64, level: UInt8) {
         self.since = since
         self.until = until

@@ -63,7 +63,9 @@ public enum ArchiveVerifier {
         }
         var expected = index.headerSpan
         for block in index.blocks {
-            if block.offset != expected { result.report("\(info.path): bytes before \(block.offset)") }
+            if block.offset != expected {
+                result.report("\(info.path): bytes before \(block.offset)")
+            }
             expected = block.offset &+ block.spanBytes
         }
         if expected != size - footer.span { result.report("\(info.path): bytes before the footer") }

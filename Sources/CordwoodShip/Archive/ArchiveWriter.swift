@@ -1,7 +1,7 @@
-// Writes one archive (FORMAT §11) from a run of records: header, blocks, footer, published by rename.
-// Called by the helper thread and by `cordwood archive`; one thread at a time per archive. What the
-// source reports as damaged is collected and passed over; every other problem gives the archive up,
-// so that nothing is removed that was not read.
+// Writes one archive (FORMAT §11) from a run of records: header, blocks, footer, published by
+// rename. Called by the helper thread and by `cordwood archive`; one thread at a time per archive.
+// What the source reports as damaged is collected and passed over; every other problem gives the
+// archive up, so that nothing is removed that was not read.
 
 import CordwoodCore
 import Glibc
@@ -16,8 +16,8 @@ public struct ArchiveWriter: ~Copyable {
     private var entries = GrowingBytes()
     private var info: ArchiveInfo
 
-    /// Writes all that `source` has. `name` is needed where there is not exactly one cover; an archive
-    /// of that name is replaced.
+    /// Writes all that `source` has. `name` is needed where there is not exactly one cover; an
+    /// archive of that name is replaced.
     public static func write(
         source: any RecordSource, covers: [ArchiveCover], archivesDirectory: String,
         name: String? = nil, codec: Codec, level: Int32, now: UInt64
@@ -25,15 +25,15 @@ public struct ArchiveWriter: ~Copyable {
         guard !covers.isEmpty, covers.count <= ArchiveLimits.coversMax else {
             throw .argument("an archive covers 1 to \(ArchiveLimits.coversMax) runs of segments")
         }
-        guard let fileName = name ?? (covers.count == 1 ? ArchiveIdentity.fileName(covers[0]) : nil),
-            ArchiveIdentity.isFileName(fileName)
+        let derived = covers.count == 1 ? ArchiveIdentity.fileName(covers[0]) : nil
+        guard let fileName = name ?? derived, ArchiveIdentity.isFileName(fileName)
         else { throw .argument("not a name for an archive: \(name ?? covers[0].laneName)") }
         guard let compressor = BlockCompressor(codec: codec, level: level) else { throw .memory }
         let file = try PartFile(directory: archivesDirectory, name: fileName)
         let info = ArchiveInfo(
             id: ArchiveIdentity.id(covers), covers: covers, createdRealtime: now, recordCount: 0,
-            timeMin: .max, timeMax: 0, rawBytes: 0, fileBytes: 0, blockCount: 0, levels: 0, kinds: 0,
-            path: file.path)
+            timeMin: .max, timeMax: 0, rawBytes: 0, fileBytes: 0, blockCount: 0, levels: 0,
+            kinds: 0, path: file.path)
         var writer = ArchiveWriter(file: file, compressor: compressor, codec: codec, info: info)
         try writer.appendHeader()
         try writer.appendRecords(of: source)
@@ -83,19 +83,24 @@ public struct ArchiveWriter: ~Copyable {
 
     private mutating func appendRecords(of source: any RecordSource) throws(ArchiveError) {
         while true {
-            let next: RecordRef?
+            let filled: BlockBuilder.Filled
             do throws(ReadProblem) {
-                next = try source.advance()
+                filled = try builder.fill(from: source)
             } catch {
                 try collect(error)
                 continue
             }
-            guard let record = next else { break }
-            if !builder.hasRoom(for: record) { try appendBlock() }
-            builder.add(record)
-            if builder.isFull { try appendBlock() }
+            switch filled {
+            case .full: try appendBlock()
+            case .noRoom(let record):
+                try appendBlock()
+                builder.add(record)
+                if builder.isFull() { try appendBlock() }
+            case .end:
+                if !builder.isEmpty { try appendBlock() }
+                return
+            }
         }
-        if !builder.isEmpty { try appendBlock() }
     }
 
     private mutating func collect(_ problem: ReadProblem) throws(ArchiveError) {
@@ -105,11 +110,15 @@ public struct ArchiveWriter: ~Copyable {
     }
 
     private mutating func appendBlock() throws(ArchiveError) {
-        guard info.blockCount < ArchiveLimits.blocksMax else { throw .limit("blocks of one archive") }
+        guard info.blockCount < ArchiveLimits.blocksMax else {
+            throw .limit("blocks of one archive")
+        }
         if builder.failed { throw .memory }
         builder.assemble(into: &payload)
         if payload.failed { throw .memory }
-        guard payload.count <= ArchiveLimits.payloadMax else { throw .limit("payload of one block") }
+        guard payload.count <= ArchiveLimits.payloadMax else {
+            throw .limit("payload of one block")
+        }
 
         frame.removeAll()
         guard frame.claim(BlockHeader.frameBytes) != nil,

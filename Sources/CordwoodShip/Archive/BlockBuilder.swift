@@ -57,24 +57,44 @@ struct BlockBuilder: ~Copyable {
 
     var isEmpty: Bool { summary.recordCount == 0 }
 
-    private var size: Int {
+    // `mutating` though they change nothing: a borrowed builder is copied to be looked at.
+    @inline(__always)
+    private mutating func size() -> Int {
         messages.count &+ sections.count &+ loggers.size &+ sites.size &+ contexts.size
             &+ people.size &+ Int(summary.recordCount) &* ArchiveLimits.recordCost
     }
 
     /// Time to close the block.
-    var isFull: Bool {
-        size >= ArchiveLimits.blockTarget || people.full
+    mutating func isFull() -> Bool {
+        size() >= ArchiveLimits.blockTarget || people.full
             || loggers.count >= ArchiveLimits.dictionaryMax
             || sites.count >= ArchiveLimits.dictionaryMax
             || contexts.count >= ArchiveLimits.dictionaryMax
     }
 
+    enum Filled {
+        case full
+        /// The block must be closed before this record, which holds until the source moves on.
+        case noRoom(RecordRef)
+        case end
+    }
+
+    /// Takes records until the block is full. The loop stands here, for called from outside once a
+    /// record the whole builder is moved out and in each time.
+    mutating func fill(from source: any RecordSource) throws(ReadProblem) -> Filled {
+        while let record = try source.advance() {
+            if !hasRoom(for: record) { return .noRoom(record) }
+            add(record)
+            if isFull() { return .full }
+        }
+        return .end
+    }
+
     /// False where the block must be closed first: the record is large and would share it.
-    func hasRoom(for record: borrowing RecordRef) -> Bool {
+    private mutating func hasRoom(for record: borrowing RecordRef) -> Bool {
         let wanted = record.message.count &+ record.sections.count &+ record.context.count
         return isEmpty || wanted <= ArchiveLimits.blockTarget
-            || size &+ wanted <= 2 &* ArchiveLimits.blockTarget
+            || size() &+ wanted <= 2 &* ArchiveLimits.blockTarget
     }
 
     var failed: Bool {
@@ -216,8 +236,8 @@ enum BlockKind {
     static func stored(_ kind: UInt8) -> UInt8 { kind <= mask ? kind : 0 }
 }
 
-/// FORMAT §11.2: bit (level − 1). Bit 31 stands for records without a level and for what no bit fits,
-/// so no filter by level may pass over it.
+/// FORMAT §11.2: bit (level − 1). Bit 31 stands for records without a level and for what no bit
+/// fits, so no filter by level may pass over it.
 enum LevelSet {
     static func bit(_ level: UInt8) -> UInt32 {
         level >= 1 && level <= 31 ? 1 &<< UInt32(level - 1) : 1 &<< 31

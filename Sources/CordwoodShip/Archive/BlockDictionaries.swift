@@ -1,5 +1,6 @@
-// Streams 0 to 4 of an inflated block (FORMAT §11.4): what the per-record streams point into. Counts
-// are checked against the limits and against the bytes that are there before anything is allocated.
+// Streams 0 to 4 of an inflated block (FORMAT §11.4): what the per-record streams point into.
+// Counts are checked against the limits and against the bytes that are there before anything is
+// allocated.
 
 import CordwoodCore
 

@@ -1,5 +1,6 @@
-// Gives the records of one inflated payload, one after another (FORMAT §11.4). The payload's checksum
-// held, yet its content is checked as if it had not: nil means damage, and the block is over.
+// Gives the records of one inflated payload, one after another (FORMAT §11.4). The payload's
+// checksum held, yet its content is checked as if it had not: nil means damage, and the block is
+// over.
 
 import CordwoodCore
 

@@ -1,6 +1,6 @@
-// Reads numbers and strings out of bytes that nobody vouches for. Every read is checked against what
-// is left and answers nil where it does not fit, so a caller can only ever find damage, not step out
-// of the buffer.
+// Reads numbers and strings out of bytes that nobody vouches for. Every read is checked against
+// what is left and answers nil where it does not fit, so a caller can only ever find damage, not
+// step out of the buffer.
 
 import CordwoodCore
 
@@ -89,8 +89,8 @@ struct ByteCursor {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The little-endian word at `offset`. The caller has checked that it lies inside; where it does
-    /// not, the answer is 0.
+    /// The little-endian word at `offset`. The caller has checked that it lies inside; where it
+    /// does not, the answer is 0.
     func word<Word: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, _: Word.Type) -> Word {
         guard offset >= 0, offset <= count - MemoryLayout<Word>.size else { return 0 }
         return Word(littleEndian: loadUnaligned(fromByteOffset: offset, as: Word.self))

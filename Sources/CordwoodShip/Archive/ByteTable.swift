@@ -1,6 +1,6 @@
-// The dictionary of one block: byte strings get the index of their first appearance. Open addressing
-// over an arena that is used again for every block, so that a record allocates nothing. The hash is
-// seeded: log text is chosen by strangers. The seed never shows in the output.
+// The dictionary of one block: byte strings get the index of their first appearance. Open
+// addressing over an arena that is used again for every block, so that a record allocates nothing.
+// The hash is seeded: log text is chosen by strangers. The seed never shows in the output.
 
 import CordwoodCore
 import Glibc

@@ -1,5 +1,5 @@
-// CRC of FORMAT §1 over checked ranges. Headers hold their own checksum and are summed with that word
-// as zero, without being copied or changed.
+// CRC of FORMAT §1 over checked ranges. Headers hold their own checksum and are summed with that
+// word as zero, without being copied or changed.
 
 import CShims
 

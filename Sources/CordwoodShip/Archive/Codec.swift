@@ -1,6 +1,6 @@
-// One payload to one standard frame and back (FORMAT §11): a zstd frame with its content size, an LZ4
-// frame with its content size, or a skippable frame that holds the bytes as they are. The owners of
-// the C contexts live as long as one writer or reader; one thread at a time.
+// One payload to one standard frame and back (FORMAT §11): a zstd frame with its content size, an
+// LZ4 frame with its content size, or a skippable frame that holds the bytes as they are. The
+// owners of the C contexts live as long as one writer or reader; one thread at a time.
 
 import CLZ4
 import CZstd
@@ -101,7 +101,9 @@ struct BlockCompressor: ~Copyable {
         return true
     }
 
-    private func appendPlain(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes) -> Bool {
+    private func appendPlain(
+        _ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes
+    ) -> Bool {
         out.append(word: SkippableFrame.magicValue)
         out.append(word: UInt32(truncatingIfNeeded: payload.count))
         out.append(payload)
@@ -120,8 +122,8 @@ struct BlockDecompressor: ~Copyable {
         if let lz4 { LZ4F_freeDecompressionContext(lz4) }
     }
 
-    /// Inflates one whole frame into exactly `raw` bytes of `out`; false where the frame is anything
-    /// else. The caller has checked `plausible`.
+    /// Inflates one whole frame into exactly `raw` bytes of `out`; false where the frame is
+    /// anything else. The caller has checked `plausible`.
     mutating func inflate(
         _ frame: UnsafeRawBufferPointer, codec: Codec, raw: Int, into out: inout GrowingBytes
     ) -> Bool {
@@ -152,8 +154,9 @@ struct BlockDecompressor: ~Copyable {
     private mutating func inflateLZ4(
         _ frame: UnsafeRawBufferPointer, raw: Int, into out: UnsafeMutableRawPointer
     ) -> Bool {
-        if lz4 == nil, LZ4F_isError(LZ4F_createDecompressionContext(&lz4, UInt32(LZ4F_VERSION))) != 0 {
-            lz4 = nil
+        if lz4 == nil {
+            let made = LZ4F_createDecompressionContext(&lz4, UInt32(LZ4F_VERSION))
+            if LZ4F_isError(made) != 0 { lz4 = nil }
         }
         guard let lz4, let start = frame.baseAddress else { return false }
         LZ4F_resetDecompressionContext(lz4)

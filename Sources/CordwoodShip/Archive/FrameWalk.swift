@@ -65,9 +65,9 @@ struct FrameWalk: ~Copyable {
     private mutating func stepOver(_ file: borrowing ArchiveFile) throws(ReadProblem) -> Bool {
         guard here.word(0, UInt32.self) == SkippableFrame.magicValue else { return false }
         let next = offset + UInt64(SkippableFrame.headerBytes) + UInt64(here.word(4, UInt32.self))
-        guard next < file.size, file.size - next >= 4, try file.read(4, at: next, into: &small) else {
-            return false
-        }
+        guard next < file.size, file.size - next >= 4,
+            try file.read(4, at: next, into: &small)
+        else { return false }
         switch small.bytes.word(0, UInt32.self) {
         case SkippableFrame.magicValue, UInt32(ZSTD_MAGICNUMBER), FrameMagic.lz4: break
         default: return false

@@ -1,7 +1,8 @@
-// An archive on its way to the disk (FORMAT §11, order of writing): `.part`, synced, renamed, directory
-// synced. It owns both descriptors; where it ends before `publish` the `.part` is removed.
-// CRASH: a `.part` means nothing and is replaced by the next writer of the same name; after the rename
-// the archive is whole, and the covered segments are still there.
+// An archive on its way to the disk (FORMAT §11, order of writing): `.part`, synced, renamed,
+// directory synced. It owns both descriptors; where it ends before `publish` the `.part` is
+// removed.
+// CRASH: a `.part` means nothing and is replaced by the next writer of the same name; after the
+// rename the archive is whole, and the covered segments are still there.
 
 import CShims
 import Glibc

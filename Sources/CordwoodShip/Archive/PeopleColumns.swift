@@ -1,6 +1,6 @@
-// Streams 0 and 1 of a block (FORMAT §11.4): the processes and threads its records come from. Sources
-// hand out one object per thread, so identity answers nearly always; objects that say the same get
-// one entry. Owned by one BlockBuilder.
+// Streams 0 and 1 of a block (FORMAT §11.4): the processes and threads its records come from.
+// Sources hand out one object per thread, so identity answers nearly always; objects that say the
+// same get one entry. Owned by one BlockBuilder.
 
 import CordwoodCore
 
@@ -142,6 +142,6 @@ struct PeopleColumns: ~Copyable {
         left.laneID == right.laneID && left.bootID == right.bootID
             && left.processID == right.processID && left.createdRealtime == right.createdRealtime
             && left.createdMonotonic == right.createdMonotonic && left.name == right.name
-            && left.resource.elementsEqual(right.resource) { $0.key == $1.key && $0.value == $1.value }
+            && left.resource.elementsEqual(right.resource) { $0 == $1 }
     }
 }

@@ -1,6 +1,7 @@
-// What a record carries beside its message, as an archive keeps it (FORMAT §11.4, stream 15): stored
-// sections are copied but for those that have a column of their own, and what the source knows from
-// elsewhere (place, original length, own time) is added. Malformed sections end the copy.
+// What a record carries beside its message, as an archive keeps it (FORMAT §11.4, stream 15):
+// stored sections are copied but for those that have a column of their own, and what the source
+// knows from elsewhere (place, original length, own time) is added. Malformed sections end the
+// copy.
 
 import CordwoodCore
 
@@ -11,7 +12,9 @@ struct SectionWalk {
     init(_ sections: UnsafeRawBufferPointer) { cursor = ByteCursor(sections) }
 
     /// `whole` has the section's header, too.
-    mutating func next() -> (kind: UInt8, body: UnsafeRawBufferPointer, whole: UnsafeRawBufferPointer)? {
+    mutating func next() -> (
+        kind: UInt8, body: UnsafeRawBufferPointer, whole: UnsafeRawBufferPointer
+    )? {
         let start = cursor.position
         guard let head = cursor.word(UInt32.self), let size = cursor.word(UInt32.self),
             let body = cursor.bytes(UInt64(size))
@@ -33,7 +36,8 @@ extension BlockBuilder {
         var walk = SectionWalk(record.sections)
         while let (kind, body, whole) = walk.next() {
             switch kind {
-            case SectionKind.message, SectionKind.kind, SectionKind.site, SectionKind.originalLength:
+            case SectionKind.message, SectionKind.kind, SectionKind.site,
+                SectionKind.originalLength:
                 continue
             case SectionKind.place: hasPlace = true
             case SectionKind.time: hasTime = body.count == 8

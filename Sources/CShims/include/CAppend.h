@@ -1,0 +1,200 @@
+/* Private memory of the append path, with the layout that signal handlers, forked children and the
+ * helper rely on. The protocol that these words obey is docs/CONCURRENCY.md; rows named there (A1 …)
+ * stand beside the words. All of it lives in anonymous mappings that are never unmapped. */
+#ifndef CORDWOOD_APPEND_H
+#define CORDWOOD_APPEND_H
+#include "CShims.h"
+
+enum {
+    CWI_SEGMENTS_MAX = 64,      /* segments of one engine that are mapped at once */
+    CWI_SPARES_MAX = 2,
+    CWI_THREADS_MAX = 32768,    /* thread blocks of a process */
+    CWI_THREAD_ENGINES_MAX = 4, /* engines that one thread can log to without evicting */
+    CWI_NESTING_MAX = 4,        /* appends interrupted within one another */
+    CWI_LANE_NAME_MAX = 96,
+    CWI_PATH_MAX = 4096
+};
+
+struct cwi_engine;
+struct cwi_segment;
+
+/* One thread's writing state in one engine. Wiped to zero in a forked child (MADV_WIPEONFORK), which
+ * sends the child's first append to the slow path. 256 bytes, aligned to 128. */
+typedef struct cwi_thread {
+    uint8_t *ptr;              /* next byte; thread only */
+    uint8_t *limit;            /* A2: end of the chunk, NULL: slow path; helper writes only NULL */
+    uint8_t *chunk;            /* A4: the chunk's header; thread writes, helper reads */
+    uint64_t base_ticks;       /* thread only */
+    uintptr_t busy;            /* A1: 0 or the frame of the running append */
+    struct cwi_engine *engine; /* owner; NULL in a forked child */
+    uint64_t records;          /* A9: statistics, written by the thread */
+    uint64_t record_bytes;     /* A9 */
+    /* second line: slow path only */
+    uint64_t verdict;          /* A3: claim id << 32 | open << 31 | offset; by CAS */
+    struct cwi_segment *segment;
+    uint32_t serial;           /* of the thread in its lane; 0: not yet */
+    uint32_t chunk_sequence;
+    uint32_t chunk_bytes;      /* size of the present chunk */
+    uint32_t claim_ms;         /* when it was claimed, ms of the monotonic clock */
+    uint32_t state;            /* A8: 0 free, 1 owned, 2 orphaned by an engine */
+    uint32_t tid;
+    uint32_t depth;            /* 0: the thread's own, 1 …: nested appends */
+    uint32_t context_stale;    /* thread only: nested block must take a new chunk */
+    struct cwi_thread *nested; /* next depth */
+    uint64_t slow_appends;     /* A9 */
+    uint64_t seen;             /* helper only: grace periods */
+    uint64_t dropped;          /* A9 */
+    uint32_t lane_generation;  /* lane the serial belongs to */
+    uint32_t clock_kind;
+    char name[16];             /* of the thread when the block was taken */
+    uint8_t reserved[88];
+} cwi_thread;
+
+/* One mapped segment of this process. */
+typedef struct cwi_segment {
+    uint8_t *base;      /* of the mapping; the segment's byte 0 */
+    uint64_t size;      /* of the mapping and the fully grown file */
+    uint64_t ready;     /* A6: bytes that may be stored to; only grows */
+    uint64_t salt;
+    uint64_t number;
+    uint32_t generation;
+    uint32_t state;     /* A5 */
+    int32_t fd;
+    uint32_t in_lane;   /* 1: segment 0, inside the lane file */
+    uint64_t populated; /* helper only: bytes pre-faulted */
+    uint64_t file_offset;
+    uint64_t retired;   /* helper only: grace epoch */
+    uint64_t sealed_end;
+    uint64_t synced;    /* helper only: allocated when it last looked */
+    uint8_t reserved[32];
+} cwi_segment;
+
+enum {
+    CWI_SEGMENT_FREE = 0,     /* the slot holds nothing */
+    CWI_SEGMENT_MAKING = 1,   /* being made by one thread */
+    CWI_SEGMENT_SPARE = 2,    /* made, not yet published */
+    CWI_SEGMENT_OPEN = 3,     /* published: claims succeed */
+    CWI_SEGMENT_SEALING = 4,  /* no claim succeeds any more */
+    CWI_SEGMENT_SEALED = 5,   /* every chunk is settled; waits for its grace period */
+    CWI_SEGMENT_FOREIGN = 6   /* inherited over fork: never touched, overlaid */
+};
+
+/* Mutable state of this process's lane. Wiped to zero in a forked child. */
+typedef struct cwi_lane {
+    uint32_t state;            /* A7: CWI_LANE_… */
+    uint32_t maker_tid;        /* who is making it */
+    cwi_segment *current;      /* A10: by CAS */
+    uint8_t pad0[112];
+    cwi_segment *spare[CWI_SPARES_MAX]; /* A11: by exchange */
+    uint64_t next_number;      /* fetch-and-add */
+    uint32_t next_serial;      /* fetch-and-add */
+    uint32_t generation;       /* counts lanes of this engine over forks */
+    int32_t lock_fd;           /* the lane file */
+    uint32_t process_id;
+    uint8_t *file;             /* mapping of the lane file */
+    uint64_t salt;
+    uint64_t id[2];
+    uint64_t full_until_ns;    /* refuse without asking the disk again before this */
+    uint32_t name_length;
+    uint32_t helper_started;   /* by CAS */
+    uint64_t slow_appends;     /* of threads that are gone */
+    uint64_t records;
+    uint64_t record_bytes;
+    uint64_t dropped;
+    uint32_t catalog_lock;     /* A12 */
+    uint32_t catalog_index;    /* 0: the lane file's region */
+    uint8_t *catalog;          /* region being filled */
+    uint64_t catalog_bytes;
+    uint64_t catalog_used;
+    char name[CWI_LANE_NAME_MAX];
+} cwi_lane;
+
+enum { CWI_LANE_NONE = 0, CWI_LANE_MAKING = 1, CWI_LANE_READY = 2, CWI_LANE_CLOSED = 3, CWI_LANE_FAILED = 4 };
+
+/* A logger's handle. The first word is in the ABI (cw_enabled). */
+typedef struct cwi_logger {
+    uint32_t enabled; /* 256 - threshold; 0: closed */
+    uint32_t id;
+    struct cwi_engine *engine;
+} cwi_logger;
+
+/* One engine: configuration, which survives a fork, and pointers to the rest. Zero: closed. */
+typedef struct cwi_engine {
+    uint32_t state;        /* A13: CWI_ENGINE_… */
+    uint32_t overflow;     /* CW_OVERFLOW_… */
+    uint32_t clock_kind;   /* FORMAT §4 */
+    uint32_t memory_only;  /* ":memory:" on a file system that is removed at close */
+    uint32_t write_mode;   /* 1: the file system does not honour preallocation */
+    uint32_t wake;         /* A14: futex the helper sleeps on */
+    uint32_t quota_full;   /* helper: nothing more may be made until archives go */
+    uint32_t echo;         /* console: 1 = echo in line */
+    uint64_t segment_bytes;
+    uint64_t ticks_per_second;
+    int32_t lanes_fd;      /* directory */
+    uint32_t index;        /* in the process's table of engines */
+    cwi_lane *lane;        /* wiped on fork */
+    void *services;        /* the engine above; opaque here */
+    uint64_t boot_id[2];
+    uint64_t machine_id[2];
+    uint32_t lane_generation;
+    uint32_t process_name_length;
+    char process_name[128];
+    uint64_t child_dropped; /* where no lane could be made */
+    uint8_t *names;         /* loggers and resource attributes as catalog entries without salt and crc */
+    uint64_t names_bytes;   /* A19: used; grows by the API above, under its lock */
+    cwi_logger *loggers;    /* the arena of handles */
+    uint32_t loggers_count;
+    uint32_t reserved;
+    cwi_segment segments[CWI_SEGMENTS_MAX];
+} cwi_engine;
+
+enum { CWI_ENGINES_MAX = 256 };
+
+/* What the process has once: the pool of thread blocks and the table of open engines. */
+typedef struct cwi_process {
+    cwi_thread *pool;      /* CWI_THREADS_MAX blocks; wiped in a forked child */
+    uint32_t pool_used;    /* high-water mark; fetch-and-add; meaningless in a child until reset */
+    uint32_t fork_count;   /* forks that ran our child handler */
+    uint32_t membarrier;   /* 0 unknown, 1 registered, 2 missing */
+    uint32_t pool_floor;   /* blocks below are never taken again: a parent's threads held them */
+    void (*start_helper)(cwi_engine *); /* set by the engine above; forked children call it */
+    void (*echo)(cwi_engine *);         /* after a record, where the console is in line */
+    cwi_engine *engines[CWI_ENGINES_MAX]; /* A15: by CAS */
+} cwi_process;
+
+extern cwi_process cwi_process_words;
+static inline cwi_process *cwi_process_get(void) { return &cwi_process_words; }
+
+enum { CWI_ENGINE_CLOSED = 0, CWI_ENGINE_OPEN = 1, CWI_ENGINE_CLOSING = 2 };
+enum { CWI_THREAD_FREE = 0, CWI_THREAD_OWNED = 1 };
+
+/* Thread-local words: at most 64 bytes, for glibc's static TLS surplus is what dlopen lives on. */
+typedef struct cwi_tls {
+    cwi_thread *current;
+    cwi_thread *others[CWI_THREAD_ENGINES_MAX - 1];
+    void *context;        /* ThreadContext, malloc'd */
+    uint32_t registered;  /* the destructor is set */
+    uint32_t next_victim;
+    void *last_error;     /* malloc'd text of the thread's last failure */
+} cwi_tls;
+
+extern __thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec")));
+
+static inline cwi_tls *cwi_tls_get(void) { return &cwi_tls_words; }
+static inline uintptr_t cwi_frame(void) { return (uintptr_t)__builtin_frame_address(0); }
+
+/* Sets the thread's destructor; on_exit is called when a thread with words set ends. */
+void cwi_tls_register(void (*on_exit)(cwi_tls *));
+/* Calls in_child in a child after fork(2). Once a process. */
+void cwi_atfork_register(void (*in_child)(void));
+/* Pins the object that holds this code: dlclose never unloads it. */
+void cwi_pin_module(void);
+
+static inline long cwi_futex_wait(const uint32_t *word, uint32_t value, uint64_t timeout_ns) {
+    struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+    return syscall(SYS_futex, word, 128 /* FUTEX_WAIT_PRIVATE */, value, &t, NULL, 0);
+}
+static inline void cwi_futex_wake(const uint32_t *word) {
+    syscall(SYS_futex, word, 129 /* FUTEX_WAKE_PRIVATE */, 1 << 30, NULL, NULL, 0);
+}
+#endif

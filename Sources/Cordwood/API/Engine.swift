@@ -1,0 +1,312 @@
+// One open store, for Swift hosts and for the C interface alike. Any thread may call anything at any
+// time, also in a forked child. Handles stay safe after close: they answer `closed`.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import Glibc
+
+public final class Engine: @unchecked Sendable {
+    // SAFETY: block and settings never change; `slot` is one atomic word.
+    public let block: EngineBlock
+    /// The store's directory; for ":memory:" where it lies until close.
+    public let directory: String
+    private let settings: Settings
+    /// Retained Services of this process; 0 once closed. A forked child replaces it.
+    private let slot = UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8)
+
+    /// Opens a store for writing; makes it and missing parents where they are missing.
+    /// directory nil: environment CORDWOOD_DIR. ":memory:" keeps everything in memory.
+    public init(
+        directory: String? = nil, options: EngineOptions = EngineOptions()
+    ) throws(CordwoodError) {
+        settings = try Settings(directory: directory, options: options)
+        let path = settings.isMemory ? try MemoryStore.make() : settings.directory
+        self.directory = path
+        slot.storeBytes(of: 0, as: UInt64.self)
+        let lanes = try Engine.prepareStore(path, settings)
+        let name = options.processName ?? Environment.processName()
+        let opened = EngineCore.open(
+            EngineCore.Configuration(
+                lanesDirectory: lanes, segmentBytes: settings.segmentBytes,
+                overflow: settings.options.overflow.rawValue, processName: Array(name.utf8),
+                echoInLine: options.syncConsole && settings.console != .off))
+        switch opened {
+        case .failure(let error):
+            Glibc.close(lanes)
+            throw CordwoodError(error.status, "could not make an engine for \(path)")
+        case .success(let block): self.block = block
+        }
+        try start()
+    }
+
+    private static func prepareStore(
+        _ path: String, _ settings: Settings
+    ) throws(CordwoodError) -> Int32 {
+        try Directories.make(path)
+        do {
+            _ = try StoreFile.open(
+                storeDirectory: path, consent: settings.options.consent,
+                idBytes: (UInt64.random(in: 1 ... .max), UInt64.random(in: 1 ... .max)),
+                createdUnixSeconds: Int64(cw_realtime_ns() / 1_000_000_000))
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        try Directories.make(path + "/lanes")
+        try Directories.make(path + "/archives")
+        return try Directories.open(path + "/lanes")
+    }
+
+    private func start() throws(CordwoodError) {
+        let process = cwi_process_get()!
+        process.pointee.start_helper = { Engine.childStarts($0) }
+        process.pointee.echo = { Engine.of($0)?.echoInLine() }
+        block.pointee.services = Unmanaged.passRetained(self).toOpaque()
+        let services = try makeServices()
+        do throws(CordwoodError) {
+            _ = try services.logger("")
+            for (key, value) in Environment.resource() { try services.setResource(key, value) }
+            let status = EngineCore.start(block)
+            guard status == Status.ok else {
+                throw CordwoodError(status, "could not make a lane in \(directory)/lanes")
+            }
+            store(services)
+            try services.startThreads()
+            try addEnvironmentTarget()
+        } catch {
+            _ = services.close(Deadline(afterMs: 1_000))
+            throw error
+        }
+    }
+
+    private func makeServices() throws(CordwoodError) -> Services {
+        try Services(
+            engine: block, settings: settings, directory: directory,
+            levels: LevelTable(root: settings.rootLevel, settings.levels))
+    }
+
+    private func addEnvironmentTarget() throws(CordwoodError) {
+        guard let url = Environment.value("CORDWOOD_TARGET"), !url.isEmpty else { return }
+        _ = try addTarget(TargetOptions(url: url))
+    }
+
+    /// The engine of a block; nil after close.
+    public static func of(_ block: EngineBlock) -> Engine? {
+        guard let pointer = block.pointee.services else { return nil }
+        return Unmanaged<Engine>.fromOpaque(pointer).takeUnretainedValue()
+    }
+
+    // MARK: Services of this process
+
+    private func store(_ services: Services) {
+        let word = UInt64(UInt(bitPattern: Unmanaged.passRetained(services).toOpaque()))
+        // ORDER: release. What the services hold is there when they are found (A13).
+        cwa_store_release_u64(slot, word)
+    }
+
+    /// This process's services; a forked child gets its own at the first call.
+    func services() throws(CordwoodError) -> Services {
+        let word = cwa_load_acquire_u64(slot)
+        guard word != 0, let pointer = UnsafeRawPointer(bitPattern: UInt(word)) else {
+            throw CordwoodError(Status.closed, "the engine is closed")
+        }
+        let services = Unmanaged<Services>.fromOpaque(pointer).takeUnretainedValue()
+        if services.forkCount == cwi_process_get().pointee.fork_count { return services }
+        // The parent's are left alone for ever: their locks may be held by threads that are gone.
+        let fresh = try makeServices()
+        store(fresh)
+        _ = EngineCore.start(block)
+        return fresh
+    }
+
+    /// The first record of a forked child has made a lane: its threads start.
+    private static func childStarts(_ block: UnsafeMutablePointer<cwi_engine>?) {
+        guard let block, let engine = of(block) else { return }
+        guard let services = try? engine.services() else { return }
+        try? services.startThreads()
+    }
+
+    private func echoInLine() {
+        guard let services = try? services() else { return }
+        services.echo?.pump(lane: EngineCore.laneName(block))
+    }
+
+    // MARK: Loggers and levels
+
+    /// The logger of a dotted name; "" is the root. The same name gives the same logger.
+    public func logger(_ name: String) throws(CordwoodError) -> Logger {
+        Logger(block: try services().logger(name), name: name)
+    }
+
+    /// Threshold of a name and all dotted names below it.
+    public func setLevel(_ level: Level, prefix: String = "") throws(CordwoodError) {
+        try services().setLevel(prefix: prefix, level: level.number)
+    }
+
+    /// An attribute of what logs (service.name, service.version, …); an empty value removes it.
+    public func setResource(_ key: String, _ value: String) throws(CordwoodError) {
+        try services().setResource(key, value)
+    }
+
+    // MARK: Flush, roll, archive
+
+    public enum Durability: UInt32, Sendable { case process, machine }
+
+    /// Makes every record whose call returned before this one as durable as named.
+    public func flush(
+        _ durability: Durability = .process, timeoutMs: UInt32 = .max
+    ) throws(CordwoodError) {
+        let services = try services()
+        services.echo?.pump(lane: EngineCore.laneName(block))
+        guard durability == .machine, !settings.isMemory else { return }
+        let error = services.journal.locked { services.journalWriter.flush(block) }
+        guard error == 0 else {
+            throw CordwoodError(
+                Status.of(errno: error),
+                "could not sync the journal in \(directory)/lanes: \(String(cString: strerror(error)))")
+        }
+    }
+
+    /// Seals what is open, so that it is archived in the background.
+    public func roll() throws(CordwoodError) { try services().roll() }
+
+    /// Waits until all that was sealed before the call is archived.
+    public func archiveWait(timeoutMs: UInt32 = .max) throws(CordwoodError) {
+        try services().archiveWait(Deadline(timeoutMs: timeoutMs))
+    }
+
+    // MARK: Uploading
+
+    /// Adds a place where archives go; returns its number.
+    @discardableResult
+    public func addTarget(
+        _ options: TargetOptions, attempting: Target.Attempting? = nil,
+        completed: Target.Completed? = nil
+    ) throws(CordwoodError) -> UInt32 {
+        let services = try services()
+        do {
+            let target = try Target(options, attempting: attempting, completed: completed)
+            let number = try services.uploads.addTarget(target)
+            services.wakeShipper()
+            return number
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    public func removeTarget(_ name: String) throws(CordwoodError) {
+        do {
+            try services().uploads.removeTarget(name)
+        } catch let error as UploadError {
+            throw CordwoodError(error.status.rawValue, error.text)
+        } catch {
+            throw error as? CordwoodError ?? CordwoodError(Status.internal, "\(error)")
+        }
+    }
+
+    /// Seals, archives and sends what waits; one attempt each. The status is cw_upload's.
+    public func upload(timeoutMs: UInt32, result: inout UploadResult) throws(CordwoodError) -> Int32 {
+        try services().upload(Deadline(timeoutMs: timeoutMs), &result)
+    }
+
+    /// As the other, for Swift hosts. Throws where something was not sent.
+    public func upload(timeoutMs: UInt32 = 60_000) throws(CordwoodError) -> UploadResult {
+        var result = UploadResult()
+        let status = try upload(timeoutMs: timeoutMs, result: &result)
+        guard status >= 0 else {
+            throw CordwoodError(
+                status,
+                "\(result.failed) not sent, \(result.waiting) waiting; "
+                    + "last HTTP status \(result.lastHTTPStatus)")
+        }
+        return result
+    }
+
+    /// As upload, on the engine's thread; done gets the status and the result.
+    public func uploadAsync(
+        _ done: (@Sendable (Int32, UploadResult) -> Void)?
+    ) throws(CordwoodError) {
+        guard try services().uploadAsync(done) else {
+            throw CordwoodError(Status.busy, "an upload is queued already")
+        }
+    }
+
+    /// Sets and stores the store's consent. Denied removes what waited to be sent.
+    public func setConsent(_ consent: Consent) throws(CordwoodError) {
+        let services = try services()
+        do {
+            _ = try StoreFile.setConsent(storeDirectory: directory, to: consent)
+            if consent == .denied { _ = try services.uploads.removeWaiting() }
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    // MARK: Stats and close
+
+    public struct Stats: Sendable {
+        public var lanes: UInt32 = 0
+        public var recordsWritten: UInt64 = 0
+        public var recordsDropped: UInt64 = 0
+        public var bytesWritten: UInt64 = 0
+        public var slowAppends: UInt64 = 0
+        public var segmentsSealed: UInt64 = 0
+        public var segmentsRecovered: UInt64 = 0
+        public var archivesWritten: UInt64 = 0
+        public var archiveBytesIn: UInt64 = 0
+        public var archiveBytesOut: UInt64 = 0
+        public var archivesRemoved: UInt64 = 0
+        public var uploadsSucceeded: UInt64 = 0
+        public var uploadsFailed: UInt64 = 0
+        public var uploadBytes: UInt64 = 0
+    }
+
+    /// Counts since open.
+    public func stats() throws(CordwoodError) -> Stats {
+        let services = try services()
+        let counts = EngineCore.counts(block)
+        let totals = services.totals
+        let uploads = services.uploads.totals
+        var stats = Stats()
+        stats.lanes = UInt32(LaneListing(directory: directory).lanes.count)
+        stats.recordsWritten = counts.records
+        stats.recordsDropped = counts.dropped
+        stats.bytesWritten = counts.bytes
+        stats.slowAppends = counts.slow
+        stats.segmentsSealed = totals.segmentsSealed
+        stats.segmentsRecovered = totals.segmentsRecovered
+        stats.archivesWritten = UInt64(totals.archiving.archives)
+        stats.archiveBytesIn = totals.archiving.bytesIn
+        stats.archiveBytesOut = totals.archiving.bytesOut
+        stats.archivesRemoved = uploads.archivesRemoved
+        stats.uploadsSucceeded = uploads.succeeded
+        stats.uploadsFailed = uploads.failed
+        stats.uploadBytes = uploads.bytes
+        return stats
+    }
+
+    /// Seals everything and stops the engine's threads; later calls answer closed. Idempotent. False:
+    /// a thread is still busy after the time given and finishes by itself.
+    @discardableResult
+    public func close(timeoutMs: UInt32 = 10_000) throws(CordwoodError) -> Bool {
+        guard let services = try? services() else { return true }
+        guard !services.isOwnThread else {
+            throw CordwoodError(Status.busy, "an engine cannot be closed from its own callback")
+        }
+        guard cwa_exchange_u64(slot, 0) != 0 else { return true }
+        // The object stays: handles lead to it for the life of the process.
+        Unmanaged.passUnretained(services).release()
+        return services.close(Deadline(timeoutMs: timeoutMs))
+    }
+}
+
+/// Where ":memory:" lives: a directory on tmpfs that close removes.
+enum MemoryStore {
+    static func make() throws(CordwoodError) -> String {
+        for parent in ["/dev/shm", Environment.value("TMPDIR") ?? "/tmp", "/tmp"] {
+            let path = "\(parent)/cordwood-\(getpid())-\(UInt64.random(in: 1 ... .max))"
+            if mkdir(path, 0o700) == 0 { return path }
+        }
+        throw Directories.failure("make directory", "/dev/shm/cordwood-\(getpid())")
+    }
+}

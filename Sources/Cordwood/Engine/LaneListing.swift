@@ -1,0 +1,64 @@
+// The files of a store's lanes by their names (FORMAT §2), and which segments archives cover already.
+// Names only: nothing is opened here.
+
+import CordwoodCore
+
+struct LaneListing {
+    struct Segment {
+        var number: UInt64
+        var fileName: String
+        var isSealed: Bool
+    }
+
+    struct Lane {
+        var name: String
+        var hasLaneFile = false
+        var segments: [Segment] = []
+        var others: [String] = []
+    }
+
+    var lanes: [String: Lane] = [:]
+
+    init(directory: String) {
+        for name in Directories.names(directory + "/lanes") { add(name) }
+    }
+
+    private mutating func add(_ fileName: String) {
+        guard !fileName.hasPrefix("."), let dot = fileName.firstIndex(of: ".") else { return }
+        let lane = String(fileName[..<dot])
+        let rest = fileName[fileName.index(after: dot)...]
+        var entry = lanes[lane] ?? Lane(name: lane)
+        if rest == "lane" {
+            entry.hasLaneFile = true
+        } else if rest.hasPrefix("catalog-") || rest == "journal" {
+            entry.others.append(fileName)
+        } else {
+            let parts = rest.split(separator: ".")
+            guard parts.count == 2, parts[1] == "seg" || parts[1] == "sealed",
+                let number = parts[0].split(separator: "-").first.flatMap({ UInt64($0) })
+            else { return }
+            entry.segments.append(
+                Segment(number: number, fileName: fileName, isSealed: parts[1] == "sealed"))
+        }
+        lanes[lane] = entry
+    }
+
+    /// Ranges of segment numbers that archives cover, by lane: `<lane>.<first>-<last>.cwa`.
+    static func covered(directory: String) -> [String: [ClosedRange<UInt64>]] {
+        var result: [String: [ClosedRange<UInt64>]] = [:]
+        for name in Directories.names(directory + "/archives") {
+            guard let (lane, range) = cover(of: name) else { continue }
+            result[lane, default: []].append(range)
+        }
+        return result
+    }
+
+    /// What an archive's file name says that it covers; nil where it is none of ours.
+    static func cover(of name: String) -> (lane: String, range: ClosedRange<UInt64>)? {
+        let parts = name.split(separator: ".")
+        guard parts.count == 3, parts[2] == "cwa" else { return nil }
+        let numbers = parts[1].split(separator: "-").compactMap { UInt64($0) }
+        guard numbers.count == 2, numbers[0] <= numbers[1] else { return nil }
+        return (String(parts[0]), numbers[0]...numbers[1])
+    }
+}

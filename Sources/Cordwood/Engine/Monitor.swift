@@ -1,0 +1,117 @@
+// A mutex and a condition with deadlines on the monotonic clock. One per service object; a forked
+// child makes new ones and never touches those it inherited.
+
+import CShims
+import Glibc
+
+final class Monitor: @unchecked Sendable {
+    // SAFETY: both are allocated once, used only through pthread, and freed with the object.
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    init() {
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    func locked<T>(_ body: () throws -> T) rethrows -> T {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body()
+    }
+
+    func notify() {
+        pthread_cond_broadcast(condition)
+    }
+
+    /// Holding the lock: sleeps until notified or the deadline. False: the deadline has passed.
+    func wait(until deadline: Deadline) -> Bool {
+        guard let ns = deadline.monotonicNs else {
+            pthread_cond_wait(condition, mutex)
+            return true
+        }
+        var time = timespec(
+            tv_sec: Int(ns / 1_000_000_000), tv_nsec: Int(ns % 1_000_000_000))
+        return pthread_cond_timedwait(condition, mutex, &time) != ETIMEDOUT
+    }
+}
+
+/// A point on the monotonic clock; nil: never.
+struct Deadline: Sendable {
+    var monotonicNs: UInt64?
+
+    /// 0 has passed already, UINT32_MAX never does.
+    init(timeoutMs: UInt32) {
+        monotonicNs = timeoutMs == .max ? nil : cw_monotonic_ns() + UInt64(timeoutMs) * 1_000_000
+    }
+
+    init(afterMs: UInt64) {
+        monotonicNs = cw_monotonic_ns() + afterMs * 1_000_000
+    }
+
+    var hasPassed: Bool {
+        guard let monotonicNs else { return false }
+        return cw_monotonic_ns() >= monotonicNs
+    }
+
+    /// Milliseconds of the monotonic clock.
+    var monotonicMs: UInt64 { monotonicNs.map { $0 / 1_000_000 } ?? .max }
+
+    /// What is left, capped for APIs that take 32 bits.
+    var leftMs: UInt32 {
+        guard let monotonicNs else { return .max }
+        let now = cw_monotonic_ns()
+        return now >= monotonicNs ? 0 : UInt32(min((monotonicNs - now) / 1_000_000, 0xFFFF_FFFE))
+    }
+}
+
+/// One of the engine's own threads: all signals blocked, so that the host's handlers and `sigwait`
+/// never meet it; named; 1 MiB of stack.
+enum EngineThread {
+    /// False: the system has no more threads.
+    static func start(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
+        final class Start {
+            let name: StaticString
+            let body: @Sendable () -> Void
+            init(_ name: StaticString, _ body: @escaping @Sendable () -> Void) {
+                self.name = name
+                self.body = body
+            }
+        }
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        pthread_attr_setstacksize(&attributes, 1 << 20)
+        var all = sigset_t()
+        var old = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &old)
+        defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
+        let start = Unmanaged.passRetained(Start(name, body))
+        var thread = pthread_t()
+        let error = pthread_create(&thread, &attributes, { argument in
+            let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
+            start.name.withUTF8Buffer { name in
+                _ = name.baseAddress!.withMemoryRebound(to: CChar.self, capacity: name.count) {
+                    pthread_setname_np(pthread_self(), $0)
+                }
+            }
+            start.body()
+            return nil
+        }, start.toOpaque())
+        if error != 0 { start.release() }
+        return error == 0
+    }
+}

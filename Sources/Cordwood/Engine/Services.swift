@@ -1,0 +1,501 @@
+// The mutable half of an engine in this process: names and levels under one lock, the threads, and what
+// they have sealed and archived. A forked child makes a new one and never touches its parent's.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import Glibc
+
+final class Services: @unchecked Sendable {
+    // SAFETY: everything below `monitor` is read and written under it; the rest never changes.
+    let engine: EngineBlock
+    let settings: Settings
+    let directory: String
+    let forkCount: UInt32
+    let monitor = Monitor()
+    /// Sealing is one thread at a time (Sealer).
+    let sealing = Monitor()
+    let uploads: UploadService
+    let echo: Echo?
+    let journal = Monitor()
+    let journalWriter = JournalWriter()
+
+    private var names: [String: LoggerBlock] = [:]
+    private(set) var levels: LevelTable
+    private var isStopping = false
+    private var threadsRunning = 0
+    private var finishesAtEnd = false
+    /// Sealed segments of this lane, by number, that wait for the archiver; ascending.
+    private var sealedWaiting: [UInt64] = []
+    private var sealedCount: UInt64 = 0
+    private var archivedCount: UInt64 = 0
+    private var recoveredCount: UInt64 = 0
+    private var archiveFailure: CordwoodError?
+    private var archiving = ArchivingSummary()
+    private var asyncUploads: [(@Sendable (Int32, UploadResult) -> Void)?] = []
+    private var hostRecordsAtRoll: UInt64 = 0
+    private var diagnosticRecords: UInt64 = 0
+    private var shipper: pthread_t?
+    private var isShipperWoken = false
+
+    init(
+        engine: EngineBlock, settings: Settings, directory: String, levels: LevelTable
+    ) throws(CordwoodError) {
+        self.engine = engine
+        self.settings = settings
+        self.directory = directory
+        self.levels = levels
+        forkCount = cwi_process_get().pointee.fork_count
+        echo = Echo(console: settings.console, level: settings.options.consoleLevel, store: directory)
+        let reporter = DiagnosticsReporter()
+        do {
+            uploads = try UploadService(
+                storeDirectory: directory,
+                hooks: UploadWiring.hooks(
+                    directory: directory, diagnostics: { reporter.write($0) },
+                    removed: settings.options.archiveRemoved),
+                random: { UInt64.random(in: .min ... .max) })
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        uploads.setLimits(
+            RetentionLimits(
+                quotaBytes: settings.options.quotaBytes,
+                archivesMax: settings.options.archivesMax,
+                expirationDays: settings.options.expirationDays))
+        reporter.services = self
+        restoreNames()
+    }
+
+    // MARK: Loggers and levels
+
+    /// A child finds the handles that its parent made; names stand in the engine's own memory.
+    private func restoreNames() {
+        let names = EngineCore.loggerNames(engine)
+        for (index, name) in names { self.names[name] = engine.pointee.loggers + index }
+    }
+
+    func logger(_ name: String) throws(CordwoodError) -> LoggerBlock {
+        guard name.utf8.count <= 255 else {
+            throw CordwoodError(Status.limit, "a logger's name has over 255 bytes")
+        }
+        let result: LoggerBlock? = monitor.locked {
+            if let known = names[name] { return known }
+            let enabled = 256 - UInt32(levels.threshold(name))
+            var name = name
+            let made = name.withUTF8 {
+                EngineCore.addLogger(engine, name: UnsafeRawBufferPointer($0), enabled: enabled)
+            }
+            if let made { names[name] = made }
+            return made
+        }
+        guard let result else {
+            throw CordwoodError(Status.limit, "no room for logger \(name): 65,536 loggers at most")
+        }
+        return result
+    }
+
+    func setLevel(prefix: String, level: UInt8) throws(CordwoodError) {
+        let failure: CordwoodError? = monitor.locked {
+            guard let changed = levels.setting(prefix, level) else {
+                return CordwoodError(Status.limit, "over 4,096 level prefixes")
+            }
+            levels = changed
+            for (name, logger) in names {
+                EngineCore.setEnabled(logger, 256 - UInt32(levels.threshold(name)))
+            }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    func setResource(_ key: String, _ value: String) throws(CordwoodError) {
+        guard !key.isEmpty else { throw CordwoodError(Status.argument, "the resource key is empty") }
+        guard key.utf8.count <= 255, value.utf8.count <= 4096 else {
+            throw CordwoodError(Status.limit, "resource \(key.prefix(64)): key or value is too long")
+        }
+        var payload: [UInt8] = []
+        for text in [key, value] {
+            var count = text.utf8.count
+            while count >= 128 {
+                payload.append(UInt8(count & 127) | 128)
+                count >>= 7
+            }
+            payload.append(UInt8(count))
+            payload += Array(text.utf8)
+        }
+        let status = monitor.locked {
+            payload.withUnsafeBytes {
+                EngineCore.addName(engine, CatalogEntry.typeResource, 0, $0)
+            }
+        }
+        guard status == Status.ok else {
+            throw CordwoodError(status, "no room in the catalog for resource \(key)")
+        }
+    }
+
+    // MARK: Threads
+
+    func startThreads() throws(CordwoodError) {
+        var bodies: [(StaticString, @Sendable () -> Void)] = [
+            ("cordwood-supply", { [self] in supply() }), ("cordwood-ship", { [self] in ship() }),
+        ]
+        if echo != nil { bodies.append(("cordwood-echo", { [self] in echoLoop() })) }
+        for (name, body) in bodies {
+            monitor.locked { threadsRunning += 1 }
+            guard EngineThread.start(name, { [self] in
+                body()
+                threadEnds()
+            }) else {
+                monitor.locked { threadsRunning -= 1 }
+                throw CordwoodError(Status.memory, "the system gave no thread")
+            }
+        }
+    }
+
+    private func threadEnds() {
+        let finishes = monitor.locked {
+            threadsRunning -= 1
+            monitor.notify()
+            return threadsRunning == 0 && finishesAtEnd
+        }
+        if finishes { finish() }
+    }
+
+    private var stops: Bool { monitor.locked { isStopping } }
+
+    /// Keeps the append path supplied: room ahead of the writers, clock pairs, rolls by age.
+    private func supply() {
+        EngineCore.helperStarts(engine)
+        var nextPair = cw_monotonic_ns() + 10_000_000
+        var pairs: UInt64 = 0
+        while !stops {
+            let did = EngineCore.prepare(engine)
+            let now = cw_monotonic_ns()
+            if now >= nextPair {
+                EngineCore.addClockPair(engine)
+                pairs += 1
+                nextPair = now + (pairs < 2 ? 100_000_000 : pairs < 10 ? 1_000_000_000 : 10_000_000_000)
+            }
+            rollByAge(now)
+            seal()
+            EngineCore.releaseQuiet(engine)
+            let busy = did || EngineCore.isFilling(engine)
+            EngineCore.sleep(engine, ns: busy ? 1_000_000 : 200_000_000)
+        }
+    }
+
+    private func rollByAge(_ now: UInt64) {
+        let age = UInt64(settings.options.rollAgeSeconds) * 1_000_000_000
+        let since = EngineCore.currentSince(engine)
+        if age > 0, since > 0, now > since, now - since >= age { _ = try? roll() }
+    }
+
+    private func echoLoop() {
+        while !stops {
+            echo?.pump(lane: EngineCore.laneName(engine))
+            echo?.wait(ms: 20)
+        }
+        echo?.pump(lane: EngineCore.laneName(engine))
+    }
+
+    // MARK: Rolling and archiving
+
+    /// Seals what is open. Everything whose call returned before is covered.
+    func roll() throws(CordwoodError) {
+        let records = hostRecords()
+        let status = EngineCore.roll(engine)
+        guard status == Status.ok else {
+            throw CordwoodError(status, "no new segment could be made in \(directory)/lanes")
+        }
+        monitor.locked { hostRecordsAtRoll = records }
+        seal()
+    }
+
+    private func seal() {
+        sealing.locked {
+            let numbers = EngineCore.sealRetired(engine, all: false)
+            guard !numbers.isEmpty else { return }
+            monitor.locked {
+                sealedWaiting = (sealedWaiting + numbers).sorted()
+                sealedCount += UInt64(numbers.count)
+                isShipperWoken = true
+                monitor.notify()
+            }
+        }
+    }
+
+    /// Records that the host wrote, without the engine's own diagnostics.
+    private func hostRecords() -> UInt64 {
+        let all = EngineCore.counts(engine).records
+        return monitor.locked { all &- min(all, diagnosticRecords) }
+    }
+
+    /// Rolls where the host wrote something since the last roll.
+    private func rollForUpload() throws(CordwoodError) {
+        let records = hostRecords()
+        guard monitor.locked({ records > hostRecordsAtRoll }) else { return }
+        try roll()
+    }
+
+    func archiveWait(_ deadline: Deadline) throws(CordwoodError) {
+        seal()
+        let failure: CordwoodError? = monitor.locked {
+            let goal = sealedCount
+            while archivedCount < goal {
+                if isStopping { return CordwoodError(Status.closed, "the engine is closed") }
+                if !monitor.wait(until: deadline), archivedCount < goal {
+                    return archiveFailure
+                        ?? CordwoodError(Status.timeout, "archiving did not end in time")
+                }
+            }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    /// Archives, adopts, applies retention and uploads, until the engine closes.
+    private func ship() {
+        monitor.locked { shipper = pthread_self() }
+        var nextAdoption: UInt64 = 0
+        var nextTick: UInt64 = 0
+        while true {
+            let now = cw_monotonic_ns()
+            if now >= nextAdoption {
+                adopt()
+                nextAdoption = cw_monotonic_ns() + 60_000_000_000
+            }
+            let archived = archiveWaiting()
+            if archived || now >= nextTick {
+                keepLimits()
+                nextTick = cw_monotonic_ns() + UInt64(uploadInterval) * 1_000_000_000
+                uploadInBackground()
+            } else if uploads.nextWakeMonotonicMs <= cw_monotonic_ns() / 1_000_000 {
+                uploadInBackground()
+            }
+            runAsyncUploads()
+            let wake = min(nextTick, nextAdoption, nsOf(ms: uploads.nextWakeMonotonicMs))
+            if !waitForWork(until: wake) { return }
+        }
+    }
+
+    private var uploadInterval: UInt32 {
+        settings.options.uploadIntervalSeconds == 0 ? 30 : settings.options.uploadIntervalSeconds
+    }
+
+    private func nsOf(ms: UInt64) -> UInt64 {
+        let (ns, overflow) = ms.multipliedReportingOverflow(by: 1_000_000)
+        return overflow ? .max : ns
+    }
+
+    /// False: the engine closes.
+    private func waitForWork(until ns: UInt64) -> Bool {
+        monitor.locked {
+            var deadline = Deadline(timeoutMs: 0)
+            // After a failure the same segment is tried again, but not at once.
+            let retry = archiveFailure == nil ? UInt64.max : cw_monotonic_ns() + 1_000_000_000
+            deadline.monotonicNs = min(ns, retry)
+            while !isStopping, !isShipperWoken {
+                if !monitor.wait(until: deadline) { break }
+            }
+            isShipperWoken = false
+            return !isStopping
+        }
+    }
+
+    /// Archives what is sealed, oldest first, runs of neighbours together. True: something was.
+    private func archiveWaiting() -> Bool {
+        var did = false
+        while !stops {
+            let run: ClosedRange<UInt64>? = monitor.locked {
+                guard let first = sealedWaiting.first else { return nil }
+                var last = first
+                for number in sealedWaiting.dropFirst() where number == last + 1 && last - first < 7 {
+                    last = number
+                }
+                return first...last
+            }
+            guard let run else { return did }
+            do {
+                let summary = try StoreArchiver.archive(
+                    directory: directory, lane: EngineCore.laneName(engine), segments: run,
+                    codec: settings.options.codec, level: settings.options.codecLevel,
+                    endsLane: false)
+                try removeArchived(run)
+                monitor.locked {
+                    archiving.add(summary)
+                    archiveFailure = nil
+                    sealedWaiting.removeAll { run.contains($0) }
+                    archivedCount += UInt64(run.count)
+                    monitor.notify()
+                }
+                did = true
+            } catch {
+                monitor.locked { archiveFailure = error }
+                return did
+            }
+        }
+        return did
+    }
+
+    /// CRASH: the archive stands under its name; readers and adopters see that these are covered.
+    private func removeArchived(_ run: ClosedRange<UInt64>) throws(CordwoodError) {
+        if run.lowerBound == 0 {
+            let error = EngineCore.markArchived(engine, below: 1)
+            guard error == 0 else {
+                throw CordwoodError(Status.of(errno: error), "could not sync the lane file")
+            }
+        }
+        let lane = EngineCore.laneName(engine)
+        let listing = LaneListing(directory: directory)
+        for segment in listing.lanes[lane]?.segments ?? [] where run.contains(segment.number) {
+            unlink("\(directory)/lanes/\(segment.fileName)")
+        }
+        _ = Directories.sync(directory + "/lanes")
+    }
+
+    private func adopt() {
+        guard
+            let summary = try? StoreArchiver.archiveDead(
+                directory: directory, codec: settings.options.codec,
+                level: settings.options.codecLevel)
+        else { return }
+        monitor.locked {
+            archiving.add(summary)
+            recoveredCount += UInt64(summary.segments)
+        }
+    }
+
+    /// Retention, and whether the quota leaves room for another segment.
+    private func keepLimits() {
+        var live: UInt64 = 0
+        for name in Directories.names(directory + "/lanes") {
+            var status = stat()
+            if stat("\(directory)/lanes/\(name)", &status) == 0 {
+                live += UInt64(max(0, status.st_blocks)) * 512
+            }
+        }
+        _ = try? uploads.applyRetention(otherBytes: live)
+        let quota = settings.options.quotaBytes
+        EngineCore.setQuotaFull(engine, quota > 0 && live >= quota)
+    }
+
+    // MARK: Uploading
+
+    private func uploadInBackground() {
+        var result = UploadResult()
+        _ = uploads.pass(explicit: false, deadlineMonotonicMs: .max, result: &result)
+    }
+
+    private func runAsyncUploads() {
+        while let done = monitor.locked({ asyncUploads.first }) {
+            var result = UploadResult()
+            var status = Status.ok
+            do {
+                try rollForUpload()
+                seal()
+                _ = archiveWaiting()
+                status = uploads.pass(
+                    explicit: true, deadlineMonotonicMs: .max, result: &result).rawValue
+            } catch {
+                status = error.status
+            }
+            monitor.locked { _ = asyncUploads.removeFirst() }
+            done?(status, result)
+        }
+    }
+
+    func upload(_ deadline: Deadline, _ result: inout UploadResult) throws(CordwoodError) -> Int32 {
+        try rollForUpload()
+        try archiveWait(deadline)
+        return uploads.pass(
+            explicit: true, deadlineMonotonicMs: deadline.monotonicMs, result: &result).rawValue
+    }
+
+    /// False: one is queued already.
+    func uploadAsync(_ done: (@Sendable (Int32, UploadResult) -> Void)?) -> Bool {
+        monitor.locked {
+            guard asyncUploads.isEmpty else { return false }
+            asyncUploads.append(done)
+            isShipperWoken = true
+            monitor.notify()
+            return true
+        }
+    }
+
+    func wakeShipper() {
+        monitor.locked {
+            isShipperWoken = true
+            monitor.notify()
+        }
+    }
+
+    /// One line of the engine's own log; never counted as a reason to roll.
+    func report(_ diagnostic: UploadDiagnostic) {
+        guard let logger = try? logger("Cordwood.Uploader") else { return }
+        monitor.locked { diagnosticRecords += 1 }
+        let fields = diagnostic.fields.map { field -> (String, FieldInput) in
+            switch field.value {
+            case .text(let text): return (field.key, .string(text))
+            case .number(let number): return (field.key, .int(number))
+            }
+        }
+        let status = RecordWriter.write(
+            logger, level: diagnostic.level, message: diagnostic.message, fields: fields)
+        if status != Status.ok { monitor.locked { diagnosticRecords -= 1 } }
+    }
+
+    // MARK: Stats and close
+
+    struct Totals {
+        var segmentsSealed: UInt64
+        var segmentsRecovered: UInt64
+        var archiving: ArchivingSummary
+    }
+
+    var totals: Totals {
+        monitor.locked {
+            Totals(
+                segmentsSealed: sealedCount, segmentsRecovered: recoveredCount, archiving: archiving)
+        }
+    }
+
+    /// True on the engine's own threads, from which close would wait for itself.
+    var isOwnThread: Bool {
+        monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+    }
+
+    /// Stops the threads and finishes. False: one is still busy; it finishes when it ends.
+    func close(_ deadline: Deadline) -> Bool {
+        EngineCore.closeHandles(engine)
+        uploads.requestStop()
+        let ended = monitor.locked {
+            isStopping = true
+            monitor.notify()
+            EngineCore.wakeHelper(engine)
+            echo?.wake()
+            while threadsRunning > 0 {
+                if !monitor.wait(until: deadline), threadsRunning > 0 {
+                    finishesAtEnd = true
+                    return false
+                }
+            }
+            return true
+        }
+        if ended { finish() }
+        return ended
+    }
+
+    private func finish() {
+        sealing.locked { EngineCore.finish(engine) }
+        if settings.isMemory { Directories.removeTree(directory) }
+    }
+}
+
+/// Breaks the circle between the services and the uploader that reports to them.
+private final class DiagnosticsReporter: @unchecked Sendable {
+    // SAFETY: set once, before any thread of the engine starts.
+    weak var services: Services?
+
+    func write(_ diagnostic: UploadDiagnostic) { services?.report(diagnostic) }
+}

@@ -1,0 +1,118 @@
+// What an engine was opened with: checked, copied, and never changed, so that a forked child may use it
+// without a lock.
+
+import CordwoodCore
+import CordwoodShip
+
+/// Why the API refused or failed. `status` is the header's number; `text` says what and where.
+public struct CordwoodError: Error, Sendable, CustomStringConvertible {
+    public let status: Int32
+    public let text: String
+
+    public init(_ status: Int32, _ text: String) {
+        self.status = status
+        self.text = text
+    }
+
+    public var description: String { text }
+}
+
+public enum Console: UInt32, Sendable { case off, text, json, auto }
+public enum Overflow: UInt32, Sendable { case grow, drop, block }
+
+/// Options of `Engine(directory:options:)`; the defaults are the header's.
+public struct EngineOptions: Sendable {
+    public var processName: String?
+    public var level: Level? = nil
+    public var segmentBytes: UInt64 = 16 << 20
+    public var rollAgeSeconds: UInt32 = 86_400
+    public var quotaBytes: UInt64 = 5 << 30
+    public var archivesMax: UInt32 = 0
+    public var expirationDays: UInt32 = 30
+    public var codec: Codec = .zstd
+    public var codecLevel: Int32 = 0
+    public var consent: Consent = .granted
+    public var overflow: Overflow = .grow
+    public var console: Console? = nil
+    public var consoleLevel: UInt8 = 0
+    public var syncConsole = false
+    public var uploadIntervalSeconds: UInt32 = 30
+    /// Called once per archive that retention removed, on an engine thread.
+    public var archiveRemoved: (@Sendable (_ archive: String, _ reason: RemovalReason) -> Void)?
+
+    public init() {}
+}
+
+struct Settings: Sendable {
+    static let segmentBytesMin: UInt64 = 64 << 10
+    static let segmentBytesMax: UInt64 = 1 << 30
+    static let segmentBytesDefault: UInt64 = 16 << 20
+
+    var directory: String
+    var isMemory: Bool
+    var options: EngineOptions
+    var rootLevel: UInt8
+    var levels: [(prefix: String, level: UInt8)]
+    var console: Console
+    var segmentBytes: UInt64
+
+    /// Fills what the host left unset from the environment and checks the bounds.
+    init(directory: String?, options: EngineOptions) throws(CordwoodError) {
+        let named = directory ?? Environment.value("CORDWOOD_DIR")
+        guard let named, !named.isEmpty else {
+            throw CordwoodError(
+                Status.noDirectory,
+                "no store: neither a directory was given nor is CORDWOOD_DIR set")
+        }
+        self.options = options
+        isMemory = named == ":memory:"
+        self.directory = named
+        let size = options.segmentBytes == 0 ? Settings.segmentBytesDefault : options.segmentBytes
+        guard size >= Settings.segmentBytesMin, size <= Settings.segmentBytesMax else {
+            throw CordwoodError(
+                Status.limit, "segment_bytes \(size) is outside 65,536 … 1,073,741,824")
+        }
+        segmentBytes = (size + 65_535) & ~65_535
+        let limit: Int32 = options.codec == .zstd ? 19 : 12
+        guard options.codecLevel >= 0, options.codecLevel <= limit else {
+            throw CordwoodError(
+                Status.argument, "codec_level \(options.codecLevel) is outside 0 … \(limit)")
+        }
+        (rootLevel, levels) = Settings.levels(options)
+        console = options.console ?? Settings.console()
+    }
+
+    private static func levels(
+        _ options: EngineOptions
+    ) -> (UInt8, [(prefix: String, level: UInt8)]) {
+        var root: UInt8 = 9
+        var levels: [(prefix: String, level: UInt8)] = []
+        for part in (Environment.value("CORDWOOD_LEVEL") ?? "").split(separator: ",") {
+            let pair = part.split(separator: "=", maxSplits: 1)
+            if pair.count == 2, let level = threshold(String(pair[1])) {
+                levels.append((String(pair[0]), level))
+            } else if pair.count == 1, let level = threshold(String(pair[0])) {
+                root = level
+            }
+        }
+        return (options.level?.number ?? root, levels)
+    }
+
+    private static func threshold(_ text: String) -> UInt8? {
+        text.lowercased() == "off" ? 255 : parseLevel(text)
+    }
+
+    private static func console() -> Console {
+        switch Environment.value("CORDWOOD_CONSOLE") {
+        case "text": return .text
+        case "json": return .json
+        case "auto": return .auto
+        default: return .off
+        }
+    }
+}
+
+extension Codec {
+    /// The level that 0 stands for.
+    var defaultLevel: Int32 { self == .zstd ? 3 : 1 }
+}

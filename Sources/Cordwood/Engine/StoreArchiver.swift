@@ -1,0 +1,280 @@
+// Turning segments into archives: an engine's own sealed ones, and whole lanes whose process died. The
+// order is FORMAT §11's: archive durable under its name, then the segments go. Every step may be
+// repeated, so a kill between any two costs nothing.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import Glibc
+
+/// What archiving did.
+public struct ArchivingSummary: Sendable {
+    public var lanes = 0
+    public var segments = 0
+    public var archives = 0
+    public var records: UInt64 = 0
+    public var bytesIn: UInt64 = 0
+    public var bytesOut: UInt64 = 0
+    /// Lanes passed over because their process lives.
+    public var lanesLive = 0
+    /// Damaged places met; the rest was archived.
+    public var damage: [String] = []
+
+    public init() {}
+
+    mutating func add(_ other: ArchivingSummary) {
+        lanes += other.lanes
+        segments += other.segments
+        archives += other.archives
+        records += other.records
+        bytesIn += other.bytesIn
+        bytesOut += other.bytesOut
+        lanesLive += other.lanesLive
+        damage += other.damage
+    }
+}
+
+public enum StoreArchiver {
+    /// Archives and removes every lane that has no living owner. Segments of living lanes are left alone.
+    /// Throws where the directory is no store; what one lane's failure leaves is told in `damage`.
+    public static func archiveDead(
+        directory: String, codec: Codec = .zstd, level: Int32 = 0
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var status = stat()
+        guard stat(directory, &status) == 0 else { throw Directories.failure("open", directory) }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw CordwoodError(Status.notDirectory, "\(directory) is not a directory")
+        }
+        var summary = ArchivingSummary()
+        let listing = LaneListing(directory: directory)
+        for lane in listing.lanes.values.sorted(by: { $0.name < $1.name }) {
+            do {
+                summary.add(
+                    try archiveIfDead(directory: directory, lane: lane, codec: codec, level: level))
+            } catch {
+                guard error.status != Status.full else { throw error }
+                summary.damage.append(error.text)
+            }
+        }
+        return summary
+    }
+
+    private static func archiveIfDead(
+        directory: String, lane: LaneListing.Lane, codec: Codec, level: Int32
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        guard lane.hasLaneFile else {
+            // The lane file goes last, so what is left without one is covered by archives already.
+            let covered = LaneListing.covered(directory: directory)[lane.name] ?? []
+            let orphans = lane.segments.filter { s in !covered.contains { $0.contains(s.number) } }
+            guard orphans.isEmpty else {
+                throw CordwoodError(
+                    Status.damaged, "lanes/\(lane.name): its lane file is missing; left alone")
+            }
+            removeFiles(directory, lane)
+            return summary
+        }
+        guard let lock = LaneLock(directory: directory, lane: lane.name) else {
+            summary.lanesLive = 1
+            return summary
+        }
+        defer { lock.release() }
+        summary = try archiveLane(directory: directory, lane: lane, codec: codec, level: level)
+        return summary
+    }
+
+    /// The caller holds the lane's lock: nobody writes to it any more.
+    private static func archiveLane(
+        directory: String, lane: LaneListing.Lane, codec: Codec, level: Int32
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        summary.lanes = 1
+        let covered = LaneListing.covered(directory: directory)[lane.name] ?? []
+        var numbers = Set(lane.segments.map(\.number))
+        numbers.insert(0)
+        let left = numbers.filter { n in !covered.contains { $0.contains(n) } }.sorted()
+        for range in runs(of: left, besides: covered) {
+            let part = try archive(
+                directory: directory, lane: lane.name, segments: range, codec: codec, level: level,
+                endsLane: range.upperBound == left.last)
+            summary.add(part)
+        }
+        removeFiles(directory, lane)
+        unlink("\(directory)/lanes/\(lane.name).lane")
+        _ = Directories.sync(directory + "/lanes")
+        return summary
+    }
+
+    /// Runs of numbers that one archive may cover: gaps are numbers that never became a segment, but a
+    /// number in an archive already ends the run.
+    static func runs(
+        of numbers: [UInt64], besides covered: [ClosedRange<UInt64>]
+    ) -> [ClosedRange<UInt64>] {
+        var result: [ClosedRange<UInt64>] = []
+        for number in numbers {
+            if let last = result.last,
+                !covered.contains(where: { $0.lowerBound > last.upperBound && $0.upperBound < number })
+            {
+                result[result.count - 1] = last.lowerBound...number
+            } else {
+                result.append(number...number)
+            }
+        }
+        return result
+    }
+
+    private static func removeFiles(_ directory: String, _ lane: LaneListing.Lane) {
+        for segment in lane.segments { unlink("\(directory)/lanes/\(segment.fileName)") }
+        for name in lane.others { unlink("\(directory)/lanes/\(name)") }
+        _ = Directories.sync(directory + "/lanes")
+    }
+
+    /// Makes one archive of a run of a lane's segments, none where they hold no record; they stay.
+    /// endsLane: nothing comes after, so what was refused and not reported is told as a gap.
+    static func archive(
+        directory: String, lane: String, segments: ClosedRange<UInt64>, codec: Codec, level: Int32,
+        endsLane: Bool
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        do {
+            let source = try LaneSource.open(directory: directory, lane: lane, segments: segments)
+            source.reportsDrops = endsLane
+            let primed = PrimedSource(source)
+            try primed.prime()
+            guard primed.hasRecord else {
+                summary.damage = primed.damage
+                return summary
+            }
+            let cover = ArchiveCover(
+                laneID: source.laneID, first: segments.lowerBound, last: segments.upperBound,
+                laneName: lane)
+            let info = try ArchiveWriter.write(
+                source: primed, covers: [cover], archivesDirectory: directory + "/archives",
+                codec: codec, level: level == 0 ? codec.defaultLevel : level,
+                now: cw_realtime_ns())
+            summary.archives = 1
+            summary.segments = Int(segments.upperBound - segments.lowerBound) + 1
+            summary.records = info.recordCount
+            summary.bytesIn = info.rawBytes
+            summary.bytesOut = info.fileBytes
+            summary.damage = info.damage + primed.damage
+        } catch let problem as ReadProblem {
+            throw CordwoodError(problem)
+        } catch let error as ArchiveError {
+            throw CordwoodError(error, lane: lane)
+        } catch {
+            throw CordwoodError(Status.internal, "\(error)")
+        }
+        return summary
+    }
+}
+
+/// A source whose first record is known before it is read.
+private final class PrimedSource: RecordSource {
+    private let source: any RecordSource
+    private var first: RecordRef?
+    private(set) var damage: [String] = []
+
+    init(_ source: any RecordSource) { self.source = source }
+
+    var hasRecord: Bool { first != nil }
+    var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
+    var process: ProcessInfo? { source.process }
+
+    func prime() throws(ReadProblem) {
+        while first == nil {
+            do {
+                guard let record = try source.advance() else { return }
+                first = record
+            } catch .damaged(let text) {
+                damage.append(text)
+            } catch {
+                throw error
+            }
+        }
+    }
+
+    func advance() throws(ReadProblem) -> RecordRef? {
+        if let record = first {
+            first = nil
+            return record
+        }
+        return try source.advance()
+    }
+}
+
+/// The lock of a lane whose process is gone. nil: it lives, or another adopter was faster.
+struct LaneLock {
+    private let descriptor: Int32
+
+    init?(directory: String, lane: String) {
+        let path = "\(directory)/lanes/\(lane).lane"
+        let descriptor = cw_open_file(path, O_RDWR, 0)
+        guard descriptor >= 0 else { return nil }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0,
+            LaneLock.isSameFile(descriptor, path), LaneLock.isOwnerGone(descriptor)
+        else {
+            Glibc.close(descriptor)
+            return nil
+        }
+        self.descriptor = descriptor
+    }
+
+    func release() { Glibc.close(descriptor) }
+
+    /// The name still means the inode that we locked (R32).
+    private static func isSameFile(_ descriptor: Int32, _ path: String) -> Bool {
+        var held = stat()
+        var named = stat()
+        return fstat(descriptor, &held) == 0 && lstat(path, &named) == 0
+            && held.st_ino == named.st_ino && held.st_dev == named.st_dev
+    }
+
+    /// A host that closed all its descriptors has lost its lock and lives: it is left alone.
+    private static func isOwnerGone(_ descriptor: Int32) -> Bool {
+        withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { header in
+            guard pread(descriptor, header.baseAddress, 4096, 0) == 4096,
+                header.load(as: UInt64.self) == LaneHeader.magicValue
+            else { return true }
+            func word(_ offset: Int) -> UInt64 {
+                header.load(fromByteOffset: offset, as: UInt64.self)
+            }
+            if header.load(fromByteOffset: LaneHeader.closed, as: UInt32.self) != 0 { return true }
+            let boot = Machine.bootID()
+            let sameBoot = word(LaneHeader.bootID) == boot.high
+                && word(LaneHeader.bootID + 8) == boot.low
+            var namespace = stat()
+            guard sameBoot, stat("/proc/self/ns/pid", &namespace) == 0,
+                UInt64(namespace.st_ino) == word(LaneHeader.processNamespace)
+            else { return true }
+            let processID = header.load(fromByteOffset: LaneHeader.processID, as: UInt32.self)
+            let start = Machine.processStart(processID)
+            return start == 0 || start != word(LaneHeader.processStart)
+        }
+    }
+}
+
+extension CordwoodError {
+    init(_ problem: ReadProblem) {
+        switch problem {
+        case .damaged(let text): self.init(Status.damaged, text)
+        case .version(let text): self.init(Status.version, text)
+        case .system(let text, let number): self.init(Status.of(errno: number), text)
+        }
+    }
+}
+
+extension CordwoodError {
+    init(_ error: ArchiveError, lane: String) {
+        switch error {
+        case .system(let operation, let path, let number):
+            self.init(
+                Status.of(errno: number),
+                "could not \(operation) \(path): \(String(cString: strerror(number)))")
+        case .source(let problem): self.init(problem)
+        case .memory: self.init(Status.memory, "no memory to archive lane \(lane)")
+        case .argument(let text): self.init(Status.argument, text)
+        case .limit(let text): self.init(Status.limit, text)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+// What the uploader needs of rooms that it does not see: archives, segments, and the host's callback.
+
+import CordwoodCore
+import CordwoodShip
+
+enum UploadWiring {
+    static func hooks(
+        directory: String, diagnostics: @escaping @Sendable (UploadDiagnostic) -> Void,
+        removed: (@Sendable (String, RemovalReason) -> Void)?
+    ) -> UploadHooks {
+        UploadHooks(
+            openRecords: { path throws(ReadProblem) in try ArchiveSource.open(path: path) },
+            archiveInfo: { path in
+                guard let info = try? ArchiveIndex.peek(path: path) else { return nil }
+                return ArchiveSummary(
+                    idText: info.idText, timeMaxNs: info.timeMax, bytes: info.fileBytes)
+            },
+            isCovered: { isCovered(directory: directory, archive: $0) },
+            diagnostics: diagnostics,
+            archiveRemoved: { removed?($0, $1) })
+    }
+
+    /// True while a segment stands that the archive covers (FORMAT §11).
+    private static func isCovered(directory: String, archive: String) -> Bool {
+        guard let cover = LaneListing.cover(of: archive),
+            let lane = LaneListing(directory: directory).lanes[cover.lane]
+        else { return false }
+        return lane.segments.contains { cover.range.contains($0.number) }
+    }
+}

@@ -1,0 +1,77 @@
+// The hot path. A record is appended by plain stores into the calling thread's chunk of a mapped
+// segment: read the clock, copy, one store-release of the chunk's committed offset. No lock, no
+// system call, no allocation, no read-modify-write. Any thread may enter, also in a signal handler
+// and in a forked child; whatever is unusual goes to AppendSlow. docs/CONCURRENCY.md has the proof.
+
+import CShims
+
+public typealias EngineBlock = UnsafeMutablePointer<cwi_engine>
+public typealias ThreadBlock = UnsafeMutablePointer<cwi_thread>
+public typealias LoggerBlock = UnsafeMutablePointer<cwi_logger>
+
+public enum AppendPath {
+    /// `cw_write`: one record of text. The caller has checked `logger` for nil only.
+    @inlinable @inline(__always)
+    public static func text(
+        _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
+    ) -> Int32 {
+        // ORDER: relaxed. A threshold may take effect late; nothing is published by it (A16).
+        let word = cwa_load_relaxed_u32(logger)
+        guard level &+ word > 255, level &- 1 < 24, let message else {
+            return AppendSlow.unusual(logger, level, message, length)
+        }
+        let engine = logger.pointee.engine
+        guard let thread = cwi_tls_get().pointee.current,
+            thread.pointee.engine == engine, thread.pointee.busy == 0
+        else { return AppendSlow.text(logger, level, message, length) }
+
+        thread.pointee.busy = cwi_frame()
+        // ORDER: compiler only. A handler on this thread must see busy before anything moves (A1).
+        cwa_fence_compiler()
+        let start = UnsafeMutableRawPointer(thread.pointee.ptr)!
+        // ORDER: relaxed. A stale limit is caught by the second look below (A2).
+        let room = Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
+            &- Int(bitPattern: start)
+        let ticks = cw_ticks_tsc()
+        let delta = ticks &- thread.pointee.base_ticks
+        guard room > 23, UInt(bitPattern: length) < UInt(bitPattern: room &- 23),
+            delta <= 0xFFFF_FFFF
+        else {
+            thread.pointee.busy = 0
+            return AppendSlow.text(logger, level, message, length)
+        }
+        // FORMAT §8: length, delta, identifier, level and type.
+        start.storeBytes(of: UInt32(truncatingIfNeeded: length &+ 16), as: UInt32.self)
+        start.storeBytes(
+            of: UInt32(truncatingIfNeeded: delta), toByteOffset: 4, as: UInt32.self)
+        start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
+        start.storeBytes(of: level | 1 << 8, toByteOffset: 12, as: UInt32.self)
+        (start + 16).copyMemory(from: message, byteCount: length)
+        let end = start + ((length &+ 23) & ~7)
+        let chunk = UnsafeMutableRawPointer(thread.pointee.chunk)!
+        // ORDER: release. Publishes the record's bytes to readers and to whoever finds us dead.
+        // Pairs: ChunkReader, pread after the load (A4).
+        cwa_store_release_u32(chunk + 8, UInt32(truncatingIfNeeded: end - chunk))
+        thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
+        // ORDER: compiler only. The helper's membarrier makes the store above and the load below
+        // ordered against its poison and its look at committed (A2).
+        cwa_fence_compiler()
+        if cwa_load_relaxed_u64(limitWord(thread)) == 0, !AppendSlow.settledKept(thread) {
+            return AppendSlow.text(logger, level, message, length)
+        }
+        thread.pointee.records &+= 1
+        // ORDER: release. The helper that sees us idle sees our last store (A1).
+        cwa_store_release_u64(busyWord(thread), 0)
+        return Status.ok
+    }
+
+    @inlinable @inline(__always)
+    static func limitWord(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(thread) + 8
+    }
+
+    @inlinable @inline(__always)
+    static func busyWord(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(thread) + 32
+    }
+}

@@ -1,0 +1,201 @@
+// What the hot path hands over: the first record of a thread, a full chunk, a nested call, a forked
+// child, records with more than text, and every refusal. Nothing here locks, takes memory from the
+// heap or waits (but for CW_OVERFLOW_BLOCK where it is safe), so any thread may enter anywhere.
+
+import CCordwood
+import CShims
+import Glibc
+
+/// What a record carries behind its header. Conformers write `bytes` bytes, no more and no fewer.
+protocol RecordBody {
+    var type: UInt8 { get }
+    var flags: UInt16 { get }
+    var bytes: Int { get }
+    func write(to start: UnsafeMutableRawPointer)
+    /// The same record cut so that `bytes` is at most `limit`; nil where that cannot be.
+    func truncated(to limit: Int) -> Self?
+}
+
+public enum AppendSlow {
+    /// The refusals, and a NULL message of no bytes.
+    @inline(never)
+    public static func unusual(
+        _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
+    ) -> Int32 {
+        let refusal = refusal(logger, level)
+        guard refusal == Status.ok else { return refusal }
+        guard message != nil || length == 0 else { return Status.argument }
+        return text(logger, level, message, length)
+    }
+
+    /// Why a record of that level is not written, or ok.
+    public static func refusal(_ logger: LoggerBlock, _ level: UInt32) -> Int32 {
+        let word = cwa_load_relaxed_u32(logger)
+        if level == 0 || level > 24 { return Status.level }
+        if word == 0 { return Status.closed }
+        return level &+ word > 255 ? Status.ok : Status.disabled
+    }
+
+    @inline(never)
+    public static func text(
+        _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
+    ) -> Int32 {
+        guard length >= 0, message != nil || length == 0 else { return Status.argument }
+        let body = TextBody(start: message, count: length, originalLength: nil)
+        return append(logger, UInt8(level), body)
+    }
+
+    static func append<Body: RecordBody>(
+        _ logger: LoggerBlock, _ level: UInt8, _ body: Body
+    ) -> Int32 {
+        guard let engine = logger.pointee.engine else { return Status.closed }
+        let status = append(engine, identifier: logger.pointee.id, level, body)
+        if status == Status.full { Drops.count(engine) }
+        if status == Status.ok, engine.pointee.echo != 0, let echo = cwi_process_get().pointee.echo {
+            echo(engine)
+        }
+        return status
+    }
+
+    /// Appends to the calling thread's block, nested where an append is interrupted. Kept exactly
+    /// once: where the helper settled the chunk short of the record it is written again.
+    static func append<Body: RecordBody>(
+        _ engine: EngineBlock, identifier: UInt32, _ level: UInt8, _ body: Body
+    ) -> Int32 {
+        // ORDER: acquire. Pairs with close, which stores CLOSING before it settles (A13).
+        guard cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
+            return Status.closed
+        }
+        guard let own = ThreadBlocks.own(engine) else { return Status.memory }
+        guard let thread = ThreadBlocks.enter(own) else { return Status.full }
+        // The frame that entered must leave, whatever happens.
+        defer { cwa_store_release_u64(AppendPath.busyWord(thread), 0) }
+        var body = body
+        if body.bytes > recordBytesMax(engine) {
+            guard let cut = body.truncated(to: recordBytesMax(engine)) else { return Status.limit }
+            body = cut
+        }
+        for _ in 0..<16 {
+            let status = Claim.makeRoom(thread, engine, bytes: 16 + 24 + body.bytes + 7)
+            guard status == Status.ok else { return status }
+            let (start, end) = write(thread, engine, identifier, level, body)
+            if commit(thread, engine, start, end) { return Status.ok }
+        }
+        return Status.full
+    }
+
+    /// The largest payload that a fresh segment holds.
+    static func recordBytesMax(_ engine: EngineBlock) -> Int {
+        Int(engine.pointee.segment_bytes) - SegmentHeader.bytes - ChunkHeader.bytes
+            - Claim.preambleBytesMax - 64
+    }
+
+    /// Writes a time base where the clock asks for one, then the record; not yet committed.
+    private static func write<Body: RecordBody>(
+        _ thread: ThreadBlock, _ engine: EngineBlock, _ identifier: UInt32, _ level: UInt8,
+        _ body: Body
+    ) -> (UnsafeMutableRawPointer, UnsafeMutableRawPointer) {
+        let start = UnsafeMutableRawPointer(thread.pointee.ptr)!
+        var cursor = start
+        let ticks = Clock.now(engine)
+        if ticks < thread.pointee.base_ticks || ticks &- thread.pointee.base_ticks > 0xFFFF_FFFF {
+            cursor.storeBytes(of: 24, as: UInt32.self)
+            cursor.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
+            cursor.storeBytes(
+                of: UInt32(RecordType.timeBase) << 8, toByteOffset: 12, as: UInt32.self)
+            cursor.storeBytes(of: ticks, toByteOffset: 16, as: UInt64.self)
+            thread.pointee.base_ticks = ticks
+            cursor += 24
+        }
+        let length = 16 + body.bytes
+        cursor.storeBytes(of: UInt32(length), as: UInt32.self)
+        cursor.storeBytes(
+            of: UInt32(truncatingIfNeeded: ticks &- thread.pointee.base_ticks), toByteOffset: 4,
+            as: UInt32.self)
+        cursor.storeBytes(of: identifier, toByteOffset: 8, as: UInt32.self)
+        cursor.storeBytes(of: level, toByteOffset: 12, as: UInt8.self)
+        cursor.storeBytes(of: body.type, toByteOffset: 13, as: UInt8.self)
+        cursor.storeBytes(of: body.flags, toByteOffset: 14, as: UInt16.self)
+        body.write(to: cursor + 16)
+        return (start, cursor + ((length + 7) & ~7))
+    }
+
+    /// Publishes [start, end). False: the helper settled the chunk before it; write it again.
+    private static func commit(
+        _ thread: ThreadBlock, _ engine: EngineBlock, _ start: UnsafeMutableRawPointer,
+        _ end: UnsafeMutableRawPointer
+    ) -> Bool {
+        let chunk = UnsafeMutableRawPointer(thread.pointee.chunk)!
+        // ORDER: release, then compiler; as AppendPath (A4, A2).
+        cwa_store_release_u32(chunk + 8, UInt32(end - chunk))
+        thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
+        Membarrier.lightFence()
+        if cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0, !Settle.own(thread) {
+            return false
+        }
+        thread.pointee.records &+= 1
+        return true
+    }
+
+    /// The hot path committed and then saw its limit gone. True: the record is kept. False: it must
+    /// be written again; the thread is idle again either way only in the second case.
+    @inline(never)
+    public static func settledKept(_ thread: ThreadBlock) -> Bool {
+        if Settle.own(thread) { return true }
+        cwa_store_release_u64(AppendPath.busyWord(thread), 0)
+        return false
+    }
+}
+
+/// A record of text (FORMAT §8, type 1).
+struct TextBody: RecordBody {
+    var start: UnsafeRawPointer?
+    var count: Int
+    var originalLength: UInt64?
+
+    var type: UInt8 { RecordType.text }
+    var flags: UInt16 { originalLength == nil ? 0 : RecordHeader.flagTruncated }
+    var bytes: Int { originalLength == nil ? count : count + 8 }
+
+    func write(to target: UnsafeMutableRawPointer) {
+        var target = target
+        if let originalLength {
+            target.storeBytes(of: originalLength, as: UInt64.self)
+            target += 8
+        }
+        if let start, count > 0 { target.copyMemory(from: start, byteCount: count) }
+    }
+
+    func truncated(to limit: Int) -> TextBody? {
+        guard limit > 8 else { return nil }
+        return TextBody(
+            start: start, count: min(count, limit - 8), originalLength: UInt64(count))
+    }
+}
+
+/// Plain bytes of one of the engine's own types: context, trace, gap.
+struct RawBody: RecordBody {
+    var type: UInt8
+    var start: UnsafeRawPointer?
+    var count: Int
+
+    var flags: UInt16 { 0 }
+    var bytes: Int { count }
+
+    func write(to target: UnsafeMutableRawPointer) {
+        if let start, count > 0 { target.copyMemory(from: start, byteCount: count) }
+    }
+
+    func truncated(to limit: Int) -> RawBody? { nil }
+}
+
+enum Clock {
+    /// Ticks of the engine's clock (FORMAT §4).
+    static func now(_ engine: EngineBlock) -> UInt64 {
+        switch engine.pointee.clock_kind {
+        case SegmentHeader.clockTSC: return cw_ticks_tsc()
+        case SegmentHeader.clockCoarse: return cw_clock_ns(CLOCK_MONOTONIC_COARSE)
+        default: return cw_monotonic_ns()
+        }
+    }
+}

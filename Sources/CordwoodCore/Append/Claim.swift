@@ -1,0 +1,175 @@
+// Claiming a chunk: settle the old one, take the next bytes of the lane's current segment with one
+// fetch-and-add, write the header (salt last), publish, and look again whether the segment is still
+// open. Lock-free and without the heap; safe in signal handlers. docs/CONCURRENCY.md, A2–A5, A10.
+
+import CShims
+
+typealias SegmentBlock = UnsafeMutablePointer<cwi_segment>
+typealias LaneBlock = UnsafeMutablePointer<cwi_lane>
+
+enum Claim {
+    /// Room that a chunk's own context, trace and gap records may take.
+    static let preambleBytesMax = 16 + ThreadContext.bytesMax + 48 + 64
+
+    /// Sees to it that `bytes` fit below the thread's limit.
+    static func makeRoom(_ thread: ThreadBlock, _ engine: EngineBlock, bytes: Int) -> Int32 {
+        let limit = Int(truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
+        if let ptr = thread.pointee.ptr, limit - Int(bitPattern: ptr) >= bytes { return Status.ok }
+        _ = Settle.own(thread)
+        for _ in 0..<64 {
+            guard let lane = Lanes.ready(engine) else { return Lanes.whyNot(engine) }
+            guard let segment = current(lane) else { return Status.full }
+            switch claim(thread, engine, lane, segment, bytes) {
+            case .done: return Status.ok
+            case .segmentFull:
+                let status = Segments.publishNext(engine, lane, after: segment, thread)
+                guard status == Status.ok else { return status }
+            case .again: continue
+            case .noSpace: return Status.full
+            }
+        }
+        return Status.full
+    }
+
+    private enum Outcome { case done, segmentFull, again, noSpace }
+
+    private static func claim(
+        _ thread: ThreadBlock, _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
+        _ bytes: Int
+    ) -> Outcome {
+        let least = roundUp(bytes + ChunkHeader.bytes + preambleBytes(thread, lane))
+        let wanted = max(least, size(thread, lane, segment))
+        let base = UnsafeMutableRawPointer(segment.pointee.base)!
+        let allocated = cwa_load_relaxed_u64(base + SegmentHeader.allocated)
+        guard allocated < segment.pointee.size else { return .segmentFull }
+        let left = segment.pointee.size - allocated
+        guard UInt64(least) <= left else { return .segmentFull }
+        let bytes = min(UInt64(wanted), left)
+        // Look before taking: a failed claim on a full disk must not eat the segment.
+        guard Segments.grow(engine, lane, segment, upTo: allocated + bytes, thread) else {
+            return .noSpace
+        }
+        // ORDER: acquire-release. Chunks of different threads never overlap (A5).
+        let offset = cwa_add_u64(base + SegmentHeader.allocated, bytes)
+        guard offset + bytes <= segment.pointee.size else { return .again }
+        guard Segments.grow(engine, lane, segment, upTo: offset + bytes, thread) else {
+            return .noSpace
+        }
+        thread.pointee.chunk_bytes = UInt32(bytes)
+        fill(thread, engine, lane, segment, base + Int(offset), offset, UInt32(bytes))
+        return publish(thread, segment, base + Int(offset), UInt32(bytes)) ? .done : .again
+    }
+
+    /// Header, then what the chunk starts with: gap, context and trace records; salt last.
+    private static func fill(
+        _ thread: ThreadBlock, _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
+        _ chunk: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: UInt32
+    ) {
+        let ticks = Clock.now(engine)
+        thread.pointee.base_ticks = ticks
+        chunk.storeBytes(of: bytes, toByteOffset: ChunkHeader.size, as: UInt32.self)
+        chunk.storeBytes(of: offset, toByteOffset: ChunkHeader.offset, as: UInt64.self)
+        chunk.storeBytes(of: ticks, toByteOffset: ChunkHeader.baseTicks, as: UInt64.self)
+        chunk.storeBytes(
+            of: serial(thread, lane), toByteOffset: ChunkHeader.threadSerial, as: UInt32.self)
+        chunk.storeBytes(
+            of: thread.pointee.chunk_sequence, toByteOffset: ChunkHeader.sequence, as: UInt32.self)
+        thread.pointee.chunk_sequence &+= 1
+        chunk.storeBytes(
+            of: thread.pointee.tid, toByteOffset: ChunkHeader.threadID, as: UInt32.self)
+        chunk.storeBytes(
+            of: thread.pointee.depth == 0 ? 0 : 1, toByteOffset: ChunkHeader.stream,
+            as: UInt32.self)
+        let name = UnsafeRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.name)!
+        (chunk + ChunkHeader.threadName).copyMemory(from: name, byteCount: 16)
+        chunk.storeBytes(of: 0, toByteOffset: ChunkHeader.final, as: UInt64.self)
+        let end = preamble(thread, lane, chunk + ChunkHeader.bytes)
+        cwa_store_relaxed_u32(chunk + ChunkHeader.committed, UInt32(end - chunk))
+        thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
+        // CRASH: before this store the chunk does not exist; a reader steps over it (R4).
+        // ORDER: release. The header exists once its salt does (A5).
+        cwa_store_release_u64(chunk + ChunkHeader.salt, segment.pointee.salt)
+    }
+
+    /// Publishes the claim and looks again. False: the segment was closed meanwhile; the chunk is
+    /// empty and nothing refers to it.
+    private static func publish(
+        _ thread: ThreadBlock, _ segment: SegmentBlock, _ chunk: UnsafeMutableRawPointer,
+        _ bytes: UInt32
+    ) -> Bool {
+        let claim = Verdict.load(thread).claim &+ 1
+        thread.pointee.segment = segment
+        thread.pointee.chunk = chunk.assumingMemoryBound(to: UInt8.self)
+        let open = Verdict(claim: claim, open: true, offset: 0)
+        // ORDER: release. The helper that sees the open verdict sees the chunk (A3).
+        cwa_store_release_u64(Verdict.address(thread), open.word)
+        cwa_store_release_u64(
+            AppendPath.limitWord(thread), UInt64(UInt(bitPattern: chunk + Int(bytes))))
+        // ORDER: full. Either the sealer sees our verdict or we see its SEALING (A5, R3).
+        cwa_fence_full()
+        if cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.open { return true }
+        let empty = Verdict(claim: claim, open: false, offset: UInt32(ChunkHeader.bytes))
+        if !cwa_cas_u64(Verdict.address(thread), open.word, empty.word) {
+            // The sealer settled it with the preamble only; that is as good as empty.
+        }
+        cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
+        thread.pointee.ptr = nil
+        thread.pointee.chunk = nil
+        thread.pointee.segment = nil
+        return false
+    }
+
+    private static func current(_ lane: LaneBlock) -> SegmentBlock? {
+        // ORDER: acquire. The segment's words are there when its pointer is (A10).
+        SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
+    }
+
+    static func roundUp(_ bytes: Int) -> Int {
+        (bytes + ChunkHeader.granule - 1) & ~(ChunkHeader.granule - 1)
+    }
+
+    /// 1 KiB, 4 KiB, then doubled when filled within 100 ms and halved when it took over a second; at
+    /// most 256 KiB and a quarter of the segment shared among the lane's threads (PROTOCOL, trap 5).
+    private static func size(
+        _ thread: ThreadBlock, _ lane: LaneBlock, _ segment: SegmentBlock
+    ) -> Int {
+        let now = UInt32(truncatingIfNeeded: cw_monotonic_ns() / 1_000_000)
+        let took = now &- thread.pointee.claim_ms
+        thread.pointee.claim_ms = now
+        let previous = Int(thread.pointee.chunk_bytes)
+        var bytes = previous
+        if previous == 0 {
+            bytes = 1024
+        } else if previous < 4096 {
+            bytes = 4096
+        } else if took < 100 {
+            bytes = previous * 2
+        } else if took > 1000 {
+            bytes = max(4096, previous / 2)
+        }
+        let threads = max(1, Int(cwa_load_relaxed_u32(Lanes.serialWord(lane))))
+        let share = max(1024, Int(segment.pointee.size) / (4 * min(threads, 1024)))
+        return roundUp(min(bytes, 256 << 10, share))
+    }
+
+    private static func serial(_ thread: ThreadBlock, _ lane: LaneBlock) -> UInt32 {
+        if thread.pointee.serial == 0 || thread.pointee.lane_generation != lane.pointee.generation {
+            thread.pointee.serial = cwa_add_u32(Lanes.serialWord(lane), 1) &+ 1
+            thread.pointee.lane_generation = lane.pointee.generation
+            thread.pointee.chunk_sequence = 0
+        }
+        return thread.pointee.serial
+    }
+
+    private static func preambleBytes(_ thread: ThreadBlock, _ lane: LaneBlock) -> Int {
+        64 + ThreadContext.preambleBytes
+    }
+
+    private static func preamble(
+        _ thread: ThreadBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer
+    ) -> UnsafeMutableRawPointer {
+        var end = Drops.writeGap(thread, lane, start)
+        end = ThreadContext.writePreamble(end)
+        return end
+    }
+}

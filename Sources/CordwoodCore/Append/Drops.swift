@@ -1,0 +1,71 @@
+// Exact counts of what could not be kept. Refused calls are counted in a slot of the mapped lane file,
+// so that a kill does not lose the count; the next chunk of a thread of that slot starts with a gap
+// record that says how many and between which times (FORMAT §3.2, §8.6). Safe everywhere.
+
+import CShims
+
+enum Drops {
+    /// Counts one refused call of the host.
+    static func count(_ engine: EngineBlock) {
+        guard let lane = engine.pointee.lane, let file = lane.pointee.file else {
+            let word = UnsafeMutableRawPointer(engine)
+                + MemoryLayout<cwi_engine>.offset(of: \.child_dropped)!
+            _ = cwa_add_u64(word, 1)
+            return
+        }
+        let serial = ThreadBlocks.own(engine)?.pointee.serial ?? 0
+        let slot = slot(file, serial)
+        let now = cw_monotonic_ns()
+        // ORDER: relaxed is enough for counts; the fetch-and-add is shared by a slot's threads (A17).
+        let before = cwa_add_u64(slot + DropSlot.dropped, 1)
+        if before == cwa_load_relaxed_u64(slot + DropSlot.reported) {
+            cwa_store_relaxed_u64(slot + DropSlot.firstMonotonic, now)
+        }
+        cwa_store_relaxed_u64(slot + DropSlot.lastMonotonic, now)
+    }
+
+    static func total(_ engine: EngineBlock) -> UInt64 {
+        var sum = engine.pointee.child_dropped
+        guard let lane = engine.pointee.lane, let file = lane.pointee.file else { return sum }
+        for serial in 0..<UInt32(LaneHeader.dropsCountValue) {
+            sum &+= cwa_load_relaxed_u64(slot(file, serial) + DropSlot.dropped)
+        }
+        return sum
+    }
+
+    /// Writes the gap record at the start of a chunk where one is due; returns the new end.
+    static func writeGap(
+        _ thread: ThreadBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer
+    ) -> UnsafeMutableRawPointer {
+        guard let file = lane.pointee.file else { return start }
+        let slot = slot(file, thread.pointee.serial)
+        let to = cwa_load_relaxed_u64(slot + DropSlot.dropped)
+        let from = cwa_load_relaxed_u64(slot + DropSlot.reported)
+        // Only one thread of the slot reports it; a kill between here and the chunk's salt leaves
+        // the count to the reader, who goes by the gap records it finds.
+        guard to != from, cwa_cas_u64(slot + DropSlot.reported, from, to) else { return start }
+        let length = RecordHeader.bytes + GapPayload.bytes
+        start.storeBytes(of: UInt32(length), as: UInt32.self)
+        start.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
+        start.storeBytes(of: UInt32(RecordType.gap) << 8, toByteOffset: 12, as: UInt32.self)
+        let payload = start + RecordHeader.bytes
+        payload.storeBytes(
+            of: UInt64(thread.pointee.serial % UInt32(LaneHeader.dropsCountValue)), as: UInt64.self)
+        payload.storeBytes(of: from, toByteOffset: GapPayload.from, as: UInt64.self)
+        payload.storeBytes(of: to, toByteOffset: GapPayload.to, as: UInt64.self)
+        payload.storeBytes(
+            of: cwa_load_relaxed_u64(slot + DropSlot.firstMonotonic),
+            toByteOffset: GapPayload.firstMonotonic, as: UInt64.self)
+        payload.storeBytes(
+            of: cwa_load_relaxed_u64(slot + DropSlot.lastMonotonic),
+            toByteOffset: GapPayload.lastMonotonic, as: UInt64.self)
+        return start + length
+    }
+
+    private static func slot(
+        _ file: UnsafeMutablePointer<UInt8>, _ serial: UInt32
+    ) -> UnsafeMutableRawPointer {
+        let index = Int(serial % UInt32(LaneHeader.dropsCountValue))
+        return UnsafeMutableRawPointer(file) + LaneHeader.dropsOffsetValue + index * DropSlot.bytes
+    }
+}

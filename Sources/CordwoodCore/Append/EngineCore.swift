@@ -1,0 +1,438 @@
+// One engine's block in memory, from open to close: configuration, loggers, the lane, and what the
+// helper does to keep the append path supplied. The engine above owns policy (archives, uploads,
+// threads); here is only what touches segments. The block's address is never reused (R22).
+
+import CCordwood
+import CShims
+import Glibc
+
+public enum EngineCore {
+    public static let loggersMax = 65_536
+    private static let namesBytesMax = 16 << 20
+
+    /// What an engine is opened with; bounds are checked by the caller.
+    public struct Configuration {
+        public var lanesDirectory: Int32
+        public var segmentBytes: UInt64
+        public var overflow: UInt32
+        public var processName: [UInt8]
+        public var echoInLine: Bool
+
+        public init(
+            lanesDirectory: Int32, segmentBytes: UInt64, overflow: UInt32, processName: [UInt8],
+            echoInLine: Bool
+        ) {
+            self.lanesDirectory = lanesDirectory
+            self.segmentBytes = segmentBytes
+            self.overflow = overflow
+            self.processName = processName
+            self.echoInLine = echoInLine
+        }
+    }
+
+    /// Makes the engine's memory and its lane. Takes over the directory's descriptor on success.
+    public static func open(_ configuration: Configuration) -> Result<EngineBlock, CoreError> {
+        cwi_pin_module()
+        Membarrier.query()
+        guard ThreadBlocks.makePool() else { return .failure(CoreError(status: Status.memory)) }
+        cwi_atfork_register { EngineCore.forked() }
+        guard let engine = makeBlock(configuration) else {
+            return .failure(CoreError(status: Status.memory))
+        }
+        guard register(engine) else {
+            dispose(engine)
+            return .failure(CoreError(status: Status.limit))
+        }
+        return .success(engine)
+    }
+
+    /// Makes the first lane, when resource attributes and loggers are known.
+    public static func start(_ engine: EngineBlock) -> Int32 {
+        cwa_store_release_u32(engine, UInt32(CWI_ENGINE_OPEN))
+        return Lanes.make(engine, engine.pointee.lane)
+    }
+
+    private static func makeBlock(_ configuration: Configuration) -> EngineBlock? {
+        let page = 4096
+        let engineBytes = (MemoryLayout<cwi_engine>.size + page - 1) & ~(page - 1)
+        let loggerBytes = loggersMax * MemoryLayout<cwi_logger>.stride
+        guard
+            let memory = Mapping.anonymous(bytes: engineBytes + loggerBytes, wipedOnFork: false),
+            let laneMemory = Mapping.anonymous(bytes: page, wipedOnFork: true),
+            let names = Mapping.anonymous(bytes: namesBytesMax, wipedOnFork: false)
+        else { return nil }
+        let engine = memory.assumingMemoryBound(to: cwi_engine.self)
+        engine.pointee.lane = laneMemory.assumingMemoryBound(to: cwi_lane.self)
+        engine.pointee.loggers = (memory + engineBytes).assumingMemoryBound(to: cwi_logger.self)
+        engine.pointee.names = names.assumingMemoryBound(to: UInt8.self)
+        engine.pointee.overflow = configuration.overflow
+        engine.pointee.segment_bytes = configuration.segmentBytes
+        engine.pointee.lanes_fd = configuration.lanesDirectory
+        engine.pointee.echo = configuration.echoInLine ? 1 : 0
+        engine.pointee.clock_kind =
+            Machine.tscIsTrusted() ? SegmentHeader.clockTSC : SegmentHeader.clockMonotonic
+        engine.pointee.ticks_per_second =
+            engine.pointee.clock_kind == SegmentHeader.clockTSC
+            ? ClockSample.ticksPerSecond() : 1_000_000_000
+        let boot = Machine.bootID()
+        engine.pointee.boot_id = (boot.high, boot.low)
+        let machine = Machine.machineID()
+        engine.pointee.machine_id = (machine.high, machine.low)
+        let name = configuration.processName.prefix(LaneHeader.processNameBytesMax)
+        engine.pointee.process_name_length = UInt32(name.count)
+        let target = UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.process_name)!
+        for (i, byte) in name.enumerated() { target.storeBytes(of: byte, toByteOffset: i, as: UInt8.self) }
+        Segments.forEach(engine) { $0.pointee.fd = -1 }
+        return engine
+    }
+
+    private static func register(_ engine: EngineBlock) -> Bool {
+        let process = cwi_process_get()!
+        let table = UnsafeMutableRawPointer(process)
+            + MemoryLayout<cwi_process>.offset(of: \.engines)!
+        for i in 0..<Int(CWI_ENGINES_MAX)
+        where cwa_cas_u64(table + i * 8, 0, UInt64(UInt(bitPattern: engine))) {
+            engine.pointee.index = UInt32(i)
+            return true
+        }
+        return false
+    }
+
+    private static func unregister(_ engine: EngineBlock) {
+        let table = UnsafeMutableRawPointer(cwi_process_get()!)
+            + MemoryLayout<cwi_process>.offset(of: \.engines)!
+        _ = cwa_cas_u64(
+            table + Int(engine.pointee.index) * 8, UInt64(UInt(bitPattern: engine)), 0)
+    }
+
+    /// Runs in a child after fork(2): lets go of the parent's lock and segments. Takes no lock.
+    private static func forked() {
+        let process = cwi_process_get()!
+        process.pointee.fork_count &+= 1
+        process.pointee.pool_floor = process.pointee.pool_used
+        let tls = cwi_tls_get()!
+        tls.pointee.current = nil
+        tls.pointee.others = (nil, nil, nil)
+        let table = UnsafeMutableRawPointer(process)
+            + MemoryLayout<cwi_process>.offset(of: \.engines)!
+        for i in 0..<Int(CWI_ENGINES_MAX) {
+            let word = (table + i * 8).load(as: UInt.self)
+            if let engine = EngineBlock(bitPattern: word) { Lanes.forget(engine) }
+        }
+    }
+
+    // MARK: Loggers
+
+    /// A new handle; the caller interns names and holds its lock. nil: too many, or no room.
+    public static func addLogger(
+        _ engine: EngineBlock, name: UnsafeRawBufferPointer, enabled: UInt32
+    ) -> LoggerBlock? {
+        let index = engine.pointee.loggers_count
+        guard Int(index) < loggersMax else { return nil }
+        if index > 0, addName(engine, CatalogEntry.typeLogger, index, name) != Status.ok {
+            return nil
+        }
+        engine.pointee.loggers_count = index + 1
+        let logger = engine.pointee.loggers + Int(index)
+        logger.pointee.id = index
+        logger.pointee.engine = engine
+        cwa_store_release_u32(logger, enabled)
+        return logger
+    }
+
+    public static func setEnabled(_ logger: LoggerBlock, _ enabled: UInt32) {
+        // ORDER: relaxed. A level may take effect late (A16).
+        cwa_store_relaxed_u32(logger, enabled)
+    }
+
+    /// Keeps a catalog entry for this lane and for those of children. A status. The caller holds its lock.
+    public static func addName(
+        _ engine: EngineBlock, _ type: UInt8, _ identifier: UInt32, _ payload: UnsafeRawBufferPointer
+    ) -> Int32 {
+        let used = Int(engine.pointee.names_bytes)
+        let bytes = (CatalogWriter.keptHeaderBytes + payload.count + 3) & ~3
+        guard used + bytes <= namesBytesMax else { return Status.limit }
+        let entry = UnsafeMutableRawPointer(engine.pointee.names + used)
+        entry.storeBytes(of: UInt32(type), as: UInt32.self)
+        entry.storeBytes(of: identifier, toByteOffset: 4, as: UInt32.self)
+        entry.storeBytes(of: UInt32(payload.count), toByteOffset: 8, as: UInt32.self)
+        if let start = payload.baseAddress {
+            (entry + CatalogWriter.keptHeaderBytes).copyMemory(from: start, byteCount: payload.count)
+        }
+        let lane = engine.pointee.lane!
+        if cwa_load_acquire_u32(lane) == Lanes.readyState {
+            let status = CatalogWriter.write(
+                engine, lane, type: type, identifier: identifier, entry + CatalogWriter.keptHeaderBytes,
+                payload.count)
+            guard status == Status.ok else { return status }
+        }
+        engine.pointee.names_bytes = UInt64(used + bytes)
+        return Status.ok
+    }
+
+    /// The handles made so far, by index and name; index 0 is the root.
+    public static func loggerNames(_ engine: EngineBlock) -> [(Int, String)] {
+        guard engine.pointee.loggers_count > 0, let names = engine.pointee.names else { return [] }
+        var result: [(Int, String)] = [(0, "")]
+        var at = 0
+        let used = Int(engine.pointee.names_bytes)
+        while at + CatalogWriter.keptHeaderBytes <= used {
+            let entry = UnsafeRawPointer(names) + at
+            let count = Int(entry.load(fromByteOffset: 8, as: UInt32.self))
+            let index = Int(entry.load(fromByteOffset: 4, as: UInt32.self))
+            if entry.load(as: UInt32.self) == UInt32(CatalogEntry.typeLogger),
+                index < Int(engine.pointee.loggers_count)
+            {
+                let bytes = UnsafeRawBufferPointer(
+                    start: entry + CatalogWriter.keptHeaderBytes, count: count)
+                result.append((index, String(decoding: bytes, as: UTF8.self)))
+            }
+            at += (CatalogWriter.keptHeaderBytes + count + 3) & ~3
+        }
+        return result
+    }
+
+    // MARK: What the helper does
+
+    /// Wakes the helper; one system call, only from slow paths.
+    static func wake(_ engine: EngineBlock) {
+        let word = UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.wake)!
+        // ORDER: acquire-release. Pairs with the helper's load before it sleeps (A14).
+        if cwa_exchange_u32(word, 1) == 0 {
+            cwi_futex_wake(word.assumingMemoryBound(to: UInt32.self))
+        }
+    }
+
+    public static func wakeHelper(_ engine: EngineBlock) { wake(engine) }
+
+    /// Sleeps until woken or the time is up.
+    public static func sleep(_ engine: EngineBlock, ns: UInt64) {
+        let word = UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.wake)!
+        if cwa_load_acquire_u32(word) == 0 {
+            _ = cwi_futex_wait(word.assumingMemoryBound(to: UInt32.self), 0, ns)
+        }
+        _ = cwa_exchange_u32(word, 0)
+    }
+
+    /// Called first on a helper thread.
+    public static func helperStarts(_ engine: EngineBlock) { Membarrier.register() }
+
+    /// Adds a clock pair to the current segment.
+    public static func addClockPair(_ engine: EngineBlock) {
+        guard let lane = readyLane(engine) else { return }
+        Sealer.addClockPair(engine, lane, also: nil)
+    }
+
+    /// Keeps room ready ahead of the writers: grows and pre-faults the current segment, and makes a
+    /// spare once it is half used. True: did something, so look again soon.
+    public static func prepare(_ engine: EngineBlock) -> Bool {
+        guard let lane = readyLane(engine), let current = lane.pointee.current,
+            let base = current.pointee.base
+        else { return false }
+        let header = UnsafeMutableRawPointer(base)
+        let used = min(
+            cwa_load_relaxed_u64(header + SegmentHeader.allocated), current.pointee.size)
+        var did = false
+        let reserve: UInt64 = used > 256 << 10 ? 2 << 20 : used > 64 << 10 ? 256 << 10 : 32 << 10
+        if current.pointee.in_lane == 0 {
+            let wanted = min(current.pointee.size, used + reserve)
+            if cwa_load_relaxed_u64(header + SegmentHeader.ready) < wanted {
+                did = Segments.grow(engine, lane, current, upTo: wanted, nil)
+            }
+            Segments.prefault(current, upTo: wanted)
+        }
+        let wantsSpare = current.pointee.in_lane != 0
+            ? used > current.pointee.size / 4 : used > current.pointee.size / 2
+        if wantsSpare, !Segments.hasSpare(lane),
+            let spare = Segments.make(engine, lane, populate: true)
+        {
+            Segments.putSpare(engine, lane, spare)
+            did = true
+        }
+        return did
+    }
+
+    /// Replaces the current segment, so that what is in it can be sealed. Covers every append that
+    /// returned before. A status; ok where the current segment is empty.
+    public static func roll(_ engine: EngineBlock) -> Int32 {
+        guard let lane = readyLane(engine) else { return Status.ok }
+        guard let current = lane.pointee.current else { return Status.ok }
+        guard !isEmpty(current) else { return Status.ok }
+        return Segments.publishNext(engine, lane, after: current, nil)
+    }
+
+    /// True where no chunk was claimed in it.
+    static func isEmpty(_ segment: SegmentBlock) -> Bool {
+        guard let base = segment.pointee.base else { return true }
+        return cwa_load_acquire_u64(UnsafeMutableRawPointer(base) + SegmentHeader.allocated)
+            <= UInt64(SegmentHeader.bytes)
+    }
+
+    /// True while writers use up what is ready faster than it should be looked at five times a second.
+    public static func isFilling(_ engine: EngineBlock) -> Bool {
+        guard let lane = readyLane(engine), let current = lane.pointee.current,
+            let base = current.pointee.base
+        else { return false }
+        let used = cwa_load_relaxed_u64(UnsafeMutableRawPointer(base) + SegmentHeader.allocated)
+        let grew = used != current.pointee.synced
+        current.pointee.synced = used
+        return grew && used > 128 << 10
+    }
+
+    /// No new segment is made while the quota is full of data that is not archived.
+    public static func setQuotaFull(_ engine: EngineBlock, _ full: Bool) {
+        engine.pointee.quota_full = full ? 1 : 0
+    }
+
+    /// True where something waits to be rolled.
+    public static func hasOpenRecords(_ engine: EngineBlock) -> Bool {
+        guard let lane = readyLane(engine), let current = lane.pointee.current else { return false }
+        return !isEmpty(current)
+    }
+
+    /// Monotonic ns when the current segment was published; 0 where it is empty.
+    public static func currentSince(_ engine: EngineBlock) -> UInt64 {
+        guard let lane = readyLane(engine), let current = lane.pointee.current, !isEmpty(current),
+            let base = current.pointee.base
+        else { return 0 }
+        return UnsafeRawPointer(base).load(
+            fromByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
+    }
+
+    /// Seals every published segment but the current one; with `all` the current one too, after which
+    /// nothing can be appended. Returns the numbers sealed now, ascending.
+    public static func sealRetired(_ engine: EngineBlock, all: Bool) -> [UInt64] {
+        guard let lane = readyLane(engine) else { return [] }
+        var numbers: [UInt64] = []
+        Segments.forEach(engine) { segment in
+            let state = cwa_load_acquire_u32(Segments.stateWord(segment))
+            guard state == Segments.open, all || lane.pointee.current != segment else { return }
+            if Sealer.seal(engine, lane, segment) { numbers.append(segment.pointee.number) }
+        }
+        return numbers.sorted()
+    }
+
+    /// Unmaps sealed segments that no thread can be storing into any more (PROTOCOL, Quiescence).
+    public static func releaseQuiet(_ engine: EngineBlock) {
+        var waiting = false
+        Segments.forEach(engine) {
+            if cwa_load_acquire_u32(Segments.stateWord($0)) == Segments.sealed,
+                $0.pointee.in_lane == 0
+            {
+                waiting = true
+            }
+        }
+        guard waiting else { return }
+        // busy is set before any segment pointer is loaded (R6), so after the fence a thread that
+        // is idle, or busy with a chunk published elsewhere, cannot store here any more. One that is
+        // claiming has no chunk and may hold any segment.
+        guard Membarrier.heavyFence() else { return }
+        Segments.forEach(engine) { segment in
+            guard cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed,
+                segment.pointee.in_lane == 0
+            else { return }
+            var inUse = false
+            ThreadBlocks.forEach(engine) { thread in
+                guard cwa_load_acquire_u64(AppendPath.busyWord(thread)) != 0 else { return }
+                let chunkIn = thread.pointee.segment
+                if chunkIn == nil || chunkIn == segment { inUse = true }
+            }
+            if !inUse { Segments.releaseMapping(segment) }
+        }
+    }
+
+    /// The lane's name; empty where it has none yet.
+    public static func laneName(_ engine: EngineBlock) -> String {
+        guard let lane = readyLane(engine) else { return "" }
+        return withUnsafeBytes(of: lane.pointee.name) {
+            String(decoding: $0.prefix(Int(lane.pointee.name_length)), as: UTF8.self)
+        }
+    }
+
+    /// Notes in the lane file, synced, that segment 0 is in an archive. 0 or an errno.
+    public static func markArchived(_ engine: EngineBlock, below number: UInt64) -> Int32 {
+        guard let lane = readyLane(engine), let file = lane.pointee.file else { return 0 }
+        cwa_store_release_u64(UnsafeMutableRawPointer(file) + LaneHeader.archivedBelow, number)
+        return Files.syncData(lane.pointee.lock_fd)
+    }
+
+    public struct Counts {
+        public var records: UInt64 = 0
+        public var bytes: UInt64 = 0
+        public var dropped: UInt64 = 0
+        public var slow: UInt64 = 0
+    }
+
+    public static func counts(_ engine: EngineBlock) -> Counts {
+        var counts = Counts()
+        if let lane = engine.pointee.lane {
+            counts.records = lane.pointee.records
+            counts.bytes = lane.pointee.record_bytes
+            counts.slow = lane.pointee.slow_appends
+        }
+        ThreadBlocks.forEach(engine) { thread in
+            counts.records &+= thread.pointee.records
+            counts.bytes &+= thread.pointee.record_bytes
+            counts.slow &+= thread.pointee.slow_appends
+            if let chunk = thread.pointee.chunk, let ptr = thread.pointee.ptr, ptr > chunk {
+                counts.bytes &+= UInt64(ptr - chunk - ChunkHeader.bytes)
+            }
+        }
+        counts.dropped = Drops.total(engine)
+        return counts
+    }
+
+    // MARK: Close
+
+    /// No append begins any more; running ones finish. Handles answer closed from here on.
+    public static func closeHandles(_ engine: EngineBlock) {
+        for i in 0..<Int(engine.pointee.loggers_count) {
+            cwa_store_relaxed_u32(engine.pointee.loggers + i, 0)
+        }
+        cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSING))
+        cwa_fence_full()
+        _ = Membarrier.heavyFence()
+    }
+
+    /// Seals everything, marks the lane as closed and lets go of its lock. The block stays for ever;
+    /// what it holds reads as closed.
+    public static func finish(_ engine: EngineBlock) {
+        if let lane = readyLane(engine) {
+            _ = sealRetired(engine, all: true)
+            while let spare = Segments.takeSpare(lane) { Segments.destroy(engine, lane, spare) }
+            let file = UnsafeMutableRawPointer(lane.pointee.file)!
+            file.storeBytes(of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
+            cwa_store_release_u32(file + LaneHeader.closed, 1)
+            cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
+            releaseQuiet(engine)
+            // Late calls may still read the drop slots: the address stays, the file goes.
+            Mapping.overlay(file, bytes: LaneHeader.fileBytesValue)
+            Files.close(lane.pointee.lock_fd)
+        } else if let lane = engine.pointee.lane {
+            cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
+        }
+        cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
+        Files.close(engine.pointee.lanes_fd)
+        unregister(engine)
+    }
+
+    /// Undoes an open that failed before any handle was given out.
+    public static func dispose(_ engine: EngineBlock) {
+        cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
+        unregister(engine)
+    }
+
+    static func readyLane(_ engine: EngineBlock) -> LaneBlock? {
+        guard let lane = engine.pointee.lane, cwa_load_acquire_u32(lane) == Lanes.readyState else {
+            return nil
+        }
+        return lane
+    }
+}
+
+/// A failed open: the header's status, and the errno where there is one.
+public struct CoreError: Error {
+    public var status: Int32
+    public var number: Int32 = 0
+}

@@ -1,0 +1,197 @@
+// Machine durability (FORMAT §10): copies what is new in this process's lane to a journal and syncs that
+// once, so that the mapped pages of running threads are never write-protected by it. One thread at a
+// time, not in signal handlers; a forked child has its own.
+
+import CShims
+import Glibc
+
+public final class JournalWriter: @unchecked Sendable {
+    // SAFETY: used under the owner's lock only.
+    private static let compactBytes: UInt64 = 32 << 20
+    private static let batchBytes = 1 << 20
+
+    private struct Place: Hashable {
+        var segment: UInt64
+        var chunk: UInt64
+    }
+
+    private var descriptor: Int32 = -1
+    private var salt: UInt64 = 0
+    private var bytes: UInt64 = 0
+    private var batch: [UInt8] = []
+    private var synced: [Place: UInt32] = [:]
+    private var catalogSynced: [UInt32: UInt64] = [:]
+    private var headers: Set<UInt64> = []
+    private var failed = false
+
+    public init() {}
+
+    deinit { if descriptor >= 0 { Glibc.close(descriptor) } }
+
+    /// Makes every record that is committed now durable. 0 or an errno.
+    public func flush(_ engine: EngineBlock) -> Int32 {
+        guard let lane = EngineCore.readyLane(engine) else { return 0 }
+        // After a failed sync nothing of the old file is believed: a new one, written from memory (R36).
+        let fresh = descriptor < 0 || failed || bytes > JournalWriter.compactBytes
+        failed = false
+        let error = fresh ? begin(engine, lane) : 0
+        guard error == 0 else { return error }
+        copyAll(engine, lane)
+        var result = failed ? EIO : writeBatch()
+        if result == 0 { result = Files.syncData(descriptor) }
+        if result == 0, fresh { result = publish(engine, lane) }
+        failed = result != 0
+        return result
+    }
+
+    private func begin(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
+        if descriptor >= 0 { Glibc.close(descriptor) }
+        synced = [:]
+        catalogSynced = [:]
+        headers = []
+        batch = []
+        bytes = 0
+        salt = Machine.random()
+        descriptor = withName(lane, ".", ".journal") {
+            cw_open_at(engine.pointee.lanes_fd, $0, O_RDWR | O_CREAT | O_TRUNC, 0o600)
+        }
+        guard descriptor >= 0 else { return errno }
+        put(JournalHeader.magicValue)
+        put(UInt64(1))
+        put(lane.pointee.id.0)
+        put(lane.pointee.id.1)
+        put(salt)
+        while batch.count < JournalHeader.bytes { batch.append(0) }
+        frame(JournalFrame.kindLaneHeader, 0, 0, 0, nil, UnsafeRawPointer(lane.pointee.file), 4096)
+        return 0
+    }
+
+    /// The new journal takes the old one's place; the way to it is made durable too.
+    private func publish(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
+        let renamed = withName(lane, ".", ".journal") { temporary in
+            withName(lane, "", ".journal") { name in
+                renameat(engine.pointee.lanes_fd, temporary, engine.pointee.lanes_fd, name)
+            }
+        }
+        guard renamed == 0 else { return errno }
+        let error = Files.sync(engine.pointee.lanes_fd)
+        guard error == 0 else { return error }
+        let parent = cw_open_at(engine.pointee.lanes_fd, "..", O_RDONLY | O_DIRECTORY, 0)
+        guard parent >= 0 else { return errno }
+        defer { Glibc.close(parent) }
+        return Files.sync(parent)
+    }
+
+    private func copyAll(_ engine: EngineBlock, _ lane: LaneBlock) {
+        copyCatalog(lane)
+        Segments.forEach(engine) { segment in
+            let state = cwa_load_acquire_u32(Segments.stateWord(segment))
+            guard state == Segments.open || state == Segments.sealing || state == Segments.sealed,
+                let base = segment.pointee.base
+            else { return }
+            copySegment(segment, UnsafeMutableRawPointer(base))
+        }
+    }
+
+    private func copyCatalog(_ lane: LaneBlock) {
+        let index = lane.pointee.catalog_index
+        let from = catalogSynced[index] ?? 0
+        let to = lane.pointee.catalog_used
+        if to > from {
+            frame(
+                JournalFrame.kindCatalog, UInt64(index), from, 0, nil,
+                UnsafeRawPointer(lane.pointee.catalog) + Int(from), Int(to - from))
+            catalogSynced[index] = to
+        }
+    }
+
+    private func copySegment(_ segment: SegmentBlock, _ base: UnsafeMutableRawPointer) {
+        let ready = cwa_load_acquire_u64(base + SegmentHeader.ready)
+        let bound = min(cwa_load_acquire_u64(base + SegmentHeader.allocated), ready)
+        var offset = UInt64(SegmentHeader.bytes)
+        var isNew = headers.insert(segment.pointee.number).inserted
+        while offset + UInt64(ChunkHeader.bytes) <= bound {
+            let chunk = base + Int(offset)
+            guard cwa_load_acquire_u64(chunk) == segment.pointee.salt else {
+                offset += UInt64(ChunkHeader.granule)
+                continue
+            }
+            let size = UInt64(chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self))
+            let final = cwa_load_acquire_u32(chunk + ChunkHeader.final)
+            // ORDER: acquire. Everything up to here is whole (A4).
+            let committed = cwa_load_acquire_u32(chunk + ChunkHeader.committed)
+            let to = final != 0 ? final : committed
+            let place = Place(segment: segment.pointee.number, chunk: offset)
+            let from = synced[place] ?? UInt32(ChunkHeader.bytes)
+            if to > from, UInt64(to) <= size {
+                if isNew {
+                    frame(
+                        JournalFrame.kindSegmentHeader, segment.pointee.number, 0, 0, nil, base, 4096)
+                    isNew = false
+                }
+                frame(
+                    JournalFrame.kindChunk, segment.pointee.number, offset, from, chunk,
+                    chunk + Int(from), Int(to - from))
+                synced[place] = to
+            }
+            offset += max(size, UInt64(ChunkHeader.granule))
+        }
+        if isNew { headers.remove(segment.pointee.number) }
+    }
+
+    /// One frame; the content is copied now, so that what is checked is what is written.
+    private func frame(
+        _ kind: UInt32, _ segment: UInt64, _ chunk: UInt64, _ from: UInt32,
+        _ chunkHeader: UnsafeRawPointer?, _ content: UnsafeRawPointer, _ count: Int
+    ) {
+        while batch.count % 8 != 0 { batch.append(0) }
+        let start = batch.count
+        put(salt)
+        put(UInt32(JournalFrame.headerBytes + count))
+        put(UInt32(0))
+        put(UInt64(kind))
+        put(segment)
+        put(chunk)
+        put(from)
+        put(from &+ UInt32(count))
+        if let chunkHeader {
+            batch.append(contentsOf: UnsafeRawBufferPointer(start: chunkHeader, count: 64))
+        } else {
+            batch.append(contentsOf: repeatElement(0, count: 64))
+        }
+        batch.append(contentsOf: UnsafeRawBufferPointer(start: content, count: count))
+        batch.withUnsafeMutableBytes { all in
+            let frame = all.baseAddress! + start
+            let crc = cwi_crc32c(0, frame + 16, JournalFrame.headerBytes + count - 16)
+            frame.storeBytes(of: crc, toByteOffset: JournalFrame.crc, as: UInt32.self)
+        }
+        if batch.count > JournalWriter.batchBytes, !failed { failed = writeBatch() != 0 }
+    }
+
+    private func writeBatch() -> Int32 {
+        while batch.count % 8 != 0 { batch.append(0) }
+        let error = batch.withUnsafeBytes {
+            $0.isEmpty ? 0 : Files.write(descriptor, $0.baseAddress!, $0.count, at: bytes)
+        }
+        bytes += UInt64(batch.count)
+        batch.removeAll(keepingCapacity: batch.capacity <= 4 << 20)
+        return error
+    }
+
+    private func put<T: FixedWidthInteger>(_ value: T) {
+        withUnsafeBytes(of: value.littleEndian) { batch.append(contentsOf: $0) }
+    }
+
+    private func withName<T>(
+        _ lane: LaneBlock, _ prefix: StaticString, _ suffix: StaticString,
+        _ body: (UnsafePointer<CChar>) -> T
+    ) -> T {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = NameBuffer(buffer)
+            name.add(prefix)
+            Lanes.addName(&name, lane)
+            name.add(suffix)
+            return body(name.pointer)
+        }
+    }
+}

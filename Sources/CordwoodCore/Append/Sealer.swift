@@ -1,0 +1,114 @@
+// The helper's side of the protocol: seal a segment under running writers without waiting for any of
+// them, and tell when nobody can store into its mapping any more. One thread at a time per engine.
+// docs/CONCURRENCY.md, A1–A5.
+
+import CShims
+import Glibc
+
+public enum Sealer {
+    /// Takes the segment out of use and fixes every chunk in it. The lane must have another current
+    /// segment, or none is wanted any more. Returns false where it could not be done now.
+    static func seal(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) -> Bool {
+        let base = UnsafeMutableRawPointer(segment.pointee.base)!
+        // ORDER: release, then the heavy fence: a claim that does not see SEALING has published its
+        // verdict where we look (A5).
+        cwa_store_release_u32(Segments.stateWord(segment), Segments.sealing)
+        cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealing)
+        fence()
+        ThreadBlocks.forEach(engine) { thread in
+            if thread.pointee.segment == segment {
+                // ORDER: release. The helper writes nothing but NULL here (A2).
+                cwa_store_release_u64(AppendPath.limitWord(thread), 0)
+            }
+        }
+        fence()
+        ThreadBlocks.forEach(engine) { Settle.forced($0, in: segment) }
+        let end = settleRest(segment, base)
+        finish(engine, lane, segment, base, end)
+        return true
+    }
+
+    private static func fence() {
+        if !Membarrier.heavyFence() { cwa_fence_full() }
+    }
+
+    /// Chunks that belong to no block any more were settled by their threads; one that was claimed and
+    /// not yet published stays empty. Writes the checksums; returns the end of the last chunk.
+    private static func settleRest(
+        _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer
+    ) -> UInt64 {
+        let ready = cwa_load_acquire_u64(
+            UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.ready)!)
+        let bound = min(cwa_load_acquire_u64(base + SegmentHeader.allocated), ready)
+        var offset = UInt64(SegmentHeader.bytes)
+        var end = offset
+        while offset + UInt64(ChunkHeader.bytes) <= bound {
+            let chunk = base + Int(offset)
+            guard cwa_load_acquire_u64(chunk) == segment.pointee.salt,
+                chunk.load(fromByteOffset: ChunkHeader.offset, as: UInt64.self) == offset
+            else {
+                offset += UInt64(ChunkHeader.granule)
+                continue
+            }
+            let size = UInt64(chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self))
+            let final = cwa_load_acquire_u32(chunk + ChunkHeader.final)
+            if final >= UInt32(ChunkHeader.bytes), UInt64(final) <= size {
+                var crc = cwi_crc32c(0, chunk + 12, 52)
+                crc = cwi_crc32c(crc, chunk + ChunkHeader.bytes, Int(final) - ChunkHeader.bytes)
+                chunk.storeBytes(of: crc, toByteOffset: ChunkHeader.crc, as: UInt32.self)
+            }
+            offset += max(size, UInt64(ChunkHeader.granule))
+            end = offset
+        }
+        return end
+    }
+
+    private static func finish(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
+        _ base: UnsafeMutableRawPointer, _ end: UInt64
+    ) {
+        // The next segment's first pair stands in both, and so does the last pair of this one: where
+        // they overlap, both map ticks to the same time (FORMAT §4).
+        if let next = lane.pointee.current, next != segment, let nextBase = next.pointee.base {
+            let pair = UnsafeMutableRawPointer(nextBase) + SegmentHeader.clockPairs
+            ClockPairs.add(
+                ClockSample(
+                    ticks: pair.load(as: UInt64.self),
+                    monotonic: pair.load(fromByteOffset: 8, as: UInt64.self),
+                    boottime: pair.load(fromByteOffset: 16, as: UInt64.self),
+                    realtime: pair.load(fromByteOffset: 24, as: UInt64.self)), to: base)
+        }
+        addClockPair(engine, lane, also: segment)
+        base.storeBytes(of: end, toByteOffset: SegmentHeader.end, as: UInt64.self)
+        base.storeBytes(
+            of: cw_realtime_ns(), toByteOffset: SegmentHeader.sealedRealtime, as: UInt64.self)
+        cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealed)
+        segment.pointee.sealed_end = end
+        if segment.pointee.in_lane == 0 {
+            withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+                withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { sealedBuffer in
+                    var name = NameBuffer(buffer)
+                    Segments.addFileName(&name, lane, segment, sealed: false)
+                    var sealedName = NameBuffer(sealedBuffer)
+                    Segments.addFileName(&sealedName, lane, segment, sealed: true)
+                    // CRASH: the header says sealed, the name does not; adopters archive both.
+                    renameat(
+                        engine.pointee.lanes_fd, name.pointer, engine.pointee.lanes_fd,
+                        sealedName.pointer)
+                }
+            }
+        }
+        cwa_store_release_u32(Segments.stateWord(segment), Segments.sealed)
+    }
+
+    /// Adds one clock pair to the current segment, and to `also` as its last.
+    static func addClockPair(_ engine: EngineBlock, _ lane: LaneBlock, also: SegmentBlock?) {
+        let sample = ClockSample.take(kind: engine.pointee.clock_kind)
+        if let also, let base = also.pointee.base {
+            ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
+        }
+        if let current = lane.pointee.current, current != also, let base = current.pointee.base {
+            ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
+        }
+    }
+}

@@ -1,0 +1,339 @@
+// Making, growing and publishing segments. The helper does it ahead of time; where no spare is ready a
+// writer does it in line, so everything here is lock-free, without the heap, and made of system calls
+// that a signal handler may make. docs/CONCURRENCY.md, A5, A6, A10, A11.
+
+import CCordwood
+import CShims
+import Glibc
+
+public enum Segments {
+    static var open: UInt32 { UInt32(CWI_SEGMENT_OPEN) }
+    static var free: UInt32 { UInt32(CWI_SEGMENT_FREE) }
+    static var making: UInt32 { UInt32(CWI_SEGMENT_MAKING) }
+    static var spare: UInt32 { UInt32(CWI_SEGMENT_SPARE) }
+    static var sealing: UInt32 { UInt32(CWI_SEGMENT_SEALING) }
+    static var sealed: UInt32 { UInt32(CWI_SEGMENT_SEALED) }
+
+    static func stateWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.state)!
+    }
+
+    private static func readyWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.ready)!
+    }
+
+    /// Bytes of a file at birth; it grows fourfold from there.
+    static let firstBytes: UInt64 = 64 << 10
+
+    static func table(_ engine: EngineBlock) -> SegmentBlock {
+        let start = UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.segments)!
+        return start.assumingMemoryBound(to: cwi_segment.self)
+    }
+
+    static func forEach(_ engine: EngineBlock, _ body: (SegmentBlock) -> Void) {
+        let table = table(engine)
+        for i in 0..<Int(CWI_SEGMENTS_MAX) { body(table + i) }
+    }
+
+    /// Sees to it that bytes below `upTo` may be stored to. thread nil: the helper, ahead of time.
+    static func grow(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock, upTo: UInt64,
+        _ thread: ThreadBlock?
+    ) -> Bool {
+        // ORDER: acquire. The file's blocks are there when ready says so (A6).
+        var ready = cwa_load_acquire_u64(readyWord(segment))
+        guard ready < upTo else { return true }
+        let fullUntil = UnsafeMutableRawPointer(lane)
+            + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
+        if thread != nil {
+            if cw_monotonic_ns() < cwa_load_relaxed_u64(fullUntil) { return false }
+            if engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) { return false }
+        }
+        thread?.pointee.slow_appends &+= 1
+        let quadrupled = min(ready &* 4, ready &+ (4 << 20))
+        var target = min(segment.pointee.size, max(upTo, quadrupled))
+        let offset = segment.pointee.file_offset
+        while true {
+            let error = Files.allocate(
+                segment.pointee.fd, offset: offset &+ ready, bytes: target &- ready)
+            let base = UnsafeMutableRawPointer(segment.pointee.base)!
+            if error == 0, Mapping.populate(base + Int(ready), bytes: Int(min(target, upTo) - ready)) {
+                break
+            }
+            if target > upTo {
+                target = upTo
+                continue
+            }
+            cwa_store_relaxed_u64(fullUntil, cw_monotonic_ns() &+ 100_000_000)
+            return false
+        }
+        let header = UnsafeMutableRawPointer(segment.pointee.base) + SegmentHeader.ready
+        while ready < target {
+            if cwa_cas_u64(readyWord(segment), ready, target) { break }
+            ready = cwa_load_acquire_u64(readyWord(segment))
+        }
+        var shown = cwa_load_relaxed_u64(header)
+        while shown < target {
+            if cwa_cas_u64(header, shown, target) { break }
+            shown = cwa_load_relaxed_u64(header)
+        }
+        return true
+    }
+
+    /// Replaces the lane's current segment where it still is `old`. A status.
+    static func publishNext(
+        _ engine: EngineBlock, _ lane: LaneBlock, after old: SegmentBlock?, _ thread: ThreadBlock?
+    ) -> Int32 {
+        let oldWord = UInt64(UInt(bitPattern: old))
+        guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return Status.ok }
+        var next = takeSpare(lane)
+        if next == nil {
+            if thread != nil, engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) {
+                EngineCore.wake(engine)
+                return Status.full
+            }
+            thread?.pointee.slow_appends &+= 1
+            next = make(engine, lane, populate: false)
+        }
+        guard let next else {
+            EngineCore.wake(engine)
+            return Status.full
+        }
+        writeFirstPair(engine, next)
+        // ORDER: release. Claims on it may begin as soon as it is current (A5, A10).
+        cwa_store_release_u32(stateWord(next), open)
+        if !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
+            cwa_store_release_u32(stateWord(next), spare)
+            putSpare(engine, lane, next)
+        }
+        EngineCore.wake(engine)
+        return Status.ok
+    }
+
+    static func takeSpare(_ lane: LaneBlock) -> SegmentBlock? {
+        for i in 0..<Int(CWI_SPARES_MAX) {
+            // ORDER: acquire-release. One taker gets it, with its words (A11).
+            let word = cwa_exchange_u64(Lanes.spareWord(lane, i), 0)
+            if word != 0 { return SegmentBlock(bitPattern: UInt(word)) }
+        }
+        return nil
+    }
+
+    static func putSpare(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) {
+        let word = UInt64(UInt(bitPattern: segment))
+        for i in 0..<Int(CWI_SPARES_MAX)
+        where cwa_cas_u64(Lanes.spareWord(lane, i), 0, word) {
+            return
+        }
+        destroy(engine, lane, segment)
+    }
+
+    static func hasSpare(_ lane: LaneBlock) -> Bool {
+        (0..<Int(CWI_SPARES_MAX)).contains {
+            cwa_load_relaxed_u64(Lanes.spareWord(lane, $0)) != 0
+        }
+    }
+
+    /// Makes a segment file with its header, mapped; state SPARE. nil: no slot, space or descriptor.
+    static func make(
+        _ engine: EngineBlock, _ lane: LaneBlock, populate: Bool
+    ) -> SegmentBlock? {
+        guard engine.pointee.quota_full == 0 else { return nil }
+        guard let slot = takeSlot(engine) else { return nil }
+        let word = UnsafeMutableRawPointer(lane)
+            + MemoryLayout<cwi_lane>.offset(of: \.next_number)!
+        slot.pointee.number = cwa_add_u64(word, 1)
+        slot.pointee.generation = 1
+        slot.pointee.salt = Machine.random()
+        slot.pointee.size = engine.pointee.segment_bytes
+        slot.pointee.in_lane = 0
+        slot.pointee.file_offset = 0
+        let made = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = NameBuffer(buffer)
+            addFileName(&name, lane, slot, sealed: false)
+            return makeFile(engine, lane, slot, name.pointer)
+        }
+        guard made else {
+            cwa_store_release_u32(stateWord(slot), free)
+            return nil
+        }
+        if populate { prefault(slot, upTo: firstBytes) }
+        return slot
+    }
+
+    private static func takeSlot(_ engine: EngineBlock) -> SegmentBlock? {
+        let table = table(engine)
+        for i in 0..<Int(CWI_SEGMENTS_MAX)
+        where cwa_cas_u32(stateWord(table + i), free, making) {
+            return table + i
+        }
+        return nil
+    }
+
+    private static func makeFile(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock, _ name: UnsafePointer<CChar>
+    ) -> Bool {
+        let descriptor = cw_open_at(
+            engine.pointee.lanes_fd, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        guard descriptor >= 0 else { return false }
+        let error = Files.allocate(descriptor, offset: 0, bytes: firstBytes)
+        guard error == 0,
+            let base = Mapping.file(descriptor, offset: 0, bytes: Int(slot.pointee.size))
+        else {
+            Files.close(descriptor)
+            unlinkat(engine.pointee.lanes_fd, name, 0)
+            return false
+        }
+        guard Mapping.populate(base, bytes: SegmentHeader.bytes) else {
+            Mapping.release(base, bytes: Int(slot.pointee.size))
+            Files.close(descriptor)
+            unlinkat(engine.pointee.lanes_fd, name, 0)
+            return false
+        }
+        slot.pointee.fd = descriptor
+        slot.pointee.base = base.assumingMemoryBound(to: UInt8.self)
+        slot.pointee.ready = firstBytes
+        slot.pointee.populated = UInt64(SegmentHeader.bytes)
+        writeHeader(engine, lane, slot)
+        cwa_store_release_u32(stateWord(slot), spare)
+        return true
+    }
+
+    /// FORMAT §6.1. The magic comes last: a file without it is one that was being made.
+    static func writeHeader(_ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock) {
+        let header = UnsafeMutableRawPointer(slot.pointee.base)!
+        header.storeBytes(of: 1, toByteOffset: SegmentHeader.version, as: UInt32.self)
+        header.storeBytes(
+            of: UInt32(SegmentHeader.bytes), toByteOffset: SegmentHeader.headerBytes,
+            as: UInt32.self)
+        header.storeBytes(of: lane.pointee.id.0, toByteOffset: SegmentHeader.laneID, as: UInt64.self)
+        header.storeBytes(
+            of: lane.pointee.id.1, toByteOffset: SegmentHeader.laneID + 8, as: UInt64.self)
+        header.storeBytes(
+            of: engine.pointee.boot_id.0, toByteOffset: SegmentHeader.bootID, as: UInt64.self)
+        header.storeBytes(
+            of: engine.pointee.boot_id.1, toByteOffset: SegmentHeader.bootID + 8, as: UInt64.self)
+        header.storeBytes(
+            of: slot.pointee.number, toByteOffset: SegmentHeader.number, as: UInt64.self)
+        header.storeBytes(
+            of: slot.pointee.generation, toByteOffset: SegmentHeader.generation, as: UInt32.self)
+        header.storeBytes(
+            of: engine.pointee.clock_kind, toByteOffset: SegmentHeader.clockKind, as: UInt32.self)
+        header.storeBytes(of: slot.pointee.salt, toByteOffset: SegmentHeader.salt, as: UInt64.self)
+        header.storeBytes(of: slot.pointee.size, toByteOffset: SegmentHeader.size, as: UInt64.self)
+        let tsc = engine.pointee.clock_kind == SegmentHeader.clockTSC
+        header.storeBytes(
+            of: tsc ? engine.pointee.ticks_per_second : 1_000_000_000,
+            toByteOffset: SegmentHeader.ticksPerSecond, as: UInt64.self)
+        header.storeBytes(
+            of: SegmentHeader.stateOpen, toByteOffset: SegmentHeader.state, as: UInt32.self)
+        header.storeBytes(
+            of: UInt64(SegmentHeader.bytes), toByteOffset: SegmentHeader.allocated, as: UInt64.self)
+        header.storeBytes(
+            of: slot.pointee.ready, toByteOffset: SegmentHeader.ready, as: UInt64.self)
+        writeFirstPair(engine, slot)
+        cwa_store_release_u64(header, SegmentHeader.magicValue)
+    }
+
+    /// The first clock pair, taken anew when a spare is published: no record is older.
+    private static func writeFirstPair(_ engine: EngineBlock, _ slot: SegmentBlock) {
+        let header = UnsafeMutableRawPointer(slot.pointee.base)!
+        let sample = ClockSample.take(kind: engine.pointee.clock_kind)
+        header.storeBytes(
+            of: sample.monotonic, toByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
+        ClockPairs.store(sample, at: header + SegmentHeader.clockPairs)
+        cwa_store_release_u32(header + SegmentHeader.clockCount, 1)
+    }
+
+    /// Pre-faults up to a bound, in steps, from the helper.
+    static func prefault(_ segment: SegmentBlock, upTo: UInt64) {
+        let base = UnsafeMutableRawPointer(segment.pointee.base)!
+        let bound = min(upTo, cwa_load_acquire_u64(readyWord(segment)))
+        while segment.pointee.populated < bound {
+            let step = min(256 << 10, bound - segment.pointee.populated)
+            guard Mapping.populate(base + Int(segment.pointee.populated), bytes: Int(step)) else {
+                return
+            }
+            segment.pointee.populated += step
+        }
+    }
+
+    /// `<lane>.<number>-<generation>.seg` or `.sealed`
+    static func addFileName(
+        _ name: inout NameBuffer, _ lane: LaneBlock, _ segment: SegmentBlock, sealed: Bool
+    ) {
+        Lanes.addName(&name, lane)
+        name.add(".")
+        name.add(decimal: segment.pointee.number, digits: 8)
+        name.add("-")
+        name.add(decimal: UInt64(segment.pointee.generation), digits: 4)
+        name.add(sealed ? ".sealed" : ".seg")
+    }
+
+    /// Removes a spare that was never published.
+    static func destroy(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = NameBuffer(buffer)
+            addFileName(&name, lane, segment, sealed: false)
+            unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+        }
+        releaseMapping(segment)
+    }
+
+    /// Unmaps and frees the slot. Only after a grace period, or where it was never published.
+    static func releaseMapping(_ segment: SegmentBlock) {
+        if segment.pointee.in_lane == 0 {
+            if let base = segment.pointee.base {
+                Mapping.release(UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
+            }
+            Files.close(segment.pointee.fd)
+        }
+        segment.pointee.base = nil
+        segment.pointee.fd = -1
+        cwa_store_release_u32(stateWord(segment), free)
+    }
+}
+
+/// The clock pairs in a segment's header (FORMAT §4, §6.1). One writer: the helper, or the maker of a
+/// segment before it is published.
+enum ClockPairs {
+    static func store(_ sample: ClockSample, at target: UnsafeMutableRawPointer) {
+        target.storeBytes(of: sample.ticks, as: UInt64.self)
+        target.storeBytes(of: sample.monotonic, toByteOffset: 8, as: UInt64.self)
+        target.storeBytes(of: sample.boottime, toByteOffset: 16, as: UInt64.self)
+        target.storeBytes(of: sample.realtime, toByteOffset: 24, as: UInt64.self)
+    }
+
+    /// Adds a pair behind the last; drops every second one when the table is full.
+    static func add(_ sample: ClockSample, to header: UnsafeMutableRawPointer) {
+        let sequence = cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
+        let pairs = header + SegmentHeader.clockPairs
+        var count = Int(cwa_load_relaxed_u32(header + SegmentHeader.clockCount))
+        guard count > 0, count <= SegmentHeader.clockPairsMax else { return }
+        let last = pairs + (count - 1) * ClockPair.bytes
+        guard sample.ticks > last.load(as: UInt64.self),
+            sample.monotonic >= last.load(fromByteOffset: 8, as: UInt64.self)
+        else { return }
+        // ORDER: release twice around the change: a reader that copied an odd or another number
+        // copies again (A18).
+        cwa_store_release_u32(header + SegmentHeader.clockSequence, sequence | 1)
+        cwa_fence_full()
+        if count == SegmentHeader.clockPairsMax { count = thin(pairs, count) }
+        store(sample, at: pairs + count * ClockPair.bytes)
+        cwa_store_release_u32(header + SegmentHeader.clockCount, UInt32(count + 1))
+        cwa_store_release_u32(header + SegmentHeader.clockSequence, (sequence | 1) &+ 1)
+    }
+
+    private static func thin(_ pairs: UnsafeMutableRawPointer, _ count: Int) -> Int {
+        var kept = 1
+        var i = 2
+        while i < count - 1 {
+            memmove(pairs + kept * ClockPair.bytes, pairs + i * ClockPair.bytes, ClockPair.bytes)
+            kept += 1
+            i += 2
+        }
+        memmove(pairs + kept * ClockPair.bytes, pairs + (count - 1) * ClockPair.bytes, ClockPair.bytes)
+        return kept + 1
+    }
+}

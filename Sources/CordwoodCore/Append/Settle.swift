@@ -1,0 +1,74 @@
+// Settling a chunk: fixing its length once and for all. Its thread and the helper may both try; the
+// CAS on `verdict` decides, and who loses writes the winner's value. docs/CONCURRENCY.md, A3.
+
+import CShims
+
+/// {claim id 32, open 1, offset 31}
+struct Verdict {
+    var word: UInt64
+
+    init(word: UInt64) { self.word = word }
+
+    init(claim: UInt32, open: Bool, offset: UInt32) {
+        word = UInt64(claim) << 32 | (open ? 1 << 31 : 0) | UInt64(offset & 0x7FFF_FFFF)
+    }
+
+    var claim: UInt32 { UInt32(word >> 32) }
+    var isOpen: Bool { word & (1 << 31) != 0 }
+    var offset: UInt32 { UInt32(word & 0x7FFF_FFFF) }
+
+    static func address(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.verdict)!
+    }
+
+    static func load(_ thread: ThreadBlock) -> Verdict {
+        // ORDER: acquire. Pairs with the CAS of the other side (A3).
+        Verdict(word: cwa_load_acquire_u64(address(thread)))
+    }
+}
+
+enum Settle {
+    /// The owner settles its present chunk at its own end and goes to the slow path next time. True:
+    /// everything it has committed is kept; false: the helper settled it shorter.
+    static func own(_ thread: ThreadBlock) -> Bool {
+        guard let chunk = thread.pointee.chunk, thread.pointee.segment != nil else { return true }
+        let end = UInt32(thread.pointee.ptr - chunk)
+        let verdict = Verdict.load(thread)
+        var settled = verdict
+        if verdict.isOpen {
+            let mine = Verdict(claim: verdict.claim, open: false, offset: end)
+            // ORDER: acquire-release. Whoever wins fixes the length; the other reads it (A3).
+            if cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
+                settled = mine
+            } else {
+                settled = Verdict.load(thread)
+            }
+        }
+        // Both sides write the same value; the next claim id comes only after it (R2).
+        cwa_store_release_u32(UnsafeMutableRawPointer(chunk) + ChunkHeader.final, settled.offset)
+        thread.pointee.record_bytes &+= UInt64(settled.offset &- UInt32(ChunkHeader.bytes))
+        // ORDER: relaxed. Only this thread gives the limit a value again (A2).
+        cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
+        thread.pointee.ptr = nil
+        thread.pointee.chunk = nil
+        thread.pointee.segment = nil
+        return settled.offset >= end
+    }
+
+    /// The helper settles a block's chunk if it lies in that segment; `limit` is poisoned and a heavy
+    /// fence has run since.
+    static func forced(_ thread: ThreadBlock, in segment: UnsafeMutablePointer<cwi_segment>) {
+        let verdict = Verdict.load(thread)
+        guard verdict.isOpen else { return }
+        guard let chunk = thread.pointee.chunk else { return }
+        let offset = UnsafeMutableRawPointer(chunk) - UnsafeMutableRawPointer(segment.pointee.base)
+        guard offset >= 0, UInt64(offset) < segment.pointee.size else { return }
+        // ORDER: acquire. Everything up to here is whole (A4).
+        let committed = cwa_load_acquire_u32(UnsafeMutableRawPointer(chunk) + ChunkHeader.committed)
+        let mine = Verdict(claim: verdict.claim, open: false, offset: committed)
+        // The claim id in the expected value makes this fail where the owner has moved on (R2).
+        if cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
+            cwa_store_release_u32(UnsafeMutableRawPointer(chunk) + ChunkHeader.final, committed)
+        }
+    }
+}

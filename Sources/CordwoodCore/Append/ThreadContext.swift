@@ -1,0 +1,158 @@
+// The calling thread's context fields and trace ids. They are not copied into every record: a change
+// writes one record into the thread's chunk, and each new chunk starts with them (FORMAT §8, types 5
+// and 6). The memory is the thread's own; nobody else reads it.
+
+import CCordwood
+import CShims
+import Glibc
+
+public enum ThreadContext {
+    /// Limit of the encoded fields, bytes.
+    public static let bytesMax = 4_096
+
+    /// What `cwi_tls.context` points to: u32 field bytes, u32 has trace, trace (32), fields.
+    private static let fieldsOffset = 40
+    private static let traceOffset = 8
+
+    /// Sets or (value nil) removes one field in the calling thread.
+    public static func set(key: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>?) -> Int32 {
+        guard let words = words() else { return Status.memory }
+        let fields = words + fieldsOffset
+        let used = Int(words.load(as: UInt32.self))
+        var rest = used == 0 ? 2 : used
+        if used == 0 { fields.storeBytes(of: 0, as: UInt16.self) }
+        rest = remove(key, fields, rest)
+        if let value {
+            let bytes = 4 + key.count + 4 + value.count
+            guard rest + bytes <= bytesMax, key.count <= 0xFFFF else {
+                store(words, rest)
+                return Status.limit
+            }
+            let field = fields + rest
+            field.storeBytes(of: UInt16(FieldType.string), as: UInt16.self)
+            field.storeBytes(of: UInt16(key.count), toByteOffset: 2, as: UInt16.self)
+            if let start = key.baseAddress { (field + 4).copyMemory(from: start, byteCount: key.count) }
+            let length = field + 4 + key.count
+            length.storeBytes(of: UInt32(value.count), as: UInt32.self)
+            if let start = value.baseAddress {
+                (length + 4).copyMemory(from: start, byteCount: value.count)
+            }
+            let count = fields.loadUnaligned(as: UInt16.self)
+            fields.storeBytes(of: count + 1, as: UInt16.self)
+            rest += bytes
+        }
+        store(words, rest)
+        announce(RecordType.context, fields, rest)
+        return Status.ok
+    }
+
+    /// Sets the trace (25 bytes, FORMAT §8.4) of the calling thread; nil removes it.
+    public static func setTrace(_ trace: UnsafeRawPointer?) -> Int32 {
+        guard let words = words() else { return Status.memory }
+        let target = words + traceOffset
+        memset(target, 0, 32)
+        if let trace { target.copyMemory(from: trace, byteCount: TraceLayout.bytes) }
+        words.storeBytes(of: trace == nil ? 0 : 1, toByteOffset: 4, as: UInt32.self)
+        announce(RecordType.trace, target, TraceLayout.bytes)
+        return Status.ok
+    }
+
+    static func release(_ tls: UnsafeMutablePointer<cwi_tls>) {
+        free(tls.pointee.context)
+        tls.pointee.context = nil
+        free(tls.pointee.last_error)
+        tls.pointee.last_error = nil
+    }
+
+    /// Room that the preamble of this thread's next chunk takes.
+    static var preambleBytes: Int {
+        guard let words = cwi_tls_get().pointee.context else { return 0 }
+        return 16 + 8 + Int(words.load(as: UInt32.self)) + 48
+    }
+
+    /// Writes the context and trace records at the start of a chunk; returns the new end.
+    static func writePreamble(_ start: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer {
+        guard let words = cwi_tls_get().pointee.context else { return start }
+        var end = start
+        let used = Int(words.load(as: UInt32.self))
+        if used > 2 { end = write(end, RecordType.context, words + fieldsOffset, used) }
+        if words.load(fromByteOffset: 4, as: UInt32.self) != 0 {
+            end = write(end, RecordType.trace, words + traceOffset, TraceLayout.bytes)
+        }
+        return end
+    }
+
+    private static func write(
+        _ start: UnsafeMutableRawPointer, _ type: UInt8, _ payload: UnsafeRawPointer, _ count: Int
+    ) -> UnsafeMutableRawPointer {
+        start.storeBytes(of: UInt32(RecordHeader.bytes + count), as: UInt32.self)
+        start.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
+        start.storeBytes(of: UInt32(type) << 8, toByteOffset: 12, as: UInt32.self)
+        (start + RecordHeader.bytes).copyMemory(from: payload, byteCount: count)
+        return start + ((RecordHeader.bytes + count + 7) & ~7)
+    }
+
+    /// The calling thread's words, made at the first use.
+    private static func words() -> UnsafeMutableRawPointer? {
+        let tls = cwi_tls_get()!
+        if let words = tls.pointee.context { return words }
+        guard let words = calloc(1, fieldsOffset + bytesMax) else { return nil }
+        tls.pointee.context = words
+        if tls.pointee.registered == 0 {
+            tls.pointee.registered = 1
+            cwi_tls_register { ThreadBlocks.threadExits($0) }
+        }
+        return words
+    }
+
+    private static func store(_ words: UnsafeMutableRawPointer, _ used: Int) {
+        words.storeBytes(of: UInt32(used), as: UInt32.self)
+    }
+
+    /// Takes the field of that key out; returns the bytes that are left.
+    private static func remove(
+        _ key: UnsafeBufferPointer<UInt8>, _ fields: UnsafeMutableRawPointer, _ used: Int
+    ) -> Int {
+        var at = 2
+        while at < used {
+            let keyCount = Int(fields.loadUnaligned(fromByteOffset: at + 2, as: UInt16.self))
+            let valueCount = Int(
+                fields.loadUnaligned(fromByteOffset: at + 4 + keyCount, as: UInt32.self))
+            let bytes = 8 + keyCount + valueCount
+            if keyCount == key.count,
+                keyCount == 0 || memcmp(fields + at + 4, key.baseAddress!, keyCount) == 0
+            {
+                memmove(fields + at, fields + at + bytes, used - at - bytes)
+                let count = fields.loadUnaligned(as: UInt16.self)
+                fields.storeBytes(of: count - 1, as: UInt16.self)
+                return used - bytes
+            }
+            at += bytes
+        }
+        return used
+    }
+
+    /// Tells every engine that this thread logs to. Where it cannot be written now, the next chunk
+    /// starts with it all the same.
+    private static func announce(_ type: UInt8, _ payload: UnsafeRawPointer, _ count: Int) {
+        let tls = cwi_tls_get()!
+        tell(tls.pointee.current, type, payload, count)
+        tell(tls.pointee.others.0, type, payload, count)
+        tell(tls.pointee.others.1, type, payload, count)
+        tell(tls.pointee.others.2, type, payload, count)
+    }
+
+    private static func tell(
+        _ block: ThreadBlock?, _ type: UInt8, _ payload: UnsafeRawPointer, _ count: Int
+    ) {
+        guard let block, let engine = ThreadBlocks.engine(of: block) else { return }
+        var nested = block.pointee.nested
+        while let inner = nested {
+            inner.pointee.context_stale = 1
+            nested = inner.pointee.nested
+        }
+        guard block.pointee.chunk != nil else { return }
+        _ = AppendSlow.append(
+            engine, identifier: 0, 0, RawBody(type: type, start: payload, count: count))
+    }
+}

@@ -1,0 +1,118 @@
+// The file system calls that the append path needs, without the heap: names are built in fixed
+// buffers, so a signal handler or a forked child may call them. Results are 0 or an errno; nothing
+// is interpreted here. The only place in Core that opens, grows, renames or syncs files for writing.
+
+import CShims
+import Glibc
+
+enum Files {
+    /// Grows a file with blocks that are really there. 0 or an errno; never SIGXFSZ.
+    static func allocate(_ descriptor: Int32, offset: UInt64, bytes: UInt64) -> Int32 {
+        // Beyond the limit the kernel would send SIGXFSZ, whose default kills the host.
+        guard offset &+ bytes <= cw_file_size_limit() else { return EFBIG }
+        while true {
+            if cw_fallocate(descriptor, 0, off_t(offset), off_t(bytes)) == 0 { return 0 }
+            if errno != EINTR { return errno }
+        }
+    }
+
+    static func close(_ descriptor: Int32) {
+        if descriptor >= 0 { _ = Glibc.close(descriptor) }
+    }
+
+    /// Makes what was renamed or removed in a directory last. 0 or an errno.
+    static func sync(_ descriptor: Int32) -> Int32 {
+        while fsync(descriptor) != 0 {
+            if errno != EINTR { return errno }
+        }
+        return 0
+    }
+
+    static func syncData(_ descriptor: Int32) -> Int32 {
+        while fdatasync(descriptor) != 0 {
+            if errno != EINTR { return errno }
+        }
+        return 0
+    }
+
+    /// Writes all bytes at an offset. 0 or an errno.
+    static func write(
+        _ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int, at offset: UInt64
+    ) -> Int32 {
+        var done = 0
+        while done < count {
+            let n = pwrite(descriptor, bytes + done, count - done, off_t(offset) + off_t(done))
+            if n < 0 {
+                if errno == EINTR { continue }
+                return errno
+            }
+            if n == 0 { return EIO }
+            done += n
+        }
+        return 0
+    }
+
+    /// Reads a small file of /proc or /sys into the buffer; bytes read, or -1.
+    static func readSmall(_ path: StaticString, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let descriptor = cw_open_file(
+            UnsafeRawPointer(path.utf8Start).assumingMemoryBound(to: CChar.self), O_RDONLY, 0)
+        guard descriptor >= 0 else { return -1 }
+        defer { close(descriptor) }
+        return read(descriptor, buffer.baseAddress, buffer.count)
+    }
+}
+
+/// A NUL-terminated name in a fixed buffer. Longer text is cut, which the caller can see in `isCut`.
+struct NameBuffer: ~Copyable {
+    /// SAFETY: owned by this struct alone; anonymous memory would do, the stack is faster.
+    private let start: UnsafeMutablePointer<CChar>
+    private let capacity: Int
+    private(set) var count = 0
+    private(set) var isCut = false
+
+    init(_ buffer: UnsafeMutableBufferPointer<CChar>) {
+        start = buffer.baseAddress!
+        capacity = buffer.count - 1
+        start[0] = 0
+    }
+
+    var pointer: UnsafePointer<CChar> { UnsafePointer(start) }
+
+    mutating func add(byte: UInt8) {
+        guard count < capacity else {
+            isCut = true
+            return
+        }
+        start[count] = CChar(bitPattern: byte)
+        count += 1
+        start[count] = 0
+    }
+
+    mutating func add(_ text: StaticString) {
+        for i in 0..<text.utf8CodeUnitCount { add(byte: text.utf8Start[i]) }
+    }
+
+    mutating func add(_ text: UnsafePointer<CChar>, _ length: Int) {
+        for i in 0..<length { add(byte: UInt8(bitPattern: text[i])) }
+    }
+
+    mutating func add(decimal value: UInt64, digits: Int = 1) {
+        var divisor: UInt64 = 1
+        var width = 1
+        while value / divisor >= 10 || width < digits {
+            divisor *= 10
+            width += 1
+        }
+        while divisor > 0 {
+            add(byte: UInt8(48 + value / divisor % 10))
+            divisor /= 10
+        }
+    }
+
+    mutating func add(hex value: UInt64) {
+        for shift in stride(from: 60, through: 0, by: -4) {
+            let digit = UInt8(value >> UInt64(shift) & 15)
+            add(byte: digit < 10 ? 48 + digit : 87 + digit)
+        }
+    }
+}

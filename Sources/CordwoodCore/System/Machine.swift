@@ -1,0 +1,145 @@
+// What identifies this machine, boot and process, and its clocks. Read once at open, except where a
+// forked child asks again; without the heap, so that it may.
+
+import CShims
+import Glibc
+
+public enum Machine {
+    /// 16 raw bytes of the running kernel's boot id; zero where it cannot be read.
+    public static func bootID() -> LaneID { uuid("/proc/sys/kernel/random/boot_id") }
+
+    static func machineID() -> LaneID { uuid("/etc/machine-id") }
+
+    private static func uuid(_ path: StaticString) -> LaneID {
+        withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { buffer in
+            let count = Files.readSmall(path, buffer)
+            var bytes: (UInt64, UInt64) = (0, 0)
+            var digits = 0
+            for i in 0..<max(0, count) where digits < 32 {
+                guard let digit = hexDigit(buffer[i]) else { continue }
+                let byte = digits / 2
+                let shift = UInt64(byte % 8 * 8 + (digits % 2 == 0 ? 4 : 0))
+                if byte < 8 { bytes.0 |= UInt64(digit) << shift } else { bytes.1 |= UInt64(digit) << shift }
+                digits += 1
+            }
+            return digits == 32 ? LaneID(high: bytes.0, low: bytes.1) : .zero
+        }
+    }
+
+    private static func hexDigit(_ c: UInt8) -> UInt8? {
+        switch c {
+        case 48...57: return c - 48
+        case 65...70: return c - 55
+        case 97...102: return c - 87
+        default: return nil
+        }
+    }
+
+    /// Start of a process in clock ticks since boot; 0: no such process, or a zombie.
+    public static func processStart(_ processID: UInt32) -> UInt64 {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { nameBuffer in
+            var name = NameBuffer(nameBuffer)
+            name.add("/proc/")
+            name.add(decimal: UInt64(processID))
+            name.add("/stat")
+            let descriptor = cw_open_file(name.pointer, O_RDONLY, 0)
+            guard descriptor >= 0 else { return 0 }
+            defer { Files.close(descriptor) }
+            return withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
+                let count = read(descriptor, buffer.baseAddress, buffer.count)
+                return startTicks(UnsafeRawBufferPointer(buffer), count)
+            }
+        }
+    }
+
+    /// Field 22 of `stat`; the name in field 2 may hold spaces and brackets, so count from the last.
+    private static func startTicks(_ text: UnsafeRawBufferPointer, _ count: Int) -> UInt64 {
+        var i = count - 1
+        while i >= 0, text[i] != 41 { i -= 1 }
+        guard i >= 0, i + 2 < count, text[i + 2] != 90 else { return 0 }
+        var field = 2
+        var value: UInt64 = 0
+        i += 1
+        while i < count, field <= 22 {
+            if text[i] == 32 {
+                field += 1
+                if field > 22 { break }
+            } else if field == 22, text[i] >= 48, text[i] <= 57 {
+                value = value &* 10 &+ UInt64(text[i] - 48)
+            }
+            i += 1
+        }
+        return value
+    }
+
+    static func processNamespace() -> UInt64 {
+        var status = stat()
+        return stat("/proc/self/ns/pid", &status) == 0 ? UInt64(status.st_ino) : 0
+    }
+
+    /// Random, never 0.
+    static func random() -> UInt64 {
+        var value: UInt64 = 0
+        while getrandom(&value, 8, 0) != 8 || value == 0 {
+            // Without entropy (or under seccomp) the clock and the stack must do.
+            if errno == ENOSYS || errno == EPERM {
+                value = cw_ticks_tsc() ^ UInt64(cwi_frame()) ^ cw_realtime_ns() << 20
+            }
+        }
+        return value
+    }
+
+    /// True where the kernel itself keeps time by the TSC, which it does only where it is invariant.
+    static func tscIsTrusted() -> Bool {
+        #if arch(x86_64)
+            return withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
+                let count = Files.readSmall(
+                    "/sys/devices/system/clocksource/clocksource0/current_clocksource", buffer)
+                return count >= 3 && buffer[0] == 116 && buffer[1] == 115 && buffer[2] == 99
+            }
+        #else
+            return false
+        #endif
+    }
+}
+
+/// The clocks taken together (FORMAT §4): the narrowest of 8 tries.
+struct ClockSample {
+    var ticks: UInt64
+    var monotonic: UInt64
+    var boottime: UInt64
+    var realtime: UInt64
+
+    static func take(kind: UInt32) -> ClockSample {
+        var best = ClockSample(ticks: 0, monotonic: 0, boottime: 0, realtime: 0)
+        var narrowest = UInt64.max
+        for _ in 0..<8 {
+            let before = cw_ticks_tsc()
+            let monotonic = cw_monotonic_ns()
+            let realtime = cw_realtime_ns()
+            let after = cw_ticks_tsc()
+            guard after &- before < narrowest else { continue }
+            narrowest = after &- before
+            let ticks = kind == SegmentHeader.clockTSC
+                ? before &+ (after &- before) / 3 : monotonic
+            best = ClockSample(
+                ticks: ticks, monotonic: monotonic, boottime: 0, realtime: realtime)
+        }
+        // Boottime differs from monotonic by whole suspends; nanoseconds do not matter there.
+        best.boottime = best.monotonic &+ (cw_clock_ns(CLOCK_BOOTTIME) &- cw_monotonic_ns())
+        return best
+    }
+
+    /// TSC ticks in a second, from two samples a fifth of a millisecond apart; good to 0.1 %.
+    static func ticksPerSecond() -> UInt64 {
+        let first = take(kind: SegmentHeader.clockTSC)
+        var last = first
+        while last.monotonic &- first.monotonic < 200_000 {
+            last = take(kind: SegmentHeader.clockTSC)
+        }
+        let ticks = last.ticks &- first.ticks
+        let ns = last.monotonic &- first.monotonic
+        return ticks.multipliedFullWidth(by: 1_000_000_000).high == 0 && ns > 0
+            ? ticks &* 1_000_000_000 / ns : 1_000_000_000
+    }
+}

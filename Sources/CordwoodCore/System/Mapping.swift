@@ -1,0 +1,75 @@
+// Memory mappings. Anonymous ones hold the append path's private words; file mappings hold segments.
+// No policy; results are pointers or nil.
+
+import CShims
+import Glibc
+
+enum Mapping {
+    /// Zeroed private memory, committed when touched. wipedOnFork: a child sees zero.
+    static func anonymous(bytes: Int, wipedOnFork: Bool) -> UnsafeMutableRawPointer? {
+        guard let start = mmap(
+            nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+            start != MAP_FAILED
+        else { return nil }
+        if wipedOnFork, madvise(start, bytes, 18 /* MADV_WIPEONFORK */) != 0 {
+            munmap(start, bytes)
+            return nil
+        }
+        return start
+    }
+
+    static func file(_ descriptor: Int32, offset: UInt64, bytes: Int) -> UnsafeMutableRawPointer? {
+        guard let start = mmap(
+            nil, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, off_t(offset)),
+            start != MAP_FAILED
+        else { return nil }
+        return start
+    }
+
+    static func release(_ start: UnsafeMutableRawPointer, bytes: Int) {
+        munmap(start, bytes)
+    }
+
+    /// Puts zeroed private memory in place of what is mapped there; addresses stay valid.
+    static func overlay(_ start: UnsafeMutableRawPointer, bytes: Int) {
+        _ = mmap(
+            start, bytes, PROT_READ | PROT_WRITE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0)
+    }
+
+    /// Pre-faults for writing. False: the file's pages cannot be had (EFAULT instead of a SIGBUS).
+    static func populate(_ start: UnsafeMutableRawPointer, bytes: Int) -> Bool {
+        if madvise(start, bytes, 23 /* MADV_POPULATE_WRITE */) == 0 { return true }
+        // Kernels before 5.14 do not know it; blocks are preallocated, so a fault will do.
+        return errno == EINVAL || errno == EINTR || errno == EAGAIN
+    }
+}
+
+/// The heavy half of the asymmetric fence (PROTOCOL, R7): the helper's membarrier orders every running
+/// thread, so that writers need only keep the compiler from reordering.
+enum Membarrier {
+    /// Asks the kernel whether it has it; quick, so open does, before any thread block exists.
+    static func query() {
+        let commands = cw_membarrier(Int32(MEMBARRIER_CMD_QUERY.rawValue))
+        let wanted = Int32(MEMBARRIER_CMD_PRIVATE_EXPEDITED.rawValue)
+        cwi_process_get()!.pointee.membarrier = commands > 0 && commands & wanted != 0 ? 1 : 2
+    }
+
+    /// Registers the process; called by each helper at its start, for it takes milliseconds.
+    static func register() {
+        _ = cw_membarrier(Int32(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED.rawValue))
+    }
+
+    static var isMissing: Bool { cwi_process_get()!.pointee.membarrier == 2 }
+
+    /// Every thread of the process has run a full fence when this returns. False: it could not be done.
+    static func heavyFence() -> Bool {
+        cwa_fence_full()
+        return cw_membarrier(Int32(MEMBARRIER_CMD_PRIVATE_EXPEDITED.rawValue)) == 0
+    }
+
+    /// The writer's half on the slow path: a compiler fence, or a full one where membarrier is missing.
+    static func lightFence() {
+        if isMissing { cwa_fence_full() } else { cwa_fence_compiler() }
+    }
+}
