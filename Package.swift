@@ -24,13 +24,15 @@ let package = Package(
             name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
         .systemLibrary(
             name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+        .systemLibrary(
+            name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(name: "CShims"),
         .target(name: "CCurl"),
 
         .target(name: "CordwoodCore", dependencies: ["CShims", "CCordwood"]),
         .target(
             name: "CordwoodShip",
-            dependencies: ["CordwoodCore", "CZstd", "CLZ4", "CSodium", "CCurl"]),
+            dependencies: ["CordwoodCore", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"]),
         .target(name: "Cordwood", dependencies: ["CordwoodShip", "CordwoodCore"]),
         .target(
             name: "CordwoodABI",

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE 1 /* dladdr, RTLD_NODELETE */
 #include "CShims.h"
 
 /* ── CRC-32C ── */

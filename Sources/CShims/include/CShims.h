@@ -3,9 +3,8 @@
  * thread-local words and the fork hook. No state, no policy. */
 #ifndef CORDWOOD_SHIMS_H
 #define CORDWOOD_SHIMS_H
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
+/* No _GNU_SOURCE here: Swift's Glibc module is built without it, and types such as fd_set would
+ * then differ between the two modules. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -64,7 +63,7 @@ static inline void cwa_fence_compiler(void) { __atomic_signal_fence(__ATOMIC_SEQ
 /* ── Clock ── */
 static inline uint64_t cw_ticks_tsc(void) {
 #if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
+    return __builtin_ia32_rdtsc(); /* x86intrin.h clashes with Swift's Glibc module */
 #elif defined(__aarch64__)
     uint64_t v;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));

@@ -1,0 +1,129 @@
+// What all segments of a lane share when they are read: identity, catalog, drop counts and, after
+// another boot, the journal. Reads the lane file itself; a segment that stands alone without one is
+// read with an empty context.
+
+final class LaneContext {
+    let files: LaneFiles
+    private(set) var head: LaneHead?
+    let laneFile: ReadFile?
+    let catalog = Catalog()
+    let journal: Journal?
+    private(set) var process: ProcessInfo
+    /// The machine went down since: only what was made safe is believed (FORMAT §9).
+    let isOtherBoot: Bool
+
+    init(files: LaneFiles, runningBoot: LaneID, alone: SegmentHead?) throws(ReadProblem) {
+        self.files = files
+        var file: ReadFile?
+        var head: LaneHead?
+        var broken: ReadProblem?
+        do throws(ReadProblem) {
+            file = try ReadFile(path: files.lanePath)
+            if let file {
+                let page = try file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
+                head = try LaneHead(page.bytes, path: files.lanePath)
+            }
+        } catch {
+            if case .version = error { throw error }
+            broken = error
+        }
+        let boot = head?.bootID ?? alone?.bootID ?? .zero
+        let differs = boot != .zero && runningBoot != .zero && boot != runningBoot
+        let journal = differs || head == nil ? try? Journal(path: files.journalPath) : nil
+        if head == nil, let saved = try? journal?.header(
+            kind: JournalFrame.kindLaneHeader, segment: 0)
+        {
+            head = try? LaneHead(saved.bytes, path: files.journalPath)
+        }
+        if head == nil, alone == nil, let broken { throw broken }
+        laneFile = file
+        let known = head?.bootID ?? boot
+        isOtherBoot = known != .zero && runningBoot != .zero && known != runningBoot
+        self.journal = isOtherBoot ? journal : nil
+        self.head = head
+        process = LaneContext.process(head, alone, files.lane, [])
+        try readCatalog()
+    }
+
+    private static func process(
+        _ head: LaneHead?, _ alone: SegmentHead?, _ lane: String,
+        _ resource: [(key: String, value: String)]
+    ) -> ProcessInfo {
+        let named = lane.split(separator: "-")
+        let pid = named.count >= 2 ? UInt32(named[1]) ?? 0 : 0
+        return ProcessInfo(
+            laneID: head?.laneID ?? alone?.laneID ?? .zero,
+            bootID: head?.bootID ?? alone?.bootID ?? .zero,
+            processID: head?.processID ?? pid, name: head?.processName ?? "",
+            createdRealtime: head?.createdRealtime ?? 0,
+            createdMonotonic: head?.createdMonotonic ?? 0, resource: resource)
+    }
+
+    /// Takes in what the catalog holds now.
+    func readCatalog() throws(ReadProblem) {
+        guard let head else { return }
+        catalog.beginResource()
+        if let laneFile {
+            let region = try laneFile.copy(
+                at: UInt64(head.catalogOffset), count: head.catalogBytes)
+            catalog.read(region: region.bytes, salt: head.salt)
+        }
+        for k in 1...CatalogHeader.filesMax {
+            guard let file = try? ReadFile(path: "\(files.directory)/\(files.lane).catalog-\(k)")
+            else { break }
+            let all = try file.copy(at: 0, count: Int(min(file.size, 1 << 28)))
+            guard Bytes.u64(all.bytes, CatalogHeader.magic) == CatalogHeader.magicValue,
+                Bytes.u32(all.bytes, CatalogHeader.version) <= FormatVersion.current,
+                let region = Bytes.slice(
+                    all.bytes, CatalogHeader.bytes, all.count &- CatalogHeader.bytes)
+            else { continue }
+            catalog.read(region: region, salt: head.salt)
+        }
+        if let journal {
+            for frame in journal.frames where frame.kind == JournalFrame.kindCatalog {
+                catalog.read(region: try journal.content(frame).bytes, salt: head.salt)
+            }
+        }
+        let old = process.resource
+        let now = catalog.resource
+        if old.count != now.count || zip(old, now).contains(where: { $0 != $1 }) {
+            process = LaneContext.process(head, nil, files.lane, now)
+        }
+    }
+
+    /// Reads the lane header again: `archivedBelow`, `closed`.
+    func refresh() throws(ReadProblem) {
+        guard let laneFile, journal == nil else { return }
+        let page = try laneFile.copy(at: 0, count: LaneHeader.dropsOffsetValue)
+        if let now = try? LaneHead(page.bytes, path: files.lanePath), now.salt == head?.salt {
+            head = now
+        }
+    }
+
+    struct Drops {
+        var count: UInt64 = 0
+        var firstMonotonic: UInt64 = .max
+        var lastMonotonic: UInt64 = 0
+    }
+
+    /// Refused records that no gap record reports (FORMAT §3.2); `seen`: largest `to` by slot.
+    func unreportedDrops(seen: [UInt32: UInt64]) throws(ReadProblem) -> Drops {
+        var drops = Drops()
+        guard let laneFile, let head else { return drops }
+        let slots = try laneFile.copy(
+            at: UInt64(head.dropsOffset), count: head.dropsCount &* DropSlot.bytes)
+        for index in 0..<head.dropsCount {
+            let at = index &* DropSlot.bytes
+            let dropped = Bytes.u64(slots.bytes, at &+ DropSlot.dropped)
+            let reported = max(
+                Bytes.u64(slots.bytes, at &+ DropSlot.reported), seen[UInt32(index)] ?? 0)
+            guard dropped > reported else { continue }
+            drops.count &+= dropped &- reported
+            let first = Bytes.u64(slots.bytes, at &+ DropSlot.firstMonotonic)
+            let last = Bytes.u64(slots.bytes, at &+ DropSlot.lastMonotonic)
+            drops.firstMonotonic = min(drops.firstMonotonic, first)
+            drops.lastMonotonic = max(drops.lastMonotonic, last)
+        }
+        return drops
+    }
+}

@@ -1,0 +1,106 @@
+// What stands in a store's lanes/ directory, by lane (FORMAT §2). Names only: nothing is opened. A
+// listing is a moment's view; whoever opens a file of it must expect that it was renamed since.
+
+import Glibc
+
+public struct LaneFiles: Sendable {
+    public struct Segment: Sendable {
+        public let number: UInt64
+        public let generation: UInt32
+        public let isSealed: Bool
+        public let path: String
+    }
+
+    public let lane: String
+    /// The directory the files stand in, `lanes` of a store.
+    public let directory: String
+    public internal(set) var hasLaneFile = false
+    public internal(set) var hasJournal = false
+    public internal(set) var catalogs: [Int] = []
+    /// By number; segment 0, which stands in the lane file, is not among them.
+    public internal(set) var segments: [Segment] = []
+
+    public var lanePath: String { "\(directory)/\(lane).lane" }
+    public var journalPath: String { "\(directory)/\(lane).journal" }
+
+    init(lane: String, directory: String) {
+        self.lane = lane
+        self.directory = directory
+    }
+
+    /// All lanes of the store at `store`, by name. A store without lanes/ has none.
+    public static func list(store: String) throws(ReadProblem) -> [LaneFiles] {
+        let directory = store + "/lanes"
+        var lanes: [String: LaneFiles] = [:]
+        for name in try names(in: directory) {
+            guard let dot = name.utf8.firstIndex(of: 0x2e), dot != name.startIndex else { continue }
+            let lane = String(name[..<dot])
+            let rest = String(name[name.index(after: dot)...])
+            lanes[lane, default: LaneFiles(lane: lane, directory: directory)].add(rest, name)
+        }
+        return lanes.values.sorted { $0.lane < $1.lane }.map { files in
+            var files = files
+            files.settle()
+            return files
+        }
+    }
+
+    /// The names in a directory, in no order; none where it does not exist.
+    public static func names(in directory: String) throws(ReadProblem) -> [String] {
+        guard let handle = opendir(directory) else {
+            if errno == ENOENT { return [] }
+            throw .system("list \(directory)", errno: errno)
+        }
+        defer { closedir(handle) }
+        var names: [String] = []
+        while let entry = readdir(handle) {
+            // SAFETY: d_name is NUL-terminated within the entry, which holds until the next readdir.
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                String(cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names
+    }
+
+    private mutating func add(_ rest: String, _ name: String) {
+        if rest == "lane" { hasLaneFile = true }
+        if rest == "journal" { hasJournal = true }
+        if rest.hasPrefix("catalog-"), let k = Int(rest.dropFirst(8)),
+            k >= 1, k <= CatalogHeader.filesMax
+        {
+            catalogs.append(k)
+        }
+        if let segment = LaneFiles.segment(rest, path: "\(directory)/\(name)") {
+            segments.append(segment)
+        }
+    }
+
+    /// `<number>-<generation>.seg` or `.sealed`.
+    static func segment(_ rest: String, path: String) -> Segment? {
+        let parts = rest.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts[1] == "seg" || parts[1] == "sealed" else { return nil }
+        let numbers = parts[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard numbers.count == 2, numbers[0].utf8.count >= 8, numbers[1].utf8.count >= 4,
+            let number = UInt64(numbers[0]), let generation = UInt32(numbers[1])
+        else { return nil }
+        return Segment(
+            number: number, generation: generation, isSealed: parts[1] == "sealed", path: path)
+    }
+
+    /// A listing that ran beside a rename may hold both names of a segment: the later one counts.
+    private mutating func settle() {
+        catalogs.sort()
+        segments.sort {
+            $0.number != $1.number
+                ? $0.number < $1.number
+                : $0.generation != $1.generation
+                    ? $0.generation > $1.generation : $0.isSealed && !$1.isSealed
+        }
+        var last: UInt64?
+        segments.removeAll { segment in
+            defer { last = segment.number }
+            return segment.number == last
+        }
+    }
+}

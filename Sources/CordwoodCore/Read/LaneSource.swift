@@ -1,0 +1,416 @@
+// The records of one lane in the order of FORMAT §4: its segments are indexed when the merge comes
+// near them, each thread's streams are merged by monotonic time, and within a stream the order is the
+// writer's. Reads while the writer runs, and goes on where it stopped after `refresh`. Reads by pread
+// only (PROTOCOL R11). One thread at a time.
+
+public final class LaneSource: RecordSource {
+    public let lane: String
+    public let laneID: LaneID
+    /// All damage met so far, cut at 1,000 places.
+    public private(set) var damage: [String] = []
+    /// Numbers of the segments this source reads, or has read.
+    public private(set) var segmentNumbers: [UInt64] = []
+    /// Segments that went away before they were read to the end: an archive holds them now.
+    public private(set) var lostSegments: [UInt64] = []
+    /// Whether refused records that nobody reported end the lane as a gap (FORMAT §3.2).
+    public var reportsDrops: Bool
+    /// Following: records younger than this monotonic time wait for slower threads. Nil: none.
+    public var holdAfter: UInt64?
+
+    private let context: LaneContext
+    private let decoder: RecordDecoder
+    private var range: ClosedRange<UInt64>?
+    private var sealed: Set<UInt64> = []
+    /// Opened, not indexed yet; by number.
+    private var waiting: [SegmentFile] = []
+    /// Indexed and still growing.
+    private var growing: [SegmentFile] = []
+    private var streams: [UInt64: StreamCursor] = [:]
+    private var heap = MinHeap<StreamCursor>()
+    private var parked: [StreamCursor] = []
+    private var current: StreamCursor?
+    private var threads: [UInt32: ThreadInfo] = [:]
+    private var problems: [ReadProblem] = []
+    /// Highest chunk sequence indexed, by thread.
+    private var indexed: [UInt32: UInt32] = [:]
+    /// Records given of chunks in lost segments, by thread << 32 | chunk sequence.
+    private var given: [UInt64: UInt32] = [:]
+    private var gapsSeen: [UInt32: UInt64] = [:]
+    var chunkLoads: UInt64 = 0
+    private var catalogAt: UInt64 = 0
+    private var lastClock: ClockTable?
+    private var lastMonotonic: UInt64 = 0
+    private var created: UInt64 = .max
+    private var dropsTold = false
+
+    /// `directory`: the store. `segments`: nil reads all that `archivedBelow` leaves.
+    public static func open(
+        directory: String, lane: String, segments: ClosedRange<UInt64>? = nil,
+        runningBoot: LaneID? = nil
+    ) throws(ReadProblem) -> LaneSource {
+        let all = try LaneFiles.list(store: directory)
+        let files =
+            all.first { $0.lane == lane } ?? LaneFiles(lane: lane, directory: directory + "/lanes")
+        return try LaneSource(files: files, segments: segments, runningBoot: runningBoot)
+    }
+
+    /// From a listing made before, which saves one for every lane.
+    public init(
+        files: LaneFiles, segments: ClosedRange<UInt64>? = nil, skipping: Set<UInt64> = [],
+        runningBoot: LaneID? = nil
+    ) throws(ReadProblem) {
+        lane = files.lane
+        range = segments
+        reportsDrops = segments == nil
+        context = try LaneContext(
+            files: files, runningBoot: runningBoot ?? BootID.running(), alone: nil)
+        laneID = context.process.laneID
+        decoder = RecordDecoder(catalog: context.catalog)
+        addSegments(files, skipping: skipping)
+    }
+
+    /// One segment's file, with the lane file beside it where there is one.
+    init(segment: LaneFiles.Segment, files: LaneFiles, runningBoot: LaneID?) throws(ReadProblem) {
+        lane = files.lane
+        reportsDrops = false
+        let boot = runningBoot ?? BootID.running()
+        let file = try ReadFile(path: segment.path)
+        let page = try file.copy(at: 0, count: SegmentHeader.bytes)
+        let alone = try? SegmentHead(page.bytes, path: segment.path)
+        context = try LaneContext(files: files, runningBoot: boot, alone: alone)
+        laneID = context.process.laneID
+        decoder = RecordDecoder(catalog: context.catalog)
+        range = segment.number...segment.number
+        take(
+            try SegmentFile(
+                file: file, path: segment.path, base: 0, bytesMax: .max,
+                sealedByName: segment.isSealed, number: segment.number, generation: nil,
+                isOtherBoot: context.isOtherBoot, journal: context.journal))
+    }
+
+    public var process: ProcessInfo? { context.process }
+    public var head: LaneHead? { context.head }
+    public var isOtherBoot: Bool { context.isOtherBoot }
+    public var firstSegment: UInt64 { segmentNumbers.first ?? 0 }
+    public var lastSegment: UInt64 { segmentNumbers.last ?? 0 }
+    public var createdMonotonicNs: UInt64 {
+        created == .max ? context.process.createdMonotonic : created
+    }
+
+    /// Whether that segment was sealed when it was looked at last.
+    public func isSealed(_ segment: UInt64) -> Bool { sealed.contains(segment) }
+
+    // MARK: Segments
+
+    private func addSegments(_ files: LaneFiles, skipping: Set<UInt64>) {
+        let below = context.head?.archivedBelow ?? 0
+        let known = Set(segmentNumbers)
+        func wanted(_ number: UInt64) -> Bool {
+            number >= below && !known.contains(number) && !skipping.contains(number)
+                && (range?.contains(number) ?? true)
+        }
+        if let head = context.head, wanted(0) { openFirst(head) }
+        for segment in files.segments where segment.number != 0 && wanted(segment.number) {
+            open(segment)
+        }
+        var present = Set(files.segments.map(\.number))
+        for frame in context.journal?.frames ?? []
+        where frame.kind == JournalFrame.kindSegmentHeader && frame.segment != 0
+            && wanted(frame.segment) && present.insert(frame.segment).inserted
+        {
+            openFromJournal(frame.segment)
+        }
+        waiting.sort { $0.number < $1.number }
+        segmentNumbers.sort()
+    }
+
+    private func openFirst(_ head: LaneHead) {
+        let path = context.files.lanePath
+        attempt {
+            () throws(ReadProblem) in
+            try SegmentFile(
+                file: context.laneFile, path: path, base: head.segmentOffset,
+                bytesMax: head.segmentBytes, sealedByName: false, number: 0, generation: 0,
+                isOtherBoot: context.isOtherBoot, journal: context.journal)
+        }
+    }
+
+    private func open(_ segment: LaneFiles.Segment) {
+        do throws(ReadProblem) {
+            var isSealed = segment.isSealed
+            var path = segment.path
+            var file = try openIfThere(path)
+            if file == nil, !isSealed, path.hasSuffix(".seg") {
+                // Sealed since it was listed.
+                path = path.dropLast(4) + ".sealed"
+                isSealed = true
+                file = try openIfThere(path)
+            }
+            guard let file else {
+                lostSegments.append(segment.number)
+                return
+            }
+            take(
+                try SegmentFile(
+                    file: file, path: path, base: 0, bytesMax: .max, sealedByName: isSealed,
+                    number: segment.number, generation: segment.generation,
+                    isOtherBoot: context.isOtherBoot, journal: context.journal))
+        } catch {
+            report(error)
+        }
+    }
+
+    private func openFromJournal(_ number: UInt64) {
+        attempt {
+            () throws(ReadProblem) in
+            try SegmentFile(
+                file: nil, path: context.files.journalPath, base: 0, bytesMax: 0,
+                sealedByName: false, number: number, generation: nil, isOtherBoot: true,
+                journal: context.journal)
+        }
+    }
+
+    private func attempt(_ make: () throws(ReadProblem) -> SegmentFile) {
+        do throws(ReadProblem) { take(try make()) } catch { report(error) }
+    }
+
+    private func openIfThere(_ path: String) throws(ReadProblem) -> ReadFile? {
+        do throws(ReadProblem) {
+            return try ReadFile(path: path)
+        } catch {
+            if case .system(_, let number) = error, number == 2 { return nil }
+            throw error
+        }
+    }
+
+    private func take(_ segment: SegmentFile) {
+        guard segment.head.laneID == laneID || context.head == nil else {
+            report(.damaged("\(segment.path): segment of another lane"))
+            return
+        }
+        waiting.append(segment)
+        segmentNumbers.append(segment.number)
+        created = min(created, segment.head.createdMonotonic)
+        if segment.isSealed { sealed.insert(segment.number) }
+    }
+
+    func report(_ problem: ReadProblem) {
+        if problems.count < 1_000 { problems.append(problem) }
+        guard damage.count < 1_000 else { return }
+        switch problem {
+        case .damaged(let text), .version(let text): damage.append(text)
+        case .system(let text, let number): damage.append("\(text): errno \(number)")
+        }
+    }
+
+    // MARK: Merge
+
+    public func advance() throws(ReadProblem) -> RecordRef? {
+        if let stream = current {
+            current = nil
+            try move(stream)
+        }
+        while true {
+            if !problems.isEmpty { throw problems.removeFirst() }
+            if let segment = waiting.first, isNear(segment) {
+                waiting.removeFirst()
+                try index(segment)
+                continue
+            }
+            guard let top = heap.top else { return try drops() }
+            if let holdAfter, top.key > holdAfter { return nil }
+            let stream = top.item
+            if stream.mustMove {
+                // Its chunk was not loaded so far, or may have grown; now the true time decides.
+                try move(stream)
+                continue
+            }
+            current = stream
+            return give(stream)
+        }
+    }
+
+    /// A second of slack: clocks of two segments agree to far less.
+    private func isNear(_ segment: SegmentFile) -> Bool {
+        guard let top = heap.top else { return true }
+        let reach = top.key.addingReportingOverflow(1_000_000_000)
+        return reach.overflow || reach.partialValue >= segment.head.createdMonotonic
+    }
+
+    private func index(_ segment: SegmentFile) throws(ReadProblem) {
+        guard try segment.refresh() else { return lose(segment) }
+        try takeChunks(of: segment)
+        if !segment.isComplete, !segment.isLost { growing.append(segment) }
+    }
+
+    private func takeChunks(of segment: SegmentFile) throws(ReadProblem) {
+        let fresh = try segment.scan()
+        if segment.isLost { return lose(segment) }
+        if segment.isSealed { sealed.insert(segment.number) }
+        lastClock = segment.clock
+        for chunk in fresh.sorted(by: { $0.sequence < $1.sequence }) {
+            let key = UInt64(chunk.threadSerial) << 8 | UInt64(chunk.stream)
+            indexed[chunk.threadSerial] = max(indexed[chunk.threadSerial] ?? 0, chunk.sequence)
+            if let stream = streams[key] {
+                stream.enqueue(segment, chunk)
+            } else {
+                let stream = StreamCursor(
+                    serial: chunk.threadSerial, stream: chunk.stream, thread: thread(chunk))
+                stream.enqueue(segment, chunk)
+                streams[key] = stream
+                heap.push(stream.bound, stream.tie, stream)
+            }
+        }
+        wakeParked()
+    }
+
+    private func wakeParked() {
+        for stream in parked where stream.hasQueued {
+            stream.mustMove = true
+            heap.push(stream.bound, stream.tie, stream)
+        }
+        parked.removeAll { $0.mustMove }
+    }
+
+    /// Moves a stream that is on top of the heap, and the heap with it.
+    private func move(_ stream: StreamCursor) throws(ReadProblem) {
+        stream.mustMove = false
+        while true {
+            let step: StreamCursor.Step
+            do throws(ReadProblem) {
+                step = try stream.step(in: self)
+            } catch {
+                heap.pop()
+                stream.mustMove = stream.hasQueued
+                if stream.mustMove {
+                    heap.push(stream.bound, stream.tie, stream)
+                } else {
+                    parked.append(stream)
+                }
+                throw error
+            }
+            if let segment = stream.segment, segment.isLost { lose(segment) }
+            switch step {
+            case .record:
+                return heap.rekeyTop(stream.monotonic)
+            case .damaged(let text):
+                report(.damaged(text))
+            case .end:
+                heap.pop()
+                if stream.isIdle { streams[stream.tie] = nil } else { parked.append(stream) }
+                return
+            }
+        }
+    }
+
+    private func give(_ stream: StreamCursor) -> RecordRef {
+        var record = decoder.decode(stream)
+        if decoder.hasMissed, catalogAt < chunkLoads {
+            catalogAt = chunkLoads
+            try? context.readCatalog()
+            record = decoder.decode(stream)
+        }
+        if record.kind == 1, let gap = decoder.gapCounted(stream) {
+            gapsSeen[gap.slot] = max(gapsSeen[gap.slot] ?? 0, gap.to)
+        }
+        lastMonotonic = max(lastMonotonic, record.monotonicNs)
+        return record
+    }
+
+    func thread(_ chunk: ChunkHead) -> ThreadInfo {
+        let name = chunk.threadName
+        if let known = threads[chunk.threadSerial], known.threadID == chunk.threadID,
+            known.name == name, known.process === context.process
+        {
+            return known
+        }
+        let made = ThreadInfo(
+            process: context.process, serial: chunk.threadSerial, threadID: chunk.threadID,
+            name: name)
+        threads[chunk.threadSerial] = made
+        return made
+    }
+
+    private func drops() throws(ReadProblem) -> RecordRef? {
+        guard reportsDrops, !dropsTold, !segmentNumbers.isEmpty else { return nil }
+        dropsTold = true
+        let drops = try context.unreportedDrops(seen: gapsSeen)
+        guard drops.count > 0 else { return nil }
+        let process = context.process
+        var record = RecordRef(
+            thread: ThreadInfo(
+                process: process, serial: 0, threadID: process.processID, name: ""))
+        func utc(_ monotonic: UInt64) -> UInt64 {
+            lastClock?.realtime(ofMonotonic: monotonic)
+                ?? monotonic &+ (process.createdRealtime &- process.createdMonotonic)
+        }
+        record.monotonicNs = max(drops.lastMonotonic, lastMonotonic)
+        record.writtenNs = utc(record.monotonicNs)
+        record.timeNs = record.writtenNs
+        decoder.gap(
+            &record, count: drops.count, first: utc(drops.firstMonotonic),
+            last: utc(drops.lastMonotonic))
+        return record
+    }
+
+    // MARK: Following
+
+    /// Picks up what was committed, claimed or sealed since; nothing is given twice. `files`: a fresh
+    /// listing, nil makes one. A record that `advance` gave is void afterwards.
+    public func refresh(files: LaneFiles? = nil) throws(ReadProblem) {
+        let store = String(context.files.directory.dropLast("/lanes".utf8.count))
+        var listed = files
+        if listed == nil {
+            let all = try LaneFiles.list(store: store)
+            listed = all.first { $0.lane == lane }
+        }
+        try context.refresh()
+        if let listed { addSegments(listed, skipping: []) }
+        if let stream = current {
+            current = nil
+            try move(stream)
+        }
+        let all = growing
+        growing = []
+        for segment in all {
+            guard try segment.refresh() else {
+                lose(segment)
+                continue
+            }
+            try takeChunks(of: segment)
+            if !segment.isComplete, !segment.isLost { growing.append(segment) }
+        }
+        for stream in parked {
+            stream.mustMove = true
+            heap.push(0, stream.tie, stream)
+        }
+        parked = []
+    }
+
+    /// Whether this source has given that record, or will.
+    public func covers(thread serial: UInt32, sequence: UInt64) -> Bool {
+        let chunk = UInt32(truncatingIfNeeded: sequence >> 32)
+        if let count = given[UInt64(serial) << 32 | UInt64(chunk)] {
+            return UInt32(truncatingIfNeeded: sequence) < count
+        }
+        return chunk <= indexed[serial] ?? 0 && indexed[serial] != nil
+    }
+
+    func lose(_ segment: SegmentFile, chunk offset: UInt64, of stream: StreamCursor) {
+        if let sequence = segment.sequence(at: offset) {
+            given[UInt64(stream.serial) << 32 | UInt64(sequence)] = 0
+        }
+        lose(segment)
+    }
+
+    private func lose(_ segment: SegmentFile) {
+        guard !lostSegments.contains(segment.number) else { return }
+        lostSegments.append(segment.number)
+        growing.removeAll { $0 === segment }
+        for stream in streams.values {
+            stream.forget(segment) { sequence, count in
+                self.given[UInt64(stream.serial) << 32 | UInt64(sequence)] = count
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+// Many sources as one run of records in the order of FORMAT §4. Sources are opened when the merge
+// comes near their first record. A source that fails is told of and goes on where it can. One thread
+// at a time; a record holds until the next `advance`.
+
+/// The offset from monotonic to ordering time that all lanes of one boot share (FORMAT §4).
+public struct BootOffsets {
+    private var known: [LaneID: (created: UInt64, name: String, offset: UInt64)] = [:]
+
+    public init() {}
+
+    /// The lane with the smallest createdRealtime, then name, decides.
+    public mutating func add(_ process: ProcessInfo, lane: String) {
+        // Lanes of unknown boots share nothing.
+        let key = process.bootID == .zero ? process.laneID : process.bootID
+        if let old = known[key], (old.created, old.name) <= (process.createdRealtime, lane) {
+            return
+        }
+        known[key] = (
+            process.createdRealtime, lane, process.createdRealtime &- process.createdMonotonic
+        )
+    }
+
+    /// A process met late, in an archive, is placed once and for all.
+    mutating func offset(of process: ProcessInfo) -> UInt64 {
+        let key = process.bootID == .zero ? process.laneID : process.bootID
+        if let found = known[key] { return found.offset }
+        add(process, lane: "")
+        return process.createdRealtime &- process.createdMonotonic
+    }
+
+    public mutating func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
+        monotonic &+ offset(of: process)
+    }
+}
+
+public struct MergeInput {
+    /// Ordering time before which the source has no record; 0 opens it at once.
+    public var lowerBound: UInt64
+    /// Ties go to the smaller.
+    public var order: UInt64
+    public var open: () throws(ReadProblem) -> (any RecordSource)?
+
+    public init(
+        lowerBound: UInt64, order: UInt64,
+        open: @escaping () throws(ReadProblem) -> (any RecordSource)?
+    ) {
+        self.lowerBound = lowerBound
+        self.order = order
+        self.open = open
+    }
+}
+
+public final class MergeSource: RecordSource {
+    private final class Slot {
+        var input: MergeInput?
+        var source: (any RecordSource)?
+        var record: RecordRef?
+        var failures = 0
+        let order: UInt64
+
+        init(_ input: MergeInput) {
+            self.input = input
+            order = input.order
+        }
+    }
+
+    /// A source that fails so often in a row is given up.
+    private static let failuresMax = 10_000
+    /// Sources that ended stay, and are asked again after `poll`.
+    public var keepsEnded = false
+    /// Ordering time of the record given last.
+    public private(set) var time: UInt64 = 0
+    /// The record given last is older than one that was given before it.
+    public private(set) var isLate = false
+    private var latest: UInt64 = 0
+    private var boots: BootOffsets
+    private var heap = MinHeap<Slot>()
+    private var ended: [Slot] = []
+    private var last: Slot?
+    private var offsetProcess: ProcessInfo?
+    private var offset: UInt64 = 0
+
+    public init(inputs: [MergeInput] = [], boots: BootOffsets = BootOffsets()) {
+        self.boots = boots
+        for input in inputs { add(input) }
+    }
+
+    public var process: ProcessInfo? { nil }
+    public var createdMonotonicNs: UInt64 { 0 }
+
+    public func add(_ input: MergeInput) {
+        heap.push(input.lowerBound, input.order, Slot(input))
+    }
+
+    /// Lanes seen before any of their records decide the offset of their boot.
+    public func learn(_ process: ProcessInfo, lane: String) {
+        var known = boots
+        known.add(process, lane: lane)
+        boots = known
+        offsetProcess = nil
+    }
+
+    /// Following: asks sources that had nothing more again.
+    public func poll() {
+        for slot in ended { heap.push(0, slot.order, slot) }
+        ended = []
+    }
+
+    public func advance() throws(ReadProblem) -> RecordRef? {
+        last?.record = nil
+        last = nil
+        while let top = heap.top {
+            let slot = top.item
+            if let record = slot.record {
+                time = top.key
+                isLate = time < latest
+                latest = max(latest, time)
+                last = slot
+                return record
+            }
+            try next(slot)
+        }
+        return nil
+    }
+
+    /// The slot is on top and has no record: opens it or asks for the next one.
+    private func next(_ slot: Slot) throws(ReadProblem) {
+        do throws(ReadProblem) {
+            if let input = slot.input {
+                slot.input = nil
+                slot.source = try input.open()
+            }
+            slot.record = try slot.source?.advance()
+            slot.failures = 0
+        } catch {
+            slot.failures += 1
+            if slot.source == nil || slot.failures > MergeSource.failuresMax { heap.pop() }
+            throw error
+        }
+        if let record = slot.record {
+            heap.rekeyTop(orderingTime(record))
+        } else {
+            heap.pop()
+            if keepsEnded, slot.source != nil { ended.append(slot) }
+        }
+    }
+
+    private func orderingTime(_ record: RecordRef) -> UInt64 {
+        let process = record.thread.process
+        if process !== offsetProcess {
+            offset = boots.offset(of: process)
+            offsetProcess = process
+        }
+        return record.monotonicNs &+ offset
+    }
+}

@@ -1,0 +1,129 @@
+// A file that is read by pread and nothing else (PROTOCOL R11: a mapping would show recycled content
+// and die by SIGBUS where the file is cut). Owns the descriptor; any thread may read.
+
+import CShims
+import Glibc
+
+final class ReadFile {
+    let descriptor: Int32
+    let path: String
+
+    init(path: String) throws(ReadProblem) {
+        var fd: Int32
+        repeat { fd = cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) }
+        while fd < 0 && errno == EINTR
+        guard fd >= 0 else { throw .system("open \(path)", errno: errno) }
+        var status = stat()
+        guard fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            close(fd)
+            throw .damaged("\(path): not a regular file")
+        }
+        descriptor = fd
+        self.path = path
+    }
+
+    deinit { close(descriptor) }
+
+    var size: UInt64 {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_size > 0 else { return 0 }
+        return UInt64(status.st_size)
+    }
+
+    /// Fills `target` from `offset` on; gives the bytes read, fewer only at the end of the file.
+    func read(
+        into target: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) throws(ReadProblem) -> Int {
+        guard let base = target.baseAddress else { return 0 }
+        guard offset <= UInt64(Int64.max) &- UInt64(target.count) else { return 0 }
+        var done = 0
+        while done < target.count {
+            let n = pread(
+                descriptor, base + done, target.count &- done, off_t(offset) &+ off_t(done))
+            if n < 0 && errno == EINTR { continue }
+            guard n >= 0 else { throw .system("read \(path)", errno: errno) }
+            if n == 0 { break }
+            done &+= n
+        }
+        return done
+    }
+
+    /// A copy of `count` bytes from `offset` on, shorter where the file ends before.
+    func copy(at offset: UInt64, count: Int) throws(ReadProblem) -> ReadBuffer {
+        let buffer = ReadBuffer()
+        try buffer.fill(from: self, at: offset, count: count)
+        return buffer
+    }
+}
+
+/// Private memory for what was read; grows, keeps its content, is freed with the object.
+final class ReadBuffer {
+    /// SAFETY: allocated by this object alone, freed in deinit.
+    private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    private(set) var count = 0
+
+    deinit { memory.deallocate() }
+
+    var bytes: UnsafeRawBufferPointer {
+        Bytes.slice(UnsafeRawBufferPointer(memory), 0, count) ?? Bytes.none
+    }
+
+    var capacity: Int { memory.count }
+
+    func clear() { count = 0 }
+
+    func cut(to size: Int) { count = min(count, max(size, 0)) }
+
+    /// Makes room for `size` bytes; pointers handed out before are void.
+    func reserve(_ size: Int) {
+        guard size > memory.count else { return }
+        let larger = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: max(size, 4_096), alignment: 16)
+        larger.copyMemory(from: bytes)
+        memory.deallocate()
+        memory = larger
+    }
+
+    func fill(from file: ReadFile, at offset: UInt64, count wanted: Int)
+        throws(ReadProblem)
+    {
+        count = 0
+        try append(from: file, at: offset, count: wanted)
+    }
+
+    /// Reads `wanted` bytes behind those that are there.
+    func append(from file: ReadFile, at offset: UInt64, count wanted: Int)
+        throws(ReadProblem)
+    {
+        guard wanted > 0 else { return }
+        let size = file.size
+        guard offset < size else { return }
+        let present = Int(min(UInt64(wanted), size &- offset))
+        reserve(count &+ present)
+        let part = UnsafeMutableRawBufferPointer(rebasing: memory[count..<(count &+ present)])
+        count &+= try file.read(into: part, at: offset)
+    }
+
+    /// Zeroes up to `size` bytes, so that they may be overwritten by `replace`.
+    func extend(to size: Int) {
+        guard size > count else { return }
+        reserve(size)
+        let part = UnsafeMutableRawBufferPointer(rebasing: memory[count..<size])
+        part.initializeMemory(as: UInt8.self, repeating: 0)
+        count = size
+    }
+
+    func replace(at offset: Int, with source: UnsafeRawBufferPointer) {
+        guard offset >= 0, offset <= count, source.count > 0 else { return }
+        let part = Swift.min(source.count, count &- offset)
+        guard part > 0 else { return }
+        UnsafeMutableRawBufferPointer(rebasing: memory[offset..<(offset &+ part)])
+            .copyMemory(from: UnsafeRawBufferPointer(rebasing: source[..<part]))
+    }
+
+    func append(_ source: UnsafeRawBufferPointer) {
+        let at = count
+        extend(to: count &+ source.count)
+        replace(at: at, with: source)
+    }
+}

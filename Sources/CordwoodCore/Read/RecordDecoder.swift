@@ -1,0 +1,173 @@
+// Makes a RecordRef of the record a stream stands at (FORMAT §8): finds the parts, resolves logger and
+// site, renders gaps. Copies nothing but what a gap says in words.
+
+final class RecordDecoder {
+    let catalog: Catalog
+    /// The record decoded last refers to a name that the catalog does not hold (yet).
+    private(set) var hasMissed = false
+    private var loggerID = UInt32.max
+    private var loggerName = Bytes.none
+    /// What a gap record says; holds until the next one.
+    let scratch = ReadBuffer()
+
+    init(catalog: Catalog) { self.catalog = catalog }
+
+    func decode(_ stream: StreamCursor) -> RecordRef {
+        hasMissed = false
+        let bytes = stream.buffer.bytes
+        var record = RecordRef(thread: stream.thread)
+        record.monotonicNs = stream.monotonic
+        record.writtenNs = stream.realtime
+        record.timeNs = stream.realtime
+        record.sequence = stream.sequence
+        let at = stream.start
+        let level = Bytes.u8(bytes, at &+ RecordHeader.level)
+        record.level = level <= 24 ? level : 0
+        if stream.isUnverified { record.flags.insert(.unverified) }
+        if Bytes.u16(bytes, at &+ RecordHeader.flags) & RecordHeader.flagTruncated != 0 {
+            record.flags.insert(.truncated)
+        }
+        if stream.context.count > 0 {
+            record.context =
+                Bytes.slice(bytes, stream.context.at, stream.context.count) ?? Bytes.none
+        }
+        if stream.traceAt > 0 {
+            record.trace = Bytes.slice(bytes, stream.traceAt, TraceLayout.bytes) ?? Bytes.none
+        }
+        let payload =
+            Bytes.slice(bytes, at &+ RecordHeader.payload, stream.length &- RecordHeader.payload)
+            ?? Bytes.none
+        let id = Bytes.u32(bytes, at &+ RecordHeader.identifier)
+        switch Bytes.u8(bytes, at &+ RecordHeader.type) {
+        case RecordType.text: text(&record, payload, id)
+        case RecordType.rich: rich(&record, payload, id)
+        case RecordType.site: site(&record, id)
+        default: gap(&record, payload, stream)
+        }
+        return record
+    }
+
+    private func logger(_ id: UInt32) -> UnsafeRawBufferPointer {
+        if id == loggerID { return loggerName }
+        guard let name = catalog.logger(id) else {
+            hasMissed = true
+            return Bytes.literal("?")
+        }
+        loggerID = id
+        loggerName = name
+        return name
+    }
+
+    private func siteOf(_ id: UInt32) -> Catalog.Site? {
+        let site = catalog.sites[id]
+        if site == nil { hasMissed = true }
+        return site
+    }
+
+    /// Slot and running total of a gap record (FORMAT §8.6).
+    func gapCounted(_ stream: StreamCursor) -> (slot: UInt32, to: UInt64)? {
+        let bytes = stream.buffer.bytes
+        let at = stream.start &+ RecordHeader.payload
+        guard Bytes.u8(bytes, stream.start &+ RecordHeader.type) == RecordType.gap,
+            stream.length >= RecordHeader.payload &+ GapPayload.bytes
+        else { return nil }
+        return (Bytes.u32(bytes, at &+ GapPayload.slot), Bytes.u64(bytes, at &+ GapPayload.to))
+    }
+
+    private func text(_ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ id: UInt32) {
+        record.logger = logger(id)
+        record.message = payload
+        record.originalLength = UInt64(payload.count)
+        if record.flags.contains(.truncated), payload.count >= 8 {
+            record.message = Bytes.slice(payload, 8, payload.count &- 8) ?? Bytes.none
+            record.originalLength = Bytes.u64(payload, 0)
+        }
+    }
+
+    private func rich(_ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ id: UInt32) {
+        record.logger = logger(id)
+        record.sections = payload
+        var originalLength: UInt64?
+        var sections = SectionIterator(payload)
+        while let (kind, bytes) = sections.next() {
+            switch kind {
+            case SectionKind.message: record.message = bytes
+            case SectionKind.site: place(&record, Bytes.u32(bytes, 0))
+            case SectionKind.place: place(&record, bytes)
+            case SectionKind.trace where bytes.count >= TraceLayout.bytes: record.trace = bytes
+            case SectionKind.time where bytes.count >= 8: record.timeNs = Bytes.u64(bytes, 0)
+            case SectionKind.kind: record.kind = Bytes.u8(bytes, 0)
+            case SectionKind.originalLength where bytes.count >= 8:
+                originalLength = Bytes.u64(bytes, 0)
+            default: break
+            }
+        }
+        record.originalLength = originalLength ?? UInt64(record.message.count)
+    }
+
+    private func site(_ record: inout RecordRef, _ id: UInt32) {
+        place(&record, id)
+        guard let site = siteOf(id) else { return }
+        record.message = site.format
+        record.originalLength = UInt64(site.format.count)
+        if record.level == 0 { record.level = site.level <= 24 ? site.level : 0 }
+    }
+
+    private func place(_ record: inout RecordRef, _ id: UInt32) {
+        guard let site = siteOf(id) else { return }
+        record.line = site.line
+        record.file = site.file
+        record.function = site.function
+    }
+
+    private func place(_ record: inout RecordRef, _ bytes: UnsafeRawBufferPointer) {
+        let fileCount = Int(Bytes.u16(bytes, 4))
+        let functionCount = Int(Bytes.u16(bytes, 6))
+        record.line = Bytes.u32(bytes, 0)
+        record.file = Bytes.slice(bytes, 8, fileCount) ?? Bytes.none
+        record.function = Bytes.slice(bytes, 8 &+ fileCount, functionCount) ?? Bytes.none
+    }
+
+    private func gap(
+        _ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ stream: StreamCursor
+    ) {
+        let count =
+            Bytes.u64(payload, GapPayload.to) &- Bytes.u64(payload, GapPayload.from)
+        let clock = stream.segment?.clock
+        let first = Bytes.u64(payload, GapPayload.firstMonotonic)
+        let last = Bytes.u64(payload, GapPayload.lastMonotonic)
+        gap(
+            &record, count: count, first: clock?.realtime(ofMonotonic: first) ?? first,
+            last: clock?.realtime(ofMonotonic: last) ?? last)
+    }
+
+    /// FORMAT §8.6; times in UTC ns.
+    func gap(_ record: inout RecordRef, count: UInt64, first: UInt64, last: UInt64) {
+        scratch.clear()
+        var message = Array(String(count).utf8)
+        message.append(contentsOf: " records were not kept".utf8)
+        var fields: [UInt8] = [3, 0]
+        append(&fields, "gap.records", count)
+        append(&fields, "gap.first", first)
+        append(&fields, "gap.last", last)
+        var sections: [UInt8] = [SectionKind.fields, 0, 0, 0, UInt8(truncatingIfNeeded: fields.count)]
+        sections.append(contentsOf: [0, 0, 0])
+        sections.append(contentsOf: fields)
+        scratch.reserve(message.count + sections.count)
+        message.withUnsafeBytes { scratch.append($0) }
+        sections.withUnsafeBytes { scratch.append($0) }
+        record.message = Bytes.slice(scratch.bytes, 0, message.count) ?? Bytes.none
+        record.sections =
+            Bytes.slice(scratch.bytes, message.count, sections.count) ?? Bytes.none
+        record.originalLength = UInt64(message.count)
+        record.kind = 1
+        record.level = 13
+        record.logger = Bytes.literal("Cordwood")
+    }
+
+    private func append(_ fields: inout [UInt8], _ key: String, _ value: UInt64) {
+        fields.append(contentsOf: [FieldType.uint, 0, UInt8(key.utf8.count), 0])
+        fields.append(contentsOf: key.utf8)
+        withUnsafeBytes(of: value.littleEndian) { fields.append(contentsOf: $0) }
+    }
+}

@@ -1,0 +1,53 @@
+// Possession of one archive file, held while it is uploaded and while it is deleted, so that of two
+// uploaders, or an uploader and retention, one waits (R38). The lock is on the open file; after it is
+// had, the name is looked up again, for the file may have been deleted in between. Released on deinit,
+// explicitly: a forked child may still hold the descriptor.
+
+import Glibc
+
+struct ArchiveLock: ~Copyable {
+    let stem: String
+    let descriptor: Int32
+    let bytes: UInt64
+
+    /// nil: someone else has it, or it is gone.
+    init?(paths: StorePaths, stem: String) throws(UploadError) {
+        let path = paths.archive(stem)
+        let opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard opened >= 0 else {
+            if errno == ENOENT { return nil }
+            throw UploadError.system(call: "open", path: path, errno: errno)
+        }
+        guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
+            let code = errno
+            close(opened)
+            if code == EWOULDBLOCK || code == EINTR { return nil }
+            throw UploadError.system(call: "flock", path: path, errno: code)
+        }
+        var held = stat()
+        var named = stat()
+        guard fstat(opened, &held) == 0, lstat(path, &named) == 0,
+            held.st_ino == named.st_ino, held.st_dev == named.st_dev
+        else {
+            flock(opened, LOCK_UN)
+            close(opened)
+            return nil
+        }
+        self.stem = stem
+        descriptor = opened
+        bytes = UInt64(max(held.st_size, 0))
+    }
+
+    deinit {
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
+
+    /// Deletes the archive and forgets its states, in this order.
+    /// CRASH: after the unlink, states without an archive stay; Outbox.removeOrphans takes them.
+    func deleteArchive(paths: StorePaths) throws(UploadError) {
+        try Files.remove(paths.archive(stem))
+        try Files.syncDirectory(paths.archives)
+        try Outbox(paths: paths).removeAll(of: stem)
+    }
+}

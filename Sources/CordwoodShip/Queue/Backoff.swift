@@ -1,0 +1,25 @@
+// When to try again, and whether at all: full-jitter exponential waiting, and what a status means
+// for an archive. Pure; randomness is handed in.
+
+enum Backoff {
+    static let delayMsMin: UInt64 = 1_000
+    static let delayMsMax: UInt64 = 3_600_000
+
+    /// After `attempts` failures: anywhere between a second and 2^attempts seconds, at most an hour.
+    /// - Parameter random: all 64 bits are used.
+    static func delayMs(attempts: UInt32, random: UInt64) -> UInt64 {
+        let ceiling = attempts >= 12 ? delayMsMax : min(delayMsMax, delayMsMin << UInt64(attempts))
+        let span = ceiling - delayMsMin + 1
+        return delayMsMin + random.multipliedFullWidth(by: span).high
+    }
+
+    /// Statuses that may pass by themselves. Every other 4xx and 5xx is the server's last word.
+    static func isRetryable(httpStatus: Int32, isCollector: Bool) -> Bool {
+        switch httpStatus {
+        case 408, 425, 429, 500, 502, 503, 504, 507: return true
+        // The collector is still taking in an earlier attempt with the same id.
+        case 409: return isCollector
+        default: return false
+        }
+    }
+}

@@ -1,0 +1,181 @@
+// The few file operations that Queue and Upload are made of: list, read whole, create, replace,
+// rename, remove, sync a directory. Every one is a step that a crash leaves either undone or done.
+// Paths are full paths; links are not followed; files are 0600, directories 0700. Any thread.
+
+import CShims
+import Glibc
+
+extension UploadError {
+    static func status(errno code: Int32) -> UploadStatus {
+        switch code {
+        case ENOSPC, EDQUOT: return .full
+        case ENOMEM, EMFILE, ENFILE: return .memory
+        case EACCES, EPERM, EROFS: return .permission
+        default: return .io
+        }
+    }
+
+    static func cause(errno code: Int32) -> String {
+        var buffer = [CChar](repeating: 0, count: 128)
+        guard strerror_r(code, &buffer, buffer.count) == 0 else { return "error \(code)" }
+        return buffer.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    }
+}
+
+/// Owns one descriptor; closes it.
+struct FileDescriptor: ~Copyable {
+    let number: Int32
+
+    init(path: String, flags: Int32, mode: mode_t = 0o600) throws(UploadError) {
+        let opened = cw_open_file(path, flags, mode)
+        guard opened >= 0 else {
+            throw UploadError.system(call: "open", path: path, errno: errno)
+        }
+        number = opened
+    }
+
+    /// Takes over a descriptor that is already open.
+    init(owning number: Int32) {
+        self.number = number
+    }
+
+    deinit { close(number) }
+}
+
+enum Files {
+    /// Small files only: identity, registrations.
+    static let readBytesMax = 1 << 20
+
+    static func makeDirectory(_ path: String) throws(UploadError) {
+        if mkdir(path, 0o700) != 0 && errno != EEXIST {
+            throw UploadError.system(call: "mkdir", path: path, errno: errno)
+        }
+    }
+
+    /// Names in no order, without those that begin with a dot. A missing directory has none.
+    static func list(_ path: String) throws(UploadError) -> [String] {
+        guard let directory = opendir(path) else {
+            if errno == ENOENT { return [] }
+            throw UploadError.system(call: "opendir", path: path, errno: errno)
+        }
+        defer { closedir(directory) }
+        var names: [String] = []
+        errno = 0
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+            errno = 0
+        }
+        guard errno == 0 else {
+            throw UploadError.system(call: "readdir", path: path, errno: errno)
+        }
+        return names
+    }
+
+    static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+
+    /// nil: there is none.
+    static func read(_ path: String) throws(UploadError) -> [UInt8]? {
+        let opened = cw_open_file(path, O_RDONLY, 0)
+        guard opened >= 0 else {
+            if errno == ENOENT { return nil }
+            throw UploadError.system(call: "open", path: path, errno: errno)
+        }
+        let file = FileDescriptor(owning: opened)
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        var count = 0
+        while true {
+            let got = bytes.withUnsafeMutableBytes { buffer in
+                Glibc.read(file.number, buffer.baseAddress! + count, buffer.count - count)
+            }
+            if got < 0 && errno == EINTR { continue }
+            guard got >= 0 else {
+                throw UploadError.system(call: "read", path: path, errno: errno)
+            }
+            if got == 0 { break }
+            count += got
+            guard count < readBytesMax else {
+                throw UploadError.damaged("\(path) is larger than \(readBytesMax) bytes")
+            }
+            if count == bytes.count { bytes.append(contentsOf: [UInt8](repeating: 0, count: count)) }
+        }
+        return Array(bytes[0..<count])
+    }
+
+    static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, path: String)
+        throws(UploadError)
+    {
+        var offset = 0
+        while offset < bytes.count {
+            let put = Glibc.write(descriptor, bytes.baseAddress! + offset, bytes.count - offset)
+            if put < 0 && errno == EINTR { continue }
+            guard put > 0 else {
+                throw UploadError.system(call: "write", path: path, errno: errno)
+            }
+            offset += put
+        }
+    }
+
+    /// Writes `temporary`, syncs it, renames it over `path`, syncs the directory.
+    /// CRASH: before the rename the old content stands, after it the new one.
+    static func replace(
+        _ path: String, temporary: String, directory: String, with bytes: [UInt8]
+    ) throws(UploadError) {
+        do throws(UploadError) {
+            let file = try FileDescriptor(path: temporary, flags: O_WRONLY | O_CREAT | O_TRUNC)
+            try bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
+                try write(file.number, UnsafeRawBufferPointer(buffer), path: temporary)
+            }
+            guard fsync(file.number) == 0 else {
+                throw UploadError.system(call: "fsync", path: temporary, errno: errno)
+            }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        try move(temporary, to: path)
+        try syncDirectory(directory)
+    }
+
+    /// Makes an empty file; it may be there already.
+    static func create(_ path: String) throws(UploadError) {
+        _ = try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT)
+    }
+
+    static func move(_ from: String, to: String) throws(UploadError) {
+        guard Glibc.rename(from, to) == 0 else {
+            throw UploadError.system(call: "rename", path: from, errno: errno)
+        }
+    }
+
+    /// A file that is not there counts as removed.
+    static func remove(_ path: String) throws(UploadError) {
+        guard unlink(path) == 0 || errno == ENOENT else {
+            throw UploadError.system(call: "unlink", path: path, errno: errno)
+        }
+    }
+
+    static func syncDirectory(_ path: String) throws(UploadError) {
+        let directory = try FileDescriptor(path: path, flags: O_RDONLY | O_DIRECTORY)
+        guard fsync(directory.number) == 0 else {
+            throw UploadError.system(call: "fsync", path: path, errno: errno)
+        }
+    }
+
+    /// Holds an exclusive lock on a directory until the value goes. Processes and threads exclude
+    /// one another by it, for each call opens the directory anew.
+    static func lockDirectory(_ path: String) throws(UploadError) -> FileDescriptor {
+        let directory = try FileDescriptor(path: path, flags: O_RDONLY | O_DIRECTORY)
+        while flock(directory.number, LOCK_EX) != 0 {
+            guard errno == EINTR else {
+                throw UploadError.system(call: "flock", path: path, errno: errno)
+            }
+        }
+        return directory
+    }
+}

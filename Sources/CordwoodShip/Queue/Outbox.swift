@@ -1,0 +1,105 @@
+// The state of every archive at every target, kept in file names below queue/ (FORMAT §2). A change is
+// one rename or one creation and a sync of the directory; there is no ledger that could disagree.
+// A pair is changed only under the archive's lock (ArchiveLock), so a rename has one author. Reading
+// needs no lock.
+
+/// All states at one moment.
+struct OutboxSnapshot {
+    /// By archive stem, then target.
+    var pairs: [String: [TargetKey: PairState]] = [:]
+
+    func state(_ stem: String, _ target: TargetKey) -> PairState {
+        pairs[stem]?[target] ?? .waiting
+    }
+}
+
+struct Outbox {
+    let paths: StorePaths
+
+    func snapshot() throws(UploadError) -> OutboxSnapshot {
+        var snapshot = OutboxSnapshot()
+        for name in try Files.list(paths.queue) {
+            guard let entry = Outbox.parse(name) else { continue }
+            let found = PairState(suffix: entry.suffix)
+            let known = snapshot.state(entry.stem, entry.target)
+            snapshot.pairs[entry.stem, default: [:]][entry.target] = PairState.further(found, known)
+        }
+        return snapshot
+    }
+
+    /// The states of one archive, read anew.
+    func states(_ stem: String) throws(UploadError) -> [TargetKey: PairState] {
+        var states: [TargetKey: PairState] = [:]
+        for (_, entry) in try entries(of: stem) {
+            let known = states[entry.target] ?? .waiting
+            states[entry.target] = PairState.further(PairState(suffix: entry.suffix), known)
+        }
+        return states
+    }
+
+    /// Moves a pair on. The caller holds the archive's lock.
+    /// CRASH: before the rename the old state stands and the attempt is made again with the same id.
+    func set(_ stem: String, _ target: TargetKey, to state: PairState) throws(UploadError) {
+        let old = try entries(of: stem).filter { $0.entry.target == target }.map { $0.name }
+        let new = state.suffix.map { "\(stem)@\(target.text).\($0)" }
+        if let new, !old.contains(new) {
+            let path = paths.queue + "/" + new
+            if let first = old.first {
+                try Files.move(paths.queue + "/" + first, to: path)
+            } else {
+                try Files.create(path)
+            }
+        }
+        for name in old where name != new { try Files.remove(paths.queue + "/" + name) }
+        try Files.syncDirectory(paths.queue)
+    }
+
+    /// Forgets an archive that is gone.
+    func removeAll(of stem: String) throws(UploadError) {
+        for (name, _) in try entries(of: stem) { try Files.remove(paths.queue + "/" + name) }
+    }
+
+    /// Forgets a target that is gone.
+    func removeAll(at target: TargetKey) throws(UploadError) {
+        for name in try Files.list(paths.queue) where Outbox.parse(name)?.target == target {
+            try Files.remove(paths.queue + "/" + name)
+        }
+        try Files.syncDirectory(paths.queue)
+    }
+
+    /// Removes states whose archive or target is gone: what a crash between two removals leaves.
+    /// INVARIANT: the queue is listed first. A state is written after its archive and its target
+    /// stand, so one that is listed and then has no archive or no target has lost it.
+    func removeOrphans() throws(UploadError) {
+        let names = try Files.list(paths.queue)
+        let stems = Set(try Files.list(paths.archives).compactMap { StorePaths.stem(ofFile: $0) })
+        let targets = Set(try Files.list(paths.targets).map { TargetKey(fileName: $0) })
+        for name in names {
+            guard let entry = Outbox.parse(name) else { continue }
+            if !stems.contains(entry.stem) || !targets.contains(entry.target) {
+                try Files.remove(paths.queue + "/" + name)
+            }
+        }
+    }
+
+    private typealias Entry = (stem: String, target: TargetKey, suffix: Substring)
+
+    private func entries(of stem: String) throws(UploadError) -> [(name: String, entry: Entry)] {
+        let prefix = stem + "@"
+        return try Files.list(paths.queue).compactMap { name in
+            guard name.hasPrefix(prefix), let entry = Outbox.parse(name) else { return nil }
+            return (name, entry)
+        }
+    }
+
+    /// `<archive>@<target>.<state…>`; nil: not one of ours.
+    private static func parse(_ name: String) -> Entry? {
+        guard let at = name.lastIndex(of: "@") else { return nil }
+        let rest = name[name.index(after: at)...]
+        guard let dot = rest.firstIndex(of: "."), at > name.startIndex, dot > rest.startIndex else {
+            return nil
+        }
+        let target = TargetKey(fileName: String(rest[..<dot]))
+        return (String(name[..<at]), target, rest[rest.index(after: dot)...])
+    }
+}

@@ -1,0 +1,34 @@
+// Where things stand in a store (FORMAT §2), as far as uploading needs them, and how an archive's
+// file name and its name in the queue belong together. Pure.
+
+public struct StorePaths: Sendable {
+    public let root: String
+    public var archives: String { root + "/archives" }
+    public var queue: String { root + "/queue" }
+    public var targets: String { root + "/targets" }
+
+    public init(_ root: String) {
+        self.root = root
+    }
+
+    static let archiveSuffix = ".cwa"
+
+    /// `<lane>.<first>-<last>.cwa`; nil: not an archive.
+    static func stem(ofFile name: String) -> String? {
+        guard name.hasSuffix(archiveSuffix), name.utf8.count > archiveSuffix.utf8.count else {
+            return nil
+        }
+        return String(name.dropLast(archiveSuffix.count))
+    }
+
+    /// Callbacks and closures are given this name.
+    static func file(ofStem stem: String) -> String { stem + archiveSuffix }
+
+    func archive(_ stem: String) -> String { archives + "/" + StorePaths.file(ofStem: stem) }
+
+    func makeDirectories() throws(UploadError) {
+        try Files.makeDirectory(archives)
+        try Files.makeDirectory(queue)
+        try Files.makeDirectory(targets)
+    }
+}

@@ -1,0 +1,45 @@
+// Calendar arithmetic on UTC seconds, proleptic Gregorian, both ways. Pure; nothing overflows for
+// years 0 … 9999, and what lies outside is refused by whoever parses.
+
+enum UTCText {
+    /// Days since 1970-01-01.
+    static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
+        // Years begin in March here, so that the leap day is the last of its year.
+        let shifted = month <= 2 ? year - 1 : year
+        let era = (shifted >= 0 ? shifted : shifted - 399) / 400
+        let yearOfEra = shifted - era * 400
+        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return era * 146_097 + dayOfEra - 719_468
+    }
+
+    static func seconds(
+        year: Int64, month: Int64, day: Int64, hour: Int64, minute: Int64, second: Int64
+    ) -> Int64 {
+        days(year: year, month: month, day: day) * 86_400 + hour * 3_600 + minute * 60 + second
+    }
+
+    /// `YYYY-MM-DDThh:mm:ssZ`.
+    static func seconds(_ unixSeconds: Int64) -> String {
+        let clamped = min(max(unixSeconds, 0), 253_402_300_799)
+        let secondOfDay = clamped % 86_400
+        let shifted = clamped / 86_400 + 719_468
+        let era = shifted / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra =
+            (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let monthFromMarch = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
+        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        let date = "\(pad(year, 4))-\(pad(month, 2))-\(pad(day, 2))"
+        let time = [secondOfDay / 3_600, secondOfDay / 60 % 60, secondOfDay % 60]
+        return date + "T" + time.map { pad($0, 2) }.joined(separator: ":") + "Z"
+    }
+
+    private static func pad(_ value: Int64, _ width: Int) -> String {
+        let digits = String(value)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+}

@@ -1,0 +1,64 @@
+// What can go wrong in Queue and Upload, and the status the C interface makes of it. The texts name
+// path, value and cause; they never hold a URL's path or query, a header or a token, for those carry
+// secrets. The numbers are the header's; a test reads them there and compares.
+
+/// The statuses that Queue and Upload give (include/cordwood/cordwood.h).
+public enum UploadStatus: Int32, Sendable {
+    case ok = 0
+    case end = 2
+    case argument = -1
+    case closed = -5
+    case notFound = -8
+    case permission = -9
+    case io = -10
+    case full = -11
+    case memory = -12
+    case limit = -13
+    case timeout = -14
+    case busy = -15
+    case version = -16
+    case damaged = -17
+    case consent = -18
+    case noTarget = -19
+    case upload = -20
+    case unsupported = -21
+    case exists = -22
+}
+
+public enum UploadError: Error, Equatable, Sendable {
+    /// A system call refused. The caller may try again later.
+    case system(call: String, path: String, errno: Int32)
+    /// The host gave something invalid; the text says what.
+    case argument(String)
+    /// A newer, incompatible format: do not write.
+    case version(String)
+    case damaged(String)
+    case notFound(String)
+    case exists(String)
+    /// No libcurl here.
+    case unsupported(String)
+    case limit(String)
+
+    public var status: UploadStatus {
+        switch self {
+        case .system(_, _, let code): return UploadError.status(errno: code)
+        case .argument: return .argument
+        case .version: return .version
+        case .damaged: return .damaged
+        case .notFound: return .notFound
+        case .exists: return .exists
+        case .unsupported: return .unsupported
+        case .limit: return .limit
+        }
+    }
+
+    public var text: String {
+        switch self {
+        case .system(let call, let path, let code):
+            return "\(call) \(path): \(UploadError.cause(errno: code))"
+        case .argument(let text), .version(let text), .damaged(let text), .notFound(let text),
+            .exists(let text), .unsupported(let text), .limit(let text):
+            return text
+        }
+    }
+}

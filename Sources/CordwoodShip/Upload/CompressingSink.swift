@@ -1,0 +1,152 @@
+// Takes bytes and writes them to a file, plain or as exactly one gzip member or zstd frame. Owned by
+// one encoding on one thread; the descriptor belongs to the caller.
+
+import CZlib
+import CZstd
+import Glibc
+
+struct CompressingSink: ~Copyable {
+    static let chunkBytes = 256 << 10
+    static let gzipLevel: Int32 = 6
+    static let zstdLevel: Int32 = 3
+
+    private enum Coder {
+        case plain
+        /// SAFETY: zlib keeps a pointer to the struct, so it stays where it was allocated.
+        case gzip(UnsafeMutablePointer<z_stream>)
+        case zstd(OpaquePointer)
+    }
+
+    private let descriptor: Int32
+    private let path: String
+    private let coder: Coder
+    private var output: [UInt8]
+    private var bytesWritten: UInt64 = 0
+
+    init(descriptor: Int32, path: String, encoding: BodyEncoding) throws(UploadError) {
+        self.descriptor = descriptor
+        self.path = path
+        output = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
+        switch encoding {
+        case .none: coder = .plain
+        case .gzip:
+            let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+            stream.initialize(to: z_stream())
+            // 15 + 16: the largest window, in a gzip wrapper whose time stays zero.
+            guard
+                deflateInit2_(
+                    stream, CompressingSink.gzipLevel, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY,
+                    ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK
+            else {
+                stream.deallocate()
+                throw UploadError.system(call: "deflateInit2", path: path, errno: ENOMEM)
+            }
+            coder = .gzip(stream)
+        case .zstd:
+            guard let context = ZSTD_createCCtx() else {
+                throw UploadError.system(call: "ZSTD_createCCtx", path: path, errno: ENOMEM)
+            }
+            ZSTD_CCtx_setParameter(
+                context, ZSTD_c_compressionLevel, CompressingSink.zstdLevel)
+            coder = .zstd(context)
+        }
+    }
+
+    deinit {
+        switch coder {
+        case .plain: break
+        case .gzip(let stream):
+            deflateEnd(stream)
+            stream.deallocate()
+        case .zstd(let context): ZSTD_freeCCtx(context)
+        }
+    }
+
+    mutating func append(_ bytes: ArraySlice<UInt8>) throws(UploadError) {
+        guard !bytes.isEmpty else { return }
+        try process(bytes, isLast: false)
+    }
+
+    /// Ends the member or frame; gives the size of the body.
+    mutating func finish() throws(UploadError) -> UInt64 {
+        try process([], isLast: true)
+        return bytesWritten
+    }
+
+    private mutating func process(
+        _ bytes: ArraySlice<UInt8>, isLast: Bool
+    ) throws(UploadError) {
+        switch coder {
+        case .plain:
+            try write(bytes)
+        case .gzip(let stream):
+            try deflateAll(bytes, stream, flush: isLast ? Z_FINISH : Z_NO_FLUSH)
+        case .zstd(let context):
+            try zstdAll(bytes, context, isLast ? ZSTD_e_end : ZSTD_e_continue)
+        }
+    }
+
+    private mutating func deflateAll(
+        _ bytes: ArraySlice<UInt8>, _ stream: UnsafeMutablePointer<z_stream>, flush: Int32
+    ) throws(UploadError) {
+        var consumed = bytes.startIndex
+        while true {
+            var code = Z_OK
+            var produced = 0
+            var left = 0
+            bytes[consumed...].withUnsafeBufferPointer { source in
+                output.withUnsafeMutableBufferPointer { target in
+                    stream.pointee.next_in = UnsafeMutablePointer(mutating: source.baseAddress)
+                    stream.pointee.avail_in = UInt32(source.count)
+                    stream.pointee.next_out = target.baseAddress
+                    stream.pointee.avail_out = UInt32(target.count)
+                    code = deflate(stream, flush)
+                    produced = target.count - Int(stream.pointee.avail_out)
+                    left = Int(stream.pointee.avail_in)
+                }
+            }
+            guard code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR else {
+                throw UploadError.damaged("gzip failed with \(code)")
+            }
+            consumed = bytes.endIndex - left
+            try write(output[0..<produced])
+            let isDone = flush == Z_FINISH ? code == Z_STREAM_END : produced < output.count
+            if isDone && left == 0 { return }
+        }
+    }
+
+    private mutating func zstdAll(
+        _ bytes: ArraySlice<UInt8>, _ context: OpaquePointer, _ directive: ZSTD_EndDirective
+    ) throws(UploadError) {
+        var consumed = 0
+        while true {
+            var remaining = 0
+            var produced = 0
+            bytes.withUnsafeBytes { source in
+                output.withUnsafeMutableBytes { target in
+                    var from = ZSTD_inBuffer(
+                        src: source.baseAddress, size: source.count, pos: consumed)
+                    var to = ZSTD_outBuffer(dst: target.baseAddress, size: target.count, pos: 0)
+                    remaining = ZSTD_compressStream2(context, &to, &from, directive)
+                    produced = to.pos
+                    consumed = from.pos
+                }
+            }
+            guard ZSTD_isError(remaining) == 0 else {
+                throw UploadError.damaged("zstd failed: \(String(cString: ZSTD_getErrorName(remaining)))")
+            }
+            try write(output[0..<produced])
+            let isDone = directive == ZSTD_e_end ? remaining == 0 : true
+            if isDone && consumed == bytes.count { return }
+        }
+    }
+
+    private mutating func write(_ bytes: ArraySlice<UInt8>) throws(UploadError) {
+        guard !bytes.isEmpty else { return }
+        let (descriptor, path) = (self.descriptor, self.path)
+        try bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
+            try Files.write(descriptor, UnsafeRawBufferPointer(buffer), path: path)
+        }
+        bytesWritten += UInt64(bytes.count)
+    }
+}

@@ -1,0 +1,305 @@
+// Uploads against a real server on loopback that answers as scripted: what each answer means for the
+// archive, its state and the host's callbacks (TARGETS, rules for every target; B-ROLL; B-SAP-6).
+
+import XCTest
+
+@testable import CordwoodShip
+
+final class UploadServerTests: XCTestCase {
+    private let id1 = "\"00000000-0000-4000-8000-000000000001\""
+
+    private func run(
+        _ answers: String, passes: Int = 1, archives: Int = 1,
+        _ change: (inout TargetOptions) -> Void = { _ in }
+    ) throws -> (TestStore, FaultServer, UploadService, [(UploadStatus, UploadResult)]) {
+        let server = try FaultServer(answers)
+        let store = try TestStore()
+        for number in 1...archives { store.addArchive(number) }
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url, change))
+        let results = (0..<passes).map { _ in service.pass() }
+        return (store, server, service, results)
+    }
+
+    func testSuccessDeletesAndCallsBackOnce() throws {
+        let (store, server, service, results) = try run("[]", passes: 2)
+        XCTAssertEqual(results[0].0, .ok)
+        XCTAssertEqual(results[0].1.uploaded, 1)
+        XCTAssertEqual(results[0].1.bytesSent, 15)
+        XCTAssertEqual(results[0].1.lastHTTPStatus, 200)
+        XCTAssertEqual(results[1].0, .end)
+        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertEqual(store.queue, [])
+        XCTAssertEqual(store.events.all, ["attempt 1", "completed ok 200"])
+        XCTAssertEqual(service.totals.bytes, 15)
+        let request = try XCTUnwrap(server.requests.first)
+        XCTAssertEqual(request.method, "POST")
+        XCTAssertEqual(request.path, "/v1/archives")
+        XCTAssertEqual(request.headers["content-length"], "15")
+        XCTAssertEqual(request.headers["content-type"], "application/vnd.cordwood.archive")
+        XCTAssertEqual(request.headers["idempotency-key"], id1)
+        XCTAssertNil(request.headers["expect"])
+        XCTAssertFalse(request.headers.values.contains { $0.contains(store.root) })
+        XCTAssertEqual(server.body(1), Array("dummy archive 1".utf8))
+    }
+
+    func testServerErrorIsRetriedByExplicitCall() throws {
+        let (store, server, _, results) = try run(#"[{"status":500}]"#, passes: 2)
+        XCTAssertEqual(results[0].0, .upload)
+        XCTAssertEqual(results[0].1.failed, 1)
+        XCTAssertEqual(results[0].1.waiting, 1)
+        XCTAssertEqual(results[0].1.lastOutcome, .server)
+        XCTAssertEqual(results[1].0, .ok)
+        XCTAssertEqual(server.requests.count, 2)
+        XCTAssertEqual(Set(server.requests.map { $0.headers["idempotency-key"] }), [id1])
+        XCTAssertEqual(store.events.all, ["attempt 1", "attempt 2", "completed ok 200"])
+    }
+
+    func testBackgroundKeepsToBackoff() throws {
+        let (store, server, service, _) = try run(#"[{"status":500}]"#)
+        XCTAssertEqual(store.queue, ["retry-1-\(store.clock.unixMs + 2_000)-failed"])
+        XCTAssertEqual(service.pass(explicit: false).0, .upload)
+        XCTAssertEqual(server.requests.count, 1)
+        XCTAssertEqual(
+            Double(service.nextWakeMonotonicMs),
+            Double(UploadClock.system.monotonicMs() + 2_000), accuracy: 500)
+        store.clock.advance(ms: 2_000)
+        XCTAssertEqual(service.pass(explicit: false).0, .ok)
+        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertEqual(service.nextWakeMonotonicMs, UInt64.max)
+    }
+
+    func testRetryAfterHoldsExplicitCallsAndSurvivesRestart() throws {
+        let (store, server, _, results) = try run(
+            #"[{"status":503,"headers":{"Retry-After":"1"}}]"#, passes: 2, archives: 2)
+        XCTAssertEqual(results[0].1.failed, 1)
+        XCTAssertEqual(results[0].1.waiting, 2)
+        XCTAssertEqual(results[1].0, .upload)
+        XCTAssertEqual(results[1].1.failed, 0)
+        XCTAssertEqual(server.requests.count, 1)
+        let restarted = try store.service()
+        _ = try restarted.addTarget(store.target(server.url))
+        XCTAssertEqual(restarted.pass().0, .upload)
+        XCTAssertEqual(server.requests.count, 1)
+        store.clock.advance(ms: 1_000)
+        XCTAssertEqual(restarted.pass().0, .ok)
+        XCTAssertEqual(server.requests.count, 3)
+    }
+
+    func testTooManyRequestsWithoutHeaderBacksOff() throws {
+        let (store, _, _, results) = try run(#"[{"status":429}]"#, passes: 2)
+        XCTAssertEqual(results[0].1.lastOutcome, .client)
+        XCTAssertEqual(results[1].0, .ok)
+        XCTAssertFalse(store.hasArchive(1))
+    }
+
+    func testDroppedConnectionIsRequestFailed() throws {
+        for action in ["drop", "half"] {
+            let (store, _, _, results) = try run("[{\"action\":\"\(action)\"}]", passes: 2)
+            XCTAssertEqual(results[0].0, .upload, action)
+            XCTAssertEqual(results[0].1.lastOutcome, .requestFailed, action)
+            XCTAssertEqual(results[0].1.lastHTTPStatus, 0, action)
+            XCTAssertEqual(results[1].0, .ok, action)
+            let line = try XCTUnwrap(store.events.diagnostics.first)
+            XCTAssertTrue(line.contains("an upload failed"), line)
+        }
+    }
+
+    func testConflictIsRetriedAtCollectorOnly() throws {
+        let (store, _, _, results) = try run(#"[{"status":409}]"#, passes: 2)
+        XCTAssertEqual(results[0].1.waiting, 1)
+        XCTAssertEqual(results[1].0, .ok)
+        XCTAssertFalse(store.hasArchive(1))
+        let (other, _, _, refused) = try run(#"[{"status":409}]"#) { $0.kind = "http" }
+        XCTAssertEqual(refused[0].1.waiting, 0)
+        XCTAssertEqual(other.queue, ["quarantined-409"])
+    }
+
+    func testBadRequestIsQuarantinedAndNothingIsWedged() throws {
+        let (store, server, service, results) = try run(
+            #"[{"status":400}]"#, passes: 2, archives: 2)
+        XCTAssertEqual(results[0].0, .upload)
+        XCTAssertEqual(results[0].1.uploaded, 1)
+        XCTAssertEqual(results[0].1.failed, 1)
+        XCTAssertEqual(results[0].1.waiting, 0)
+        XCTAssertEqual(results[1].0, .end)
+        XCTAssertTrue(store.hasArchive(1))
+        XCTAssertFalse(store.hasArchive(2))
+        XCTAssertEqual(store.queue, ["quarantined-400"])
+        XCTAssertEqual(server.requests.count, 2)
+        XCTAssertEqual(store.events.all.filter { $0.hasPrefix("completed") },
+            ["completed upload 400", "completed ok 200"])
+        service.setLimits(RetentionLimits(quotaBytes: 1, archivesMax: 0, expirationDays: 0))
+        XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)
+        XCTAssertEqual(store.events.all.last, "removed quota")
+        XCTAssertEqual(store.events.all.filter { $0.hasPrefix("completed") }.count, 2)
+    }
+
+    func testRefusedCredentialsPauseTheTarget() throws {
+        let (store, server, service, results) = try run(
+            #"[{"status":401}]"#, archives: 2) { $0.authToken = "old-secret" }
+        XCTAssertEqual(results[0].0, .upload)
+        XCTAssertEqual(results[0].1.waiting, 2)
+        XCTAssertEqual(server.requests.count, 1)
+        XCTAssertEqual(store.queue, ["paused-1-401"])
+        store.clock.advance(ms: 100_000_000)
+        XCTAssertEqual(service.pass(explicit: false).0, .upload)
+        XCTAssertEqual(server.requests.count, 1)
+        XCTAssertFalse(store.events.diagnostics.joined().contains("old-secret"))
+
+        let restarted = try store.service()
+        _ = try restarted.addTarget(store.target(server.url) { $0.authToken = "new-secret" })
+        XCTAssertEqual(restarted.pass(explicit: false).0, .ok)
+        XCTAssertEqual(server.requests.last?.headers["authorization"], "Bearer new-secret")
+        let files = try Files.list(store.paths.targets).map {
+            try XCTUnwrap(Files.read(store.paths.targets + "/" + $0))
+        }
+        XCTAssertFalse(String(decoding: files.joined(), as: UTF8.self).contains("secret"))
+    }
+
+    func testExplicitCallTriesPausedAgain() throws {
+        let (store, _, _, results) = try run(#"[{"status":403}]"#, passes: 2)
+        XCTAssertEqual(results[0].1.waiting, 1)
+        XCTAssertEqual(results[1].0, .ok)
+        XCTAssertEqual(store.events.all, ["attempt 1", "attempt 2", "completed ok 200"])
+    }
+
+    func testRedirections() throws {
+        let (store, server, _, results) = try run(
+            #"[{"status":302,"headers":{"Location":"/other"}}]"#)
+        XCTAssertEqual(results[0].1.lastOutcome, .redirection)
+        XCTAssertEqual(server.requests.count, 1)
+        XCTAssertEqual(store.queue, ["quarantined-302"])
+
+        let (followed, target, _, fine) = try run(
+            #"[{"status":307,"headers":{"Location":"/other"}}]"#)
+        XCTAssertEqual(fine[0].0, .ok)
+        XCTAssertEqual(target.requests.map { $0.path }, ["/v1/archives", "/other"])
+        XCTAssertEqual(target.body(2), Array("dummy archive 1".utf8))
+        XCTAssertFalse(followed.hasArchive(1))
+
+        let elsewhere = try FaultServer()
+        let answer = "[{\"status\":307,\"headers\":{\"Location\":\"\(elsewhere.url)/x\"}}]"
+        let (kept, _, _, refused) = try run(answer) { $0.authToken = "secret" }
+        XCTAssertEqual(refused[0].1.lastHTTPStatus, 307)
+        XCTAssertEqual(elsewhere.requests.count, 0)
+        XCTAssertEqual(kept.queue, ["quarantined-307"])
+    }
+
+    func testRedirectionsEnd() throws {
+        let loop = #"{"status":308,"headers":{"Location":"/again"}}"#
+        let answers = Array(repeating: loop, count: 10).joined(separator: ",")
+        let (store, server, _, _) = try run("[\(answers)]")
+        XCTAssertEqual(server.requests.count, 6)
+        XCTAssertEqual(store.queue, ["quarantined-308"])
+    }
+
+    func testLostAcknowledgementIsStoredOnceAfterRestart() throws {
+        let (store, server, _, results) = try run(#"[{"action":"lose"}]"#)
+        XCTAssertEqual(results[0].1.lastOutcome, .requestFailed)
+        XCTAssertTrue(store.hasArchive(1))
+        XCTAssertEqual(server.stored[id1]?.times, 1)
+        let restarted = try store.service()
+        _ = try restarted.addTarget(store.target(server.url))
+        XCTAssertEqual(restarted.pass().0, .ok)
+        XCTAssertEqual(server.stored.count, 1)
+        XCTAssertEqual(server.stored[id1]?.times, 2)
+        XCTAssertEqual(server.stored[id1]?.same, true)
+        XCTAssertFalse(store.hasArchive(1))
+    }
+
+    func testCrashBetweenAnswerAndDeletion() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        let target = try store.target(server.url)
+        _ = try service.addTarget(target)
+        // What a process leaves that dies after it wrote the state down.
+        try Outbox(paths: store.paths).set(store.stem(1), target.key, to: .sent(httpStatus: 200))
+        XCTAssertEqual(service.pass().0, .end)
+        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertEqual(store.queue, [])
+        XCTAssertEqual(server.requests.count, 0)
+    }
+
+    func testDeletedOnlyWhenAllRegisteredTargetsHaveIt() throws {
+        let (first, second) = (try FaultServer(), try FaultServer(#"[{"status":500}]"#))
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(first.url))
+        _ = try service.addTarget(store.target(second.url))
+        XCTAssertEqual(service.pass().0, .upload)
+        XCTAssertTrue(store.hasArchive(1))
+        XCTAssertEqual(service.pass().0, .ok)
+        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertEqual(first.requests.count, 1)
+        XCTAssertEqual(second.requests.count, 2)
+    }
+
+    func testUnreachableHoldsTheTargetInTheBackground() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        store.addArchive(2)
+        let service = try store.service()
+        let port = try { try FaultServer().port }()  // nobody listens there any more
+        _ = try service.addTarget(store.target("http://127.0.0.1:\(port)"))
+        let (status, result) = service.pass(explicit: false)
+        XCTAssertEqual(status, .upload)
+        XCTAssertEqual(result.failed, 1)
+        XCTAssertEqual(result.waiting, 2)
+        XCTAssertEqual(result.lastOutcome, .requestFailed)
+        XCTAssertEqual(service.pass().1.failed, 2)
+    }
+
+    func testDeadlineAndStopBreakOff() throws {
+        let server = try FaultServer(#"[{"action":"hang"},{"action":"hang"}]"#)
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url))
+        let begin = UploadClock.system.monotonicMs()
+        var result = UploadResult()
+        XCTAssertEqual(
+            service.pass(explicit: true, deadlineMonotonicMs: begin + 200, result: &result), .timeout)
+        XCTAssertLessThan(UploadClock.system.monotonicMs() - begin, 3_000)
+        XCTAssertEqual(result.failed, 0)
+        XCTAssertEqual(result.waiting, 1)
+        XCTAssertEqual(store.queue, ["retry-1-0-stopped"])
+
+        let ended = expectation(description: "pass ends")
+        DispatchQueue.global().async {
+            XCTAssertEqual(service.pass(explicit: false).0, .closed)
+            ended.fulfill()
+        }
+        while server.requests.count < 2 { usleep(1_000) }
+        XCTAssertEqual(service.pass(explicit: true, seconds: 0).0, .timeout)
+        service.requestStop()
+        wait(for: [ended], timeout: 3)
+        XCTAssertEqual(service.pass().0, .closed)
+        XCTAssertTrue(store.hasArchive(1))
+    }
+
+    func testLargeBodyIsStreamedWhole() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        let content = String(repeating: "0123456789abcdef", count: 300_000)
+        store.addArchive(1, content: content)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url + "/{id}/{name}") {
+            $0.kind = "http"
+            $0.method = "PUT"
+            $0.headers = "X-Empty:\nX-Team: red: blue"
+        })
+        XCTAssertEqual(service.pass().0, .ok)
+        let request = try XCTUnwrap(server.requests.first)
+        XCTAssertEqual(request.method, "PUT")
+        XCTAssertEqual(
+            request.path, "/\(id1.dropFirst().dropLast())/\(store.stem(1)).cwa")
+        XCTAssertEqual(request.headers["x-team"], "red: blue")
+        XCTAssertEqual(request.headers["x-empty"], "")
+        XCTAssertEqual(request.bytes, content.utf8.count)
+        XCTAssertEqual(server.body(1), Array(content.utf8))
+    }
+}

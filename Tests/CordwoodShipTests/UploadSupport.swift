@@ -1,0 +1,231 @@
+// What upload tests share: a store in a temporary directory, a clock that stands still unless moved, a
+// real HTTP server with scripted answers (Tests/TestSupport/fault_server.py), recorded callbacks.
+
+import Foundation
+import Glibc
+import XCTest
+
+@testable import CordwoodCore
+@testable import CordwoodShip
+
+/// SAFETY: guarded by its lock.
+final class FakeClock: @unchecked Sendable {
+    private let lock = NSLock()
+    private var nowMs: UInt64 = 1_800_000_000_000
+
+    var unixMs: UInt64 { lock.withLock { nowMs } }
+    func advance(ms: UInt64) { lock.withLock { nowMs += ms } }
+
+    /// Deadlines are on the true monotonic clock: transfers are real.
+    var clock: UploadClock {
+        UploadClock(realtimeMs: { self.unixMs }, monotonicMs: UploadClock.system.monotonicMs)
+    }
+}
+
+/// SAFETY: guarded by its lock.
+final class Events: @unchecked Sendable {
+    private let lock = NSLock()
+    private var lines: [String] = []
+    private var diagnosticLines: [String] = []
+
+    func add(_ line: String) { lock.withLock { lines.append(line) } }
+    func diagnose(_ line: String) { lock.withLock { diagnosticLines.append(line) } }
+    var all: [String] { lock.withLock { lines } }
+    var diagnostics: [String] { lock.withLock { diagnosticLines } }
+}
+
+final class TestStore {
+    let root: String
+    let clock = FakeClock()
+    let events = Events()
+    var paths: StorePaths { StorePaths(root) }
+
+    init(consent: Consent = .granted) throws {
+        var template = Array("/tmp/cordwood-upload-XXXXXX".utf8CString)
+        root = String(cString: mkdtemp(&template))
+        _ = try StoreFile.open(
+            storeDirectory: root, consent: consent, idBytes: (1, 2), createdUnixSeconds: 0)
+        try paths.makeDirectories()
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: root) }
+
+    /// `number` gives id, name and age: a larger one is younger.
+    func addArchive(_ number: Int, content: String? = nil) {
+        let bytes = Data((content ?? "dummy archive \(number)").utf8)
+        _ = FileManager.default.createFile(atPath: paths.archive(stem(number)), contents: bytes)
+    }
+
+    func stem(_ number: Int) -> String {
+        "20261121T081530Z-812-9f3c5a0de1b27788." + String(format: "%08d-%08d", number, number)
+    }
+
+    func hasArchive(_ number: Int) -> Bool { Files.exists(paths.archive(stem(number))) }
+
+    var queue: [String] {
+        ((try? Files.list(paths.queue)) ?? []).sorted().map { name in
+            String(name[name.index(after: name.lastIndex(of: ".")!)...])
+        }
+    }
+
+    func service(isCovered: @escaping @Sendable (String) -> Bool = { _ in false }) throws
+        -> UploadService
+    {
+        let events = self.events
+        let now = clock.unixMs
+        return try UploadService(
+            storeDirectory: root,
+            hooks: UploadHooks(
+                openRecords: { path throws(ReadProblem) in try TestRecords(path) },
+                archiveInfo: { path in
+                    guard let size = try? FileManager.default.attributesOfItem(atPath: path)[.size],
+                        let bytes = size as? Int, let dash = path.lastIndex(of: "-"),
+                        let number = Int(path[path.index(after: dash)...].dropLast(4)), bytes > 0
+                    else { return nil }
+                    return ArchiveSummary(
+                        idText: String(format: "00000000-0000-4000-8000-%012d", number),
+                        timeMaxNs: (now + UInt64(number)) * 1_000_000, bytes: UInt64(bytes))
+                },
+                isCovered: isCovered,
+                diagnostics: { diagnostic in
+                    let fields = diagnostic.fields.map { "\($0.key)=\($0.value)" }
+                    events.diagnose(diagnostic.message + " " + fields.joined(separator: " "))
+                },
+                archiveRemoved: { name, reason in events.add("removed \(reason)") }),
+            clock: clock.clock, random: { UInt64.max })
+    }
+
+    func target(
+        _ url: String, _ change: (inout TargetOptions) -> Void = { _ in }
+    ) throws -> Target {
+        var options = TargetOptions(url: url)
+        change(&options)
+        let events = self.events
+        return try Target(
+            options, attempting: { _, attempt in events.add("attempt \(attempt)") },
+            completed: { _, status, http in events.add("completed \(status) \(http)") })
+    }
+}
+
+extension UploadService {
+    func pass(explicit: Bool = true, seconds: UInt64 = 20) -> (UploadStatus, UploadResult) {
+        var result = UploadResult()
+        let deadline = UploadClock.system.monotonicMs() + seconds * 1_000
+        return (pass(explicit: explicit, deadlineMonotonicMs: deadline, result: &result), result)
+    }
+}
+
+/// A source of one record a line of the file.
+final class TestRecords: RecordSource {
+    private var lines: [[UInt8]]
+    private var current: [UnsafeMutableRawBufferPointer] = []
+    private let thread: ThreadInfo
+    var createdMonotonicNs: UInt64 { 0 }
+    var process: CordwoodCore.ProcessInfo? { thread.process }
+
+    init(_ path: String) throws(ReadProblem) {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw ReadProblem.system("open", errno: ENOENT)
+        }
+        lines = data.split(separator: 10).map { Array($0) }.reversed()
+        let process = CordwoodCore.ProcessInfo(
+            laneID: .zero, bootID: .zero, processID: 812, name: "test", createdRealtime: 0,
+            createdMonotonic: 0, resource: [])
+        thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "main")
+    }
+
+    deinit { current.forEach { $0.deallocate() } }
+
+    func advance() throws(ReadProblem) -> RecordRef? {
+        guard let line = lines.popLast() else { return nil }
+        if line == Array("damaged".utf8) { throw ReadProblem.damaged("a line says so") }
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: line.count, alignment: 1)
+        copy.copyBytes(from: line)
+        current.append(copy)
+        var record = RecordRef(thread: thread)
+        record.message = UnsafeRawBufferPointer(copy)
+        record.originalLength = UInt64(line.count)
+        record.level = 9
+        return record
+    }
+}
+
+/// The server runs as long as this object lives.
+final class FaultServer {
+    struct Request: Decodable {
+        var method: String
+        var path: String
+        var bytes: Int
+        var number: Int
+        var headers: [String: String]
+    }
+    struct Stored: Decodable {
+        var times: Int
+        var same: Bool
+    }
+
+    let directory: String
+    let port: Int
+    private let process: pid_t
+    private let input: Int32
+    var url: String { "http://127.0.0.1:\(port)" }
+
+    init(_ answers: String = "[]") throws {
+        var template = Array("/tmp/cordwood-server-XXXXXX".utf8CString)
+        directory = String(cString: mkdtemp(&template))
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("TestSupport/fault_server.py").path
+        var toServer: [Int32] = [0, 0]
+        var fromServer: [Int32] = [0, 0]
+        guard pipe(&toServer) == 0, pipe(&fromServer) == 0 else { throw POSIXError(.EMFILE) }
+        // A server started later must not hold this one's stdin open.
+        for end in toServer + fromServer { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        posix_spawn_file_actions_adddup2(&actions, toServer[0], 0)
+        posix_spawn_file_actions_adddup2(&actions, fromServer[1], 1)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        let words = ["python3", "-u", script, directory, answers]
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        defer { arguments.forEach { free($0) } }
+        var started: pid_t = 0
+        let code = posix_spawnp(&started, "python3", &actions, nil, &arguments, environ)
+        close(toServer[0])
+        close(fromServer[1])
+        guard code == 0 else { throw POSIXError(.ENOENT) }
+        process = started
+        input = toServer[1]
+        var text = ""
+        var byte: UInt8 = 0
+        while Glibc.read(fromServer[0], &byte, 1) == 1, byte != 10 {
+            text.unicodeScalars.append(Unicode.Scalar(byte))
+        }
+        close(fromServer[0])
+        guard let number = Int(text) else { throw POSIXError(.ECONNREFUSED) }
+        port = number
+    }
+
+    deinit {
+        close(input)
+        waitpid(process, nil, 0)
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    var requests: [Request] {
+        let text = try? String(contentsOfFile: directory + "/requests.jsonl", encoding: .utf8)
+        return (text ?? "").split(separator: "\n").compactMap {
+            try? JSONDecoder().decode(Request.self, from: Data($0.utf8))
+        }.sorted { $0.number < $1.number }
+    }
+
+    var stored: [String: Stored] {
+        guard let data = FileManager.default.contents(atPath: directory + "/stored.json") else {
+            return [:]
+        }
+        return (try? JSONDecoder().decode([String: Stored].self, from: data)) ?? [:]
+    }
+
+    func body(_ number: Int) -> [UInt8] {
+        Array(FileManager.default.contents(atPath: directory + "/body-\(number)") ?? Data())
+    }
+}
