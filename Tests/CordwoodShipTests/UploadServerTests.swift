@@ -1,6 +1,9 @@
-// Uploads against a real server on loopback that answers as scripted: what each answer means for the
-// archive, its state and the host's callbacks (TARGETS, rules for every target; B-ROLL; B-SAP-6).
+// Uploads against a real server on loopback that answers as scripted: what each answer means for
+// the archive, its state and the host's callbacks (TARGETS, rules for every target; B-ROLL;
+// B-SAP-6).
 
+import Foundation
+import Glibc
 import XCTest
 
 @testable import CordwoodShip
@@ -262,7 +265,8 @@ final class UploadServerTests: XCTestCase {
         let begin = UploadClock.system.monotonicMs()
         var result = UploadResult()
         XCTAssertEqual(
-            service.pass(explicit: true, deadlineMonotonicMs: begin + 200, result: &result), .timeout)
+            service.pass(explicit: true, deadlineMonotonicMs: begin + 200, result: &result),
+            .timeout)
         XCTAssertLessThan(UploadClock.system.monotonicMs() - begin, 3_000)
         XCTAssertEqual(result.failed, 0)
         XCTAssertEqual(result.waiting, 1)
@@ -279,6 +283,102 @@ final class UploadServerTests: XCTestCase {
         wait(for: [ended], timeout: 3)
         XCTAssertEqual(service.pass().0, .closed)
         XCTAssertTrue(store.hasArchive(1))
+    }
+
+    func testTwoUploadersAndRetentionSendEverythingOnce() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        let services = try (0..<2).map { _ in try store.service() }
+        for service in services {
+            _ = try service.addTarget(store.target(server.url))
+            service.setLimits(RetentionLimits(quotaBytes: 1, archivesMax: 0, expirationDays: 0))
+        }
+        for number in 1...30 { store.addArchive(number) }
+        let work = DispatchGroup()
+        for service in services {
+            DispatchQueue.global().async(group: work) { _ = service.pass(explicit: false) }
+        }
+        DispatchQueue.global().async(group: work) {
+            for _ in 1...20 { _ = try? services[0].applyRetention(otherBytes: 0) }
+        }
+        XCTAssertEqual(work.wait(timeout: .now() + 60), .success)
+        XCTAssertEqual(Set(server.stored.values.map { $0.times }).subtracting([1]), [])
+        let removed = store.events.all.filter { $0.hasPrefix("removed") }.count
+        XCTAssertEqual(server.stored.count + removed, 30)
+        XCTAssertEqual(try Files.list(store.paths.archives), [])
+        _ = services[0].pass(explicit: false)
+        XCTAssertEqual(store.queue, [])
+    }
+
+    func testByteRateHoldsInTheBackgroundUntilSomebodyWaits() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        store.addArchive(1, content: String(repeating: "0123456789abcdef", count: 300_000))
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url) { $0.bytesPerSecond = 50_000 })
+        XCTAssertEqual(service.pass(explicit: false, seconds: 1).0, .timeout)
+        XCTAssertTrue(store.hasArchive(1))
+        let ended = expectation(description: "background pass ends")
+        DispatchQueue.global().async {
+            XCTAssertEqual(service.pass(explicit: false, seconds: 90).0, .ok)
+            ended.fulfill()
+        }
+        while store.events.all.count < 2 { usleep(1_000) }
+        XCTAssertEqual(service.pass().0, .end)
+        wait(for: [ended], timeout: 20)
+        XCTAssertFalse(store.hasArchive(1))
+    }
+
+    func testUnreadableFileKeepsNoOtherBack() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        // A link is not followed: to the system it is no archive.
+        XCTAssertEqual(symlink("/etc/hostname", store.paths.archive(store.stem(1))), 0)
+        store.addArchive(2)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url))
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .io)
+        XCTAssertEqual(result.uploaded, 1)
+        XCTAssertFalse(store.hasArchive(2))
+        XCTAssertEqual(service.nextWakeMonotonicMs, UInt64.max)
+    }
+
+    func testWithdrawnConsentPlansNothing() throws {
+        let (store, _, service, _) = try run(#"[{"status":500}]"#)
+        XCTAssertNotEqual(service.nextWakeMonotonicMs, UInt64.max)
+        _ = try StoreFile.setConsent(storeDirectory: store.root, to: .pending)
+        XCTAssertEqual(service.pass(explicit: false).0, .consent)
+        XCTAssertEqual(service.nextWakeMonotonicMs, UInt64.max)
+    }
+
+    func testUnknownCertificateIsRefused() throws {
+        let store = try TestStore()
+        let pem = store.root + "/server.pem"
+        let make = Process()
+        make.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+        make.arguments = [
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
+            "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", pem,
+            "-out", pem + ".crt",
+        ]
+        make.standardError = FileHandle.nullDevice
+        guard (try? make.run()) != nil else { throw XCTSkip("no openssl here") }
+        make.waitUntilExit()
+        let both = try Data(contentsOf: URL(fileURLWithPath: pem))
+            + Data(contentsOf: URL(fileURLWithPath: pem + ".crt"))
+        try both.write(to: URL(fileURLWithPath: pem))
+        let server = try FaultServer(pem: pem)
+        store.addArchive(1)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url) { $0.authToken = "secret" })
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .upload)
+        XCTAssertEqual(result.lastOutcome, .requestFailed)
+        XCTAssertEqual(server.requests.count, 0)
+        XCTAssertTrue(store.queue.first?.hasSuffix("unreachable") ?? false, "\(store.queue)")
+        let cause = store.events.diagnostics.joined()
+        XCTAssertTrue(cause.lowercased().contains("certificate"), cause)
     }
 
     func testLargeBodyIsStreamedWhole() throws {

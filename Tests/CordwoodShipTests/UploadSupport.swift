@@ -1,5 +1,6 @@
-// What upload tests share: a store in a temporary directory, a clock that stands still unless moved, a
-// real HTTP server with scripted answers (Tests/TestSupport/fault_server.py), recorded callbacks.
+// What upload tests share: a store in a temporary directory, a clock that stands still unless
+// moved, a real HTTP server with scripted answers (Tests/TestSupport/fault_server.py), recorded
+// callbacks.
 
 import Foundation
 import Glibc
@@ -63,9 +64,9 @@ final class TestStore {
     func hasArchive(_ number: Int) -> Bool { Files.exists(paths.archive(stem(number))) }
 
     var queue: [String] {
-        ((try? Files.list(paths.queue)) ?? []).sorted().map { name in
+        ((try? Files.list(paths.queue)) ?? []).map { name in
             String(name[name.index(after: name.lastIndex(of: ".")!)...])
-        }
+        }.sorted()
     }
 
     func service(isCovered: @escaping @Sendable (String) -> Bool = { _ in false }) throws
@@ -168,9 +169,12 @@ final class FaultServer {
     let port: Int
     private let process: pid_t
     private let input: Int32
-    var url: String { "http://127.0.0.1:\(port)" }
+    private let isTLS: Bool
+    var url: String { (isTLS ? "https" : "http") + "://127.0.0.1:\(port)" }
 
-    init(_ answers: String = "[]") throws {
+    /// - Parameter pem: path of key and certificate; nil: no TLS.
+    init(_ answers: String = "[]", pem: String? = nil) throws {
+        isTLS = pem != nil
         var template = Array("/tmp/cordwood-server-XXXXXX".utf8CString)
         directory = String(cString: mkdtemp(&template))
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -185,7 +189,8 @@ final class FaultServer {
         posix_spawn_file_actions_adddup2(&actions, toServer[0], 0)
         posix_spawn_file_actions_adddup2(&actions, fromServer[1], 1)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        let words = ["python3", "-u", script, directory, answers]
+        var words = ["python3", "-u", script, directory, answers]
+        if let pem { words.append(pem) }
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         defer { arguments.forEach { free($0) } }
         var started: pid_t = 0

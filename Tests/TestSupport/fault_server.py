@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A small HTTP server that answers as it is told, for upload tests.
 
-    fault_server.py DIRECTORY '[{"status": 503, "headers": {"Retry-After": "1"}}, {"action": "drop"}]'
+    fault_server.py DIRECTORY '[{"status": 503, "headers": {"Retry-After": "1"}}, {"action": "drop"}]' [PEM]
 
-Prints its port on the first line of stdout. The n-th request gets the n-th answer, all later ones 200.
+With PEM (key and certificate) it speaks TLS. Prints its port on the first line of stdout. The n-th request gets the n-th answer, all later ones 200.
 An answer: status (200), headers, body, action:
     drop   close the connection before reading the body
     lose   store the body, then close without an answer (a lost acknowledgement)
@@ -16,6 +16,7 @@ with a 2xx or `lose`: a body is kept once per key.
 import http.server
 import json
 import os
+import ssl
 import sys
 import threading
 
@@ -103,6 +104,10 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 server = Server(("127.0.0.1", 0), Handler)
+if len(sys.argv) > 3:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[3])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 print(server.server_address[1], flush=True)
 # The test holds the other end of stdin: when it goes, so does the server.
 threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -176,6 +176,8 @@ typedef struct cwi_tls {
     uint32_t registered;  /* the destructor is set */
     uint32_t next_victim;
     void *last_error;     /* malloc'd text of the thread's last failure */
+    int32_t last_status;  /* a failure of a write, which must not take memory: its status … */
+    uint32_t last_value;  /* … and the value that was wrong */
 } cwi_tls;
 
 extern __thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec")));

@@ -99,6 +99,7 @@ static inline void cw_thread_name(void *name) {
     memset(name, 0, 16);
     prctl(PR_GET_NAME, name, 0, 0, 0);
 }
+static inline void cw_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 /* RLIMIT_FSIZE of this process, in bytes. */
 static inline uint64_t cw_file_size_limit(void) {
     struct rlimit limit;

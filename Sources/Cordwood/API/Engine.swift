@@ -60,7 +60,7 @@ public final class Engine: @unchecked Sendable {
     private func start() throws(CordwoodError) {
         let process = cwi_process_get()!
         process.pointee.start_helper = { Engine.childStarts($0) }
-        process.pointee.echo = { Engine.of($0)?.echoInLine() }
+        process.pointee.echo = { $0.flatMap { Engine.of($0) }?.echoInLine() }
         block.pointee.services = Unmanaged.passRetained(self).toOpaque()
         let services = try makeServices()
         do throws(CordwoodError) {

@@ -103,11 +103,8 @@ enum EngineThread {
         var thread = pthread_t()
         let error = pthread_create(&thread, &attributes, { argument in
             let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
-            start.name.withUTF8Buffer { name in
-                _ = name.baseAddress!.withMemoryRebound(to: CChar.self, capacity: name.count) {
-                    pthread_setname_np(pthread_self(), $0)
-                }
-            }
+            cw_set_thread_name(
+                UnsafeRawPointer(start.name.utf8Start).assumingMemoryBound(to: CChar.self))
             start.body()
             return nil
         }, start.toOpaque())

@@ -11,7 +11,7 @@ enum UploadWiring {
         UploadHooks(
             openRecords: { path throws(ReadProblem) in try ArchiveSource.open(path: path) },
             archiveInfo: { path in
-                guard let info = try? ArchiveIndex.peek(path: path) else { return nil }
+                guard let info = try? ArchiveInfo.peek(path: path) else { return nil }
                 return ArchiveSummary(
                     idText: info.idText, timeMaxNs: info.timeMax, bytes: info.fileBytes)
             },

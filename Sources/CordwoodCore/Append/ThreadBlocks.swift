@@ -52,10 +52,7 @@ enum ThreadBlocks {
         _ mark: EngineBlock
     ) -> ThreadBlock? {
         guard let block = take(mark, depth: 0) else { return nil }
-        if tls.pointee.registered == 0 {
-            tls.pointee.registered = 1
-            cwi_tls_register { ThreadBlocks.threadExits($0) }
-        }
+        ThreadContext.registerThread()
         if let displaced = tls.pointee.current {
             if displaced.pointee.engine != nil {
                 let victim = Int(tls.pointee.next_victim) % othersCount

@@ -98,11 +98,16 @@ public enum ThreadContext {
         if let words = tls.pointee.context { return words }
         guard let words = calloc(1, fieldsOffset + bytesMax) else { return nil }
         tls.pointee.context = words
-        if tls.pointee.registered == 0 {
-            tls.pointee.registered = 1
-            cwi_tls_register { ThreadBlocks.threadExits($0) }
-        }
+        registerThread()
         return words
+    }
+
+    /// Sees to it that the calling thread's memory goes with it.
+    public static func registerThread() {
+        let tls = cwi_tls_get()!
+        guard tls.pointee.registered == 0 else { return }
+        tls.pointee.registered = 1
+        cwi_tls_register { ThreadBlocks.threadExits($0) }
     }
 
     private static func store(_ words: UnsafeMutableRawPointer, _ used: Int) {

@@ -1,7 +1,7 @@
-// Possession of one archive file, held while it is uploaded and while it is deleted, so that of two
-// uploaders, or an uploader and retention, one waits (R38). The lock is on the open file; after it is
-// had, the name is looked up again, for the file may have been deleted in between. Released on deinit,
-// explicitly: a forked child may still hold the descriptor.
+// Possession of one archive file, held while it is uploaded and while it is deleted, so that of
+// two uploaders, or an uploader and retention, one waits (R38). The lock is on the open file;
+// after it is had, the name is looked up again, for the file may have been deleted in between.
+// Released on deinit, explicitly: a forked child may still hold the descriptor.
 
 import Glibc
 

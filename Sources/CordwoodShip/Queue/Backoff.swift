@@ -5,7 +5,8 @@ enum Backoff {
     static let delayMsMin: UInt64 = 1_000
     static let delayMsMax: UInt64 = 3_600_000
 
-    /// After `attempts` failures: anywhere between a second and 2^attempts seconds, at most an hour.
+    /// After `attempts` failures: anywhere between a second and 2^attempts seconds, at most an
+    /// hour.
     /// - Parameter random: all 64 bits are used.
     static func delayMs(attempts: UInt32, random: UInt64) -> UInt64 {
         let ceiling = attempts >= 12 ? delayMsMax : min(delayMsMax, delayMsMin << UInt64(attempts))

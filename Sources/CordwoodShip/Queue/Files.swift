@@ -79,6 +79,12 @@ enum Files {
         return lstat(path, &status) == 0
     }
 
+    /// 0: there is none.
+    static func size(_ path: String) -> UInt64 {
+        var status = stat()
+        return lstat(path, &status) == 0 ? UInt64(max(status.st_size, 0)) : 0
+    }
+
     /// nil: there is none.
     static func read(_ path: String) throws(UploadError) -> [UInt8]? {
         let opened = cw_open_file(path, O_RDONLY, 0)
@@ -102,7 +108,9 @@ enum Files {
             guard count < readBytesMax else {
                 throw UploadError.damaged("\(path) is larger than \(readBytesMax) bytes")
             }
-            if count == bytes.count { bytes.append(contentsOf: [UInt8](repeating: 0, count: count)) }
+            if count == bytes.count {
+                bytes.append(contentsOf: [UInt8](repeating: 0, count: count))
+            }
         }
         return Array(bytes[0..<count])
     }

@@ -1,7 +1,7 @@
-// The state of every archive at every target, kept in file names below queue/ (FORMAT §2). A change is
-// one rename or one creation and a sync of the directory; there is no ledger that could disagree.
-// A pair is changed only under the archive's lock (ArchiveLock), so a rename has one author. Reading
-// needs no lock.
+// The state of every archive at every target, kept in file names below queue/ (FORMAT §2). A
+// change is one rename or one creation and a sync of the directory; there is no ledger that could
+// disagree. A pair is changed only under the archive's lock (ArchiveLock), so a rename has one
+// author. Reading needs no lock.
 
 /// All states at one moment.
 struct OutboxSnapshot {
@@ -37,8 +37,8 @@ struct Outbox {
         return states
     }
 
-    /// Moves a pair on. The caller holds the archive's lock.
-    /// CRASH: before the rename the old state stands and the attempt is made again with the same id.
+    /// Moves a pair on. The caller holds the archive's lock. CRASH: before the rename the old
+    /// state stands and the attempt is made again with the same id.
     func set(_ stem: String, _ target: TargetKey, to state: PairState) throws(UploadError) {
         let old = try entries(of: stem).filter { $0.entry.target == target }.map { $0.name }
         let new = state.suffix.map { "\(stem)@\(target.text).\($0)" }

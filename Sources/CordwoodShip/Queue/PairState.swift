@@ -1,9 +1,10 @@
-// What one target made of one archive, and how it is written as the end of a file name. The states,
-// who moves between them and what a crash leaves are drawn in docs/UPLOADS.md. Pure.
+// What one target made of one archive, and how it is written as the end of a file name. The
+// states, who moves between them and what a crash leaves are drawn in docs/UPLOADS.md. Pure.
 
 /// Why an attempt has to be repeated.
 public enum RetryReason: String, Sendable {
-    /// The server said when (Retry-After). Holds all archives of the target, also in explicit calls.
+    /// The server said when (Retry-After). Holds all archives of the target, also in explicit
+    /// calls.
     case server
     /// Nothing answers there. Holds all archives of the target in the background.
     case unreachable

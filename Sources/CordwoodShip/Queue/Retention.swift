@@ -1,5 +1,5 @@
-// Which archives have to go: too old, too many, too large together, oldest first. The decision is a
-// pure function of what is there; Janitor carries it out. 0 means unlimited everywhere.
+// Which archives have to go: too old, too many, too large together, oldest first. The decision is
+// a pure function of what is there; Janitor carries it out. 0 means unlimited everywhere.
 
 /// Why an archive left the disk unsent (CW_REMOVED_…).
 public enum RemovalReason: UInt32, Sendable {

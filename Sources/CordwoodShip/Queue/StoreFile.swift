@@ -1,7 +1,7 @@
-// The file `store`: identity and consent of a store (FORMAT §2.1). Read by everyone, made by whoever
-// opens the store first, changed by consent alone. Keys that are not known are kept as they stand.
-// Creating and updating hold the lock of the store's directory, so that two processes that open a
-// new store at once agree on one identity. Any thread.
+// The file `store`: identity and consent of a store (FORMAT §2.1). Read by everyone, made by
+// whoever opens the store first, changed by consent alone. Keys that are not known are kept as
+// they stand. Creating and updating hold the lock of the store's directory, so that two processes
+// that open a new store at once agree on one identity. Any thread.
 
 import Glibc
 
@@ -54,7 +54,8 @@ public struct StoreFile: Equatable, Sendable {
     /// Reads the file, or makes it with this id and consent where there is none.
     /// - Parameter idBytes: 16 random bytes.
     public static func open(
-        storeDirectory: String, consent: Consent, idBytes: (UInt64, UInt64), createdUnixSeconds: Int64
+        storeDirectory: String, consent: Consent, idBytes: (UInt64, UInt64),
+        createdUnixSeconds: Int64
     ) throws(UploadError) -> StoreFile {
         if let found = try read(storeDirectory: storeDirectory) { return found }
         let lock = try Files.lockDirectory(storeDirectory)

@@ -1,6 +1,6 @@
-// A target's name as it stands in file names: letters, digits, `_` and `-` as they are, other bytes as
-// %XX; a long one is cut and ends in a checksum. So it holds no dot, no slash and no `@`, and two
-// names never share a key. Pure.
+// A target's name as it stands in file names: letters, digits, `_` and `-` as they are, other
+// bytes as %XX; a long one is cut and ends in a checksum. So it holds no dot, no slash and no `@`,
+// and two names never share a key. Pure.
 
 import CSodium
 

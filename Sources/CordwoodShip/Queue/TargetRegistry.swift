@@ -1,6 +1,7 @@
-// Which targets a store is sent to: one small text file a target below targets/. It says what a person
-// needs to recognise the target, and no secret: of the URL only scheme, host and port. An archive is
-// deleted after upload when all targets registered here have it. Any thread, any process.
+// Which targets a store is sent to: one small text file a target below targets/. It says what a
+// person needs to recognise the target, and no secret: of the URL only scheme, host and port. An
+// archive is deleted after upload when all targets registered here have it. Any thread, any
+// process.
 
 public struct RegisteredTarget: Equatable, Sendable {
     public var key: TargetKey
@@ -20,7 +21,8 @@ public struct TargetRegistry: Sendable {
         paths = StorePaths(storeDirectory)
     }
 
-    /// In the order of their keys. One whose file cannot be read still counts: it protects archives.
+    /// In the order of their keys. One whose file cannot be read still counts: it protects
+    /// archives.
     public func list() throws(UploadError) -> [RegisteredTarget] {
         var targets: [RegisteredTarget] = []
         for fileName in try Files.list(paths.targets).sorted() {

@@ -1,5 +1,5 @@
-// Takes bytes and writes them to a file, plain or as exactly one gzip member or zstd frame. Owned by
-// one encoding on one thread; the descriptor belongs to the caller.
+// Takes bytes and writes them to a file, plain or as exactly one gzip member or zstd frame. Owned
+// by one encoding on one thread; the descriptor belongs to the caller.
 
 import CZlib
 import CZstd
@@ -133,7 +133,8 @@ struct CompressingSink: ~Copyable {
                 }
             }
             guard ZSTD_isError(remaining) == 0 else {
-                throw UploadError.damaged("zstd failed: \(String(cString: ZSTD_getErrorName(remaining)))")
+                let cause = String(cString: ZSTD_getErrorName(remaining))
+                throw UploadError.damaged("zstd failed: \(cause)")
             }
             try write(output[0..<produced])
             let isDone = directive == ZSTD_e_end ? remaining == 0 : true

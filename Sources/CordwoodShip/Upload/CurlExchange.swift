@@ -1,6 +1,6 @@
-// One request as libcurl's callbacks see it: hands out the body, takes in header lines and the answer,
-// says whether to go on. Lives on the stack of CurlTransport.performOnce; libcurl calls on that thread
-// only and never after it.
+// One request as libcurl's callbacks see it: hands out the body, takes in header lines and the
+// answer, says whether to go on. Lives on the stack of CurlTransport.performOnce; libcurl calls on
+// that thread only and never after it.
 
 import CCurl
 import Glibc

@@ -1,6 +1,7 @@
-// Sends one request at a time through libcurl. Made for one pass and one thread, so that nothing of it
-// crosses a fork; connections are kept for the length of the pass. TLS is verified; redirects are
-// followed only by 307 and 308 to the same origin, for a body and a token must not go elsewhere.
+// Sends one request at a time through libcurl. Made for one pass and one thread, so that nothing
+// of it crosses a fork; connections are kept for the length of the pass. TLS is verified;
+// redirects are followed only by 307 and 308 to the same origin, for a body and a token must not
+// go elsewhere.
 
 import CCurl
 import Glibc

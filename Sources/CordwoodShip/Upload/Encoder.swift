@@ -1,7 +1,7 @@
 // Makes the body of a request: the archive's file as it stands, or a temporary file of rendered or
-// compressed bytes that is unlinked as soon as it is open. One gzip member or one zstd frame a body,
-// for servers refuse more (TARGETS). The same archive gives the same bytes on every attempt: no time,
-// no file name and no randomness goes in.
+// compressed bytes that is unlinked as soon as it is open. One gzip member or one zstd frame a
+// body, for servers refuse more (TARGETS). The same archive gives the same bytes on every attempt:
+// no time, no file name and no randomness goes in.
 
 import CShims
 import CordwoodCore
@@ -89,7 +89,7 @@ struct Encoder {
         do {
             let source = try openRecords(path)
             var lines: [UInt8] = []
-            while !shouldStop() {
+            while true {
                 do {
                     guard let record = try source.advance() else {
                         try sink.append(lines[...])
@@ -101,11 +101,11 @@ struct Encoder {
                     guard problems < Encoder.problemsMax else { throw ReadProblem.damaged(text) }
                 }
                 if lines.count >= CompressingSink.chunkBytes {
+                    if shouldStop() { return false }
                     try sink.append(lines[...])
                     lines.removeAll(keepingCapacity: true)
                 }
             }
-            return false
         } catch let problem as ReadProblem {
             throw Encoder.uploadError(problem, path: path)
         } catch let error as UploadError {

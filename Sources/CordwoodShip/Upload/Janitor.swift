@@ -1,7 +1,7 @@
-// Takes archives off the disk: after upload when every registered target has them, by retention, and
-// when consent is denied. Every deletion happens under the archive's lock, after all targets' states
-// were read again (R38). One enforcer a store: retention holds the lock of archives/. Callbacks are
-// called after the deletion, with no lock held.
+// Takes archives off the disk: after upload when every registered target has them, by retention,
+// and when consent is denied. Every deletion happens under the archive's lock, after all targets'
+// states were read again (R38). One enforcer a store: retention holds the lock of archives/.
+// Callbacks are called after the deletion, with no lock held.
 
 struct Janitor {
     let service: UploadService
@@ -34,7 +34,8 @@ struct Janitor {
         defer { _ = lock.number }
         var items = try service.archives().map { entry in
             RetentionItem(
-                stem: entry.stem, bytes: entry.summary?.bytes ?? 0,
+                stem: entry.stem,
+                bytes: entry.summary?.bytes ?? Files.size(service.paths.archive(entry.stem)),
                 timeMaxNs: entry.summary?.timeMaxNs ?? 0,
                 isPinned: service.hooks.isCovered(StorePaths.file(ofStem: entry.stem)))
         }

@@ -1,6 +1,7 @@
-// Who may run a pass: one thread at a time in a service, explicit calls before the background. It is
-// the service's only lock and also guards what threads share there; it is never held while a callback
-// runs, a file is touched or a byte is sent. Waiting is by condition, on the monotonic clock.
+// Who may run a pass: one thread at a time in a service, explicit calls before the background. It
+// is the service's only lock and also guards what threads share there; it is never held while a
+// callback runs, a file is touched or a byte is sent. Waiting is by condition, on the monotonic
+// clock.
 
 import Glibc
 

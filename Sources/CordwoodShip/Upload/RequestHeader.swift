@@ -1,6 +1,6 @@
-// One header line of a request, checked so that no value can start a second line. Headers that we own
-// are refused, for two of them would contradict each other. Pure. Values may be secrets: errors name
-// the header only.
+// One header line of a request, checked so that no value can start a second line. Headers that we
+// own are refused, for two of them would contradict each other. Pure. Values may be secrets:
+// errors name the header only.
 
 struct RequestHeader: Equatable, Sendable {
     var name: String
@@ -30,7 +30,9 @@ struct RequestHeader: Equatable, Sendable {
             }
             guard let name = String(line[..<colon]), !name.isEmpty,
                 name.utf8.allSatisfy(isNameByte)
-            else { throw UploadError.argument("header line \(headers.count + 1) has no valid name") }
+            else {
+                throw UploadError.argument("header line \(headers.count + 1) has no valid name")
+            }
             var value = line[line.index(after: colon)...]
             while let first = value.first, first == 0x20 || first == 0x09 { value.removeFirst() }
             while let last = value.last, last == 0x20 || last == 0x09 { value.removeLast() }

@@ -1,7 +1,7 @@
 // A place where archives go, as the host described it and after every part was checked: an invalid
-// target never exists. A value; the token lives here and in libcurl's header list only. Its name is
-// the key of its state in the store and must not change between runs; the default is derived from
-// kind, URL and format (a checksum, for URLs may hold secrets).
+// target never exists. A value; the token lives here and in libcurl's header list only. Its name
+// is the key of its state in the store and must not change between runs; the default is derived
+// from kind, URL and format (a checksum, for URLs may hold secrets).
 
 public enum TargetKind: String, Sendable {
     case collector

@@ -1,5 +1,6 @@
-// What keeps a target's archives back as a whole: a server's Retry-After, a server that is not there,
-// refused credentials. Derived from the states of its archives, so it survives a restart. Pure.
+// What keeps a target's archives back as a whole: a server's Retry-After, a server that is not
+// there, refused credentials. Derived from the states of its archives, so it survives a restart.
+// Pure.
 
 struct TargetHold: Equatable {
     /// Unix ms; the server said so.

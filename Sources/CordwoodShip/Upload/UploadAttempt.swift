@@ -1,6 +1,6 @@
-// One attempt: one archive, one target, under the archive's lock. Reads the pair's state again, makes
-// the body, sends it, writes down what came of it, tells the host, deletes the archive when all have
-// it. The idempotency key is the archive's id on every attempt and in every encoding.
+// One attempt: one archive, one target, under the archive's lock. Reads the pair's state again,
+// makes the body, sends it, writes down what came of it, tells the host, deletes the archive when
+// all have it. The idempotency key is the archive's id on every attempt and in every encoding.
 
 struct UploadAttempt {
     let service: UploadService
@@ -137,13 +137,14 @@ struct UploadAttempt {
         let isPause = verdict == .pause
         service.report(
             isPause ? UploadDiagnostic.error : UploadDiagnostic.warn,
-            isPause ? "the target refuses our credentials" : "an upload failed; it will be repeated",
+            isPause
+                ? "the target refuses our credentials" : "an upload failed; it will be repeated",
             fields(archive.stem, outcome.httpStatus, outcome.cause, attempt: attempt))
         return state
     }
 
-    /// CRASH: between the 2xx and the state file the same body goes again with the same id; between
-    /// the state file and the deletion the next pass deletes.
+    /// CRASH: between the 2xx and the state file the same body goes again with the same id;
+    /// between the state file and the deletion the next pass deletes.
     private func finish(
         _ archive: borrowing ArchiveLock, _ state: PairState, _ outcome: TransferOutcome,
         _ result: inout UploadResult

@@ -1,6 +1,6 @@
-// One pass over the waiting archives: oldest first, one attempt at each target that may be tried now.
-// Lives on one thread for the length of UploadService.pass; it decides what is tried, UploadAttempt
-// does it.
+// One pass over the waiting archives: oldest first, one attempt at each target that may be tried
+// now. Lives on one thread for the length of UploadService.pass; it decides what is tried,
+// UploadAttempt does it.
 
 struct UploadPass: ~Copyable {
     let service: UploadService
@@ -10,6 +10,9 @@ struct UploadPass: ~Copyable {
     private var transport: CurlTransport?
     private var holds: [TargetKey: TargetHold] = [:]
     private var isOutOfTime = false
+    private var trouble: UploadStatus?
+    /// A background pass that could do nothing is not repeated at once.
+    private static let restMs: UInt64 = 1_000
 
     init(service: UploadService, explicit: Bool, deadlineMonotonicMs: UInt64) {
         self.service = service
@@ -18,6 +21,8 @@ struct UploadPass: ~Copyable {
     }
 
     mutating func run() throws(UploadError) -> UploadStatus {
+        // Whatever this pass meets, the engine must not call again at once.
+        service.setWake(realtimeMs: UInt64.max)
         let store = try StoreFile.read(storeDirectory: service.paths.root)
         // Without a store file nobody has consented to anything.
         guard let store, store.consent == .granted else { return .consent }
@@ -34,7 +39,11 @@ struct UploadPass: ~Copyable {
             if service.hooks.isCovered(StorePaths.file(ofStem: stem)) { continue }
             for slot in slots {
                 if shouldEnd() { break archives }
-                try consider(stem, summary, slot, snapshot.state(stem, slot.target.key))
+                do throws(UploadError) {
+                    try consider(stem, summary, slot, snapshot.state(stem, slot.target.key))
+                } catch {
+                    note(error, stem)
+                }
             }
         }
         try takeStock(slots)
@@ -83,6 +92,17 @@ struct UploadPass: ~Copyable {
         holds[slot.target.key] = hold
     }
 
+    /// One archive that the system will not give must not keep the others back.
+    private mutating func note(_ error: UploadError, _ stem: String) {
+        trouble = error.status
+        result.failed += 1
+        service.report(
+            UploadDiagnostic.error, "an archive could not be handled",
+            [
+                ("archive", .text(StorePaths.file(ofStem: stem))), ("cause", .text(error.text)),
+            ])
+    }
+
     private mutating func shouldEnd() -> Bool {
         if service.clock.monotonicMs() >= deadlineMonotonicMs { isOutOfTime = true }
         return isOutOfTime || service.gate.isStopped || service.gate.shouldYield
@@ -105,11 +125,12 @@ struct UploadPass: ~Copyable {
             }
         }
         result.waiting = waiting
-        service.setWake(realtimeMs: wake)
+        service.setWake(realtimeMs: max(wake, now &+ UploadPass.restMs))
     }
 
     private func status() -> UploadStatus {
         if service.gate.isStopped { return .closed }
+        if let trouble { return trouble }
         let isOver = isOutOfTime || service.clock.monotonicMs() >= deadlineMonotonicMs
         if result.waiting > 0 { return isOver ? .timeout : .upload }
         if result.failed > 0 { return .upload }

@@ -1,7 +1,7 @@
-// Everything a store sends, and everything that leaves it: targets, passes over the waiting archives,
-// retention, consent. Owned by one engine. It has no thread of its own: it works on whichever thread
-// calls it, one pass at a time (PassGate). State that must survive lives in file names (Outbox);
-// in memory are only the targets of this process and what their servers taught us.
+// Everything a store sends, and everything that leaves it: targets, passes over the waiting
+// archives, retention, consent. Owned by one engine. It has no thread of its own: it works on
+// whichever thread calls it, one pass at a time (PassGate). State that must survive lives in file
+// names (Outbox); in memory are only the targets of this process and what their servers taught us.
 
 /// SAFETY: `slots`, `totals`, `limits`, `wakeRealtimeMs` and `summaries` are guarded by the gate.
 public final class UploadService: @unchecked Sendable {
@@ -44,7 +44,8 @@ public final class UploadService: @unchecked Sendable {
         self.clock = clock
         self.random = random
         encoder = Encoder(
-            paths: paths, openRecords: hooks.openRecords, jsonLine: lines.json, textLine: lines.text)
+            paths: paths, openRecords: hooks.openRecords, jsonLine: lines.json,
+            textLine: lines.text)
         try paths.makeDirectories()
     }
 

@@ -1,6 +1,6 @@
-// The parts of an http or https URL that we decide by: scheme, host and port. It finds the same origin
-// for redirects and a text without secrets for names and logs. libcurl parses the URL it connects to;
-// what looks unusual is refused here rather than guessed. Pure.
+// The parts of an http or https URL that we decide by: scheme, host and port. It finds the same
+// origin for redirects and a text without secrets for names and logs. libcurl parses the URL it
+// connects to; what looks unusual is refused here rather than guessed. Pure.
 
 struct WebAddress: Equatable {
     var scheme: String

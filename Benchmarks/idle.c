@@ -1,0 +1,49 @@
+/* What an idle engine costs its host: idle [STORE]. Compiled twice, with ENGINE and without, where
+ * it is the program that does nothing. Prints its resident memory and the time of cw_open. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#ifdef ENGINE
+#include <cordwood/cordwood.h>
+#endif
+
+static double now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static long resident_kib(void) {
+    char line[256];
+    long kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "VmRSS: %ld", &kib) == 1) break;
+    if (file != NULL) fclose(file);
+    return kib;
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    double begin = now_ms();
+#ifdef ENGINE
+    cw_options options;
+    cw_options_init(&options, sizeof options);
+    options.directory = argc > 1 ? argv[1] : NULL;
+    cw_engine *engine = NULL;
+    cw_logger *logger = NULL;
+    if (cw_open(&options, &engine) != CW_OK) return 1;
+    if (cw_logger_get(engine, "bench.idle", &logger) != CW_OK) return 1;
+    if (cw_write(logger, CW_LEVEL_INFO, "one record", 10) != CW_OK) return 1;
+#endif
+    double open_ms = now_ms() - begin;
+    /* The helper has started and done its first round. */
+    struct timespec second = {1, 0};
+    nanosleep(&second, NULL);
+    printf("{\"resident_kib\":%ld,\"open_ms\":%.2f}\n", resident_kib(), open_ms);
+#ifdef ENGINE
+    cw_close(&engine, 10000);
+#endif
+    return 0;
+}

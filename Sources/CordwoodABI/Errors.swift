@@ -1,0 +1,159 @@
+// Status names, sentences, and the calling thread's last failure. Strings are static, or the thread's
+// own and freed with it. A write's failure is noted in thread-local words only, for it may happen in a
+// signal handler.
+
+import CCordwood
+import CShims
+import Cordwood
+import CordwoodCore
+import Glibc
+
+/// Notes a failure with its text and gives its status back.
+func failed(_ status: Int32, _ text: @autoclosure () -> String) -> cw_status {
+    LastError.set(text())
+    return status
+}
+
+func failed(_ error: CordwoodError) -> cw_status { failed(error.status, error.text) }
+
+/// Runs a body that throws; its error becomes a status.
+func status(_ body: () throws(CordwoodError) -> cw_status) -> cw_status {
+    do {
+        return try body()
+    } catch {
+        return failed(error)
+    }
+}
+
+enum LastError {
+    static let bytesMax = 2_048
+
+    static func set(_ text: String) {
+        let tls = cwi_tls_get()!
+        guard let memory = tls.pointee.last_error ?? calloc(1, bytesMax) else { return }
+        tls.pointee.last_error = memory
+        tls.pointee.last_status = 0
+        var text = text
+        text.withUTF8 { utf8 in
+            let count = min(utf8.count, bytesMax - 1)
+            if let start = utf8.baseAddress { memory.copyMemory(from: start, byteCount: count) }
+            memory.storeBytes(of: 0, toByteOffset: count, as: UInt8.self)
+        }
+        ThreadContext.registerThread()
+    }
+
+    /// Signals: safe.
+    static func setWrite(_ status: Int32, _ value: UInt32) -> cw_status {
+        let tls = cwi_tls_get()!
+        tls.pointee.last_status = status
+        tls.pointee.last_value = value
+        return status
+    }
+
+    /// Copies the text, cut to n bytes with its NUL; returns its full length.
+    static func copy(_ buffer: UnsafeMutablePointer<CChar>?, _ n: Int) -> Int {
+        let tls = cwi_tls_get()!
+        if tls.pointee.last_status == 0 {
+            guard let memory = tls.pointee.last_error else { return put("", nil, buffer, n) }
+            let length = strlen(memory.assumingMemoryBound(to: CChar.self))
+            if let buffer, n > 0 {
+                let count = min(length, n - 1)
+                memcpy(buffer, memory, count)
+                buffer[count] = 0
+            }
+            return length
+        }
+        if tls.pointee.last_status == Status.level {
+            return put("a level is outside 1…24: ", tls.pointee.last_value, buffer, n)
+        }
+        let sentence = Sentences.of(tls.pointee.last_status)
+        return put(sentence.text, nil, buffer, n)
+    }
+
+    private static func put(
+        _ text: StaticString, _ value: UInt32?, _ buffer: UnsafeMutablePointer<CChar>?, _ n: Int
+    ) -> Int {
+        var length = 0
+        func add(_ byte: UInt8) {
+            if let buffer, length < n - 1 { buffer[length] = CChar(bitPattern: byte) }
+            length += 1
+        }
+        for i in 0..<text.utf8CodeUnitCount { add(text.utf8Start[i]) }
+        if let value {
+            var divisor: UInt32 = 1
+            while value / divisor >= 10 { divisor *= 10 }
+            while divisor > 0 {
+                add(UInt8(48 + value / divisor % 10))
+                divisor /= 10
+            }
+        }
+        if let buffer, n > 0 { buffer[min(length, n - 1)] = 0 }
+        return length
+    }
+}
+
+/// Names and sentences of every status; unknown numbers have one, too.
+enum Sentences {
+    static func of(_ status: Int32) -> (name: StaticString, text: StaticString) {
+        switch Int(status) {
+        case CW_OK: return ("CW_OK", "done")
+        case CW_DISABLED: return ("CW_DISABLED", "the level is below the logger's; nothing was written")
+        case CW_END: return ("CW_END", "nothing more: no record, or nothing waits to be uploaded")
+        case CW_AGAIN: return ("CW_AGAIN", "nothing now; call again later")
+        case CW_E_ARGUMENT: return ("CW_E_ARGUMENT", "a pointer, length or enum is not valid")
+        case CW_E_LEVEL: return ("CW_E_LEVEL", "a level is outside 1…24")
+        case CW_E_STRUCT_SIZE: return ("CW_E_STRUCT_SIZE", "struct_size is too small")
+        case CW_E_STRUCT_TAIL:
+            return ("CW_E_STRUCT_TAIL", "struct_size is larger than known and its tail is not zero")
+        case CW_E_CLOSED: return ("CW_E_CLOSED", "the engine of this handle was closed")
+        case CW_E_NO_DIRECTORY:
+            return ("CW_E_NO_DIRECTORY", "no directory was given and CORDWOOD_DIR is not set")
+        case CW_E_NOT_DIRECTORY:
+            return ("CW_E_NOT_DIRECTORY", "something that is no directory stands where the store should be")
+        case CW_E_NOT_FOUND: return ("CW_E_NOT_FOUND", "no such file, store, target or archive")
+        case CW_E_PERMISSION: return ("CW_E_PERMISSION", "the system refused access")
+        case CW_E_IO: return ("CW_E_IO", "a read, write or sync failed")
+        case CW_E_FULL: return ("CW_E_FULL", "disk full or quota reached: the record was not kept, and is counted")
+        case CW_E_MEMORY: return ("CW_E_MEMORY", "memory, threads or descriptors ran out")
+        case CW_E_LIMIT: return ("CW_E_LIMIT", "a documented limit would be exceeded")
+        case CW_E_TIMEOUT: return ("CW_E_TIMEOUT", "time ran out; what was begun goes on in the background")
+        case CW_E_BUSY: return ("CW_E_BUSY", "the same operation is already running")
+        case CW_E_VERSION: return ("CW_E_VERSION", "a store or file of a newer, incompatible format")
+        case CW_E_DAMAGED: return ("CW_E_DAMAGED", "damaged data; the rest of the store is still readable")
+        case CW_E_CONSENT: return ("CW_E_CONSENT", "the store has no consent to upload")
+        case CW_E_NO_TARGET: return ("CW_E_NO_TARGET", "no target was added")
+        case CW_E_UPLOAD: return ("CW_E_UPLOAD", "something was not uploaded")
+        case CW_E_UNSUPPORTED: return ("CW_E_UNSUPPORTED", "this build or platform cannot do it")
+        case CW_E_EXISTS: return ("CW_E_EXISTS", "a target of that name exists with other settings")
+        case CW_E_INTERNAL: return ("CW_E_INTERNAL", "a broken invariant inside the library; please report")
+        default: return ("CW_E_UNKNOWN", "an unknown status number")
+        }
+    }
+
+    static func pointer(_ text: StaticString) -> UnsafePointer<CChar> {
+        UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
+    }
+}
+
+@_cdecl("cw_status_name") @implementation
+public func cw_status_name(_ status: cw_status) -> UnsafePointer<CChar>! {
+    Sentences.pointer(Sentences.of(status).name)
+}
+
+@_cdecl("cw_strerror") @implementation
+public func cw_strerror(_ status: cw_status) -> UnsafePointer<CChar>! {
+    Sentences.pointer(Sentences.of(status).text)
+}
+
+@_cdecl("cw_last_error") @implementation
+public func cw_last_error(_ buffer: UnsafeMutablePointer<CChar>!, _ n: Int) -> Int {
+    LastError.copy(buffer, buffer == nil ? 0 : n)
+}
+
+@_cdecl("cw_version") @implementation
+public func cw_version() -> UInt32 {
+    UInt32(CW_VERSION_MAJOR) << 16 | UInt32(CW_VERSION_MINOR) << 8 | UInt32(CW_VERSION_PATCH)
+}
+
+@_cdecl("cw_version_string") @implementation
+public func cw_version_string() -> UnsafePointer<CChar>! { Sentences.pointer("0.1.0") }

@@ -1,0 +1,40 @@
+// Size-stamped structs and C strings from the host: checked, then copied, so that what was checked is
+// what is used.
+
+import CCordwood
+import CordwoodCore
+import Glibc
+
+enum Stamped {
+    /// Copies a struct that starts with `struct_size`. Smaller than the version known here is refused;
+    /// a larger one must be zero behind it.
+    static func copy<T>(_ source: UnsafePointer<T>, into target: inout T) -> Int32 {
+        let raw = UnsafeRawPointer(source)
+        let size = Int(raw.loadUnaligned(as: UInt32.self))
+        let known = MemoryLayout<T>.size
+        guard size >= known else { return Status.structSize }
+        for i in known..<max(known, size) where raw.load(fromByteOffset: i, as: UInt8.self) != 0 {
+            return Status.structTail
+        }
+        target = source.pointee
+        return Status.ok
+    }
+
+    static func text(_ status: Int32, _ name: String, _ size: UInt32, _ known: Int) -> String {
+        status == Status.structSize
+            ? "\(name).struct_size is \(size), the first version has \(known)"
+            : "\(name).struct_size is \(size): bytes behind \(known) are not zero"
+    }
+}
+
+enum CText {
+    static func length(_ text: UnsafePointer<CChar>) -> Int { Int(strlen(text)) }
+
+    static func string(_ text: UnsafePointer<CChar>?) -> String? { text.map { String(cString: $0) } }
+}
+
+/// Lets a callback's `user` travel to another thread: what it points to is the host's affair.
+struct HostPointer: @unchecked Sendable {
+    // SAFETY: never dereferenced here.
+    let value: UnsafeMutableRawPointer?
+}

@@ -1,0 +1,228 @@
+// Who may send what, without any server: consent, covered archives, targets and their checks, the
+// numbers of the header, a machine without libcurl.
+
+import CCurl
+import Foundation
+import XCTest
+
+@testable import CordwoodShip
+
+final class UploadRulesTests: XCTestCase {
+    private let nowhere = "http://127.0.0.1:9"
+
+    func testNothingIsSentWithoutConsent() throws {
+        for consent in [Consent.pending, .denied] {
+            let store = try TestStore(consent: consent)
+            store.addArchive(1)
+            let service = try store.service()
+            _ = try service.addTarget(store.target(nowhere))
+            XCTAssertEqual(service.pass().0, .consent)
+            XCTAssertEqual(service.pass(explicit: false).0, .consent)
+            XCTAssertEqual(store.events.all, [])
+            XCTAssertTrue(store.hasArchive(1))
+        }
+        let store = try TestStore()
+        unlink(store.root + "/store")
+        let service = try store.service()
+        _ = try service.addTarget(store.target(nowhere))
+        XCTAssertEqual(service.pass().0, .consent)
+    }
+
+    func testDenialRemovesWhatWaited() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        store.addArchive(2)
+        let service = try store.service { $0.hasSuffix("2.cwa") }
+        XCTAssertEqual(try service.removeWaiting(), 0, "nothing waits where no target is")
+        _ = try service.addTarget(store.target(nowhere))
+        XCTAssertEqual(try service.removeWaiting(), 1)
+        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertTrue(store.hasArchive(2))
+        XCTAssertEqual(store.events.all, ["completed consent 0", "removed consent"])
+    }
+
+    func testCoveredArchivesWait() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service { _ in true }
+        _ = try service.addTarget(store.target(nowhere))
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .upload)
+        XCTAssertEqual(result.waiting, 1)
+        XCTAssertEqual(store.events.all, [])
+        service.setLimits(RetentionLimits(quotaBytes: 1, archivesMax: 1, expirationDays: 1))
+        XCTAssertEqual(try service.applyRetention(otherBytes: 100), 0)
+    }
+
+    func testNoTargetAndNothingWaiting() throws {
+        let store = try TestStore()
+        let service = try store.service()
+        XCTAssertEqual(service.pass().0, .noTarget)
+        _ = try service.addTarget(store.target(nowhere))
+        XCTAssertEqual(service.pass().0, .end)
+    }
+
+    func testNamesAreUniqueAndRemovable() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(nowhere) { $0.name = "a/b@c.d" })
+        XCTAssertThrowsError(
+            try service.addTarget(store.target(nowhere) { $0.name = "a/b@c.d" })
+        ) { XCTAssertEqual(($0 as? UploadError)?.status, .exists) }
+        XCTAssertEqual(try Files.list(store.paths.targets), ["a%2Fb%40c%2Ed"])
+        XCTAssertEqual(service.pass().1.failed, 1)
+        XCTAssertEqual(store.queue.count, 1)
+        try service.removeTarget("a/b@c.d")
+        XCTAssertEqual(try Files.list(store.paths.targets), [])
+        XCTAssertEqual(store.queue, [])
+        XCTAssertTrue(store.hasArchive(1))
+        XCTAssertThrowsError(try service.removeTarget("a/b@c.d")) {
+            XCTAssertEqual(($0 as? UploadError)?.status, .notFound)
+        }
+        for number in 1...64 {
+            _ = try service.addTarget(store.target(nowhere) { $0.name = "t\(number)" })
+        }
+        XCTAssertThrowsError(try service.addTarget(store.target(nowhere))) {
+            XCTAssertEqual(($0 as? UploadError)?.status, .limit)
+        }
+    }
+
+    func testTargetEndedByAnotherProcessSendsNoMore() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        let target = try store.target(nowhere)
+        _ = try service.addTarget(target)
+        try TargetRegistry(storeDirectory: store.root).remove(name: target.name)
+        XCTAssertEqual(service.pass().0, .noTarget)
+        XCTAssertTrue(store.hasArchive(1))
+    }
+
+    func testExpiredArchivesAreNotSent() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(nowhere))
+        service.setLimits(RetentionLimits(quotaBytes: 0, archivesMax: 0, expirationDays: 30))
+        store.clock.advance(ms: 31 * 86_400_000)
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .end)
+        XCTAssertEqual(result.expired, 1)
+        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertEqual(store.events.all, ["completed limit 0", "removed expired"])
+    }
+
+    func testLockedArchiveIsLeftAlone() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(nowhere))
+        service.setLimits(RetentionLimits(quotaBytes: 1, archivesMax: 0, expirationDays: 0))
+        do {
+            let lock = try XCTUnwrapLock(store, 1)
+            XCTAssertEqual(try service.applyRetention(otherBytes: 0), 0)
+            XCTAssertEqual(service.pass().1.failed, 0)
+            XCTAssertEqual(lock.bytes, 15)
+        }
+        XCTAssertEqual(store.events.all, [])
+        XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)
+    }
+
+    private func XCTUnwrapLock(_ store: TestStore, _ number: Int) throws -> ArchiveLock {
+        guard let lock = try ArchiveLock(paths: store.paths, stem: store.stem(number)) else {
+            throw UploadError.notFound("lock")
+        }
+        return lock
+    }
+
+    func testInvalidTargetsAreRefused() throws {
+        let refused: [(String, (inout TargetOptions) -> Void)] = [
+            ("ftp://host", { _ in }), ("http://", { _ in }), ("http://user:pw@host", { _ in }),
+            ("http://host:0", { _ in }), ("http://host:70000", { _ in }),
+            ("http://ho st", { _ in }), ("http://host/\r\nX: y", { _ in }),
+            ("http://[::1", { _ in }),
+            ("http://host?x=1", { _ in }), ("http://host", { $0.kind = "carrier pigeon" }),
+            ("http://host", { $0.format = "ndjson" }), ("http://host", { $0.encoding = "lz4" }),
+            ("http://host", { $0.method = "DELETE"; $0.kind = "http" }),
+            ("http://host", { $0.headers = "no colon" }),
+            ("http://host", { $0.headers = "Content-Length: 3" }),
+            ("http://host", { $0.headers = "A: b\rC: d" }),
+            ("http://host", { $0.headers = "Bad Name: x" }),
+            ("http://host", { $0.authToken = "a\nb" }),
+            ("http://host", { $0.authToken = "a"; $0.headers = "authorization: x" }),
+            ("http://host", { $0.name = "a\nb" }),
+        ]
+        for (url, change) in refused {
+            var options = TargetOptions(url: url)
+            change(&options)
+            XCTAssertThrowsError(try Target(options), url) {
+                XCTAssertEqual(($0 as? UploadError)?.status, .argument)
+                XCTAssertFalse(($0 as? UploadError)?.text.contains("pw") ?? true)
+            }
+        }
+    }
+
+    func testDerivedNameIsStableAndHoldsNoSecret() throws {
+        var options = TargetOptions(url: "https://Logs.Example.com/bulk/TOKEN/")
+        options.kind = "http"
+        let name = try Target(options).name
+        XCTAssertEqual(name, try Target(options).name)
+        XCTAssertTrue(name.hasPrefix("http-logs.example.com-archive-"), name)
+        XCTAssertFalse(name.contains("TOKEN"))
+        options.format = "ndjson"
+        XCTAssertNotEqual(name, try Target(options).name)
+        XCTAssertEqual(try Target(options).origin, "https://logs.example.com")
+    }
+
+    func testMissingLibraryHasAReason() {
+        func probe(_ name: String) -> (Int32, String) {
+            withUnsafeTemporaryAllocation(of: CChar.self, capacity: 200) { text in
+                text.initialize(repeating: 0)
+                let code = cwi_curl_probe(name, text.baseAddress, text.count)
+                return (code, String(cString: text.baseAddress!))
+            }
+        }
+        XCTAssertEqual(probe("libno-such-curl.so.4").0, -1)
+        XCTAssertTrue(probe("libno-such-curl.so.4").1.contains("was not found"))
+        XCTAssertEqual(probe("libm.so.6").0, -1)
+        XCTAssertTrue(probe("libm.so.6").1.contains("too old"))
+        XCTAssertEqual(probe("libcurl.so.4").0, 0)
+    }
+
+    func testNumbersAreTheHeaders() throws {
+        let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../include/cordwood/cordwood.h").standardized.path
+        let header = try String(contentsOfFile: path, encoding: .utf8)
+        let statuses: [(String, UploadStatus)] = [
+            ("CW_E_ARGUMENT", .argument), ("CW_E_CLOSED", .closed), ("CW_E_NOT_FOUND", .notFound),
+            ("CW_E_PERMISSION", .permission), ("CW_E_IO", .io), ("CW_E_FULL", .full),
+            ("CW_E_MEMORY", .memory), ("CW_E_LIMIT", .limit), ("CW_E_TIMEOUT", .timeout),
+            ("CW_E_BUSY", .busy), ("CW_E_VERSION", .version), ("CW_E_DAMAGED", .damaged),
+            ("CW_E_CONSENT", .consent), ("CW_E_NO_TARGET", .noTarget), ("CW_E_UPLOAD", .upload),
+            ("CW_E_UNSUPPORTED", .unsupported), ("CW_E_EXISTS", .exists), ("CW_OK", .ok),
+            ("CW_END", .end),
+        ]
+        for (name, status) in statuses {
+            XCTAssertTrue(header.contains(" \(name) = \(status.rawValue)"), name)
+        }
+        let outcomes: [(String, OutcomeKind)] = [
+            ("NONE", .none), ("SUCCESS", .success), ("REQUEST_FAILED", .requestFailed),
+            ("REDIRECTION", .redirection), ("CLIENT", .client), ("SERVER", .server),
+            ("UNKNOWN", .unknown),
+        ]
+        for (name, kind) in outcomes {
+            XCTAssertTrue(header.contains("CW_OUTCOME_\(name) = \(kind.rawValue)"), name)
+        }
+        let words: [(String, UInt32)] = [
+            ("CW_REMOVED_QUOTA", RemovalReason.quota.rawValue),
+            ("CW_REMOVED_COUNT", RemovalReason.count.rawValue),
+            ("CW_REMOVED_EXPIRED", RemovalReason.expired.rawValue),
+            ("CW_REMOVED_CONSENT", RemovalReason.consent.rawValue),
+            ("CW_CONSENT_GRANTED", Consent.granted.rawValue),
+            ("CW_CONSENT_PENDING", Consent.pending.rawValue),
+            ("CW_CONSENT_DENIED", Consent.denied.rawValue),
+        ]
+        for (name, number) in words { XCTAssertTrue(header.contains("\(name) = \(number)"), name) }
+    }
+}

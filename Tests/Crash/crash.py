@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Kills an eight-thread writer at random moments and reads its store, first as it lies and again
+after `cordwood archive` adopted it: every record whose call had returned must be there, whole,
+once, in its thread's order.
+
+    crash.py [--kills N] [--seed S] [--all]
+
+A failure prints the seed that makes the same run again, as far as the kernel allows."""
+
+import argparse
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "Oracle"))
+
+from compare import compare  # noqa: E402
+
+CORDWOOD = str(ROOT / "build/bin/cordwood")
+THREADS, LONGEST = 8, 3000
+LETTERS = "".join(chr(ord("a") + index % 26) for index in range(LONGEST + 26))
+SEGMENTS = (64 << 10, 1 << 20, 16 << 20)
+# Above that many records the slow oracle looks at a run only with --all.
+ORACLE_RECORDS = 60_000
+
+
+class Failed(Exception):
+    pass
+
+
+def message(seed, thread, number):
+    length = 20 + (number * 7919 + thread * 104729 + seed) % 180
+    if number % 997 == 996:
+        length = LONGEST
+    start = number % 26
+    return f"t{thread} n{number} {LETTERS[start:start + length]}"
+
+
+def build(folder):
+    program = str(folder / "writer")
+    subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror",
+                    f"-I{ROOT}/include", str(HERE / "writer.c"), f"-L{ROOT}/build/lib",
+                    "-lcordwood", "-lpthread", f"-Wl,-rpath,{ROOT}/build/lib", "-o", program],
+                   check=True)
+    return program
+
+
+def counters(path):
+    words = struct.unpack("<512Q", path.read_bytes().ljust(4096, b"\0"))
+    return [words[thread * 8] for thread in range(THREADS)]
+
+
+def write_and_kill(program, store, kept, segment_bytes, seed, target):
+    child = subprocess.Popen([program, store, str(kept), str(segment_bytes), str(seed)])
+    try:
+        while not kept.exists() or sum(counters(kept)) < target:
+            if child.poll() is not None:
+                raise Failed(f"the writer ended by itself: {child.returncode}")
+            time.sleep(0.0005)  # a poll, not a wait: the target decides the moment
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    return counters(kept)
+
+
+def run(*arguments, codes=(0,)):
+    done = subprocess.run([CORDWOOD, *arguments], stdout=subprocess.PIPE, check=False)
+    if done.returncode not in codes:
+        raise Failed(f"cordwood {' '.join(arguments)} ended {done.returncode}")
+    return done.stdout
+
+
+def check_records(store, seed, kept):
+    """Every kept record, whole, once, in order; beyond that at most the one under way."""
+    found = [0] * THREADS
+    for line in run("cat", "--json", store).splitlines():
+        record = json.loads(line)
+        if record["logger"] != "crash":
+            continue
+        thread = int(record["message"][1])
+        number = found[thread]
+        if record["message"] != message(seed, thread, number):
+            raise Failed(f"thread {thread}: expected record {number}, found "
+                         f"{record['message'][:60]!r}")
+        found[thread] = number + 1
+    for thread in range(THREADS):
+        if not kept[thread] <= found[thread] <= kept[thread] + 1:
+            raise Failed(f"thread {thread}: {kept[thread]} kept, {found[thread]} read")
+    return sum(found)
+
+
+def check_oracle(store):
+    count, differences = compare(store, CORDWOOD)
+    if differences:
+        raise Failed("the oracle disagrees: " + differences[0][:2000])
+    return count
+
+
+def one_kill(program, folder, seed, everything):
+    chance = random.Random(seed)
+    segment_bytes = SEGMENTS[seed % len(SEGMENTS)]
+    target = int(10 ** chance.uniform(0, 5.3))
+    store, counts = str(folder / "store"), folder / "kept"
+    kept = write_and_kill(program, store, counts, segment_bytes, seed, target)
+
+    live = check_records(store, seed, kept)
+    oracle = everything or live <= ORACLE_RECORDS
+    if oracle:
+        check_oracle(store)
+    text = run("verify", store).decode()
+    if "unclean" not in text:
+        raise Failed("verify does not say that the stop was unclean")
+
+    run("archive", store)
+    left = [path.name for path in Path(store).rglob("*") if path.suffix in (".seg", ".sealed")]
+    if left:
+        raise Failed(f"left after archive: {left[:3]}")
+    if check_records(store, seed, kept) != live:
+        raise Failed("the archive has not as many records as the dead lane had")
+    if oracle:
+        check_oracle(store)
+    return live, oracle
+
+
+def main():
+    parser = argparse.ArgumentParser(description="kill -9 under eight writing threads")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--all", action="store_true", help="200 kills, the oracle reads them all")
+    arguments = parser.parse_args()
+    kills = 200 if arguments.all else arguments.kills
+    passed, failed, records = 0, 0, 0
+    with tempfile.TemporaryDirectory() as top:
+        program = build(Path(top))
+        for index in range(kills):
+            seed = arguments.seed + index
+            with tempfile.TemporaryDirectory(dir=top) as folder:
+                try:
+                    count, _ = one_kill(program, Path(folder), seed, arguments.all)
+                    records += count
+                    passed += 1
+                except Failed as reason:
+                    failed += 1
+                    print(f"FAIL seed {seed}: {reason}\n  again: {os.path.relpath(__file__)} "
+                          f"--kills 1 --seed {seed}")
+    print(f"{records} records kept through {kills} kills")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+/* Writes at full rate from eight threads until it is killed. What each thread was told is kept
+ * stands in a shared mapping, which outlives the process: writer STORE KEPT_FILE SEGMENT_BYTES SEED.
+ * crash.py makes the same messages from thread and number and compares. */
+#include <cordwood/cordwood.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { THREADS = 8, LONGEST = 3000 };
+
+static cw_logger *logger;
+static uint64_t *kept;
+static uint64_t seed;
+static char letters[LONGEST + 26];
+
+static size_t filler_length(uint64_t thread, uint64_t number) {
+    if (number % 997 == 996) return LONGEST;
+    return 20 + (number * 7919 + thread * 104729 + seed) % 180;
+}
+
+static void *run(void *argument) {
+    uint64_t thread = (uint64_t)(uintptr_t)argument;
+    char message[LONGEST + 64];
+    for (uint64_t number = 0;; number++) {
+        int head = snprintf(message, sizeof message, "t%llu n%llu ", (unsigned long long)thread,
+                            (unsigned long long)number);
+        size_t filler = filler_length(thread, number);
+        memcpy(message + head, letters + number % 26, filler);
+        cw_status status = cw_write(logger, CW_LEVEL_INFO, message, (size_t)head + filler);
+        if (status != CW_OK) {
+            fprintf(stderr, "writer: %s\n", cw_status_name(status));
+            exit(1);
+        }
+        __atomic_store_n(&kept[thread * 8], number + 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 5) return 2;
+    seed = strtoull(argv[4], NULL, 10);
+    for (size_t i = 0; i < sizeof letters; i++) letters[i] = (char)('a' + i % 26);
+    int file = open(argv[2], O_RDWR | O_CREAT, 0600);
+    if (file < 0 || ftruncate(file, 4096) != 0) return 1;
+    kept = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (kept == MAP_FAILED) return 1;
+
+    cw_options options;
+    cw_options_init(&options, sizeof options);
+    options.directory = argv[1];
+    options.segment_bytes = strtoull(argv[3], NULL, 10);
+    cw_engine *engine;
+    if (cw_open(&options, &engine) != CW_OK || cw_logger_get(engine, "crash", &logger) != CW_OK) {
+        char why[512];
+        cw_last_error(why, sizeof why);
+        fprintf(stderr, "writer: %s\n", why);
+        return 1;
+    }
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, run, (void *)i) != 0) return 1;
+    pthread_join(threads[0], NULL);
+    return 0;
+}

@@ -1,0 +1,179 @@
+"""One record as every part of the decoder hands it on, its sections (§8), and its JSON line."""
+
+import base64
+import datetime
+import json
+import struct
+
+from wire import Bytes, Damage, u32, u64
+
+LEVELS = ((21, "FATAL"), (17, "ERROR"), (13, "WARN"), (10, "NOTICE"), (9, "INFO"), (5, "DEBUG"),
+          (1, "TRACE"))
+KINDS = ("log", "gap", "lifecycle", "transaction", "http")
+NO_TRACE = bytes(25)
+
+
+class Record:
+    def __init__(self):
+        self.lane = None  # Lane of live.py, or Process of archive.py
+        self.thread_serial = 0
+        self.thread_id = 0
+        self.stream = 0
+        self.sequence = 0
+        self.monotonic = 0
+        self.utc = 0
+        self.event_utc = None  # the event's own time (§8.1, kind 6)
+        self.level = 0
+        self.kind = 0
+        self.logger = b""
+        self.message = b""
+        self.file = b""
+        self.function = b""
+        self.line = 0
+        self.fields = []
+        self.context = []
+        self.exception = None
+        self.trace = NO_TRACE
+        self.original_length = None
+        self.unverified = False
+        self.archived = False
+        self.chunk_end = 0  # of a live record: where it ends in its chunk
+        self.gap_records = 0  # of a gap record: how many it reports
+
+
+def fields(data):
+    """FORMAT §8.2: a list of (key bytes, value)."""
+    source = Bytes(data)
+    found = [_field(source) for _ in range(source.u16())]
+    return found, source.at
+
+
+def _field(source):
+    kind = source.u8()
+    source.u8()
+    key = source.take(source.u16())
+    if kind == 1:
+        return key, struct.unpack("<q", source.take(8))[0]
+    if kind == 2:
+        return key, source.u64()
+    if kind == 3:
+        return key, struct.unpack("<d", source.take(8))[0]
+    if kind == 4:
+        return key, source.u8() != 0
+    if kind == 5:
+        return key, source.take(source.u32())
+    raise Damage(f"a field of type {kind}")
+
+
+def apply_sections(record, data, sites):
+    """FORMAT §8.1. `sites` gives (line, file, function) of a site id."""
+    source = Bytes(data)
+    while source.left:
+        kind = source.u8()
+        source.take(3)
+        content = source.take(source.u32())
+        if kind == 1:
+            record.message = content
+        elif kind == 2:
+            record.fields = fields(content)[0]
+        elif kind == 3:
+            site = sites.get(u32(content, 0))
+            if site is not None:
+                record.line, record.file, record.function = site
+        elif kind == 4:
+            place = Bytes(content)
+            record.line, file_bytes, function_bytes = place.u32(), place.u16(), place.u16()
+            record.file, record.function = place.take(file_bytes), place.take(function_bytes)
+        elif kind == 5:
+            record.trace = Bytes(content).take(25)
+        elif kind == 6:
+            record.event_utc = u64(content, 0)
+        elif kind == 7:
+            lengths = Bytes(content)
+            sizes = [lengths.u32() for _ in range(3)]
+            record.exception = [lengths.take(size) for size in sizes]
+        elif kind == 8:
+            record.kind = Bytes(content).u8()
+        elif kind == 9:
+            record.original_length = u64(content, 0)
+
+
+def make_gap(record, count, first_utc, last_utc):
+    """FORMAT §8.6."""
+    record.kind = 1
+    record.level = 13
+    record.logger = b"Cordwood"
+    record.message = b"%d records were not kept" % count
+    record.fields = [(b"gap.records", count), (b"gap.first", first_utc), (b"gap.last", last_utc)]
+    record.gap_records = count
+
+
+def level_name(level):
+    for number, name in LEVELS:
+        if level >= number:
+            return name if level == number else f"{name}+{level - number}"
+    return ""
+
+
+def time_text(nanoseconds):
+    seconds, rest = divmod(nanoseconds, 10**9)
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S") + f".{rest:09d}Z"
+
+
+def _text(data):
+    return data.decode("utf-8", "replace")
+
+
+def _is_utf8(data):
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def as_pairs(record):
+    """The JSON line as a list of pairs; fields too, for keys may repeat."""
+    shown = record.event_utc if record.event_utc is not None else record.utc
+    line = [
+        ("time", time_text(shown)), ("level", level_name(record.level)),
+        ("logger", _text(record.logger)), ("message", _text(record.message)),
+        ("pid", record.lane.pid), ("tid", record.thread_id),
+    ]
+    if not _is_utf8(record.message):
+        line.append(("message_base64", base64.b64encode(record.message).decode()))
+    if record.file:
+        line.append(("file", _text(record.file)))
+    if record.line:
+        line.append(("line", record.line))
+    if record.function:
+        line.append(("function", _text(record.function)))
+    pairs = [(_text(key), _text(value) if isinstance(value, bytes) else value)
+             for key, value in record.fields + record.context]
+    if record.exception:
+        names = ("exception.type", "exception.message", "exception.stacktrace")
+        pairs += [(name, _text(part)) for name, part in zip(names, record.exception) if part]
+    if pairs:
+        line.append(("fields", pairs))
+    if any(record.trace[:16]):
+        line.append(("trace_id", record.trace[:16].hex()))
+        if any(record.trace[16:24]):
+            line.append(("span_id", record.trace[16:24].hex()))
+    kind = KINDS[record.kind] if record.kind < len(KINDS) else str(record.kind)
+    line.append(("kind", kind))
+    return line
+
+
+def as_json(record):
+    def written(value):
+        return json.dumps(value, ensure_ascii=False)
+
+    parts = []
+    for key, value in as_pairs(record):
+        if key == "fields":
+            inner = ",".join(f"{written(k)}:{written(v)}" for k, v in value)
+            parts.append(f'"fields":{{{inner}}}')
+        else:
+            parts.append(f"{written(key)}:{written(value)}")
+    return "{" + ",".join(parts) + "}"

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Tests of the oracle itself on bytes laid out by hand from docs/FORMAT.md: the engine must not be
+the only thing that its judge was ever tried on."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from archive import Archive  # noqa: E402
+from decode import Store, in_order, running_boot  # noqa: E402
+from live import monotonic  # noqa: E402
+from record import as_json, level_name, time_text  # noqa: E402
+from wire import Bytes, crc32c  # noqa: E402
+
+LANE_ID, SALT, SEGMENT_SALT = bytes(range(16)), 0xABCD, 0x1234
+LANE = "20261121T081530Z-812-9f3c5a0de1b27788"
+UTC = 1_790_000_000 * 10**9
+
+
+def put(data, at, form, *values):
+    struct.pack_into("<" + form, data, at, *values)
+
+
+def entry(kind, identifier, payload):
+    data = bytearray(24) + payload
+    put(data, 0, "QI", SALT, len(data))
+    put(data, 16, "B3xI", kind, identifier)
+    put(data, 12, "I", crc32c(data[16:]))
+    return data + bytes(-len(data) % 16)
+
+
+def record(kind, payload, delta=0, identifier=0, level=9, flags=0):
+    data = struct.pack("<IIIBBH", 16 + len(payload), delta, identifier, level, kind, flags)
+    data += payload
+    return data + bytes(-len(data) % 8)
+
+
+def section(kind, payload):
+    return struct.pack("<BBHI", kind, 0, 0, len(payload)) + payload
+
+
+def field(kind, key, value):
+    return struct.pack("<BBH", kind, 0, len(key)) + key + value
+
+
+def lane(records, boot=None, dropped=0):
+    """A lane file with one chunk of `records` in segment 0."""
+    data = bytearray(65536)
+    data[0:8] = b"CWLANE01"
+    put(data, 8, "II", 1, 65536)
+    data[32:48] = LANE_ID
+    data[48:64] = running_boot() if boot is None else boot
+    put(data, 80, "QI", SALT, 812)
+    put(data, 112, "QQ", UTC, 1000)
+    put(data, 128, "IIIIII", 8192, 8192, 4096, 64, 16384, 49152)
+    put(data, 4096, "QQQQ", dropped, 0, 5000, 6000)
+    catalog = entry(1, 7, b"net.http") + bytes(32) + entry(
+        2, 3, struct.pack("<IBBH", 12, 9, 0, 0) + b"\x03a.c\x04main\x00")
+    data[8192:8192 + len(catalog)] = catalog
+    body = b"".join(records)
+    segment = 16384
+    data[segment:segment + 8] = b"CWSEGM01"
+    put(data, segment + 8, "II", 1, 4096)
+    data[segment + 32:segment + 48] = LANE_ID
+    put(data, segment + 72, "IIQQQ", 0, 1, SEGMENT_SALT, 49152, 10**9)
+    put(data, segment + 112, "I", 1)
+    put(data, segment + 128, "Q", 49152)
+    put(data, segment + 256, "Q", 49152)
+    put(data, segment + 516, "I", 2)
+    put(data, segment + 576, "QQQQ", 0, 1000, 0, UTC)
+    put(data, segment + 608, "QQQQ", 1000, 3000, 0, UTC + 2000)
+    # The chunk does not stand first: a reader steps over granules without a header.
+    chunk = segment + 4096 + 2048
+    put(data, chunk, "QIIQQIII", SEGMENT_SALT, 128 + len(body), 4096, 6144, 100, 1, 5, 813)
+    data[chunk + 128:chunk + 128 + len(body)] = body
+    return data
+
+
+class Live(unittest.TestCase):
+    def lines(self, data):
+        with tempfile.TemporaryDirectory() as store:
+            os.mkdir(os.path.join(store, "lanes"))
+            with open(os.path.join(store, "lanes", LANE + ".lane"), "wb") as file:
+                file.write(data)
+            read = Store(store)
+            self.problems = read.problems
+            self.records = [found for _, found in in_order(read.records)]
+            return [json.loads(as_json(found)) for found in self.records]
+
+    def test_text_and_time(self):
+        first, second = self.lines(lane([record(1, b"hello", 50, 7),
+                                         record(4, struct.pack("<Q", 2000)),
+                                         record(1, b"a\xff", 1, 0, 11)]))
+        self.assertEqual(first, {
+            "time": time_text(UTC + 300), "level": "INFO", "logger": "net.http",
+            "message": "hello", "pid": 812, "tid": 813, "kind": "log"})
+        self.assertEqual(second["time"], time_text(UTC + 4002))
+        self.assertEqual(second["message_base64"], "Yf8=")
+        self.assertEqual(second["level"], "NOTICE+1")
+        self.assertEqual([found.sequence for found in self.records], [5 << 32, (5 << 32) + 1])
+
+    def test_rich_with_context_site_and_trace(self):
+        context = struct.pack("<H", 1) + field(5, b"user", struct.pack("<I", 2) + b"me")
+        own = struct.pack("<H", 2) + field(1, b"n", struct.pack("<q", -5)) + field(4, b"b", b"\1")
+        trace = bytes(range(1, 17)) + bytes(8) + b"\1"
+        failure = struct.pack("<III", 1, 1, 0) + b"EM"
+        line, = self.lines(lane([
+            record(5, context), record(6, trace),
+            record(2, section(1, b"m") + section(2, own) + section(3, struct.pack("<I", 3))
+                   + section(7, failure) + section(6, struct.pack("<Q", UTC)), 0, 7, 17)]))
+        self.assertEqual(list(line["fields"].items()), [
+            ("n", -5), ("b", True), ("user", "me"), ("exception.type", "E"),
+            ("exception.message", "M")])
+        self.assertEqual((line["file"], line["line"], line["function"]), ("a.c", 12, "main"))
+        self.assertEqual(line["trace_id"], bytes(range(1, 17)).hex())
+        self.assertNotIn("span_id", line)
+        self.assertEqual(line["time"], time_text(UTC))
+
+    def test_gap_and_what_is_left(self):
+        payload = struct.pack("<IIQQQQ", 0, 0, 2, 5, 1500, 1600)
+        lines = self.lines(lane([record(7, payload, 0, 0, 0)], dropped=9))
+        self.assertEqual([line["message"] for line in lines],
+                         ["3 records were not kept", "4 records were not kept"])
+        self.assertEqual(lines[0]["fields"],
+                         {"gap.records": 3, "gap.first": UTC + 500, "gap.last": UTC + 600})
+        self.assertEqual((lines[0]["kind"], lines[0]["level"]), ("gap", "WARN"))
+
+    def test_damage_ends_the_chunk_only(self):
+        lines = self.lines(lane([record(1, b"kept"), struct.pack("<I", 3) + bytes(12)]))
+        self.assertEqual([line["message"] for line in lines], ["kept"])
+        self.assertEqual(len(self.problems), 1)
+
+    def test_another_boot_is_unverified(self):
+        self.lines(lane([record(1, b"x")], boot=bytes([9]) * 16))
+        self.assertTrue(self.records[0].unverified)
+
+    def test_clock_goes_back_within_a_thread(self):
+        lines = self.lines(lane([record(1, b"a", 500), record(1, b"b", 100)]))
+        self.assertEqual([line["message"] for line in lines], ["a", "b"])
+
+
+def varint(value):
+    out = bytearray()
+    while value >= 128:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def zigzag(value):
+    return varint((value << 1) ^ (value >> 63))
+
+
+def skippable(content):
+    return struct.pack("<II", 0x184D2A50, len(content)) + content
+
+
+def archive(messages, codec):
+    import hashlib
+    name = LANE.encode()
+    covers = LANE_ID + struct.pack("<QQ", 0, 0) + varint(len(name)) + name
+    identifier = hashlib.sha256(b"cordwood archive 1" + LANE_ID
+                                + struct.pack("<QQ", 0, 0)).digest()[:16]
+    head = bytearray(64) + covers
+    head[0:8] = b"CWARCH01"
+    put(head, 8, "II", 1, len(head))
+    head[32:48] = identifier
+    put(head, 56, "I", 1)
+    put(head, 60, "I", crc32c(head))
+    count = len(messages)
+    streams = [
+        varint(1) + LANE_ID + bytes(16) + varint(812) + varint(UTC) + varint(1000) + b"\1p\0",
+        varint(1) + b"\0\1" + varint(813) + b"\0", varint(1) + b"\4root", b"\0",
+        varint(1) + varint(2) + bytes(2) + bytes([1]) * 25,
+        b"\0" * count, zigzag(1000) + zigzag(5) * (count - 1),
+        zigzag(UTC - 1000) + b"\0" * (count - 1), zigzag(5 << 32) + b"\0" * (count - 1),
+        b"\x09" * count, b"\0" * count, b"\0" * count, b"\1" * count,
+        b"".join(varint(len(text)) for text in messages), b"", b"",
+        b"".join(text + b"\n" for text in messages)]
+    payload = struct.pack("<18I", 17, *map(len, streams)) + b"".join(streams)
+    if codec == 2:
+        stored = skippable(payload)
+    else:
+        tool = (["zstd", "-c"], ["lz4", "-c"])[codec]
+        stored = subprocess.run(tool, input=payload, stdout=subprocess.PIPE, check=True).stdout
+    block = bytearray(128)
+    block[0:8] = b"CWBLCK01"
+    put(block, 24, "BBHIQQ", 1, codec, 0, count, len(payload), len(stored))
+    put(block, 72, "II", crc32c(stored), crc32c(payload))
+    put(block, 80, "I", crc32c(block))
+    foot = bytearray(64 + 64)
+    foot[0:8] = b"CWFOOT01"
+    foot[8:24] = identifier
+    put(foot, 24, "Q", count)
+    put(foot, 56, "I", 1)
+    place = 8 + len(head)
+    put(foot, 64, "QQ", place, 136 + len(stored))
+    put(foot, 64 + 40, "I", count)
+    foot += struct.pack("<I", 8 + len(foot) + 16)
+    foot += struct.pack("<I", crc32c(foot)) + b"CWAREND1"
+    return skippable(bytes(head)) + skippable(bytes(block)) + stored + skippable(bytes(foot))
+
+
+class Archived(unittest.TestCase):
+    def read(self, data):
+        with tempfile.NamedTemporaryFile(suffix=".cwa") as file:
+            file.write(data)
+            file.flush()
+            read = Store(file.name)
+            self.problems = read.problems
+            return [found for _, found in in_order(read.records)]
+
+    def test_every_codec(self):
+        for codec in (0, 1, 2):
+            records = self.read(archive([b"one", b"two\n\xff", b""], codec))
+            self.assertEqual(self.problems, [])
+            self.assertEqual([found.message for found in records], [b"one", b"two\n\xff", b""])
+            self.assertEqual([found.utc for found in records], [UTC, UTC + 5, UTC + 10])
+            self.assertEqual(records[2].sequence, (5 << 32) + 2)
+            self.assertEqual(records[0].lane.name, LANE)
+            self.assertEqual(records[0].trace, bytes([1]) * 25)
+
+    def test_what_zstd_sees(self):
+        run = subprocess.run(["zstd", "-dc"], input=archive([b"one", b"two"], 0),
+                             stdout=subprocess.PIPE, check=True)
+        self.assertTrue(run.stdout.endswith(b"one\ntwo\n"))
+
+    def test_damage_is_found(self):
+        whole = archive([b"one"], 2)
+        place = whole.index(b"one")
+        self.assertEqual(self.read(whole[:place] + b"0" + whole[place + 1:]), [])
+        self.assertIn("damaged block", self.problems[0])
+        self.read(whole[:-3])
+        self.assertTrue(self.problems)
+
+
+class Numbers(unittest.TestCase):
+    def test_crc(self):
+        self.assertEqual(crc32c(b"123456789"), 0xE3069283)
+
+    def test_varints(self):
+        for value in (0, 1, 127, 128, 2**32, 2**63 - 1):
+            self.assertEqual(Bytes(varint(value)).varint(), value)
+            self.assertEqual(Bytes(zigzag(-value)).zigzag(), -value)
+
+    def test_levels(self):
+        names = [level_name(level) for level in (0, 1, 8, 9, 10, 12, 13, 24)]
+        self.assertEqual(names, ["", "TRACE", "DEBUG+3", "INFO", "NOTICE", "NOTICE+2", "WARN",
+                                 "FATAL+3"])
+
+    def test_floor_before_the_first_pair(self):
+        pairs = [(100, 1000, 0, 0), (103, 1010, 0, 0)]
+        self.assertEqual(monotonic(pairs, 1, 99), 996)
+        self.assertEqual(monotonic(pairs, 1, 104), 1013)
+        self.assertEqual(monotonic(pairs[:1], 3 * 10**9, 99), 999)
+
+
+if __name__ == "__main__":
+    assert Archive
+    unittest.main()

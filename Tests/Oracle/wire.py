@@ -1,0 +1,105 @@
+"""Numbers and strings as they stand in the bytes (FORMAT §1). Nothing on disk is trusted: whatever
+asks for more than there is raises Damage, and the caller decides what that ends."""
+
+import struct
+
+
+class Damage(Exception):
+    """Bytes that are not what the format says."""
+
+
+class NewerVersion(Exception):
+    """A version or an incompat bit that this decoder does not know."""
+
+
+def u16(data, at):
+    return _unpack("<H", data, at)
+
+
+def u32(data, at):
+    return _unpack("<I", data, at)
+
+
+def u64(data, at):
+    return _unpack("<Q", data, at)
+
+
+def _unpack(form, data, at):
+    try:
+        return struct.unpack_from(form, data, at)[0]
+    except struct.error:
+        raise Damage("a number past the end") from None
+
+
+class Bytes:
+    """Reads forward through one piece of bytes."""
+
+    def __init__(self, data):
+        self.data = data
+        self.at = 0
+
+    @property
+    def left(self):
+        return len(self.data) - self.at
+
+    def take(self, count):
+        if count > self.left:
+            raise Damage("a length past the end")
+        piece = bytes(self.data[self.at:self.at + count])
+        self.at += count
+        return piece
+
+    def u8(self):
+        return self.take(1)[0]
+
+    def u16(self):
+        return int.from_bytes(self.take(2), "little")
+
+    def u32(self):
+        return int.from_bytes(self.take(4), "little")
+
+    def u64(self):
+        return int.from_bytes(self.take(8), "little")
+
+    def varint(self):
+        value = 0
+        for index in range(10):
+            byte = self.u8()
+            value |= (byte & 0x7F) << (7 * index)
+            if byte < 0x80:
+                return value & (2**64 - 1)
+        raise Damage("a varint of more than 10 bytes")
+
+    def zigzag(self):
+        value = self.varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def str(self):
+        return self.take(self.varint())
+
+
+def _crc_table():
+    table = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_CRC = _crc_table()
+
+
+def crc32c(data):
+    table = _CRC
+    value = 0xFFFFFFFF
+    for byte in bytes(data):
+        value = table[(value ^ byte) & 255] ^ (value >> 8)
+    return value ^ 0xFFFFFFFF
+
+
+def check_words(what, version, incompat):
+    """FORMAT §1, feature words."""
+    if version > 1 or incompat != 0:
+        raise NewerVersion(f"{what}: version {version}, incompat {incompat:#x}")

@@ -1,0 +1,27 @@
+"""Cordwood: an embeddable logging engine. A record is kept when the call returns.
+
+    import cordwood
+    with cordwood.open("logs") as engine:
+        log = engine.logger("app.db")
+        log.info("order %d", 7, price=1.5)
+    for record in cordwood.read("logs", level="warn"):
+        print(record.time, record.message)
+"""
+from ._abi import library as _library
+from ._context import context, trace
+from ._engine import Engine, Stats, UploadResult, open
+from ._errors import (ArgumentError, ClosedError, CordwoodError, DamagedError, NotFoundError,
+                      StoreError, UploadError, WaitTimeout)
+from ._handler import Handler
+from ._levels import (CRITICAL, DEBUG, ERROR, FATAL, INFO, NOTICE, OFF, TRACE, WARN, WARNING)
+from ._logger import Logger
+from ._reader import Reader, Record, read
+
+__version__: str = _library.cw_version_string().decode()
+
+__all__ = [
+    "ArgumentError", "CRITICAL", "ClosedError", "CordwoodError", "DEBUG", "DamagedError", "ERROR",
+    "Engine", "FATAL", "Handler", "INFO", "Logger", "NOTICE", "NotFoundError", "OFF", "Reader",
+    "Record", "Stats", "StoreError", "TRACE", "UploadError", "UploadResult", "WARN", "WARNING",
+    "WaitTimeout", "context", "open", "read", "trace",
+]

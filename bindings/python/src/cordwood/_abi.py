@@ -1,0 +1,218 @@
+"""The C ABI: structs and prototypes of cordwood.h, declared once, and the library that has them.
+
+Owner of nothing: the other modules call `library` and keep what it answers. `library` lets other
+Python threads run during a call; `quick` does not and is for the write calls alone, which take less
+time than handing over the interpreter (with overflow="block" they may wait and use `library`).
+Structs that are written carry `Text` (points into a bytes object), those read carry `Str`.
+"""
+import ctypes
+import os
+from ctypes import (CDLL, CFUNCTYPE, POINTER, PyDLL, Structure, Union, c_bool, c_char_p, c_double,
+                    c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
+from pathlib import Path
+from typing import Any, List, Tuple
+
+OK, DISABLED, END, AGAIN = 0, 1, 2, 3
+E_ARGUMENT, E_LEVEL, E_STRUCT_SIZE, E_STRUCT_TAIL, E_CLOSED = -1, -2, -3, -4, -5
+E_NO_DIRECTORY, E_NOT_DIRECTORY, E_NOT_FOUND, E_PERMISSION = -6, -7, -8, -9
+E_IO, E_FULL, E_MEMORY, E_LIMIT, E_TIMEOUT, E_BUSY = -10, -11, -12, -13, -14, -15
+E_VERSION, E_DAMAGED, E_CONSENT, E_NO_TARGET, E_UPLOAD = -16, -17, -18, -19, -20
+E_UNSUPPORTED, E_EXISTS, E_INTERNAL = -21, -22, -23
+
+TYPE_INT, TYPE_UINT, TYPE_DOUBLE, TYPE_BOOL, TYPE_STRING = 1, 2, 3, 4, 5
+READ_FOLLOW, READ_FROM_END = 1, 2
+FLAG_SYNC_CONSOLE = 1
+FOREVER = 0xFFFFFFFF
+
+ARCHIVE_REMOVED = CFUNCTYPE(None, c_void_p, c_char_p, c_uint32)
+ATTEMPTING = CFUNCTYPE(None, c_void_p, c_char_p, c_uint32)
+COMPLETED = CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_int32)
+
+
+class Text(Structure):
+    """cw_str that borrows a bytes object; NUL bytes inside are kept."""
+    _fields_ = [("data", c_char_p), ("length", c_size_t)]
+
+
+class Str(Structure):
+    """cw_str of the library's."""
+    _fields_ = [("data", c_void_p), ("length", c_size_t)]
+
+
+class _Value(Union):
+    _fields_ = [("i", c_int64), ("u", c_uint64), ("d", c_double), ("b", c_bool), ("s", Text)]
+
+
+class _ReadValue(Union):
+    _fields_ = [("i", c_int64), ("u", c_uint64), ("d", c_double), ("b", c_bool), ("s", Str)]
+
+
+class Field(Structure):
+    """cw_field to write."""
+    _fields_ = [("key", Text), ("type", c_uint32), ("value", _Value)]
+
+
+class ReadField(Structure):
+    """cw_field that was read."""
+    _fields_ = [("key", Str), ("type", c_uint32), ("value", _ReadValue)]
+
+
+class Record(Structure):
+    """cw_record."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("level", c_uint32), ("message", Text),
+        ("fields", POINTER(Field)), ("field_count", c_size_t), ("file", Text),
+        ("function", Text), ("line", c_uint32), ("trace_flags", c_uint32),
+        ("trace_id", c_char_p), ("span_id", c_char_p), ("time_ns", c_uint64),
+        ("exception_type", Text), ("exception_message", Text), ("exception_stacktrace", Text),
+    ]
+
+
+class Options(Structure):
+    """cw_options."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("directory", c_char_p), ("process_name", c_char_p),
+        ("level", c_uint32), ("segment_bytes", c_uint64), ("roll_age_s", c_uint32),
+        ("quota_bytes", c_uint64), ("archives_max", c_uint32), ("expiration_days", c_uint32),
+        ("codec", c_uint32), ("codec_level", c_int32), ("consent", c_uint32),
+        ("overflow", c_uint32), ("console", c_uint32), ("console_level", c_uint32),
+        ("flags", c_uint32), ("upload_interval_s", c_uint32),
+        ("archive_removed", ARCHIVE_REMOVED), ("user", c_void_p),
+    ]
+
+
+class Stats(Structure):
+    """cw_stats."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("lanes", c_uint32), ("records_written", c_uint64),
+        ("records_dropped", c_uint64), ("bytes_written", c_uint64), ("slow_appends", c_uint64),
+        ("segments_sealed", c_uint64), ("segments_recovered", c_uint64),
+        ("archives_written", c_uint64), ("archive_bytes_in", c_uint64),
+        ("archive_bytes_out", c_uint64), ("archives_removed", c_uint64),
+        ("uploads_succeeded", c_uint64), ("uploads_failed", c_uint64), ("upload_bytes", c_uint64),
+    ]
+
+
+class ReaderOptions(Structure):
+    """cw_reader_options."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("flags", c_uint32), ("level", c_uint32), ("kinds", c_uint32),
+        ("since_ns", c_uint64), ("until_ns", c_uint64), ("logger", c_char_p),
+    ]
+
+
+class RecordView(Structure):
+    """cw_record_view."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("time_ns", c_uint64), ("level", c_uint32),
+        ("process_id", c_uint32), ("thread_id", c_uint64), ("sequence", c_uint64),
+        ("logger", Str), ("message", Str), ("file", Str), ("function", Str), ("line", c_uint32),
+        ("fields", POINTER(ReadField)), ("field_count", c_size_t), ("trace_id", c_uint8 * 16),
+        ("span_id", c_uint8 * 8), ("kind", c_uint32), ("flags", c_uint32),
+        ("original_length", c_uint64), ("process_name", Str), ("trace_flags", c_uint32),
+    ]
+
+
+class TargetOptions(Structure):
+    """cw_target_options."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("name", c_char_p), ("kind", c_char_p), ("url", c_char_p),
+        ("format", c_char_p), ("encoding", c_char_p), ("headers", c_char_p),
+        ("auth_token", c_char_p), ("connect_timeout_ms", c_uint32),
+        ("request_timeout_ms", c_uint32), ("bytes_per_s", c_uint64), ("attempting", ATTEMPTING),
+        ("completed", COMPLETED), ("user", c_void_p), ("method", c_char_p),
+    ]
+
+
+class UploadResult(Structure):
+    """cw_upload_result."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("uploaded", c_uint32), ("failed", c_uint32),
+        ("waiting", c_uint32), ("expired", c_uint32), ("bytes_sent", c_uint64),
+        ("last_http_status", c_int32), ("last_outcome", c_int32),
+    ]
+
+
+UPLOAD_DONE = CFUNCTYPE(None, c_void_p, c_int32, POINTER(UploadResult))
+
+_HANDLE = c_void_p
+_PROTOTYPES: List[Tuple[str, Any, List[Any]]] = [
+    ("cw_options_init", None, [POINTER(Options), c_size_t]),
+    ("cw_open", c_int32, [POINTER(Options), POINTER(_HANDLE)]),
+    ("cw_resource_set", c_int32, [_HANDLE, c_char_p, c_char_p]),
+    ("cw_logger_get", c_int32, [_HANDLE, c_char_p, POINTER(_HANDLE)]),
+    ("cw_write", c_int32, [_HANDLE, c_uint32, c_char_p, c_size_t]),
+    ("cw_write_record", c_int32, [_HANDLE, POINTER(Record)]),
+    ("cw_flush", c_int32, [_HANDLE, c_int32, c_uint32]),
+    ("cw_roll", c_int32, [_HANDLE]),
+    ("cw_archive_wait", c_int32, [_HANDLE, c_uint32]),
+    ("cw_stats_get", c_int32, [_HANDLE, POINTER(Stats), c_size_t]),
+    ("cw_close", c_int32, [POINTER(_HANDLE), c_uint32]),
+    ("cw_level_set", c_int32, [_HANDLE, c_char_p, c_uint32]),
+    ("cw_reader_open", c_int32, [c_char_p, POINTER(ReaderOptions), POINTER(_HANDLE)]),
+    ("cw_reader_next", c_int32, [_HANDLE, POINTER(RecordView)]),
+    ("cw_reader_close", c_int32, [POINTER(_HANDLE)]),
+    ("cw_target_options_init", None, [POINTER(TargetOptions), c_size_t]),
+    ("cw_target_add", c_int32, [_HANDLE, POINTER(TargetOptions), POINTER(c_uint32)]),
+    ("cw_target_remove", c_int32, [_HANDLE, c_char_p]),
+    ("cw_upload", c_int32, [_HANDLE, c_uint32, POINTER(UploadResult), c_size_t]),
+    ("cw_upload_async", c_int32, [_HANDLE, UPLOAD_DONE, c_void_p]),
+    ("cw_consent_set", c_int32, [_HANDLE, c_uint32]),
+    ("cw_status_name", c_char_p, [c_int32]),
+    ("cw_strerror", c_char_p, [c_int32]),
+    ("cw_last_error", c_size_t, [c_char_p, c_size_t]),
+    ("cw_version", c_uint32, []),
+    ("cw_version_string", c_char_p, []),
+]
+_QUICK = ("cw_write", "cw_write_record", "cw_last_error", "cw_status_name", "cw_strerror")
+
+
+def _find() -> str:
+    """$CORDWOOD_LIBRARY, the bundled library, or that of the checkout this package stands in."""
+    named = os.environ.get("CORDWOOD_LIBRARY")
+    if named:
+        return named
+    here = Path(__file__).resolve()
+    tried = [here.with_name("libcordwood.so")]
+    if len(here.parents) > 4:
+        tried.append(here.parents[4] / "build" / "lib" / "libcordwood.so")
+    for path in tried:
+        if path.is_file():
+            return str(path)
+    raise ImportError(
+        f"cordwood: libcordwood.so is missing (looked for {', '.join(map(str, tried))}). Run "
+        "./dev build in the checkout, or name the library in CORDWOOD_LIBRARY."
+    )
+
+
+def _load() -> Tuple[CDLL, PyDLL]:
+    path = _find()
+    try:
+        slow, fast = CDLL(path), PyDLL(path)
+        for name, result, arguments in _PROTOTYPES:
+            for loaded in (slow, fast) if name in _QUICK else (slow,):
+                function = getattr(loaded, name)
+                function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as cause:
+        raise ImportError(
+            f"cordwood: {path} cannot be used: {cause}. Run ./dev build in the checkout again."
+        ) from cause
+    return slow, fast
+
+
+library, quick = _load()
+
+
+def text(content: bytes) -> Text:
+    """cw_str of a bytes object, which must outlive the call it is used in."""
+    return Text(content, len(content))
+
+
+def view(content: Any) -> bytes:
+    """A copy of what a `Str` shows."""
+    return ctypes.string_at(content.data, content.length) if content.length else b""
+
+
+def timeout_ms(seconds: Any) -> int:
+    """Milliseconds for C: None is for ever, less than 0 is 0."""
+    return FOREVER if seconds is None else max(0, min(int(seconds * 1000), FOREVER))

@@ -1,0 +1,298 @@
+"""An engine: one open store directory, from open to close.
+
+The engine owns its C handle, which stays safe to use after close (calls then raise ClosedError) and
+in a forked child. Any thread may call anything. Engines that are still open when the interpreter
+exits are closed with a short wait. Callbacks run on the library's helper thread; what they raise
+is shown by sys.unraisablehook and goes no further.
+"""
+import atexit
+import ctypes
+import os
+import threading
+import weakref
+from types import TracebackType
+from typing import (Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, Type, Union)
+
+from . import _abi, _levels
+from ._errors import UploadError, check
+from ._logger import Logger
+
+PathLike = Union[str, bytes, "os.PathLike[str]"]
+ArchiveRemoved = Callable[[str, str], None]
+Attempting = Callable[[str, int], None]
+Completed = Callable[[str, int, int], None]
+
+_EXIT_WAIT_S = 1.0
+_WORDS: Dict[str, Tuple[str, ...]] = {
+    "codec": ("zstd", "lz4", "none"),
+    "consent": ("granted", "pending", "denied"),
+    "overflow": ("grow", "drop", "block"),
+    "console": ("off", "text", "json", "auto"),
+    "durable": ("process", "machine"),
+}
+_REASONS = ("", "quota", "count", "expired", "consent")
+_OUTCOMES = ("none", "success", "request_failed", "redirection", "client", "server", "unknown")
+
+# A helper that is still busy after close may call once more: callbacks live as long as the process.
+_callbacks: List[Any] = []
+_open: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+
+
+class Stats(NamedTuple):
+    """Counts since open; cw_stats in cordwood.h says what each is."""
+    lanes: int
+    records_written: int
+    records_dropped: int
+    bytes_written: int
+    slow_appends: int
+    segments_sealed: int
+    segments_recovered: int
+    archives_written: int
+    archive_bytes_in: int
+    archive_bytes_out: int
+    archives_removed: int
+    uploads_succeeded: int
+    uploads_failed: int
+    upload_bytes: int
+
+
+class UploadResult(NamedTuple):
+    """What one upload call did: pairs of archive and target, and the last transfer."""
+    uploaded: int
+    failed: int
+    waiting: int
+    expired: int
+    bytes_sent: int
+    last_http_status: int
+    last_outcome: str
+
+
+def _word(option: str, value: Union[str, int]) -> int:
+    words = _WORDS[option]
+    if isinstance(value, str):
+        if value.lower() not in words:
+            raise ValueError(f"{option} is one of {', '.join(words)}: {value!r}")
+        return words.index(value.lower())
+    return value
+
+
+def _named(names: Tuple[str, ...], index: int) -> str:
+    return names[index] if 0 <= index < len(names) else str(index)
+
+
+def _bytes(value: Union[str, bytes, None]) -> Optional[bytes]:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _result(raw: _abi.UploadResult) -> UploadResult:
+    return UploadResult(raw.uploaded, raw.failed, raw.waiting, raw.expired, raw.bytes_sent,
+                        raw.last_http_status, _named(_OUTCOMES, raw.last_outcome))
+
+
+def _keep(pointer: Any) -> Any:
+    _callbacks.append(pointer)
+    return pointer
+
+
+class Engine:
+    """An open store. A context manager: leaving it closes."""
+
+    def __init__(self, options: _abi.Options) -> None:
+        self._pointer = ctypes.c_void_p()
+        check(_abi.library.cw_open(options, self._pointer))
+        self._handle = self._pointer.value
+        self._closing = threading.Lock()
+        self._blocks = options.overflow == _WORDS["overflow"].index("block")
+        self._loggers: Dict[str, Logger] = {}
+        _open.add(self)
+
+    def logger(self, name: str = "") -> Logger:
+        """The logger of that dotted name; "" is the root. The same name gives the same object."""
+        found = self._loggers.get(name)
+        if found is None:
+            handle = ctypes.c_void_p()
+            raw = name.encode()
+            if b"\0" in raw:
+                raise ValueError(f"a logger's name has no NUL: {name!r}")
+            check(_abi.library.cw_logger_get(self._handle, raw, handle))
+            calls = _abi.library if self._blocks else _abi.quick
+            found = self._loggers.setdefault(name, Logger(name, handle.value or 0, calls))
+        return found
+
+    def set_level(self, prefix: str, level: _levels.Level) -> None:
+        """The threshold of a name and all dotted names below it; "" is the root."""
+        check(_abi.library.cw_level_set(self._handle, prefix.encode(), _levels.number(level)))
+
+    def set_resource(self, key: str, value: str) -> None:
+        """An attribute of what logs (service.name, service.version …); "" removes it."""
+        check(_abi.library.cw_resource_set(self._handle, key.encode(), value.encode()))
+
+    def set_consent(self, consent: Union[str, int]) -> None:
+        """granted, pending or denied; stored. Denied removes what waited to be sent."""
+        check(_abi.library.cw_consent_set(self._handle, _word("consent", consent)))
+
+    def flush(self, durable: Union[str, int] = "machine",
+              timeout: Optional[float] = None) -> None:
+        """Makes every record whose call returned survive the death of the process ("process":
+        true already) or loss of power ("machine"). timeout: seconds, None for ever."""
+        check(_abi.library.cw_flush(self._handle, _word("durable", durable),
+                                    _abi.timeout_ms(timeout)))
+
+    def roll(self) -> None:
+        """Seals what is open, so that it is archived (in the background) and can be uploaded."""
+        check(_abi.library.cw_roll(self._handle))
+
+    def archive_wait(self, timeout: Optional[float] = None) -> None:
+        """Waits until all that was sealed before the call is archived. timeout: seconds."""
+        check(_abi.library.cw_archive_wait(self._handle, _abi.timeout_ms(timeout)))
+
+    def stats(self) -> Stats:
+        """Counts since open."""
+        raw = _abi.Stats()
+        check(_abi.library.cw_stats_get(self._handle, raw, ctypes.sizeof(raw)))
+        return Stats(*(getattr(raw, name) for name in Stats._fields))
+
+    def add_target(self, url: str, *, name: Optional[str] = None, kind: Optional[str] = None,
+                   format: Optional[str] = None, encoding: Optional[str] = None,
+                   headers: Optional[Mapping[str, str]] = None,
+                   auth_token: Optional[str] = None, method: Optional[str] = None,
+                   connect_timeout: Optional[float] = None,
+                   request_timeout: Optional[float] = None, bytes_per_s: Optional[int] = None,
+                   attempting: Optional[Attempting] = None,
+                   completed: Optional[Completed] = None) -> int:
+        """Adds a place where archives go; its number. Timeouts in seconds. What is not named has
+        the default of cordwood.h. attempting(archive, attempt) and completed(archive, status,
+        http_status) are called on the library's thread."""
+        raw = _abi.TargetOptions()
+        _abi.library.cw_target_options_init(raw, ctypes.sizeof(raw))
+        lines = "\n".join(f"{key}: {value}" for key, value in headers.items()) if headers else None
+        words = dict(url=url, name=name, kind=kind, format=format, encoding=encoding,
+                     headers=lines, auth_token=auth_token, method=method)
+        for key, value in words.items():
+            if value is not None:
+                setattr(raw, key, value.encode())
+        if connect_timeout is not None:
+            raw.connect_timeout_ms = _abi.timeout_ms(connect_timeout)
+        if request_timeout is not None:
+            raw.request_timeout_ms = _abi.timeout_ms(request_timeout)
+        if bytes_per_s is not None:
+            raw.bytes_per_s = bytes_per_s
+        _put_target_callbacks(raw, attempting, completed)
+        number = ctypes.c_uint32()
+        check(_abi.library.cw_target_add(self._handle, raw, number))
+        return number.value
+
+    def remove_target(self, name: str) -> None:
+        """Ends a target: its state leaves the store, archives stay."""
+        check(_abi.library.cw_target_remove(self._handle, name.encode()))
+
+    def upload(self, timeout: Optional[float] = None) -> UploadResult:
+        """Seals what is open and makes one attempt per waiting archive and target; waits for it
+        (seconds, None for ever). Nothing waiting is no error. Raises UploadError otherwise."""
+        raw = _abi.UploadResult(ctypes.sizeof(_abi.UploadResult))
+        status = _abi.library.cw_upload(self._handle, _abi.timeout_ms(timeout), raw,
+                                        ctypes.sizeof(raw))
+        if status < 0:
+            raise UploadError(status, result=_result(raw))
+        return _result(raw)
+
+    def upload_async(self, done: Optional[Callable[[int, UploadResult], None]] = None) -> None:
+        """As upload, in the background; done(status, result) is called on the library's thread."""
+        pointer = _abi.UPLOAD_DONE()
+        if done is not None:
+            call = done
+            pointer = _keep(_abi.UPLOAD_DONE(
+                lambda _, status, raw: call(status, _result(raw[0]))))
+        check(_abi.library.cw_upload_async(self._handle, pointer, None))
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Closes and waits up to timeout seconds for the helper's present job. Idempotent. Raises
+        WaitTimeout where the helper is still busy: the engine is closed all the same."""
+        with self._closing:
+            status = _abi.library.cw_close(self._pointer, _abi.timeout_ms(timeout))
+            _open.discard(self)
+        check(status)
+
+    @property
+    def closed(self) -> bool:
+        """True after close."""
+        return self._pointer.value is None
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trail: Optional[TracebackType]) -> None:
+        self.close()
+
+
+def _put_target_callbacks(raw: _abi.TargetOptions, attempting: Optional[Attempting],
+                          completed: Optional[Completed]) -> None:
+    if attempting is not None:
+        begin = attempting
+        raw.attempting = _keep(_abi.ATTEMPTING(
+            lambda _, archive, count: begin(os.fsdecode(archive), count)))
+    if completed is not None:
+        end = completed
+        raw.completed = _keep(_abi.COMPLETED(
+            lambda _, archive, status, http: end(os.fsdecode(archive), status, http)))
+
+
+def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = None,
+         level: Optional[_levels.Level] = None, segment_bytes: Optional[int] = None,
+         roll_age_s: Optional[int] = None, quota_bytes: Optional[int] = None,
+         archives_max: Optional[int] = None, expiration_days: Optional[int] = None,
+         codec: Union[str, int, None] = None, codec_level: Optional[int] = None,
+         consent: Union[str, int, None] = None, overflow: Union[str, int, None] = None,
+         console: Union[str, int, None] = None, console_level: Optional[_levels.Level] = None,
+         sync_console: bool = False, upload_interval_s: Optional[int] = None,
+         archive_removed: Optional[ArchiveRemoved] = None) -> Engine:
+    """Opens a store for writing; makes it where it is missing. Without a directory CORDWOOD_DIR of
+    the environment is taken. What is not named has the default of cw_options in cordwood.h; codec,
+    consent, overflow and console are words ("zstd", "pending", "drop", "json").
+    archive_removed(archive, reason) is called, on the library's thread, for an archive that left
+    the disk without being uploaded (quota, count, expired, consent).
+    Raises ArgumentError, StoreError, DamagedError; ValueError for a word that is none."""
+    raw = _abi.Options()
+    _abi.library.cw_options_init(raw, ctypes.sizeof(raw))
+    if directory is not None:
+        raw.directory = os.fsencode(directory)
+    words = {"codec": codec, "consent": consent, "overflow": overflow, "console": console}
+    levels = {"level": level, "console_level": console_level}
+    given: Dict[str, Any] = {
+        "process_name": _bytes(process_name), "segment_bytes": segment_bytes,
+        "roll_age_s": roll_age_s, "quota_bytes": quota_bytes, "archives_max": archives_max,
+        "expiration_days": expiration_days, "codec_level": codec_level,
+        "upload_interval_s": upload_interval_s,
+        **{key: _word(key, value) for key, value in words.items() if value is not None},
+        **{key: _levels.number(value) for key, value in levels.items() if value is not None},
+    }
+    for key, value in given.items():
+        if value is not None:
+            _put_number(raw, key, value)
+    if sync_console:
+        raw.flags |= _abi.FLAG_SYNC_CONSOLE
+    if archive_removed is not None:
+        call = archive_removed
+        raw.archive_removed = _keep(_abi.ARCHIVE_REMOVED(lambda _, archive, reason: call(
+            os.fsdecode(archive), _named(_REASONS, reason))))
+    return Engine(raw)
+
+
+def _put_number(raw: _abi.Options, key: str, value: Any) -> None:
+    """ctypes cuts numbers silently: what does not fit is refused here."""
+    setattr(raw, key, value)
+    if getattr(raw, key) != value:
+        raise ValueError(f"{key} is out of range: {value!r}")
+
+
+def _close_all() -> None:
+    """At interpreter exit: what is open is sealed, without waiting long."""
+    for engine in list(_open):
+        try:
+            engine.close(_EXIT_WAIT_S)
+        except Exception:  # nothing to be done so late, and exit codes are the host's
+            pass
+
+
+atexit.register(_close_all)

@@ -1,0 +1,94 @@
+"""Errors: one class for each thing a host may do about a failure.
+
+Every error is a CordwoodError with `.status` (the number in cordwood.h) and `.status_name`. Its
+text is the library's: what failed, on which path or value, and why. Writing a record never raises
+these: the write calls answer whether the record was kept.
+"""
+import ctypes
+from typing import TYPE_CHECKING, Dict, Optional, Type
+
+from . import _abi
+
+if TYPE_CHECKING:
+    from ._engine import UploadResult
+
+
+class CordwoodError(Exception):
+    """A call that failed."""
+
+    def __init__(self, status: int, message: str = "") -> None:
+        super().__init__(message or describe(status))
+        self.status = status
+        self.status_name = status_name(status)
+
+
+class ArgumentError(CordwoodError, ValueError):
+    """A value that is not valid, or exceeds a documented limit."""
+
+
+class ClosedError(CordwoodError):
+    """The engine was closed."""
+
+
+class StoreError(CordwoodError):
+    """The store cannot be made, opened or written: directory, permission, I/O, disk full."""
+
+
+class NotFoundError(CordwoodError):
+    """There is no such store, file or target."""
+
+
+class DamagedError(CordwoodError):
+    """Damaged data, or a format of a newer version."""
+
+
+class WaitTimeout(CordwoodError):
+    """Time ran out; what was begun goes on in the background."""
+
+
+class UploadError(CordwoodError):
+    """An upload that was not possible or not complete. `.result` counts what was done;
+    `.outcome` says how the last transfer ended (request_failed, redirection, client, server …)."""
+
+    def __init__(self, status: int, message: str = "",
+                 result: "Optional[UploadResult]" = None) -> None:
+        super().__init__(status, message)
+        self.result = result
+
+    @property
+    def outcome(self) -> str:
+        """How the last transfer ended: "none" where none was made."""
+        return self.result.last_outcome if self.result is not None else "none"
+
+
+_CLASSES: Dict[int, Type[CordwoodError]] = {
+    _abi.E_ARGUMENT: ArgumentError, _abi.E_LEVEL: ArgumentError, _abi.E_LIMIT: ArgumentError,
+    _abi.E_EXISTS: ArgumentError, _abi.E_CLOSED: ClosedError, _abi.E_NOT_FOUND: NotFoundError,
+    _abi.E_NO_DIRECTORY: StoreError, _abi.E_NOT_DIRECTORY: StoreError,
+    _abi.E_PERMISSION: StoreError, _abi.E_IO: StoreError, _abi.E_FULL: StoreError,
+    _abi.E_VERSION: DamagedError, _abi.E_DAMAGED: DamagedError, _abi.E_TIMEOUT: WaitTimeout,
+    _abi.E_CONSENT: UploadError, _abi.E_NO_TARGET: UploadError, _abi.E_UPLOAD: UploadError,
+}
+
+
+def status_name(status: int) -> str:
+    """ "CW_E_FULL"."""
+    name: bytes = _abi.quick.cw_status_name(status)
+    return name.decode()
+
+
+def describe(status: int) -> str:
+    """The status's sentence and this thread's last failure, with path, value and cause."""
+    sentence: bytes = _abi.quick.cw_strerror(status)
+    buffer = ctypes.create_string_buffer(1024)
+    _abi.quick.cw_last_error(buffer, len(buffer))
+    detail = buffer.value.decode("utf-8", "replace")
+    general = f"{status_name(status)}: {sentence.decode('utf-8', 'replace')}"
+    return f"{general} ({detail})" if detail else general
+
+
+def check(status: int) -> int:
+    """The status where it is no error; raises the error's class otherwise."""
+    if status < 0:
+        raise _CLASSES.get(status, CordwoodError)(status)
+    return status

@@ -1,0 +1,11 @@
+# The version is the header's; it stands nowhere else.
+function(cordwood_read_version header out)
+    set(parts "")
+    foreach(name MAJOR MINOR PATCH)
+        file(STRINGS ${header} line REGEX "^#define CW_VERSION_${name} ")
+        string(REGEX REPLACE "^#define CW_VERSION_${name} +([0-9]+).*" "\\1" part "${line}")
+        list(APPEND parts ${part})
+    endforeach()
+    list(JOIN parts "." version)
+    set(${out} ${version} PARENT_SCOPE)
+endfunction()

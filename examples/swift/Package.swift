@@ -1,0 +1,12 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A host of its own, as a program outside this repository would be: Cordwood by path.
+let package = Package(
+    name: "cordwood-example",
+    dependencies: [.package(name: "cordwood", path: "../..")],
+    targets: [
+        .executableTarget(
+            name: "Example", dependencies: [.product(name: "Cordwood", package: "cordwood")])
+    ]
+)

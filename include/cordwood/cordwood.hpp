@@ -1,0 +1,749 @@
+// Cordwood for C++17: move-only handles and typed fields over cordwood.h, header only.
+//
+// Nothing here throws of itself, and -fno-exceptions and -fno-rtti compile (out of memory while a
+// std::string is made is the one thing the standard library may throw). Failures are a `status`, or
+// a `result<T>` that holds one. An engine closes in its destructor; loggers are plain pointers that
+// may be copied, kept and used after that: they then answer CW_E_CLOSED.
+// Threads: as the C function that each member calls. A reader belongs to one thread at a time.
+#ifndef CORDWOOD_HPP
+#define CORDWOOD_HPP
+
+#include <cordwood/cordwood.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <initializer_list>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#if defined(__cpp_rtti) && __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#include <typeinfo>
+#define CORDWOOD_HAS_TYPE_NAMES 1
+#else
+#define CORDWOOD_HAS_TYPE_NAMES 0
+#endif
+
+namespace cordwood {
+
+// ── Words ────────────────────────────────────────────────────────────────────────────────────────
+
+/// Severity. static_cast of any number from 1 to 24 is valid, too.
+enum class level : cw_level {
+    trace = CW_LEVEL_TRACE,
+    debug = CW_LEVEL_DEBUG,
+    info = CW_LEVEL_INFO,
+    notice = CW_LEVEL_NOTICE,
+    warn = CW_LEVEL_WARN,
+    error = CW_LEVEL_ERROR,
+    fatal = CW_LEVEL_FATAL,
+    off = CW_LEVEL_OFF // for thresholds only
+};
+
+enum class codec : uint32_t { zstd = CW_CODEC_ZSTD, lz4 = CW_CODEC_LZ4, none = CW_CODEC_NONE };
+
+enum class overflow : uint32_t {
+    grow = CW_OVERFLOW_GROW,
+    drop = CW_OVERFLOW_DROP,
+    block = CW_OVERFLOW_BLOCK
+};
+
+enum class console : uint32_t {
+    off = CW_CONSOLE_OFF,
+    text = CW_CONSOLE_TEXT,
+    json = CW_CONSOLE_JSON,
+    automatic = CW_CONSOLE_AUTO
+};
+
+enum class consent : cw_consent {
+    granted = CW_CONSENT_GRANTED,
+    pending = CW_CONSENT_PENDING,
+    denied = CW_CONSENT_DENIED
+};
+
+enum class durability { process = CW_DURABLE_PROCESS, machine = CW_DURABLE_MACHINE };
+
+/// What a call answered. True in a condition where it is CW_OK.
+class status {
+public:
+    constexpr status(cw_status code = CW_OK) noexcept : code_(code) {}
+    constexpr cw_status code() const noexcept { return code_; }
+    constexpr explicit operator bool() const noexcept { return code_ == CW_OK; }
+    /// True for what is neither done nor "nothing to do": negative codes.
+    constexpr bool failed() const noexcept { return code_ < CW_OK; }
+    /// "CW_E_FULL".
+    const char *name() const noexcept { return cw_status_name(code_); }
+    /// One sentence.
+    const char *text() const noexcept { return cw_strerror(code_); }
+    friend constexpr bool operator==(status a, status b) noexcept { return a.code_ == b.code_; }
+    friend constexpr bool operator!=(status a, status b) noexcept { return a.code_ != b.code_; }
+
+private:
+    cw_status code_;
+};
+
+/// The calling thread's last failure, with path, value and cause; empty where there was none.
+inline std::string last_error() {
+    std::string text(cw_last_error(nullptr, 0), '\0');
+    if (!text.empty()) {
+        cw_last_error(text.data(), text.size() + 1);
+    }
+    return text;
+}
+
+/// Version of the library in use: "0.1.0".
+inline std::string_view version() noexcept { return cw_version_string(); }
+
+/// A value, or the status that says why there is none. Reading a value that is not there gives an
+/// empty handle, whose calls answer CW_E_ARGUMENT: never undefined behaviour.
+template <class T> class [[nodiscard]] result {
+public:
+    result(cordwood::status why) noexcept : status_(why) {}
+    result(T &&value) noexcept : value_(std::move(value)) {}
+    explicit operator bool() const noexcept { return static_cast<bool>(status_); }
+    cordwood::status status() const noexcept { return status_; }
+    T &operator*() &noexcept { return value_; }
+    T &&operator*() &&noexcept { return std::move(value_); }
+    T *operator->() noexcept { return &value_; }
+
+private:
+    cordwood::status status_;
+    T value_{};
+};
+
+constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
+
+namespace detail {
+
+inline cw_str borrow(std::string_view text) noexcept { return {text.data(), text.size()}; }
+
+inline std::string_view view(cw_str text) noexcept {
+    return text.length == 0 ? std::string_view() : std::string_view(text.data, text.length);
+}
+
+// Negative waits become 0; what does not fit means for ever.
+inline uint32_t timeout_ms(std::chrono::milliseconds wait) noexcept {
+    if (wait.count() <= 0) {
+        return 0;
+    }
+    return wait.count() >= static_cast<long long>(UINT32_MAX) ? UINT32_MAX
+                                                              : static_cast<uint32_t>(wait.count());
+}
+
+// Null for an empty string: the library's own default.
+inline const char *text_or_null(const std::string &text) noexcept {
+    return text.empty() ? nullptr : text.c_str();
+}
+
+inline uint64_t nanoseconds(std::chrono::system_clock::time_point time) noexcept {
+    auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch());
+    return since.count() < 0 ? 0 : static_cast<uint64_t>(since.count());
+}
+
+// The name of an exception's class, freed with the object; "std::exception" without RTTI.
+class type_name {
+public:
+#if CORDWOOD_HAS_TYPE_NAMES
+    explicit type_name(const std::exception &error) noexcept
+        : mangled_(typeid(error).name()),
+          text_(abi::__cxa_demangle(mangled_, nullptr, nullptr, nullptr)) {}
+    std::string_view view() const noexcept { return text_ != nullptr ? text_ : mangled_; }
+#else
+    explicit type_name(const std::exception &) noexcept {}
+    std::string_view view() const noexcept { return mangled_; }
+#endif
+    ~type_name() { std::free(text_); }
+    type_name(const type_name &) = delete;
+    type_name &operator=(const type_name &) = delete;
+
+private:
+    const char *mangled_ = "std::exception";
+    char *text_ = nullptr;
+};
+
+} // namespace detail
+
+// ── Writing ──────────────────────────────────────────────────────────────────────────────────────
+
+/// A typed field of a record: an integer, floating point number, bool or string. Borrows strings,
+/// so build it inside the call: `log.info("order", {{"id", 7}, {"user", name}})`.
+struct field : cw_field {
+    template <class T> field(std::string_view name, const T &content) noexcept : cw_field() {
+        key = detail::borrow(name);
+        if constexpr (std::is_same_v<T, bool>) {
+            type = CW_TYPE_BOOL;
+            value.b = content;
+        } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+            type = CW_TYPE_INT;
+            value.i = content;
+        } else if constexpr (std::is_integral_v<T>) {
+            type = CW_TYPE_UINT;
+            value.u = content;
+        } else if constexpr (std::is_floating_point_v<T>) {
+            type = CW_TYPE_DOUBLE;
+            value.d = static_cast<double>(content);
+        } else {
+            static_assert(std::is_convertible_v<const T &, std::string_view>,
+                          "a field is an integer, a floating point number, a bool or a string");
+            type = CW_TYPE_STRING;
+            value.s = detail::borrow(text(content));
+        }
+    }
+
+private:
+    static std::string_view text(std::string_view content) noexcept { return content; }
+    static std::string_view text(const char *content) noexcept {
+        return content == nullptr ? std::string_view() : std::string_view(content);
+    }
+    template <class T> static std::string_view text(const T &content) noexcept {
+        if constexpr (std::is_array_v<T> || std::is_pointer_v<T>) {
+            return text(static_cast<const char *>(content));
+        } else {
+            return static_cast<std::string_view>(content);
+        }
+    }
+};
+static_assert(sizeof(field) == sizeof(cw_field), "a list of fields is handed on as it stands");
+
+using fields = std::initializer_list<field>;
+
+/// The place of a call in the source; filled in by the compiler, never by hand.
+struct site {
+    const char *file;
+    const char *function;
+    uint32_t line;
+
+    static constexpr site current(const char *file = __builtin_FILE(),
+                                  const char *function = __builtin_FUNCTION(),
+                                  uint32_t line = __builtin_LINE()) noexcept {
+        return {file, function, line};
+    }
+};
+
+/// A dotted name in an engine. Any thread; copy freely. `write` takes the shortest way; the calls
+/// named for levels also keep the place in the source. All return what cw_write_record answers:
+/// CW_OK kept, CW_DISABLED below the threshold, negative refused. None throws or blocks (but with
+/// overflow::block).
+class logger {
+public:
+    logger() noexcept = default;
+    explicit logger(cw_logger *handle) noexcept : handle_(handle) {}
+
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    cw_logger *handle() const noexcept { return handle_; }
+
+    /// True where a record of that level would be written: one load and one branch.
+    bool enabled(level at) const noexcept { return cw_enabled(handle_, static_cast<cw_level>(at)); }
+
+    /// A record of text alone, any bytes.
+    cordwood::status write(level at, std::string_view message) const noexcept {
+        return cw_write(handle_, static_cast<cw_level>(at), message.data(), message.size());
+    }
+    /// A record with all that C offers: own time, trace ids, place.
+    cordwood::status write(const cw_record &record) const noexcept {
+        return cw_write_record(handle_, &record);
+    }
+    cordwood::status log(level at, std::string_view message, fields with = {},
+                         site where = site::current()) const noexcept {
+        return write_at(at, message, with, where, nullptr);
+    }
+    cordwood::status log(level at, std::string_view message, const std::exception &error,
+                         fields with = {}, site where = site::current()) const noexcept {
+        return write_at(at, message, with, where, &error);
+    }
+
+    cordwood::status trace(std::string_view message, fields with = {},
+                           site where = site::current()) const noexcept {
+        return write_at(level::trace, message, with, where, nullptr);
+    }
+    cordwood::status debug(std::string_view message, fields with = {},
+                           site where = site::current()) const noexcept {
+        return write_at(level::debug, message, with, where, nullptr);
+    }
+    cordwood::status info(std::string_view message, fields with = {},
+                          site where = site::current()) const noexcept {
+        return write_at(level::info, message, with, where, nullptr);
+    }
+    cordwood::status notice(std::string_view message, fields with = {},
+                            site where = site::current()) const noexcept {
+        return write_at(level::notice, message, with, where, nullptr);
+    }
+    cordwood::status warn(std::string_view message, fields with = {},
+                          site where = site::current()) const noexcept {
+        return write_at(level::warn, message, with, where, nullptr);
+    }
+    cordwood::status warn(std::string_view message, const std::exception &error, fields with = {},
+                          site where = site::current()) const noexcept {
+        return write_at(level::warn, message, with, where, &error);
+    }
+    cordwood::status error(std::string_view message, fields with = {},
+                           site where = site::current()) const noexcept {
+        return write_at(level::error, message, with, where, nullptr);
+    }
+    cordwood::status error(std::string_view message, const std::exception &error, fields with = {},
+                           site where = site::current()) const noexcept {
+        return write_at(level::error, message, with, where, &error);
+    }
+    cordwood::status fatal(std::string_view message, fields with = {},
+                           site where = site::current()) const noexcept {
+        return write_at(level::fatal, message, with, where, nullptr);
+    }
+    cordwood::status fatal(std::string_view message, const std::exception &error, fields with = {},
+                           site where = site::current()) const noexcept {
+        return write_at(level::fatal, message, with, where, &error);
+    }
+
+private:
+    cordwood::status write_at(level at, std::string_view message, fields with, site where,
+                              const std::exception *error) const noexcept {
+        cw_record record = {};
+        record.struct_size = sizeof record;
+        record.level = static_cast<cw_level>(at);
+        record.message = detail::borrow(message);
+        record.fields = with.begin();
+        record.field_count = with.size();
+        record.file = detail::borrow(where.file);
+        record.function = detail::borrow(where.function);
+        record.line = where.line;
+        // The name of an exception's class costs an allocation: not for what is not written.
+        return error == nullptr || !enabled(at) ? write(record) : write_error(record, *error);
+    }
+
+    cordwood::status write_error(cw_record &record, const std::exception &error) const noexcept {
+        detail::type_name type(error);
+        record.exception_type = detail::borrow(type.view());
+        const char *what = error.what();
+        record.exception_message = detail::borrow(what == nullptr ? "" : what);
+        return write(record);
+    }
+
+    cw_logger *handle_ = nullptr;
+};
+
+/// A field that every later record of the calling thread carries, in all engines.
+inline status set_context(const std::string &key, const std::string &value) noexcept {
+    return cw_context_set(key.c_str(), value.c_str());
+}
+inline status remove_context(const std::string &key) noexcept {
+    return cw_context_set(key.c_str(), nullptr);
+}
+
+/// W3C ids that later records of the calling thread carry: 16 and 8 bytes; both null removes.
+inline status set_trace(const uint8_t *trace_id, const uint8_t *span_id = nullptr,
+                        uint8_t flags = 0) noexcept {
+    return cw_trace_set(trace_id, span_id, flags);
+}
+
+// ── Opening ──────────────────────────────────────────────────────────────────────────────────────
+
+/// How a store is opened: `options("logs").level(level::debug).quota_bytes(1u << 30)`. What is not
+/// named keeps the default of cordwood.h. `raw()` gives the rest, valid while this object lives.
+class options {
+public:
+    /// An empty directory means the environment's CORDWOOD_DIR.
+    explicit options(std::string directory = {}) : directory_(std::move(directory)) {
+        cw_options_init(&raw_, sizeof raw_);
+    }
+    options &process_name(std::string name) {
+        process_name_ = std::move(name);
+        return *this;
+    }
+    options &level(cordwood::level at) noexcept { return put(raw_.level, at); }
+    options &segment_bytes(uint64_t bytes) noexcept { return put(raw_.segment_bytes, bytes); }
+    options &roll_age(std::chrono::seconds age) noexcept {
+        return put(raw_.roll_age_s, age.count());
+    }
+    options &quota_bytes(uint64_t bytes) noexcept { return put(raw_.quota_bytes, bytes); }
+    options &archives_max(uint32_t count) noexcept { return put(raw_.archives_max, count); }
+    options &expiration_days(uint32_t days) noexcept { return put(raw_.expiration_days, days); }
+    options &codec(cordwood::codec which, int32_t strength = 0) noexcept {
+        raw_.codec_level = strength;
+        return put(raw_.codec, which);
+    }
+    options &consent(cordwood::consent first) noexcept { return put(raw_.consent, first); }
+    options &overflow(cordwood::overflow policy) noexcept { return put(raw_.overflow, policy); }
+    options &console(cordwood::console echo) noexcept { return put(raw_.console, echo); }
+    options &console_level(cordwood::level at) noexcept { return put(raw_.console_level, at); }
+    options &flags(uint32_t set) noexcept { return put(raw_.flags, set); }
+    options &upload_interval(std::chrono::seconds interval) noexcept {
+        return put(raw_.upload_interval_s, interval.count());
+    }
+    options &archive_removed(cw_archive_removed_fn call, void *user) noexcept {
+        raw_.user = user;
+        raw_.archive_removed = call;
+        return *this;
+    }
+    cw_options &raw() noexcept {
+        raw_.directory = detail::text_or_null(directory_);
+        raw_.process_name = detail::text_or_null(process_name_);
+        return raw_;
+    }
+
+private:
+    template <class Member, class Value> options &put(Member &member, Value value) noexcept {
+        member = static_cast<Member>(value);
+        return *this;
+    }
+    cw_options raw_;
+    std::string directory_;
+    std::string process_name_;
+};
+
+/// A place where archives go: `target("https://logs.example").auth_token("…")`. What is not named
+/// keeps the default of cordwood.h.
+class target {
+public:
+    explicit target(std::string url) : url_(std::move(url)) {
+        cw_target_options_init(&raw_, sizeof raw_);
+    }
+    target &name(std::string text) { return put(name_, std::move(text)); }
+    target &kind(std::string text) { return put(kind_, std::move(text)); }
+    target &format(std::string text) { return put(format_, std::move(text)); }
+    target &encoding(std::string text) { return put(encoding_, std::move(text)); }
+    target &method(std::string text) { return put(method_, std::move(text)); }
+    target &auth_token(std::string text) { return put(auth_token_, std::move(text)); }
+    /// May be called for each header.
+    target &header(std::string_view name, std::string_view value) {
+        headers_.append(headers_.empty() ? "" : "\n").append(name).append(": ").append(value);
+        return *this;
+    }
+    target &connect_timeout(std::chrono::milliseconds wait) noexcept {
+        raw_.connect_timeout_ms = detail::timeout_ms(wait);
+        return *this;
+    }
+    target &request_timeout(std::chrono::milliseconds wait) noexcept {
+        raw_.request_timeout_ms = detail::timeout_ms(wait);
+        return *this;
+    }
+    target &bytes_per_s(uint64_t rate) noexcept {
+        raw_.bytes_per_s = rate;
+        return *this;
+    }
+    target &callbacks(cw_upload_attempting_fn attempting, cw_upload_completed_fn completed,
+                      void *user) noexcept {
+        raw_.attempting = attempting;
+        raw_.completed = completed;
+        raw_.user = user;
+        return *this;
+    }
+    cw_target_options &raw() noexcept {
+        raw_.url = url_.c_str();
+        give(raw_.name, name_);
+        give(raw_.kind, kind_);
+        give(raw_.format, format_);
+        give(raw_.encoding, encoding_);
+        give(raw_.method, method_);
+        give(raw_.auth_token, auth_token_);
+        give(raw_.headers, headers_);
+        return raw_;
+    }
+
+private:
+    // An unset word leaves what cw_target_options_init wrote.
+    static void give(const char *&member, const std::string &text) noexcept {
+        if (!text.empty()) {
+            member = text.c_str();
+        }
+    }
+    target &put(std::string &member, std::string text) {
+        member = std::move(text);
+        return *this;
+    }
+    cw_target_options raw_;
+    std::string url_, name_, kind_, format_, encoding_, method_, auth_token_, headers_;
+};
+
+/// One open store directory. Moves, never copies. The destructor closes and waits at most a second
+/// for the helper's present job; call close() to wait longer or to see the status.
+class engine {
+public:
+    static result<engine> open(options how) noexcept {
+        engine made;
+        cordwood::status answer = cw_open(&how.raw(), &made.handle_);
+        return answer ? result<engine>(std::move(made)) : result<engine>(answer);
+    }
+    static result<engine> open(std::string directory) {
+        return open(options(std::move(directory)));
+    }
+
+    engine() noexcept = default; // an empty handle: its calls answer CW_E_ARGUMENT
+    engine(engine &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    engine &operator=(engine &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~engine() { close(std::chrono::seconds(1)); }
+
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    cw_engine *handle() const noexcept { return handle_; }
+
+    /// The logger of that dotted name, "" the root; empty (false) where the library refused it:
+    /// last_error() then says why.
+    cordwood::logger logger(const std::string &name = {}) const noexcept {
+        cw_logger *found = nullptr;
+        cw_logger_get(handle_, name.c_str(), &found);
+        return cordwood::logger(found);
+    }
+    /// Threshold of a name and all dotted names below it; "" is the root.
+    cordwood::status set_level(const std::string &prefix, level at) noexcept {
+        return cw_level_set(handle_, prefix.c_str(), static_cast<cw_level>(at));
+    }
+    /// An attribute of what logs: service.name, service.version …; an empty value removes.
+    cordwood::status set_resource(const std::string &key, const std::string &value) noexcept {
+        return cw_resource_set(handle_, key.c_str(), value.c_str());
+    }
+    cordwood::status set_consent(consent value) noexcept {
+        return cw_consent_set(handle_, static_cast<cw_consent>(value));
+    }
+    cordwood::status flush(durability how = durability::machine,
+                           std::chrono::milliseconds wait = forever) noexcept {
+        return cw_flush(handle_, static_cast<cw_durability>(how), detail::timeout_ms(wait));
+    }
+    /// Seals what is open, so that it is archived and can be uploaded.
+    cordwood::status roll() noexcept { return cw_roll(handle_); }
+    /// Waits until all that was sealed before the call is archived.
+    cordwood::status archive_wait(std::chrono::milliseconds wait = forever) noexcept {
+        return cw_archive_wait(handle_, detail::timeout_ms(wait));
+    }
+    cordwood::status add_target(target where, uint32_t *id = nullptr) noexcept {
+        return cw_target_add(handle_, &where.raw(), id);
+    }
+    cordwood::status remove_target(const std::string &name) noexcept {
+        return cw_target_remove(handle_, name.c_str());
+    }
+    /// Sends what waits, once. *out, where given, is filled on every return past argument checks.
+    cordwood::status upload(std::chrono::milliseconds wait = forever,
+                            cw_upload_result *out = nullptr) noexcept {
+        cw_upload_result counts = {};
+        counts.struct_size = sizeof counts;
+        cordwood::status answer =
+            cw_upload(handle_, detail::timeout_ms(wait), &counts, sizeof counts);
+        if (out != nullptr) {
+            *out = counts;
+        }
+        return answer;
+    }
+    cordwood::status upload_async(cw_upload_done_fn done = nullptr, void *user = nullptr) noexcept {
+        return cw_upload_async(handle_, done, user);
+    }
+    /// Counts since open.
+    result<cw_stats> stats() const noexcept {
+        cw_stats counts = {};
+        counts.struct_size = sizeof counts;
+        cordwood::status answer = cw_stats_get(handle_, &counts, sizeof counts);
+        return answer ? result<cw_stats>(std::move(counts)) : result<cw_stats>(answer);
+    }
+    /// Idempotent. CW_E_TIMEOUT: closed, but the helper is still busy and ends by itself.
+    cordwood::status close(std::chrono::milliseconds wait = std::chrono::seconds(5)) noexcept {
+        return cw_close(&handle_, detail::timeout_ms(wait));
+    }
+
+private:
+    cw_engine *handle_ = nullptr;
+};
+
+// ── Reading ──────────────────────────────────────────────────────────────────────────────────────
+
+/// A field that was read. Its strings hold until the reader's next call.
+class field_view {
+public:
+    using variant = std::variant<int64_t, uint64_t, double, bool, std::string_view>;
+    explicit field_view(const cw_field &raw) noexcept : raw_(&raw) {}
+    std::string_view key() const noexcept { return detail::view(raw_->key); }
+    uint32_t type() const noexcept { return raw_->type; }
+    variant value() const noexcept {
+        switch (raw_->type) {
+        case CW_TYPE_INT: return raw_->value.i;
+        case CW_TYPE_UINT: return raw_->value.u;
+        case CW_TYPE_DOUBLE: return raw_->value.d;
+        case CW_TYPE_BOOL: return raw_->value.b;
+        default: return detail::view(raw_->value.s);
+        }
+    }
+
+private:
+    const cw_field *raw_;
+};
+
+/// The fields of a record, for range-for.
+class field_range {
+public:
+    class iterator {
+    public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = field_view;
+        using difference_type = std::ptrdiff_t;
+        using pointer = void;
+        using reference = field_view;
+        explicit iterator(const cw_field *at) noexcept : at_(at) {}
+        field_view operator*() const noexcept { return field_view(*at_); }
+        iterator &operator++() noexcept {
+            ++at_;
+            return *this;
+        }
+        bool operator==(const iterator &other) const noexcept { return at_ == other.at_; }
+        bool operator!=(const iterator &other) const noexcept { return at_ != other.at_; }
+
+    private:
+        const cw_field *at_;
+    };
+    field_range(const cw_field *first, size_t count) noexcept : first_(first), count_(count) {}
+    iterator begin() const noexcept { return iterator(first_); }
+    iterator end() const noexcept { return iterator(count_ == 0 ? first_ : first_ + count_); }
+    size_t size() const noexcept { return count_; }
+
+private:
+    const cw_field *first_;
+    size_t count_;
+};
+
+/// One record that was read. All it shows holds until the reader's next call.
+class record_view {
+public:
+    record_view() noexcept : raw_() { raw_.struct_size = sizeof raw_; }
+    std::chrono::system_clock::time_point time() const noexcept {
+        std::chrono::nanoseconds since(static_cast<int64_t>(raw_.time_ns));
+        return std::chrono::system_clock::time_point(
+            std::chrono::duration_cast<std::chrono::system_clock::duration>(since));
+    }
+    uint64_t time_ns() const noexcept { return raw_.time_ns; }
+    cordwood::level level() const noexcept { return static_cast<cordwood::level>(raw_.level); }
+    uint32_t process_id() const noexcept { return raw_.process_id; }
+    uint64_t thread_id() const noexcept { return raw_.thread_id; }
+    uint64_t sequence() const noexcept { return raw_.sequence; }
+    std::string_view process_name() const noexcept { return detail::view(raw_.process_name); }
+    std::string_view logger() const noexcept { return detail::view(raw_.logger); }
+    std::string_view message() const noexcept { return detail::view(raw_.message); }
+    std::string_view file() const noexcept { return detail::view(raw_.file); }
+    std::string_view function() const noexcept { return detail::view(raw_.function); }
+    uint32_t line() const noexcept { return raw_.line; }
+    field_range fields() const noexcept { return {raw_.fields, raw_.field_count}; }
+    const uint8_t *trace_id() const noexcept { return raw_.trace_id; } // 16 bytes, zero: none
+    const uint8_t *span_id() const noexcept { return raw_.span_id; }   // 8 bytes, zero: none
+    uint32_t kind() const noexcept { return raw_.kind; }               // CW_KIND_…
+    uint32_t flags() const noexcept { return raw_.flags; }             // CW_VIEW_…
+    uint64_t original_length() const noexcept { return raw_.original_length; }
+    cw_record_view &raw() noexcept { return raw_; }
+
+private:
+    cw_record_view raw_;
+};
+
+/// Which records are read: `reader_options().level(level::warn).logger("app.db")`.
+class reader_options {
+public:
+    reader_options() : raw_() { raw_.struct_size = sizeof raw_; }
+    reader_options &level(cordwood::level least) noexcept {
+        raw_.level = static_cast<uint32_t>(least);
+        return *this;
+    }
+    /// A set of 1u << CW_KIND_…; 0: all.
+    reader_options &kinds(uint32_t set) noexcept {
+        raw_.kinds = set;
+        return *this;
+    }
+    reader_options &since(std::chrono::system_clock::time_point inclusive) noexcept {
+        raw_.since_ns = detail::nanoseconds(inclusive);
+        return *this;
+    }
+    reader_options &until(std::chrono::system_clock::time_point exclusive) noexcept {
+        raw_.until_ns = detail::nanoseconds(exclusive);
+        return *this;
+    }
+    reader_options &logger(std::string name) {
+        logger_ = std::move(name);
+        return *this;
+    }
+    reader_options &follow(bool from_end = false) noexcept {
+        raw_.flags = CW_READ_FOLLOW | (from_end ? uint32_t{CW_READ_FROM_END} : 0u);
+        return *this;
+    }
+    cw_reader_options &raw() noexcept {
+        raw_.logger = detail::text_or_null(logger_);
+        return raw_;
+    }
+
+private:
+    cw_reader_options raw_;
+    std::string logger_;
+};
+
+/// A cursor over a store, a segment or an archive; one thread at a time.
+/// `for (auto &record : *reader) …` ends after the last (status() CW_END), at an error (status()
+/// says which) and, following, where nothing is there yet (CW_AGAIN): loop again later. Damaged
+/// places are passed over and counted.
+class reader {
+public:
+    static result<reader> open(const std::string &path, reader_options which = {}) noexcept {
+        reader made;
+        cordwood::status answer = cw_reader_open(path.c_str(), &which.raw(), &made.handle_);
+        return answer ? result<reader>(std::move(made)) : result<reader>(answer);
+    }
+
+    reader() noexcept = default;
+    reader(reader &&other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)), status_(other.status_),
+          damaged_(other.damaged_) {}
+    reader &operator=(reader &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        std::swap(status_, other.status_);
+        std::swap(damaged_, other.damaged_);
+        return *this;
+    }
+    ~reader() { cw_reader_close(&handle_); }
+
+    /// CW_OK, CW_END, CW_AGAIN, or an error; CW_E_DAMAGED once per damaged place, then call again.
+    cordwood::status next(record_view &out) noexcept {
+        status_ = cw_reader_next(handle_, &out.raw());
+        damaged_ += status_.code() == CW_E_DAMAGED ? 1 : 0;
+        return status_;
+    }
+    /// What the last call answered.
+    cordwood::status status() const noexcept { return status_; }
+    /// Damaged places met so far.
+    uint64_t damaged() const noexcept { return damaged_; }
+
+    class iterator {
+    public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = record_view;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const record_view *;
+        using reference = const record_view &;
+        iterator() noexcept = default;
+        explicit iterator(reader *source) noexcept : source_(source) { ++*this; }
+        reference operator*() const noexcept { return view_; }
+        pointer operator->() const noexcept { return &view_; }
+        iterator &operator++() noexcept {
+            cordwood::status answer;
+            do {
+                answer = source_->next(view_);
+            } while (answer.code() == CW_E_DAMAGED);
+            source_ = answer ? source_ : nullptr;
+            return *this;
+        }
+        bool operator==(const iterator &other) const noexcept { return source_ == other.source_; }
+        bool operator!=(const iterator &other) const noexcept { return source_ != other.source_; }
+
+    private:
+        cordwood::reader *source_ = nullptr;
+        record_view view_;
+    };
+    iterator begin() noexcept { return iterator(this); }
+    iterator end() const noexcept { return iterator(); }
+
+private:
+    cw_reader *handle_ = nullptr;
+    cordwood::status status_;
+    uint64_t damaged_ = 0;
+};
+
+} // namespace cordwood
+
+#undef CORDWOOD_HAS_TYPE_NAMES
+#endif

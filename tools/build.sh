@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Builds what hosts link and run: libcordwood.so, libcordwood.a and the command-line tool. Both
+# libraries carry the Swift runtime, zstd, lz4, libsodium and zlib inside, with every name but cw_*
+# hidden, so that a host needs libc and nothing else, whatever it links itself.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tools/common.sh
+source tools/common.sh
+
+static="$(swift_static)"
+arch="$(uname -m)"
+work=build/work
+mkdir -p build/lib build/bin "$work/archives"
+
+# pkg-config files of our own, for a directory with .a files only, make -lzstd mean the static one.
+mkdir -p "$work/pkgconfig"
+for name in zstd lz4 sodium z; do
+    archive="$(gcc -print-file-name="lib$name.a")"
+    if [ ! -f "$archive" ]; then
+        echo "build: no lib$name.a beside the compiler's libraries" >&2
+        exit 1
+    fi
+    ln -sf "$archive" "$work/archives/lib$name.a"
+    package="lib$name"
+    [ "$name" = z ] && package=zlib
+    printf '%s\n' "Name: $package" "Description: $package, static" "Version: 1" \
+        "Libs: -L$PWD/$work/archives -l$name" > "$work/pkgconfig/$package.pc"
+done
+
+swift_build() {
+    PKG_CONFIG_PATH="$PWD/$work/pkgconfig" swift build -c release --static-swift-stdlib "$@"
+}
+swift_build --product cordwood
+swift_build --product CordwoodABI
+products="$(swift_build --show-bin-path)"
+abi="$products/libCordwoodABI.a"
+
+# The libraries that the objects name in their autolink entries, as archives. Groups, because
+# Swift's own archives refer to one another in circles.
+runtime=(-L"$static" -lswiftSynchronization -lswiftCore -lswift_Concurrency
+    -lswift_StringProcessing -lswift_RegexParser -lswiftGlibc -ldispatch -lBlocksRuntime)
+packed=(-l:libzstd.a -l:liblz4.a -l:libsodium.a -l:libz.a)
+
+clang="$(dirname "$(readlink -f "$(command -v swift)")")/clang"
+cat > "$work/exports.map" <<'MAP'
+{ global: cw_*; local: *; };
+MAP
+# -z nodelete: threads of ours and thread-local destructors outlive a dlclose.
+"$clang" -shared -fuse-ld=lld -static-libgcc -o "$work/libcordwood.so" \
+    "$static/$arch/swiftrt.o" \
+    -Wl,--whole-archive "$abi" -Wl,--no-whole-archive \
+    -Wl,--start-group "${runtime[@]}" "${packed[@]}" -l:libstdc++.a -Wl,--end-group \
+    -Wl,--as-needed -lm -lpthread -ldl \
+    -Wl,--version-script="$work/exports.map" -Wl,--gc-sections -Wl,--no-undefined \
+    -Wl,-soname,libcordwood.so.0 -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now
+# The table of local names stays in build/work: the disassembly check reads it.
+strip --strip-all -o "$work/stripped.so" "$work/libcordwood.so"
+mv -f "$work/stripped.so" build/lib/libcordwood.so
+ln -sf libcordwood.so build/lib/libcordwood.so.0
+
+# One relocatable object with local names. --force-group-allocation dissolves COMDAT groups: a C++
+# host has groups of the same names, and the linker would drop ours.
+ld -r --force-group-allocation -o "$work/all.o" -L"$work/archives" "$static/$arch/swiftrt.o" \
+    --whole-archive "$abi" --no-whole-archive \
+    --start-group "${runtime[@]}" "${packed[@]}" --end-group
+echo 'cw_*' > "$work/keep"
+objcopy --wildcard --keep-global-symbols="$work/keep" --strip-debug "$work/all.o" \
+    "$work/cordwood.o"
+strip --strip-unneeded "$work/cordwood.o"
+rm -f "$work/libcordwood.a" "$work/all.o"
+ar rcsD "$work/libcordwood.a" "$work/cordwood.o"
+rm -f "$work/cordwood.o"
+mv -f "$work/libcordwood.a" build/lib/libcordwood.a
+
+strip --strip-all -o "$work/cordwood" "$products/cordwood"
+mv -f "$work/cordwood" build/bin/cordwood
+echo "built build/lib/libcordwood.so build/lib/libcordwood.a build/bin/cordwood"

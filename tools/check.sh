@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# What can be said of the sources and the library without running them. Every check is a script of
+# its own that prints what is wrong and where; this one runs them all and counts.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+passed=0
+failed=0
+failures=()
+
+run() {
+    local name="$1" log
+    shift
+    if log="$("$@" 2>&1)"; then
+        passed=$((passed + 1))
+        echo "ok    $name${log:+  ($(tail -n 1 <<<"$log"))}"
+    else
+        failed=$((failed + 1))
+        failures+=("$name")
+        echo "FAIL  $name"
+        printf '      %s\n' "${log//$'\n'/$'\n'      }"
+    fi
+}
+
+shell_scripts() {
+    local scripts
+    mapfile -t scripts < <(git ls-files -- '*.sh' dev .ci/run)
+    shellcheck -x "${scripts[@]}"
+}
+
+swift_format() {
+    swift format lint --strict --parallel --recursive Sources Tests Package.swift
+}
+
+linked_libraries() {
+    local needed
+    needed="$(readelf -d build/lib/libcordwood.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')"
+    if grep -vE '^(libc|libm|ld-linux-.*)\.so' <<<"$needed"; then
+        echo "libcordwood.so needs more than libc and libm"
+        return 1
+    fi
+    readelf -d build/lib/libcordwood.so | grep -q NODELETE
+}
+
+header() {
+    local compiler
+    for compiler in "gcc -x c -std=c11" "g++ -x c++ -std=c++17"; do
+        # shellcheck disable=SC2086
+        $compiler -Wall -Wextra -Werror -pedantic -fsyntax-only include/cordwood/cordwood.h
+    done
+}
+
+run build tools/build.sh
+run layers python3 tools/check_layers.py
+run format-tables python3 tools/check_format.py
+run names python3 tools/check_names.py
+run hot-path python3 tools/check_hotpath.py
+run linked-libraries linked_libraries
+run header header
+run tidy python3 tools/check_tidy.py
+if command -v shellcheck >/dev/null; then run shell shell_scripts; fi
+if swift format --version >/dev/null 2>&1; then run swift-format swift_format; fi
+
+[ "$failed" -eq 0 ] || echo "failed: ${failures[*]}"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Who may import whom, as docs/ARCHITECTURE.md draws it: modules by their imports and by what
+Package.swift lets them depend on, rooms inside a module by the types they name."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBC = {"Glibc", "Musl", "Darwin", "Synchronization"}
+CODECS = {"CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"}
+MODULES = {
+    "CordwoodCore": {"CShims", "CCordwood"} | LIBC,
+    "CordwoodShip": {"CordwoodCore", "CShims"} | CODECS | LIBC,
+    "Cordwood": {"CordwoodShip", "CordwoodCore", "CShims"} | LIBC,
+    "CordwoodABI": {"Cordwood", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
+    "CordwoodCollector": {"Cordwood", "NIOCore", "NIOPosix", "NIOHTTP1"} | LIBC,
+    "CordwoodCLI": {"Cordwood", "CordwoodCollector", "ArgumentParser", "Foundation"} | LIBC,
+    "CShims": set(),
+    "CCurl": set(),
+}
+# Room → rooms of the same module whose types it may name. Absent rooms of a module are free.
+ROOMS = {
+    "CordwoodCore": {
+        "Format": set(),
+        "System": set(),
+        "Append": {"Format", "System"},
+        "Read": {"Format", "System"},
+    },
+    "CordwoodShip": {"Archive": set(), "Queue": set(), "Upload": {"Queue"}},
+    "Cordwood": {"Engine": set(), "Store": set(), "API": {"Engine", "Store"}},
+}
+IMPORT = re.compile(
+    r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|private|fileprivate)\s+)?"
+    r"import\s+(?:(?:struct|class|enum|protocol|typealias|func|var|let)\s+)?(\w+)")
+DECLARATION = re.compile(
+    r"^(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|final|indirect)\s+)*"
+    r"(?:struct|class|enum|actor|protocol|typealias)\s+(\w+)", re.M)
+
+
+def without_comments(text):
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    text = re.sub(r"//[^\n]*", "", text)
+    return re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
+
+
+def check_imports(problems):
+    for module, allowed in MODULES.items():
+        for path in sorted((ROOT / "Sources" / module).rglob("*.swift")):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                found = IMPORT.match(line)
+                if found and found[1] not in allowed:
+                    problems.append(f"{path.relative_to(ROOT)}:{number}: {module} may not import "
+                                    f"{found[1]}")
+    for path in sorted((ROOT / "Sources").iterdir()):
+        if any(path.glob("**/*.swift")) and path.name not in MODULES:
+            problems.append(f"Sources/{path.name}: not drawn in tools/check_layers.py")
+
+
+def check_package(problems):
+    text = without_comments_keep_strings((ROOT / "Package.swift").read_text())
+    for found in re.finditer(
+            r"\.(?:target|executableTarget)\(\s*name:\s*\"(\w+)\"(?:,\s*dependencies:\s*\[(.*?)\])?"
+            r"(?=[,)])", text, re.S):
+        names = re.findall(r'name:\s*"(\w+)"|"(\w+)"', re.sub(
+            r',\s*package:\s*"[^"]*"', "", found[2] or ""))
+        for name in {a or b for a, b in names} - MODULES.get(found[1], set()):
+            problems.append(f"Package.swift: {found[1]} may not depend on {name}")
+
+
+def without_comments_keep_strings(text):
+    return re.sub(r"^\s*//[^\n]*", "", text, flags=re.M)
+
+
+def check_rooms(problems):
+    for module, rooms in ROOMS.items():
+        sources = {room: {path: without_comments(path.read_text())
+                          for path in sorted((ROOT / "Sources" / module / room).rglob("*.swift"))}
+                   for room in rooms}
+        owner = {}
+        for room, files in sources.items():
+            for text in files.values():
+                for name in DECLARATION.findall(text):
+                    owner[name] = room
+        for room, files in sources.items():
+            for path, text in files.items():
+                for name in sorted(set(re.findall(r"(?<![.\w])[A-Z]\w+", text))):
+                    other = owner.get(name, room)
+                    if other != room and other not in rooms[room]:
+                        problems.append(f"{path.relative_to(ROOT)}: room {room} may not name "
+                                        f"{name} of {other}")
+
+
+def main():
+    problems = []
+    check_imports(problems)
+    check_package(problems)
+    check_rooms(problems)
+    print("\n".join(problems) or f"{len(MODULES)} modules")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""The header's functions and the libraries' visible names must be the same set: a function that is
+declared and never implemented still builds, and a name too many may clash with a host's."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def declared():
+    text = (ROOT / "include/cordwood/cordwood.h").read_text()
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    text = re.sub(r"\{[^{}]*\}", ";", text)
+    text = re.sub(r"typedef[^;]*;", "", text)
+    return set(re.findall(r"\b(cw_\w+)\s*\(", text))
+
+
+def visible(*arguments):
+    out = subprocess.run(["nm", *arguments], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return {line.split()[-1] for line in out.splitlines() if len(line.split()) == 3}
+
+
+def main():
+    header, problems = declared(), []
+    for name, arguments in (("libcordwood.so", ["-D", "--defined-only"]),
+                            ("libcordwood.a", ["-g", "--defined-only"])):
+        exported = visible(*arguments, str(ROOT / "build/lib" / name))
+        problems += [f"{name} does not export {word}" for word in sorted(header - exported)]
+        problems += [f"{name} exports {word}, which the header does not declare"
+                     for word in sorted(exported - header)]
+    print("\n".join(problems) or f"{len(header)} names")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

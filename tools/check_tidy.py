@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""House style that a machine can see: lines of at most 100 characters, files of at most 600 lines,
+an opening comment in each, no bare notes to oneself, no paths of one machine."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LINE_MAX, FILE_MAX = 100, 600
+CODE = {".swift", ".c", ".h", ".hpp", ".cpp", ".py", ".sh", ".cmake"}
+NAMES = {"dev", "run", "CMakeLists.txt"}
+# Files whose first line belongs to their tool.
+UNOPENED = {"__init__.py", "Package.swift"}
+OPENING = ("//", "/*", "#", '"""')
+# Put together here, so that this file does not find itself.
+NOTES = re.compile("TO" + "DO|FIX" + "ME|XX" + "X")
+PLACES = re.compile(r"(?<![\w.])/(?:wo" + "rk|ro" + "ot|home/\\w+)/")
+
+
+def files():
+    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True,
+                         stdout=subprocess.PIPE, text=True).stdout
+    return [ROOT / name for name in out.splitlines() if (ROOT / name).is_file()]
+
+
+def opening(lines):
+    """The first line that says anything, behind what tools want first."""
+    for line in lines:
+        if line.strip() and not line.startswith(("#!", "// swift-tools-version")):
+            return line
+    return "#"
+
+
+def check(path, problems):
+    name = path.relative_to(ROOT)
+    code = path.suffix in CODE or path.name in NAMES
+    if not code and path.suffix not in {".md", ".yml", ".yaml", ".json", ".toml"}:
+        return
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if code and len(lines) > FILE_MAX:
+        problems.append(f"{name}: {len(lines)} lines, at most {FILE_MAX}")
+    opens = opening(lines).lstrip().startswith(OPENING)
+    if code and path.name not in UNOPENED and not opens:
+        problems.append(f"{name}:1: no opening comment")
+    for number, line in enumerate(lines, 1):
+        if code and len(line) > LINE_MAX:
+            problems.append(f"{name}:{number}: {len(line)} characters")
+        if code and NOTES.search(line):
+            problems.append(f"{name}:{number}: a note to oneself; write an issue instead")
+        if PLACES.search(line):
+            problems.append(f"{name}:{number}: a path of one machine")
+        if code and (line != line.rstrip() or "\t" in line):
+            problems.append(f"{name}:{number}: a tab, or white space at the end")
+
+
+def main():
+    problems, seen = [], files()
+    for path in seen:
+        check(path, problems)
+    print("\n".join(problems) or f"{len(seen)} files")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

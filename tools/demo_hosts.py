@@ -1,0 +1,114 @@
+"""The four programs of examples/ as the demo runs them: how each is built, started, counted and,
+for the C one, killed. Their interface is the same:
+
+    PROGRAM STORE INPUT_FILE --threads N --kept FILE --repeat R
+
+Line i goes to thread i mod N. FILE holds one little-endian u64 a thread, the number of lines whose
+call returned, in a shared mapping, so that it outlives a kill. A program that ends by itself prints
+one JSON line: host, kept, ns_per_record."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+THREADS = 4
+LINES = 100_000
+KILL_AT = 200_000
+KILL_LINES = 20_000_000
+PATIENCE_S = 300
+
+
+class Trouble(Exception):
+    pass
+
+
+class Run:
+    """One process and what it was told is kept."""
+
+    def __init__(self, host, pid, kept, killed, ns):
+        self.host, self.pid, self.kept, self.killed, self.ns = host, pid, kept, killed, ns
+
+
+def only(pattern):
+    found = sorted(ROOT.glob(pattern))
+    if not found:
+        raise Trouble(f"no {pattern}")
+    return str(found[0])
+
+
+def build(folder):
+    """host → command."""
+    include = [f"-I{ROOT}/include", f"-L{ROOT}/build/lib", f"-Wl,-rpath,{ROOT}/build/lib"]
+    libraries = ["-lcordwood", "-lpthread"]
+    warnings = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-O2"]
+    c_program, cpp_program = str(folder / "host-c"), str(folder / "host-cpp")
+    subprocess.run(["cc", "-std=c11", *warnings, only("examples/c/*.c"), *include, *libraries,
+                    "-o", c_program], check=True)
+    subprocess.run(["g++", "-std=c++17", *warnings, only("examples/cpp/*.cpp"), *include,
+                    *libraries, "-o", cpp_program], check=True)
+    swift = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--package-path",
+             str(ROOT / "examples/swift"), "--scratch-path", str(ROOT / "build/examples-swift")]
+    subprocess.run(swift, check=True, stdout=sys.stderr)
+    binaries = Path(subprocess.run([*swift, "--show-bin-path"], check=True, text=True,
+                                   stdout=subprocess.PIPE).stdout.strip())
+    programs = [path for path in sorted(binaries.iterdir())
+                if path.is_file() and os.access(path, os.X_OK) and not path.suffix]
+    if not programs:
+        raise Trouble("examples/swift has no program")
+    return {"c": [c_program], "cpp": [cpp_program],
+            "python": [sys.executable, only("examples/python/*.py")], "swift": [str(programs[0])]}
+
+
+def kept(path):
+    if not path.exists():
+        return [0] * THREADS
+    data = path.read_bytes()[:8 * THREADS].ljust(8 * THREADS, b"\0")
+    return list(struct.unpack(f"<{THREADS}Q", data))
+
+
+def start(command, store, source, lines, counters, total):
+    environment = dict(os.environ, CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
+                       PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1")
+    return subprocess.Popen(
+        [*command, str(store), str(source), "--threads", str(THREADS), "--kept", str(counters),
+         "--repeat", str(-(-total // lines))], stdout=subprocess.PIPE, env=environment)
+
+
+def run_whole(host, command, store, source, lines, counters):
+    child = start(command, store, source, lines, counters, LINES)
+    try:
+        out, _ = child.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        raise Trouble(f"the {host} program did not end") from None
+    if child.returncode != 0:
+        raise Trouble(f"the {host} program ended {child.returncode}")
+    said = json.loads(out.splitlines()[-1])
+    counted = kept(counters)
+    if said["kept"] != sum(counted):
+        raise Trouble(f"the {host} program says {said['kept']} kept, its counters {counted}")
+    return Run(host, child.pid, counted, False, float(said["ns_per_record"]))
+
+
+def run_killed(host, command, store, source, lines, counters):
+    child = start(command, store, source, lines, counters, KILL_LINES)
+    deadline = time.monotonic() + PATIENCE_S
+    try:
+        while sum(kept(counters)) < KILL_AT:
+            if child.poll() is not None:
+                raise Trouble(f"the {host} program ended before it could be killed")
+            if time.monotonic() > deadline:
+                raise Trouble(f"the {host} program keeps nothing")
+            time.sleep(0.0005)  # a poll: the counters decide the moment
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+    if child.returncode != -signal.SIGKILL:
+        raise Trouble(f"the {host} program ended before it was killed")
+    return Run(host, child.pid, kept(counters), True, None)
