@@ -33,7 +33,7 @@ let package = Package(
         .target(
             name: "CordwoodShip",
             dependencies: ["CordwoodCore", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"]),
-        .target(name: "Cordwood", dependencies: ["CordwoodShip", "CordwoodCore"]),
+        .target(name: "Cordwood", dependencies: ["CordwoodShip", "CordwoodCore", "CShims"]),
         .target(
             name: "CordwoodABI",
             dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"]),

@@ -52,6 +52,16 @@ public struct LaneHead: Sendable {
     }
 }
 
+extension LaneHead {
+    /// Of a lane's file; nil where it cannot be read.
+    public static func read(_ files: LaneFiles) -> LaneHead? {
+        guard let file = try? ReadFile(path: files.lanePath),
+            let page = try? file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
+        else { return nil }
+        return try? LaneHead(page.bytes, path: files.lanePath)
+    }
+}
+
 /// FORMAT §6.1, without the clock pairs.
 public struct SegmentHead: Sendable {
     public let laneID: LaneID

@@ -20,6 +20,7 @@ public final class LaneSource: RecordSource {
     private let context: LaneContext
     private let decoder: RecordDecoder
     private var range: ClosedRange<UInt64>?
+    private var excluded: [ClosedRange<UInt64>] = []
     private var sealed: Set<UInt64> = []
     /// Opened, not indexed yet; by number.
     private var waiting: [SegmentFile] = []
@@ -56,8 +57,7 @@ public final class LaneSource: RecordSource {
 
     /// From a listing made before, which saves one for every lane.
     public init(
-        files: LaneFiles, segments: ClosedRange<UInt64>? = nil, skipping: Set<UInt64> = [],
-        runningBoot: LaneID? = nil
+        files: LaneFiles, segments: ClosedRange<UInt64>? = nil, runningBoot: LaneID? = nil
     ) throws(ReadProblem) {
         lane = files.lane
         range = segments
@@ -66,7 +66,7 @@ public final class LaneSource: RecordSource {
             files: files, runningBoot: runningBoot ?? BootID.running(), alone: nil)
         laneID = context.process.laneID
         decoder = RecordDecoder(catalog: context.catalog)
-        addSegments(files, skipping: skipping)
+        addSegments(files)
     }
 
     /// One segment's file, with the lane file beside it where there is one.
@@ -97,16 +97,22 @@ public final class LaneSource: RecordSource {
         created == .max ? context.process.createdMonotonic : created
     }
 
+    /// A listing of this lane without any file.
+    public var filesGone: LaneFiles {
+        LaneFiles(lane: lane, directory: context.files.directory)
+    }
+
     /// Whether that segment was sealed when it was looked at last.
     public func isSealed(_ segment: UInt64) -> Bool { sealed.contains(segment) }
 
     // MARK: Segments
 
-    private func addSegments(_ files: LaneFiles, skipping: Set<UInt64>) {
+    private func addSegments(_ files: LaneFiles) {
         let below = context.head?.archivedBelow ?? 0
         let known = Set(segmentNumbers)
         func wanted(_ number: UInt64) -> Bool {
-            number >= below && !known.contains(number) && !skipping.contains(number)
+            number >= below && !known.contains(number)
+                && !excluded.contains { $0.contains(number) }
                 && (range?.contains(number) ?? true)
         }
         if let head = context.head, wanted(0) { openFirst(head) }
@@ -201,6 +207,19 @@ public final class LaneSource: RecordSource {
         case .damaged(let text), .version(let text): damage.append(text)
         case .system(let text, let number): damage.append("\(text): errno \(number)")
         }
+    }
+
+    /// Passes over segments that stand in an archive; before the first `advance`.
+    public func exclude(_ archived: ClosedRange<UInt64>) {
+        waiting.removeAll { archived.contains($0.number) }
+        segmentNumbers.removeAll { archived.contains($0) }
+        lostSegments.removeAll { archived.contains($0) }
+        excluded.append(archived)
+    }
+
+    /// Whether that segment was, is or will be read here to its end.
+    public func owns(_ number: UInt64) -> Bool {
+        segmentNumbers.contains(number) && !lostSegments.contains(number)
     }
 
     // MARK: Merge
@@ -365,7 +384,7 @@ public final class LaneSource: RecordSource {
             listed = all.first { $0.lane == lane }
         }
         try context.refresh()
-        if let listed { addSegments(listed, skipping: []) }
+        if let listed { addSegments(listed) }
         if let stream = current {
             current = nil
             try move(stream)
@@ -385,6 +404,21 @@ public final class LaneSource: RecordSource {
             heap.push(0, stream.tie, stream)
         }
         parked = []
+    }
+
+    /// Following from the end: passes over all that is there now.
+    public func skipAll() throws(ReadProblem) {
+        for segment in waiting where !segment.isSealed { try index(segment) }
+        waiting = []
+        for stream in streams.values {
+            stream.keepLastChunk()
+            while true {
+                if case .end = try stream.step(in: self) { break }
+            }
+            stream.mustMove = false
+        }
+        heap = MinHeap()
+        parked = Array(streams.values)
     }
 
     /// Whether this source has given that record, or will.

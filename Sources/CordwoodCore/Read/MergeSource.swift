@@ -38,6 +38,8 @@ public struct MergeInput {
     public var lowerBound: UInt64
     /// Ties go to the smaller.
     public var order: UInt64
+    /// Following: the source may have more after its end and is asked again after `poll`.
+    public var isFollowed = false
     public var open: () throws(ReadProblem) -> (any RecordSource)?
 
     public init(
@@ -56,18 +58,20 @@ public final class MergeSource: RecordSource {
         var source: (any RecordSource)?
         var record: RecordRef?
         var failures = 0
+        let isFollowed: Bool
         let order: UInt64
 
         init(_ input: MergeInput) {
             self.input = input
             order = input.order
+            isFollowed = input.isFollowed
         }
     }
 
     /// A source that fails so often in a row is given up.
     private static let failuresMax = 10_000
-    /// Sources that ended stay, and are asked again after `poll`.
-    public var keepsEnded = false
+    /// Told of every source that ended and is not followed, before it is let go.
+    public var onEnd: ((any RecordSource) -> Void)?
     /// Ordering time of the record given last.
     public private(set) var time: UInt64 = 0
     /// The record given last is older than one that was given before it.
@@ -100,10 +104,15 @@ public final class MergeSource: RecordSource {
         offsetProcess = nil
     }
 
-    /// Following: asks sources that had nothing more again.
-    public func poll() {
-        for slot in ended { heap.push(0, slot.order, slot) }
+    /// Following: asks sources that had nothing more again; lets go of those `isGone` says.
+    public func poll(isGone: (any RecordSource) -> Bool = { _ in false }) {
+        last?.record = nil
+        last = nil
+        let asked = ended
         ended = []
+        for slot in asked {
+            if let source = slot.source, !isGone(source) { heap.push(0, slot.order, slot) }
+        }
     }
 
     public func advance() throws(ReadProblem) -> RecordRef? {
@@ -141,7 +150,11 @@ public final class MergeSource: RecordSource {
             heap.rekeyTop(orderingTime(record))
         } else {
             heap.pop()
-            if keepsEnded, slot.source != nil { ended.append(slot) }
+            if slot.isFollowed, slot.source != nil {
+                ended.append(slot)
+            } else if let source = slot.source {
+                onEnd?(source)
+            }
         }
     }
 

@@ -75,6 +75,12 @@ final class StreamCursor {
         next = 0
     }
 
+    /// Passes over all chunks to come but the last, whose state must be known to go on behind it.
+    func keepLastChunk() {
+        if queue.count &- next > 1 { queue = [queue[queue.count &- 1]] }
+        next = 0
+    }
+
     /// Records behind the present one in the bytes that are here.
     private func countLoaded() -> UInt32 {
         let bytes = buffer.bytes

@@ -1,0 +1,114 @@
+// The archives of a store as a reader needs them: which exist, what they cover, and as inputs of a
+// merge. An archive's first record is looked at beforehand to place it exactly while archives are few;
+// where they are many its name and footer must do, a minute early.
+
+import CordwoodCore
+import CordwoodShip
+
+final class ArchiveShelf {
+    /// Up to so many archives are placed by their first record.
+    static let placedExactlyMax = 64
+    private static let slackNs: UInt64 = 60_000_000_000
+
+    private let store: String
+    private var known: Set<String> = []
+    /// Seen and not read so far, because the lanes' own files gave their records.
+    private(set) var passedOver: [ArchiveInfo] = []
+
+    init(store: String) { self.store = store }
+
+    /// Archives that were not there before; what cannot be opened is told of.
+    func discover(_ report: (ReadProblem) -> Void) -> [ArchiveInfo] {
+        var found: [ArchiveInfo] = []
+        do throws(ReadProblem) {
+            for path in try StoreFolder.archives(store) where known.insert(path).inserted {
+                do throws(ReadProblem) {
+                    found.append(try ArchiveSource.open(path: path).header)
+                } catch {
+                    report(error)
+                }
+            }
+        } catch {
+            report(error)
+        }
+        return found
+    }
+
+    func passOver(_ info: ArchiveInfo) { passedOver.append(info) }
+
+    func takePassedOver(_ isWanted: (ArchiveInfo) -> Bool) -> [ArchiveInfo] {
+        let wanted = passedOver.filter(isWanted)
+        passedOver.removeAll(where: isWanted)
+        return wanted
+    }
+
+    /// Whether any record of it can be wanted.
+    static func overlaps(_ info: ArchiveInfo, _ options: ReaderOptions) -> Bool {
+        if info.recordCount == 0 { return false }
+        if options.since != 0, info.timeMax < options.since { return false }
+        if options.until != 0, info.timeMin >= options.until { return false }
+        return true
+    }
+
+    static func open(_ info: ArchiveInfo, _ options: ReaderOptions) throws(ReadProblem)
+        -> ArchiveSource
+    {
+        let source = try ArchiveSource.open(path: info.path)
+        source.restrict(since: options.since, until: options.until, level: options.level)
+        return source
+    }
+
+    /// Ordering time before which it has nothing, by what its covers and footer say.
+    static func roughBound(_ info: ArchiveInfo) -> UInt64 {
+        var bound = info.timeMin
+        for cover in info.covers where cover.first == 0 {
+            bound = min(bound, laneStart(cover.laneName) ?? 0)
+        }
+        return bound > slackNs ? bound - slackNs : 0
+    }
+
+    /// UTC ns of `YYYYMMDDThhmmssZ-…`.
+    static func laneStart(_ lane: String) -> UInt64? {
+        let text = Array(lane.utf8.prefix(16))
+        guard text.count == 16, text[8] == 0x54, text[15] == 0x5a else { return nil }
+        func number(_ range: Range<Int>) -> Int64? {
+            var value: Int64 = 0
+            for character in text[range] {
+                guard character >= 0x30, character <= 0x39 else { return nil }
+                value = value * 10 + Int64(character - 0x30)
+            }
+            return value
+        }
+        guard let year = number(0..<4), let month = number(4..<6), let day = number(6..<8),
+            let hour = number(9..<11), let minute = number(11..<13), let second = number(13..<15),
+            year >= 1970, year < 2500
+        else { return nil }
+        // Days from civil, with years from March on.
+        let shifted = month <= 2 ? year - 1 : year
+        let inYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + inYear - 719_468
+        let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second
+        return seconds > 0 ? UInt64(seconds) &* 1_000_000_000 : 0
+    }
+}
+
+/// An archive behind a lane that was partly read from its own files: gives the rest.
+final class RestOfArchive: RecordSource {
+    private let source: any RecordSource
+    private let isGiven: (RecordRef) -> Bool
+
+    init(_ source: any RecordSource, isGiven: @escaping (RecordRef) -> Bool) {
+        self.source = source
+        self.isGiven = isGiven
+    }
+
+    var process: ProcessInfo? { source.process }
+    var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
+
+    func advance() throws(ReadProblem) -> RecordRef? {
+        while let record = try source.advance() {
+            if !isGiven(record) { return record }
+        }
+        return nil
+    }
+}

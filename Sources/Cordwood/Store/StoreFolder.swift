@@ -1,0 +1,52 @@
+// A store directory as names: is it one, which format does it have, which archives stand in it.
+
+import CordwoodCore
+import Glibc
+
+enum StoreFolder {
+    /// Throws where there is no store, or one of a newer format (FORMAT §2.1).
+    static func check(_ path: String) throws(ReadProblem) {
+        let names = try LaneFiles.names(in: path)
+        guard isDirectory(path) else { throw .system("\(path): no store", errno: ENOENT) }
+        guard names.contains("store") || names.contains("lanes") || names.contains("archives")
+        else { throw .system("\(path): no store", errno: ENOENT) }
+        guard names.contains("store") else { return }
+        for line in read(path + "/store").split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard words.count == 2, let value = UInt64(words[1]) else { continue }
+            let isNewer =
+                words[0] == "format" && value > UInt64(FormatVersion.current)
+                || words[0] == "incompat" && value & ~FormatVersion.incompatKnown != 0
+            if isNewer { throw .version("\(path): a store of a newer format") }
+        }
+    }
+
+    static func isDirectory(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    /// Bytes of all files directly in a directory.
+    static func bytes(of path: String) -> UInt64 {
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_size > 0 else { return 0 }
+        return UInt64(status.st_size)
+    }
+
+    /// Paths of archives, by name.
+    static func archives(_ store: String) throws(ReadProblem) -> [String] {
+        let directory = store + "/archives"
+        return try LaneFiles.names(in: directory).filter { $0.hasSuffix(".cwa") }.sorted()
+            .map { "\(directory)/\($0)" }
+    }
+
+    /// Small text; cut at 64 KiB.
+    private static func read(_ path: String) -> String {
+        let fd = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard fd >= 0 else { return "" }
+        defer { close(fd) }
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        let count = bytes.withUnsafeMutableBytes { Glibc.read(fd, $0.baseAddress, $0.count) }
+        return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+    }
+}

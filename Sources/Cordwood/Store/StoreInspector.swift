@@ -1,0 +1,176 @@
+// What `stats` and `verify` say of a store. Both read everything: stats counts, verify judges. A lane
+// whose process died is no damage; it is named as unclean.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import Glibc
+
+public struct LaneStatus: Sendable {
+    public enum State: String, Sendable {
+        case live
+        /// The process closed the lane.
+        case closed
+        /// The process died.
+        case unclean
+    }
+
+    public var name: String
+    public var state: State
+    public var processID: UInt32
+    public var processName: String
+    public var segments: Int
+    public var bytes: UInt64
+    /// The machine went down or was restarted since.
+    public var isOtherBoot: Bool
+}
+
+public struct StoreStats: Sendable {
+    public var lanes: [LaneStatus] = []
+    public var archives = 0
+    public var archiveBytes: UInt64 = 0
+    /// Of the archives' payloads before compression.
+    public var archiveRawBytes: UInt64 = 0
+    public var records: UInt64 = 0
+    /// By level; 0: without one.
+    public var recordsByLevel = [UInt64](repeating: 0, count: 25)
+    /// UTC ns; both 0 without records.
+    public var timeMin: UInt64 = 0
+    public var timeMax: UInt64 = 0
+    public var problems: [String] = []
+
+    public var segments: Int { lanes.reduce(0) { $0 + $1.segments } }
+    public var laneBytes: UInt64 { lanes.reduce(0) { $0 &+ $1.bytes } }
+}
+
+public struct VerifyReport: Sendable {
+    public var lanes: [LaneStatus] = []
+    public var archives = 0
+    public var records: UInt64 = 0
+    /// Records shown that no sync covered before the machine went down.
+    public var unverified: UInt64 = 0
+    /// What is damaged. Empty: all is whole.
+    public var problems: [String] = []
+
+    public var unclean: [LaneStatus] { lanes.filter { $0.state == .unclean } }
+    public var isWhole: Bool { problems.isEmpty }
+}
+
+public enum StoreInspector {
+    private static let problemsMax = 1_000
+
+    public static func stats(directory: String) throws(ReadProblem) -> StoreStats {
+        try StoreFolder.check(directory)
+        var stats = StoreStats()
+        stats.lanes = try lanes(directory)
+        for path in try StoreFolder.archives(directory) {
+            stats.archives += 1
+            stats.archiveBytes &+= StoreFolder.bytes(of: path)
+            if let info = try? ArchiveSource.open(path: path).header {
+                stats.archiveRawBytes &+= info.rawBytes
+            }
+        }
+        let reader = try StoreReader(path: directory)
+        while reader.next({ count($0, &stats) }) == .record {}
+        stats.problems = reader.problems.map(text)
+        return stats
+    }
+
+    private static func count(_ record: RecordRef, _ stats: inout StoreStats) {
+        let isFirst = stats.records == 0
+        stats.records &+= 1
+        stats.recordsByLevel[Int(min(record.level, 24))] &+= 1
+        stats.timeMin = isFirst ? record.timeNs : min(stats.timeMin, record.timeNs)
+        stats.timeMax = max(stats.timeMax, record.timeNs)
+    }
+
+    /// `archive` gives what is wrong with one; by default every frame is checked.
+    public static func verify(
+        directory: String, runningBoot: LaneID? = nil,
+        archive: (String) throws(ReadProblem) -> [String] = wholeArchive
+    ) throws(ReadProblem) -> VerifyReport {
+        try StoreFolder.check(directory)
+        var report = VerifyReport()
+        report.lanes = try lanes(directory)
+        for files in try LaneFiles.list(store: directory) where files.hasLaneFile {
+            verify(files, runningBoot, &report)
+        }
+        for path in try StoreFolder.archives(directory) {
+            report.archives += 1
+            do throws(ReadProblem) {
+                for problem in try archive(path) { add(problem, &report) }
+                report.records &+= (try ArchiveSource.open(path: path)).header.recordCount
+            } catch {
+                add(text(error), &report)
+            }
+        }
+        return report
+    }
+
+    public static func wholeArchive(_ path: String) throws(ReadProblem) -> [String] {
+        try ArchiveVerifier.verify(path: path).problems
+    }
+
+    private static func verify(
+        _ files: LaneFiles, _ boot: LaneID?, _ report: inout VerifyReport
+    ) {
+        do throws(ReadProblem) {
+            let source = try LaneSource(files: files, runningBoot: boot)
+            var failures = 0
+            while failures < 100_000 {
+                do throws(ReadProblem) {
+                    guard let record = try source.advance() else { return }
+                    report.records &+= 1
+                    if record.flags.contains(.unverified) { report.unverified &+= 1 }
+                } catch {
+                    failures += 1
+                    add(text(error), &report)
+                }
+            }
+        } catch {
+            if case .system(_, let number) = error, number == ENOENT { return }
+            add(text(error), &report)
+        }
+    }
+
+    private static func add(_ problem: String, _ report: inout VerifyReport) {
+        if report.problems.count < problemsMax { report.problems.append(problem) }
+    }
+
+    public static func lanes(_ directory: String) throws(ReadProblem) -> [LaneStatus] {
+        let boot = BootID.running()
+        var all: [LaneStatus] = []
+        for files in try LaneFiles.list(store: directory) where files.hasLaneFile {
+            let head = LaneHead.read(files)
+            var bytes = StoreFolder.bytes(of: files.lanePath)
+            bytes &+= files.hasJournal ? StoreFolder.bytes(of: files.journalPath) : 0
+            for segment in files.segments { bytes &+= StoreFolder.bytes(of: segment.path) }
+            let state: LaneStatus.State =
+                isLocked(files.lanePath)
+                ? .live : (head?.closed ?? false) ? .closed : .unclean
+            let laneBoot = head?.bootID ?? .zero
+            all.append(
+                LaneStatus(
+                    name: files.lane, state: state, processID: head?.processID ?? 0,
+                    processName: head?.processName ?? "", segments: files.segments.count + 1,
+                    bytes: bytes,
+                    isOtherBoot: laneBoot != .zero && boot != .zero && laneBoot != boot))
+        }
+        return all
+    }
+
+    /// Whether a process holds the lane (FORMAT §2). Asks with a shared lock for a moment.
+    private static func isLocked(_ path: String) -> Bool {
+        let fd = cw_open_file(path, O_RDONLY, 0)
+        guard fd >= 0 else { return false }
+        defer { close(fd) }
+        return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+    }
+
+    static func text(_ problem: ReadProblem) -> String {
+        switch problem {
+        case .damaged(let text), .version(let text): text
+        case .system(let text, let number): "\(text): \(String(cString: strerror(number)))"
+        }
+    }
+}
