@@ -33,7 +33,9 @@ let package = Package(
         .target(
             name: "CordwoodShip",
             dependencies: ["CordwoodCore", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"]),
-        .target(name: "Cordwood", dependencies: ["CordwoodShip", "CordwoodCore", "CShims"]),
+        .target(
+            name: "Cordwood",
+            dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims"]),
         .target(
             name: "CordwoodABI",
             dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"]),

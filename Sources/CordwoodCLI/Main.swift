@@ -2,6 +2,7 @@
 // not ours (API: 2 is usage), so parsing and running are called from here.
 
 import ArgumentParser
+import Cordwood
 import Glibc
 
 struct CordwoodCommand: ParsableCommand {

@@ -29,9 +29,16 @@ enum Pattern: ~Copyable {
     }
 
     private static func find(_ needle: [UInt8], _ text: UnsafeRawBufferPointer) -> Bool {
-        guard !needle.isEmpty else { return true }
+        guard let first = needle.first else { return true }
         guard let base = text.baseAddress else { return false }
-        return needle.withUnsafeBytes { memmem(base, text.count, $0.baseAddress!, $0.count) != nil }
+        var from = 0
+        while text.count - from >= needle.count {
+            let room = text.count - needle.count + 1 - from
+            guard let found = memchr(base + from, Int32(first), room) else { return false }
+            if memcmp(found, needle, needle.count) == 0 { return true }
+            from = UnsafeRawPointer(found) - base + 1
+        }
+        return false
     }
 
     /// Letters of ASCII only. The first byte is looked for in both cases, the rest compared.
@@ -57,8 +64,14 @@ struct CompiledExpression: ~Copyable {
     private let compiled: UnsafeMutablePointer<regex_t>
 
     init(_ text: String, ignoresCase: Bool) throws(Failure) {
+        compiled = try CompiledExpression.compile(text, ignoresCase)
+    }
+
+    private static func compile(
+        _ text: String, _ ignoresCase: Bool
+    ) throws(Failure) -> UnsafeMutablePointer<regex_t> {
         guard !text.utf8.contains(0) else { throw Failure(.usage, "a pattern has no NUL; use -F") }
-        compiled = .allocate(capacity: 1)
+        let compiled = UnsafeMutablePointer<regex_t>.allocate(capacity: 1)
         let status = regcomp(compiled, text, REG_EXTENDED | (ignoresCase ? REG_ICASE : 0))
         guard status == 0 else {
             var buffer = [CChar](repeating: 0, count: 256)
@@ -67,6 +80,7 @@ struct CompiledExpression: ~Copyable {
             let reason = buffer.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
             throw Failure(.usage, "pattern: \(reason)")
         }
+        return compiled
     }
 
     deinit {
