@@ -32,7 +32,7 @@ let package = Package(
         .target(name: "CordwoodCore", dependencies: ["CShims", "CCordwood"]),
         .target(
             name: "CordwoodShip",
-            dependencies: ["CordwoodCore", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"]),
+            dependencies: ["CordwoodCore", "CShims", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"]),
         .target(
             name: "Cordwood",
             dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims"]),
@@ -57,6 +57,9 @@ let package = Package(
         .testTarget(name: "CordwoodCoreTests", dependencies: ["CordwoodCore"]),
         .testTarget(name: "CordwoodShipTests", dependencies: ["CordwoodShip"]),
         .testTarget(name: "CordwoodTests", dependencies: ["Cordwood"]),
-        .testTarget(name: "CordwoodCollectorTests", dependencies: ["CordwoodCollector", "CordwoodShip"]),
+        .testTarget(
+            name: "CordwoodCollectorTests",
+            dependencies: ["CordwoodCollector", "CordwoodShip", "CordwoodCore"]),
+        .testTarget(name: "CordwoodCLITests", dependencies: ["CordwoodCLI"]),
     ]
 )

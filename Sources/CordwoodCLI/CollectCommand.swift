@@ -9,7 +9,7 @@ struct CollectCommand: ParsableCommand {
         commandName: "collect",
         abstract: "Take archives from other machines over HTTP and keep them in a store.",
         discussion: """
-            Prints `listening on http://ADDRESS:PORT` and serves until SIGTERM or SIGINT. The
+            Prints `listening on http://ADDRESS:PORT` and serves until SIGTERM or SIGINT. The \
             directory is a store: every reading verb opens it, also while archives arrive.
 
             Example:

@@ -7,7 +7,7 @@ struct GrepCommand: ParsableCommand {
         commandName: "grep",
         abstract: "Print the records whose message matches a pattern.",
         discussion: """
-            The pattern is an extended regular expression on the bytes of the message; fields are
+            The pattern is an extended regular expression on the bytes of the message; fields are \
             asked for with --where. Ends with 1 where nothing matched.
 
             Example:

@@ -10,7 +10,7 @@ struct CordwoodCommand: ParsableCommand {
         commandName: "cordwood",
         abstract: "Write, read, search, archive and send logs that lose nothing.",
         discussion: """
-            A store is a directory. Programs write to it through the library, `cordwood log` writes
+            A store is a directory. Programs write to it through the library, `cordwood log` writes \
             lines to it, and every reading verb may be used while they do.
 
             Examples:
@@ -18,15 +18,15 @@ struct CordwoodCommand: ParsableCommand {
               cordwood tail -f logs
               cordwood grep -i timeout logs --since 2h --level warn
 
-            Exit codes: 0 fine; 1 nothing found (grep); 2 usage; 3 damaged data was met, and all
-            the rest printed; 4 could not open; 5 could not do (a record not kept, an archive not
+            Exit codes: 0 fine; 1 nothing found (grep); 2 usage; 3 damaged data was met, and all \
+            the rest printed; 4 could not open; 5 could not do (a record not kept, an archive not \
             written or not sent).
             """,
         version: versionText,
         subcommands: [
             LogCommand.self, CatCommand.self, TailCommand.self, GrepCommand.self,
             StatsCommand.self, VerifyCommand.self, ExportCommand.self, ArchiveCommand.self,
-            UploadCommand.self, CollectCommand.self,
+            UploadCommand.self, TargetCommand.self, ConsentCommand.self, CollectCommand.self,
         ])
 }
 

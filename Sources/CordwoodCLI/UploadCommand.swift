@@ -9,8 +9,9 @@ struct UploadCommand: ParsableCommand {
         commandName: "upload",
         abstract: "Send a store's archives to a collector or any HTTP server.",
         discussion: """
-            An archive leaves the disk only after the server has answered 2xx, and when every target
-            registered in the store has it.
+            An archive leaves the disk only after the server has answered 2xx, and when every target \
+            registered in the store has it. With --watch it goes on: what programs finish and leave \
+            behind is sent as it comes, failed attempts are repeated after a growing pause.
 
             Example:
               CORDWOOD_TOKEN=secret cordwood upload logs --to http://127.0.0.1:4500
@@ -44,13 +45,16 @@ struct UploadCommand: ParsableCommand {
     @Option(help: "Seconds after which the command gives up.")
     var timeout: UInt32 = 3600
 
+    @Flag(help: "Do not end: send what comes.")
+    var watch = false
+
     @Flag(help: "One JSON object.")
     var json = false
 
     @Argument(help: "The store's directory. Default: CORDWOOD_DIR.", completion: .directory)
     var directory: String?
 
-    func run() throws {
+    func run() throws(Failure) {
         let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
         var target = TargetOptions(url: to)
         target.kind = kind
@@ -59,19 +63,40 @@ struct UploadCommand: ParsableCommand {
         target.name = name
         target.headers = headers.isEmpty ? nil : headers.joined(separator: "\n")
         target.authToken = token ?? getenv("CORDWOOD_TOKEN").map { String(cString: $0) }
-        let timeoutMs = timeout > .max / 1000 ? UInt32.max : timeout * 1000
+        guard watch else { return try attempt(store, target) }
+        while true {
+            do {
+                try attempt(store, target)
+            } catch let failure where failure.code == .failed {
+                // Said already; the queue remembers when to try again.
+            }
+            sleep(UploadCommand.watchSeconds)
+        }
+    }
+
+    private static let watchSeconds: UInt32 = 5
+
+    private func attempt(_ store: String, _ target: TargetOptions) throws(Failure) {
         let outcome: StoreUploader.Outcome
         do throws(CordwoodError) {
+            let archived = try StoreArchiver.archiveDead(directory: store)
+            for problem in archived.damage { Complaint.tell("damaged: \(problem)") }
             outcome = try StoreUploader.upload(
-                directory: store, target: target, timeoutMs: timeoutMs)
+                directory: store, target: target, timeoutMs: timeoutMs, explicit: !watch)
         } catch {
             throw Failure(.cannotOpen, error.text)
         }
         let result = outcome.result
-        Output.standard.append(json ? asJSON(result) : asText(result))
+        let isSilent = watch && result.uploaded == 0 && result.failed == 0
+        if !isSilent { Output.standard.append(json ? asJSON(result) : asText(result)) }
         Output.standard.flush()
-        guard outcome.status >= 0 else { throw Failure(.failed, statusText(outcome.status)) }
+        for text in outcome.diagnostics { Complaint.tell(text) }
+        guard outcome.status >= 0 else {
+            throw Failure(.failed, watch ? "" : statusText(outcome.status))
+        }
     }
+
+    private var timeoutMs: UInt32 { timeout > .max / 1000 ? .max : timeout * 1000 }
 
     private func asText(_ result: UploadResult) -> String {
         var text = "\(result.uploaded) sent, \(result.bytesSent) bytes"

@@ -9,7 +9,7 @@ struct VerifyCommand: ParsableCommand {
         commandName: "verify",
         abstract: "Check every byte of stores and archives against its checksums.",
         discussion: """
-            Ends with 0 where all is whole, with 3 where something is damaged. A lane whose process
+            Ends with 0 where all is whole, with 3 where something is damaged. A lane whose process \
             died without closing it is called unclean; nothing is lost by that.
 
             Example:

@@ -299,14 +299,3 @@ public final class Engine: @unchecked Sendable {
         return services.close(Deadline(timeoutMs: timeoutMs))
     }
 }
-
-/// Where ":memory:" lives: a directory on tmpfs that close removes.
-enum MemoryStore {
-    static func make() throws(CordwoodError) -> String {
-        for parent in ["/dev/shm", Environment.value("TMPDIR") ?? "/tmp", "/tmp"] {
-            let path = "\(parent)/cordwood-\(getpid())-\(UInt64.random(in: 1 ... .max))"
-            if mkdir(path, 0o700) == 0 { return path }
-        }
-        throw Directories.failure("make directory", "/dev/shm/cordwood-\(getpid())")
-    }
-}

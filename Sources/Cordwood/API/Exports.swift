@@ -9,5 +9,6 @@
 @_exported import enum CordwoodCore.TextLine
 @_exported import enum CordwoodShip.Codec
 @_exported import enum CordwoodShip.Consent
+@_exported import struct CordwoodShip.RegisteredTarget
 @_exported import struct CordwoodShip.TargetOptions
 @_exported import struct CordwoodShip.UploadResult

@@ -488,7 +488,7 @@ final class Services: @unchecked Sendable {
 
     private func finish() {
         sealing.locked { EngineCore.finish(engine) }
-        if settings.isMemory { Directories.removeTree(directory) }
+        if settings.isMemory { MemoryStore.remove(directory) }
     }
 }
 

@@ -255,7 +255,7 @@ struct LaneLock {
 }
 
 extension CordwoodError {
-    init(_ problem: ReadProblem) {
+    public init(_ problem: ReadProblem) {
         switch problem {
         case .damaged(let text): self.init(Status.damaged, text)
         case .version(let text): self.init(Status.version, text)

@@ -15,10 +15,13 @@ public enum StoreUploader {
         public var diagnostics: [String] = []
     }
 
-    /// Registers the target and makes one attempt for each archive that waits for it.
+    /// Registers the target and makes one attempt for each archive that waits for it. Explicit
+    /// overrides backoff and byte rate, never consent or a server's Retry-After.
     public static func upload(
-        directory: String, target options: TargetOptions, timeoutMs: UInt32 = .max
+        directory: String, target options: TargetOptions, timeoutMs: UInt32 = .max,
+        explicit: Bool = true
     ) throws(CordwoodError) -> Outcome {
+        try StoreSettings.requireStore(directory)
         let notes = Notes()
         do throws(UploadError) {
             let target = try Target(options)
@@ -32,7 +35,7 @@ public enum StoreUploader {
             let deadline = timeoutMs == .max ? UInt64.max : now + UInt64(timeoutMs)
             var outcome = Outcome(status: Status.ok)
             let status = service.pass(
-                explicit: true, deadlineMonotonicMs: deadline, result: &outcome.result)
+                explicit: explicit, deadlineMonotonicMs: deadline, result: &outcome.result)
             outcome.status = status.rawValue
             outcome.diagnostics = notes.texts
             return outcome

@@ -1,0 +1,49 @@
+// Where ":memory:" lives: a directory on tmpfs that close removes. The process's newest one is what a
+// reader of ":memory:" opens.
+
+import CordwoodCore
+import Glibc
+
+public enum MemoryStore {
+    private static let monitor = Monitor()
+    nonisolated(unsafe) private static var newest: String?
+
+    /// The directory to read for a path: itself, or the newest memory store's.
+    public static func directory(for path: String) -> String {
+        guard path == ":memory:" else { return path }
+        return monitor.locked { newest } ?? path
+    }
+
+    static func make() throws(CordwoodError) -> String {
+        removeLeftovers()
+        for parent in parents {
+            let path = "\(parent)/cordwood-\(getpid())-\(UInt64.random(in: 1 ... .max))"
+            guard mkdir(path, 0o700) == 0 else { continue }
+            monitor.locked { newest = path }
+            return path
+        }
+        throw Directories.failure("make directory", "/dev/shm/cordwood-\(getpid())")
+    }
+
+    static func remove(_ path: String) {
+        Directories.removeTree(path)
+        monitor.locked { if newest == path { newest = nil } }
+    }
+
+    private static var parents: [String] {
+        ["/dev/shm", Environment.value("TMPDIR") ?? "/tmp", "/tmp"]
+    }
+
+    /// What processes that were killed left behind.
+    private static func removeLeftovers() {
+        for parent in Set(parents) {
+            for name in Directories.names(parent) where name.hasPrefix("cordwood-") {
+                let parts = name.split(separator: "-")
+                guard parts.count == 3, let owner = UInt32(parts[1]), owner != UInt32(getpid()),
+                    UInt64(parts[2]) != nil, Machine.processStart(owner) == 0
+                else { continue }
+                Directories.removeTree("\(parent)/\(name)")
+            }
+        }
+    }
+}
