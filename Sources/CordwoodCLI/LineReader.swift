@@ -26,7 +26,7 @@ struct LineReader: ~Copyable {
     init(descriptor: Int32, limit: Int) {
         self.descriptor = descriptor
         self.limit = limit
-        buffer = .allocate(byteCount: LineReader.pieceBytes * 2, alignment: 16)
+        buffer = .allocate(byteCount: LineReader.pieceBytes * 4, alignment: 16)
     }
 
     deinit { buffer.deallocate() }
@@ -38,7 +38,8 @@ struct LineReader: ~Copyable {
                 let line = slice(start, newline)
                 start = newline + 1
                 scanned = start
-                return .whole(line)
+                guard line.count > limit else { return .whole(line) }
+                return .cut(UnsafeRawBufferPointer(rebasing: line[..<limit]), length: line.count)
             }
             scanned = end
             if end - start > limit { return try cut() }
@@ -69,7 +70,8 @@ struct LineReader: ~Copyable {
             scanned -= start
             start = 0
         }
-        if buffer.count - end < LineReader.pieceBytes {
+        // Two: `cut` needs one behind the limit, wherever in the first one the limit falls.
+        if buffer.count - end < LineReader.pieceBytes * 2 {
             let larger = UnsafeMutableRawBufferPointer.allocate(
                 byteCount: buffer.count * 2, alignment: 16)
             larger.copyMemory(from: slice(0, end))
@@ -92,15 +94,12 @@ struct LineReader: ~Copyable {
         }
     }
 
-    /// INVARIANT: [start, start + limit) is given and stays in place; what is read to find the end of
-    /// the line goes behind it.
+    /// INVARIANT: [start, start + limit) is given and stays in place. What stood behind it holds no
+    /// newline and is written over by what is read to find the end of the line.
     private mutating func cut() throws(ReadFailure) -> Line {
         let head = slice(start, start + limit)
         var length = end - start
-        let scratch = end
-        guard buffer.count - scratch >= LineReader.pieceBytes else {
-            throw ReadFailure(errno: EOVERFLOW)
-        }
+        let scratch = start + limit
         while true {
             let count = try read(into: scratch)
             if count == 0 { break }

@@ -26,7 +26,7 @@ enum TimeArgument {
         default: return nil
         }
         let (product, overflow) = count.multipliedReportingOverflow(by: unit)
-        return overflow ? nil : product
+        return overflow ? .max : product
     }
 
     private static func absolute(_ text: [UInt8], _ utc: Bool) -> UInt64? {

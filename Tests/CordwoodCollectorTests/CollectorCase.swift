@@ -60,8 +60,11 @@ class CollectorCase: XCTestCase {
 
     /// A collector takes note of a lost client in its own time.
     func eventually(_ what: String, _ condition: () -> Bool) {
-        for _ in 0..<500 where !condition() { usleep(10_000) }
-        XCTAssertTrue(condition(), what)
+        for _ in 0..<500 {
+            if condition() { return }
+            usleep(10_000)
+        }
+        XCTFail(what)
     }
 }
 
