@@ -58,6 +58,9 @@ let package = Package(
         .testTarget(name: "CordwoodShipTests", dependencies: ["CordwoodShip"]),
         .testTarget(
             name: "CordwoodTests", dependencies: ["Cordwood", "CordwoodShip", "CordwoodCore"]),
-        .testTarget(name: "CordwoodCollectorTests", dependencies: ["CordwoodCollector"]),
+        .testTarget(
+            name: "CordwoodCollectorTests",
+            dependencies: ["CordwoodCollector", "CordwoodShip", "CordwoodCore"]),
+        .testTarget(name: "CordwoodCLITests", dependencies: ["CordwoodCLI"]),
     ]
 )

@@ -60,7 +60,7 @@ enum RecordWriter {
     }
 
     /// FORMAT §8.2; empty where there are none.
-    private static func encode(_ fields: [(String, FieldInput)]) -> [UInt8] {
+    static func encode(_ fields: [(String, FieldInput)]) -> [UInt8] {
         guard !fields.isEmpty else { return [] }
         var bytes: [UInt8] = []
         put(UInt16(fields.count), &bytes)

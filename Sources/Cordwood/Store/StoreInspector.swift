@@ -55,6 +55,8 @@ public struct VerifyReport: Sendable {
 
     public var unclean: [LaneStatus] { lanes.filter { $0.state == .unclean } }
     public var isWhole: Bool { problems.isEmpty }
+
+    public init() {}
 }
 
 public enum StoreInspector {

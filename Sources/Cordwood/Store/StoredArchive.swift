@@ -1,0 +1,69 @@
+// One archive file judged from outside: which archive it is, and whether every byte of it is what its
+// writer meant. For whoever takes archives from others, as the collector does. Values only; any
+// thread; reads the file anew in each call.
+
+import CordwoodCore
+import CordwoodShip
+
+/// Why a file could not be judged.
+public struct StoredArchiveProblem: Error, Sendable {
+    /// Without the file's path.
+    public var text: String
+    /// Of the system call that failed; 0: the file itself is at fault.
+    public var errno: Int32
+}
+
+public struct StoredArchive: Sendable {
+    /// 8-4-4-4-12 lowercase hex digits.
+    public var id: String
+    /// Of the first cover, as written in the file: not to be trusted as a name.
+    public var laneName: String
+    public var firstSegment: UInt64
+    public var lastSegment: UInt64
+    public var recordCount: UInt64
+    public var fileBytes: UInt64
+    /// What `verify` found wrong, without the file's path; empty: the archive is whole.
+    public var problems: [String] = []
+
+    /// Reads header and footer.
+    public static func identify(path: String) throws(StoredArchiveProblem) -> StoredArchive {
+        do throws(ReadProblem) {
+            return try StoredArchive(ArchiveInfo.peek(path: path))
+        } catch {
+            throw problem(error, path)
+        }
+    }
+
+    /// Reads all of it.
+    public static func verify(path: String) throws(StoredArchiveProblem) -> StoredArchive {
+        do throws(ReadProblem) {
+            let found = try ArchiveVerifier.verify(path: path)
+            var archive = StoredArchive(found.info)
+            archive.problems = found.problems.map { plain($0, path) }
+            return archive
+        } catch {
+            throw problem(error, path)
+        }
+    }
+
+    private init(_ info: ArchiveInfo) {
+        id = info.idText
+        laneName = info.covers.first?.laneName ?? ""
+        firstSegment = info.covers.first?.first ?? 0
+        lastSegment = info.covers.first?.last ?? 0
+        recordCount = info.recordCount
+        fileBytes = info.fileBytes
+    }
+
+    private static func problem(_ problem: ReadProblem, _ path: String) -> StoredArchiveProblem {
+        switch problem {
+        case .damaged(let text), .version(let text):
+            StoredArchiveProblem(text: plain(text, path), errno: 0)
+        case .system(let text, let errno): StoredArchiveProblem(text: plain(text, path), errno: errno)
+        }
+    }
+
+    private static func plain(_ text: String, _ path: String) -> String {
+        text.hasPrefix(path + ": ") ? String(text.dropFirst(path.count + 2)) : text
+    }
+}

@@ -1,0 +1,70 @@
+// `cordwood archive`: what dead processes left becomes archives.
+
+import ArgumentParser
+import Cordwood
+
+struct ArchiveCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "archive",
+        abstract: "Compress what finished and dead processes left into archives.",
+        discussion: """
+            Lanes of living processes are left alone: those archive themselves. Segments are removed \
+            once the archive is safely on the disk.
+
+            Example:
+              cordwood archive logs --codec zstd --level 9
+            """)
+
+    @Option(help: "zstd, lz4 or none.")
+    var codec = "zstd"
+
+    @Option(help: "The codec's level; 0: its default.")
+    var level: Int32 = 0
+
+    @Flag(help: "One JSON object.")
+    var json = false
+
+    @Argument(help: "The store's directory. Default: CORDWOOD_DIR.", completion: .directory)
+    var directory: String?
+
+    func run() throws {
+        let codecs: [String: Codec] = ["zstd": .zstd, "lz4": .lz4, "none": .none]
+        guard let chosen = codecs[codec] else {
+            throw Failure(.usage, "--codec takes zstd, lz4 or none")
+        }
+        guard level >= 0, level <= (chosen == .zstd ? 19 : 12) else {
+            throw Failure(.usage, "--level is out of the codec's range")
+        }
+        let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
+        let summary: ArchivingSummary
+        do throws(CordwoodError) {
+            summary = try StoreArchiver.archiveDead(directory: store, codec: chosen, level: level)
+        } catch {
+            throw Failure(.cannotOpen, error.text)
+        }
+        Output.standard.append(json ? asJSON(summary) : asText(summary))
+        Output.standard.flush()
+        for problem in summary.damage { Complaint.tell("damaged: \(problem)") }
+        if !summary.damage.isEmpty { throw Failure(.damaged) }
+    }
+
+    private func asText(_ summary: ArchivingSummary) -> String {
+        var text = "\(summary.archives) archives of \(summary.lanes) lanes"
+        text += ", \(summary.records) records, \(summary.bytesIn) bytes to \(summary.bytesOut)\n"
+        if summary.lanesLive > 0 { text += "\(summary.lanesLive) live lanes left alone\n" }
+        return text
+    }
+
+    private func asJSON(_ summary: ArchivingSummary) -> String {
+        var object = JSONObject()
+        object.add("archives", UInt64(summary.archives))
+        object.add("lanes", UInt64(summary.lanes))
+        object.add("lanes_live", UInt64(summary.lanesLive))
+        object.add("segments", UInt64(summary.segments))
+        object.add("records", summary.records)
+        object.add("bytes_in", summary.bytesIn)
+        object.add("bytes_out", summary.bytesOut)
+        object.add("problems", summary.damage)
+        return object.text + "\n"
+    }
+}

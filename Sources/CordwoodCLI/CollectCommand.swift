@@ -1,0 +1,81 @@
+// `cordwood collect`: runs the collector until it is told to stop.
+
+import ArgumentParser
+import CordwoodCollector
+import Glibc
+
+struct CollectCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "collect",
+        abstract: "Take archives from other machines over HTTP and keep them in a store.",
+        discussion: """
+            Prints `listening on http://ADDRESS:PORT` and serves until SIGTERM or SIGINT. The \
+            directory is a store: every reading verb opens it, also while archives arrive.
+
+            Example:
+              CORDWOOD_TOKEN=secret cordwood collect --listen 127.0.0.1:4500 --directory central
+              cordwood upload logs --to http://127.0.0.1:4500 --token secret
+            """)
+
+    @Option(help: "An address and a port; port 0 takes a free one. Names are not looked up.")
+    var listen = "127.0.0.1:4500"
+
+    @Option(help: "The store. Made where it does not exist.")
+    var directory: String
+
+    @Option(
+        help: "What clients must send as Bearer token. Safer in the variable CORDWOOD_TOKEN.")
+    var token: String?
+
+    @Option(help: "Bytes of the largest archive that is taken.")
+    var maxBytes: UInt64 = 4 << 30
+
+    @Option(help: "For testing clients: refuse so many uploads with 503 first.")
+    var refuse = 0
+
+    @Option(help: "For testing clients: the Retry-After of those answers, in seconds.")
+    var retryAfter = 1
+
+    func run() throws {
+        var options = CollectorOptions(directory: directory)
+        (options.host, options.port) = try CollectCommand.address(listen)
+        options.token = token ?? getenv("CORDWOOD_TOKEN").map { String(cString: $0) }
+        guard options.token != "" else { throw Failure(.usage, "the token is empty") }
+        guard refuse >= 0, retryAfter >= 0, maxBytes > 0 else {
+            throw Failure(.usage, "--refuse, --retry-after and --max-bytes take positive numbers")
+        }
+        options.archiveBytesMax = maxBytes
+        options.refuseFirst = refuse
+        options.retryAfterSeconds = retryAfter
+
+        // Blocked before any thread starts, so that this one alone takes them.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGTERM)
+        sigaddset(&signals, SIGINT)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        let collector = Collector(options: options)
+        let port: Int
+        do throws(CollectorError) {
+            port = try collector.start()
+        } catch {
+            throw Failure(.cannotOpen, error.description)
+        }
+        let host = options.host.contains(":") ? "[\(options.host)]" : options.host
+        Output.standard.append("listening on http://\(host):\(port)\n")
+        Output.standard.flush()
+        var signal: Int32 = 0
+        sigwait(&signals, &signal)
+        collector.stop()
+    }
+
+    /// `127.0.0.1:80`, `[::1]:80`.
+    static func address(_ text: String) throws(Failure) -> (host: String, port: Int) {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...])
+        else { throw Failure(.usage, "--listen takes ADDRESS:PORT") }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+        guard !host.isEmpty else { throw Failure(.usage, "--listen takes ADDRESS:PORT") }
+        return (String(host), Int(port))
+    }
+}

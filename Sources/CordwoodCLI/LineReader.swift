@@ -1,0 +1,125 @@
+// Splits a file or a pipe into lines without holding more than one line: bytes between newlines,
+// exactly as they are. One thread.
+
+import Glibc
+
+struct LineReader: ~Copyable {
+    enum Line {
+        case whole(UnsafeRawBufferPointer)
+        /// The last one, without a newline behind it.
+        case unended(UnsafeRawBufferPointer)
+        /// The beginning of a line that is longer than the limit; the rest is passed over.
+        case cut(UnsafeRawBufferPointer, length: Int)
+    }
+
+    private static let pieceBytes = 256 << 10
+
+    private let descriptor: Int32
+    private let limit: Int
+    private var buffer: UnsafeMutableRawBufferPointer
+    /// Not yet given: [start, end). No newline stands in [start, scanned).
+    private var start = 0
+    private var end = 0
+    private var scanned = 0
+    private var isAtEnd = false
+
+    init(descriptor: Int32, limit: Int) {
+        self.descriptor = descriptor
+        self.limit = limit
+        buffer = .allocate(byteCount: LineReader.pieceBytes * 4, alignment: 16)
+    }
+
+    deinit { buffer.deallocate() }
+
+    /// The bytes hold until the next call. nil: the end. Throws errno.
+    mutating func next() throws(ReadFailure) -> Line? {
+        while true {
+            if let newline = find() {
+                let line = slice(start, newline)
+                start = newline + 1
+                scanned = start
+                guard line.count > limit else { return .whole(line) }
+                return .cut(UnsafeRawBufferPointer(rebasing: line[..<limit]), length: line.count)
+            }
+            scanned = end
+            if end - start > limit { return try cut() }
+            if isAtEnd {
+                guard end > start else { return nil }
+                let line = slice(start, end)
+                start = end
+                return .unended(line)
+            }
+            try fill()
+        }
+    }
+
+    private func slice(_ from: Int, _ to: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: buffer[from..<to])
+    }
+
+    private func find() -> Int? {
+        guard scanned < end, let base = buffer.baseAddress else { return nil }
+        guard let found = memchr(base + scanned, 10, end - scanned) else { return nil }
+        return UnsafeRawPointer(found) - UnsafeRawPointer(base)
+    }
+
+    private mutating func fill() throws(ReadFailure) {
+        if start > 0 {
+            memmove(buffer.baseAddress!, buffer.baseAddress! + start, end - start)
+            end -= start
+            scanned -= start
+            start = 0
+        }
+        // Two: `cut` needs one behind the limit, wherever in the first one the limit falls.
+        if buffer.count - end < LineReader.pieceBytes * 2 {
+            let larger = UnsafeMutableRawBufferPointer.allocate(
+                byteCount: buffer.count * 2, alignment: 16)
+            larger.copyMemory(from: slice(0, end))
+            buffer.deallocate()
+            buffer = larger
+        }
+        end += try read(into: end)
+    }
+
+    private mutating func read(into offset: Int) throws(ReadFailure) -> Int {
+        while true {
+            let count = Glibc.read(
+                descriptor, buffer.baseAddress! + offset, LineReader.pieceBytes)
+            if count > 0 { return count }
+            if count == 0 {
+                isAtEnd = true
+                return 0
+            }
+            if errno != EINTR { throw ReadFailure(errno: errno) }
+        }
+    }
+
+    /// INVARIANT: [start, start + limit) is given and stays in place. What stood behind it holds no
+    /// newline and is written over by what is read to find the end of the line.
+    private mutating func cut() throws(ReadFailure) -> Line {
+        let head = slice(start, start + limit)
+        var length = end - start
+        let scratch = start + limit
+        while true {
+            let count = try read(into: scratch)
+            if count == 0 { break }
+            if let found = memchr(buffer.baseAddress! + scratch, 10, count) {
+                let newline = UnsafeRawPointer(found) - UnsafeRawPointer(buffer.baseAddress!)
+                length += newline - scratch
+                start = newline + 1
+                end = scratch + count
+                scanned = start
+                return .cut(head, length: length)
+            }
+            length += count
+        }
+        start = 0
+        end = 0
+        scanned = 0
+        return .cut(head, length: length)
+    }
+}
+
+struct ReadFailure: Error {
+    let errno: Int32
+}

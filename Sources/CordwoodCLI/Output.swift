@@ -1,0 +1,72 @@
+// Standard output: bytes are gathered and written in large pieces. When the reader of a pipe has gone
+// the command ends at once and quietly. Main thread only.
+
+import Glibc
+
+final class Output {
+    // SAFETY: the command's main thread alone writes.
+    nonisolated(unsafe) static let standard = Output(descriptor: 1)
+
+    private static let flushAt = 256 << 10
+
+    let isTerminal: Bool
+    /// Colours: on a terminal, unless NO_COLOR is set to anything.
+    let hasColor: Bool
+    /// What lines are appended to; `settle` afterwards.
+    var bytes: [UInt8] = []
+    private let descriptor: Int32
+
+    private init(descriptor: Int32) {
+        self.descriptor = descriptor
+        isTerminal = isatty(descriptor) == 1
+        let unwanted = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
+        let dumb = getenv("TERM").map { String(cString: $0) == "dumb" } ?? false
+        hasColor = isTerminal && !unwanted && !dumb
+        bytes.reserveCapacity(Output.flushAt * 2)
+    }
+
+    /// Writes when enough has gathered.
+    @inline(__always)
+    func settle() {
+        if bytes.count >= Output.flushAt { flush() }
+    }
+
+    func append(_ text: String) {
+        bytes.append(contentsOf: text.utf8)
+        settle()
+    }
+
+    func append(_ data: UnsafeRawBufferPointer) {
+        if data.count < Output.flushAt {
+            bytes.append(contentsOf: data)
+            settle()
+        } else {
+            flush()
+            write(data)
+        }
+    }
+
+    func flush() {
+        if bytes.isEmpty { return }
+        bytes.withUnsafeBytes { write($0) }
+        bytes.removeAll(keepingCapacity: true)
+    }
+
+    private func write(_ data: UnsafeRawBufferPointer) {
+        var done = 0
+        while done < data.count {
+            let count = Glibc.write(descriptor, data.baseAddress! + done, data.count - done)
+            if count > 0 {
+                done += count
+            } else if errno == EAGAIN {
+                var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                poll(&wait, 1, -1)
+            } else if errno == EPIPE {
+                exit(Exit.fine.rawValue)
+            } else if errno != EINTR {
+                Complaint.tell("cannot write: \(String(cString: strerror(errno)))")
+                exit(Exit.failed.rawValue)
+            }
+        }
+    }
+}

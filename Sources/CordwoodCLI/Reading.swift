@@ -1,0 +1,91 @@
+// How a verb goes through records: opens stores, hands over each record, tells of damage on stderr as
+// it is met and goes on behind it, and knows at the end which exit code that makes.
+
+import Cordwood
+import Glibc
+
+final class Reading {
+    /// Damaged places told one by one; the rest is counted.
+    private static let toldMax = 20
+
+    private let reader: StoreReader
+    private var problemCount = 0
+    private var isUnreadable = false
+
+    init(paths: [String], options: ReaderOptions) throws(Failure) {
+        do throws(ReadProblem) {
+            reader = try StoreReader(paths: paths, options: options)
+        } catch {
+            throw Failure(.cannotOpen, Reading.text(error))
+        }
+    }
+
+    /// Nil at the end; while following, for now. The record holds until the next call.
+    func next() -> RecordRef? {
+        while true {
+            do throws(ReadProblem) {
+                return try reader.advance()
+            } catch {
+                tell(error)
+            }
+        }
+    }
+
+    private func tell(_ problem: ReadProblem) {
+        if case .system = problem { isUnreadable = true }
+        problemCount += 1
+        if problemCount <= Reading.toldMax { Complaint.tell(Reading.text(problem)) }
+    }
+
+    /// The code for the end of the command.
+    func end() throws(Failure) {
+        Output.standard.flush()
+        if reader.unverifiedCount > 0 {
+            Complaint.tell("\(reader.unverifiedCount) records are unverified (unclean boot)")
+        }
+        guard problemCount > 0 else { return }
+        let more = problemCount - Reading.toldMax
+        throw Failure(
+            isUnreadable ? .cannotOpen : .damaged,
+            more > 0 ? "\(more) more damaged places" : "")
+    }
+
+    static func text(_ problem: ReadProblem) -> String {
+        switch problem {
+        case .damaged(let text): "damaged: \(text)"
+        case .version(let text): "newer format: \(text)"
+        case .system(let text, let number): "\(text): \(String(cString: strerror(number)))"
+        }
+    }
+}
+
+/// A record as a line on standard output.
+struct LineStyle {
+    var isJSON: Bool
+    var isUTC: Bool
+
+    init(_ selection: Selection) {
+        isJSON = selection.json
+        isUTC = selection.utc
+    }
+
+    init(isJSON: Bool, isUTC: Bool) {
+        self.isJSON = isJSON
+        self.isUTC = isUTC
+    }
+
+    func append(_ record: RecordRef, to bytes: inout [UInt8]) {
+        if isJSON {
+            JSONLine.append(record, to: &bytes)
+        } else {
+            let output = Output.standard
+            TextLine.append(
+                record, to: &bytes, utc: isUTC, color: output.hasColor, escape: output.isTerminal)
+        }
+    }
+
+    func print(_ record: RecordRef) {
+        append(record, to: &Output.standard.bytes)
+        Output.standard.settle()
+    }
+}

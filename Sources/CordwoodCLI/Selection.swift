@@ -1,0 +1,81 @@
+// The options all reading verbs share: which records, of which stores, shown how. Turns what was typed
+// into a reader's options; a bad value ends the command as usage.
+
+import ArgumentParser
+import Cordwood
+import Glibc
+
+struct Selection: ParsableArguments {
+    @Option(help: "From this time on: RFC 3339, a date, or how long ago (10m, 2h, 3d).")
+    var since: String?
+
+    @Option(help: "Before this time.")
+    var until: String?
+
+    @Option(help: "This level and above: a name (warn), a number 1 to 24, or INFO+2.")
+    var level: String?
+
+    @Option(help: "This logger and those below it: app.db covers app.db.pool, not app.dbx.")
+    var logger: String?
+
+    @Option(
+        name: .customLong("where"), parsing: .singleValue,
+        help: "Only records with a field of this value, KEY=VALUE. May be repeated; all must hold.")
+    var conditions: [String] = []
+
+    @Flag(help: "One JSON object a line.")
+    var json = false
+
+    @Flag(help: "Times in UTC, also those given without an offset.")
+    var utc = false
+
+    func readerOptions() throws(Failure) -> ReaderOptions {
+        var options = ReaderOptions()
+        let now = TimeArgument.now()
+        options.since = try time(since, "--since", now)
+        options.until = try time(until, "--until", now)
+        if let level { options.level = try Selection.level(level) }
+        options.logger = logger ?? ""
+        for condition in conditions {
+            let parts = condition.split(
+                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, !parts[0].isEmpty else {
+                throw Failure(.usage, "--where takes KEY=VALUE, not \(condition)")
+            }
+            options.conditions.append((key: String(parts[0]), value: String(parts[1])))
+        }
+        return options
+    }
+
+    private func time(_ text: String?, _ name: String, _ now: UInt64) throws(Failure) -> UInt64 {
+        guard let text else { return 0 }
+        guard let time = TimeArgument.parse(text, nowNs: now, utc: utc) else {
+            throw Failure(.usage, "\(name) takes RFC 3339 or 10m, 2h, 3d; not \(text)")
+        }
+        return max(time, 1)
+    }
+
+    static func level(_ text: String) throws(Failure) -> UInt8 {
+        guard let level = Level(text) else {
+            throw Failure(.usage, "no level: \(text) (trace debug info notice warn error fatal)")
+        }
+        return level.number
+    }
+}
+
+struct Sources: ParsableArguments {
+    @Argument(
+        help: "Store directories or single files (.cwa, .seg, .sealed, .lane). Default: CORDWOOD_DIR.",
+        completion: .file())
+    var paths: [String] = []
+
+    func resolved() throws(Failure) -> [String] { try Sources.resolved(paths) }
+
+    static func resolved(_ paths: [String]) throws(Failure) -> [String] {
+        if !paths.isEmpty { return paths }
+        if let directory = getenv("CORDWOOD_DIR"), directory.pointee != 0 {
+            return [String(cString: directory)]
+        }
+        throw Failure(.usage, "no store: give a directory or set CORDWOOD_DIR")
+    }
+}

@@ -1,0 +1,95 @@
+// `cordwood stats`: what a store holds, in numbers.
+
+import ArgumentParser
+import Cordwood
+
+struct StatsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stats",
+        abstract: "Say what a store holds: lanes, archives, records by level, times.",
+        discussion: """
+            Reads every record once.
+
+            Example:
+              cordwood stats logs --json
+            """)
+
+    @Flag(help: "One JSON object a store.")
+    var json = false
+
+    @Argument(help: "Store directories. Default: CORDWOOD_DIR.", completion: .directory)
+    var directories: [String] = []
+
+    func run() throws {
+        var code = Exit.fine
+        for directory in try Sources.resolved(directories) {
+            do throws(ReadProblem) {
+                let stats = try StoreInspector.stats(directory: directory)
+                Output.standard.append(json ? asJSON(directory, stats) : asText(directory, stats))
+                Output.standard.flush()
+                for problem in stats.problems { Complaint.tell("damaged: \(problem)") }
+                if !stats.problems.isEmpty, code == .fine { code = .damaged }
+            } catch {
+                Output.standard.flush()
+                Complaint.tell(Reading.text(error))
+                code = .cannotOpen
+            }
+        }
+        if code != .fine { throw Failure(code) }
+    }
+
+    private func asText(_ directory: String, _ stats: StoreStats) -> String {
+        let live = stats.lanes.count { $0.state == .live }
+        let unclean = stats.lanes.count { $0.state == .unclean }
+        var text = """
+            store     \(directory)
+            records   \(stats.records)
+            lanes     \(stats.lanes.count) (\(live) live, \(unclean) unclean)
+            segments  \(stats.segments), \(stats.laneBytes) bytes
+            archives  \(stats.archives), \(stats.archiveBytes) bytes\(ratio(stats))
+            first     \(timeText(stats.timeMin))
+            last      \(timeText(stats.timeMax))
+
+            """
+        for (level, count) in levels(stats) { text += "  \(level): \(count)\n" }
+        return text
+    }
+
+    private func asJSON(_ directory: String, _ stats: StoreStats) -> String {
+        var object = JSONObject()
+        object.add("store", directory)
+        object.add("records", stats.records)
+        object.add("lanes", UInt64(stats.lanes.count))
+        object.add("lanes_live", UInt64(stats.lanes.count { $0.state == .live }))
+        object.add("lanes_unclean", UInt64(stats.lanes.count { $0.state == .unclean }))
+        object.add("segments", UInt64(stats.segments))
+        object.add("lane_bytes", stats.laneBytes)
+        object.add("archives", UInt64(stats.archives))
+        object.add("archive_bytes", stats.archiveBytes)
+        object.add("archive_raw_bytes", stats.archiveRawBytes)
+        if stats.records > 0 {
+            object.add("first", timeText(stats.timeMin))
+            object.add("last", timeText(stats.timeMax))
+        }
+        var byLevel = JSONObject()
+        for (level, count) in levels(stats) { byLevel.add(level, count) }
+        object.add("levels", byLevel)
+        object.add("problems", stats.problems)
+        return object.text + "\n"
+    }
+
+    private func ratio(_ stats: StoreStats) -> String {
+        guard stats.archiveBytes > 0, stats.archiveRawBytes > 0 else { return "" }
+        let tenths = stats.archiveRawBytes * 10 / stats.archiveBytes
+        return " (\(tenths / 10).\(tenths % 10) to 1)"
+    }
+
+    private func levels(_ stats: StoreStats) -> [(String, UInt64)] {
+        stats.recordsByLevel.enumerated().reversed().compactMap { level, count in
+            guard count > 0 else { return nil }
+            return (Level(number: UInt8(level))?.description ?? "none", count)
+        }
+    }
+
+    private func timeText(_ ns: UInt64) -> String { ns == 0 ? "-" : UTCTime.text(ns) }
+}

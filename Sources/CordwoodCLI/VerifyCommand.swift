@@ -1,0 +1,100 @@
+// `cordwood verify`: reads everything and says what is not whole. A process that died is told, and is
+// no damage.
+
+import ArgumentParser
+import Cordwood
+
+struct VerifyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Check every byte of stores and archives against its checksums.",
+        discussion: """
+            Ends with 0 where all is whole, with 3 where something is damaged. A lane whose process \
+            died without closing it is called unclean; nothing is lost by that.
+
+            Example:
+              cordwood verify logs && echo whole
+            """)
+
+    @Flag(help: "One JSON object a store or file.")
+    var json = false
+
+    @Argument(
+        help: "Store directories or archives (.cwa). Default: CORDWOOD_DIR.", completion: .file())
+    var paths: [String] = []
+
+    func run() throws {
+        var code = Exit.fine
+        for path in try Sources.resolved(paths) {
+            do throws(ReadProblem) {
+                let report = try look(path)
+                Output.standard.append(json ? asJSON(path, report) : asText(path, report))
+                if !report.isWhole, code == .fine { code = .damaged }
+            } catch {
+                Output.standard.flush()
+                Complaint.tell(Reading.text(error))
+                // What should have been an archive and is none: damage, not absence.
+                if case .damaged = error {
+                    if code == .fine { code = .damaged }
+                } else {
+                    code = .cannotOpen
+                }
+            }
+        }
+        if code != .fine { throw Failure(code) }
+    }
+
+    private func look(_ path: String) throws(ReadProblem) -> VerifyReport {
+        guard path.hasSuffix(".cwa") else { return try StoreInspector.verify(directory: path) }
+        do throws(StoredArchiveProblem) {
+            let archive = try StoredArchive.verify(path: path)
+            var report = VerifyReport()
+            report.archives = 1
+            report.records = archive.recordCount
+            report.problems = archive.problems
+            return report
+        } catch {
+            throw error.errno == 0
+                ? .damaged("\(path): \(error.text)") : .system(error.text, errno: error.errno)
+        }
+    }
+
+    private func asText(_ path: String, _ report: VerifyReport) -> String {
+        var text = ""
+        for lane in report.lanes {
+            let boot = lane.isOtherBoot ? ", another boot" : ""
+            text += "lane \(lane.name): \(lane.state.rawValue), \(lane.processName)"
+            text += "[\(lane.processID)]\(boot)\n"
+        }
+        for problem in report.problems { text += "damaged: \(problem)\n" }
+        if report.unverified > 0 {
+            text += "\(report.unverified) records unverified: written shortly before the machine"
+            text += " went down\n"
+        }
+        text += "\(path): \(report.isWhole ? "whole" : "\(report.problems.count) damaged places")"
+        text += ", \(report.records) records, \(report.lanes.count) lanes"
+        text += " (\(report.unclean.count) unclean), \(report.archives) archives\n"
+        return text
+    }
+
+    private func asJSON(_ path: String, _ report: VerifyReport) -> String {
+        var object = JSONObject()
+        object.add("path", path)
+        object.add("whole", report.isWhole)
+        object.add("records", report.records)
+        object.add("unverified", report.unverified)
+        object.add("archives", UInt64(report.archives))
+        object.add(
+            "lanes",
+            report.lanes.map { lane in
+                var entry = JSONObject()
+                entry.add("name", lane.name)
+                entry.add("state", lane.state.rawValue)
+                entry.add("pid", UInt64(lane.processID))
+                entry.add("process", lane.processName)
+                return entry
+            })
+        object.add("problems", report.problems)
+        return object.text + "\n"
+    }
+}

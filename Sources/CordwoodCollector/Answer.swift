@@ -1,0 +1,74 @@
+// One answer of the collector: a status, a JSON body, the headers that belong to it. Pure.
+
+import NIOCore
+import NIOHTTP1
+
+struct Answer: Sendable {
+    var status: HTTPResponseStatus
+    var body: String
+    var headers: [(String, String)] = []
+
+    static func stored(_ id: String) -> Answer {
+        Answer(status: .ok, body: "{\"id\":\"\(id)\",\"stored\":true}\n")
+    }
+
+    static let healthy = Answer(status: .ok, body: "{\"status\":\"ok\"}\n")
+
+    static func error(
+        _ status: HTTPResponseStatus, _ reason: String, _ headers: [(String, String)] = []
+    ) -> Answer {
+        Answer(status: status, body: "{\"error\":\"\(escape(reason))\"}\n", headers: headers)
+    }
+
+    static let busy = Answer.error(
+        .conflict, "this archive is being received", [("Retry-After", "1")])
+
+    init(_ outcome: Depot.Outcome) {
+        switch outcome {
+        case .stored(let id): self = .stored(id)
+        case .refused(let reason): self = .error(.badRequest, reason)
+        case .busy: self = .busy
+        case .failed(let problem): self.init(problem)
+        }
+    }
+
+    init(_ problem: FileProblem) {
+        // Paths of this machine are no business of the client.
+        self =
+            problem.isFull
+            ? .error(.insufficientStorage, "no space", [("Retry-After", "60")])
+            : .error(.internalServerError, "could not store: \(errorText(problem.errno))")
+    }
+
+    private init(status: HTTPResponseStatus, body: String, headers: [(String, String)] = []) {
+        self.status = status
+        self.body = body
+        self.headers = headers
+    }
+
+    func head(version: HTTPVersion, keepAlive: Bool) -> HTTPResponseHead {
+        var fields = HTTPHeaders()
+        fields.add(name: "Content-Type", value: "application/json")
+        fields.add(name: "Content-Length", value: String(body.utf8.count))
+        for (name, value) in headers { fields.add(name: name, value: value) }
+        if !keepAlive {
+            fields.add(name: "Connection", value: "close")
+        } else if version == .http1_0 {
+            fields.add(name: "Connection", value: "keep-alive")
+        }
+        return HTTPResponseHead(version: .http1_1, status: status, headers: fields)
+    }
+
+    private static func escape(_ text: String) -> String {
+        var out = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": out += "\\\""
+            case "\\": out += "\\\\"
+            case _ where scalar.value < 0x20 || scalar.value == 0x7f: out += " "
+            default: out.unicodeScalars.append(scalar)
+            }
+        }
+        return out
+    }
+}

@@ -1,0 +1,64 @@
+// Which archives are stored, and which are on their way: the one place that decides whether an id is
+// new. Built at start from the headers in the directory. Any thread; the lock is held for table
+// operations only, never across a file operation.
+
+import Synchronization
+
+final class ArchiveTable: Sendable {
+    enum Claim {
+        case granted
+        case stored
+        /// Somebody else is sending it now.
+        case busy
+    }
+
+    private struct Content {
+        /// id → file name
+        var stored: [String: String] = [:]
+        var names: Set<String> = []
+        var claimed: Set<String> = []
+    }
+
+    private let content = Mutex(Content())
+
+    var count: Int { content.withLock { $0.stored.count } }
+
+    func claim(_ id: String) -> Claim {
+        content.withLock { content in
+            if content.stored[id] != nil { return .stored }
+            return content.claimed.insert(id).inserted ? .granted : .busy
+        }
+    }
+
+    func release(_ id: String) {
+        content.withLock { _ = $0.claimed.remove(id) }
+    }
+
+    func name(of id: String) -> String? {
+        content.withLock { $0.stored[id] }
+    }
+
+    /// False where the name belongs to another archive. INVARIANT: called before the rename, so that
+    /// a rename never replaces another archive.
+    func reserve(name: String) -> Bool {
+        content.withLock { $0.names.insert(name).inserted }
+    }
+
+    func cancel(name: String) {
+        content.withLock { _ = $0.names.remove(name) }
+    }
+
+    func add(_ id: String, name: String) {
+        content.withLock { content in
+            content.stored[id] = name
+            content.names.insert(name)
+        }
+    }
+
+    /// The file is gone (retention, an operator): the id is new again.
+    func forget(_ id: String) {
+        content.withLock { content in
+            if let name = content.stored.removeValue(forKey: id) { content.names.remove(name) }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+// The server: owns the listening socket, two event loops, the file pool and every connection. Made
+// once, started once, stopped once; any thread. While it runs it holds a lock on its directory.
+
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import Synchronization
+
+public final class Collector: Sendable {
+    private static let loops = 2
+    private static let fileThreads = 4
+
+    private struct Running {
+        var group: MultiThreadedEventLoopGroup
+        var pool: NIOThreadPool
+        var server: any Channel
+        var connections: Connections
+        /// Keeps the directory's lock.
+        var depot: Depot
+    }
+
+    private enum State {
+        case fresh
+        case running(Running)
+        case stopped
+    }
+
+    private let options: CollectorOptions
+    private let inspector: ArchiveInspector
+    private let state = Mutex(State.fresh)
+
+    public convenience init(options: CollectorOptions) {
+        self.init(options: options, inspector: .cordwood)
+    }
+
+    /// For tests: how archives are looked at.
+    init(options: CollectorOptions, inspector: ArchiveInspector) {
+        self.options = options
+        self.inspector = inspector
+    }
+
+    /// Prepares the directory, then listens. Gives the port.
+    @discardableResult
+    public func start() throws(CollectorError) -> Int {
+        let address = try listenAddress()
+        let isFresh = state.withLock { state in
+            guard case .fresh = state else { return false }
+            state = .stopped
+            return true
+        }
+        guard isFresh else { throw .started }
+        let depot = try Depot(directory: options.directory, inspector: inspector)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: Collector.loops)
+        let pool = NIOThreadPool(numberOfThreads: Collector.fileThreads)
+        pool.start()
+        let connections = Connections(limit: options.connectionsMax)
+        let server: any Channel
+        do {
+            server = try bootstrap(group, pool, depot, connections).bind(to: address).wait()
+        } catch {
+            try? pool.syncShutdownGracefully()
+            try? group.syncShutdownGracefully()
+            throw .listen("\(address): \(error)")
+        }
+        let running = Running(
+            group: group, pool: pool, server: server, connections: connections, depot: depot)
+        state.withLock { $0 = .running(running) }
+        return server.localAddress?.port ?? options.port
+    }
+
+    /// No new connections; requests being served are finished within the limit of the options. Calls
+    /// after the first do nothing.
+    public func stop() {
+        let running = state.withLock { state -> Running? in
+            defer { state = .stopped }
+            if case .running(let running) = state { return running }
+            return nil
+        }
+        guard let running else { return }
+        try? running.server.close().wait()
+        running.connections.drain(timeoutMs: options.stopTimeoutMs)
+        try? running.pool.syncShutdownGracefully()
+        try? running.group.syncShutdownGracefully()
+    }
+
+    private func listenAddress() throws(CollectorError) -> SocketAddress {
+        let host = options.host == "localhost" ? "127.0.0.1" : options.host
+        do {
+            return try SocketAddress(ipAddress: host, port: options.port)
+        } catch {
+            throw .listen("\(host) is not an IP address")
+        }
+    }
+
+    private func bootstrap(
+        _ group: MultiThreadedEventLoopGroup, _ pool: NIOThreadPool, _ depot: Depot,
+        _ connections: Connections
+    ) -> ServerBootstrap {
+        let options = self.options
+        let check = RequestCheck(options)
+        return ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 128)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.autoRead, value: false)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelOption(.maxMessagesPerRead, value: 2)
+            .childChannelOption(
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(
+                    minimum: 4 << 10, initial: 64 << 10, maximum: 128 << 10)
+            )
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let pipeline = channel.pipeline.syncOperations
+                    guard connections.add(channel) else {
+                        return try pipeline.addHandler(TooManyConnections())
+                    }
+                    var limits = NIOHTTPDecoderLimitConfiguration()
+                    limits.maxHeaderFieldSize = options.headerBytesMax
+                    limits.maxHeaderListSize = options.headerBytesMax
+                    let decoder = HTTPRequestDecoder(limitConfiguration: limits)
+                    try pipeline.addHandlers([
+                        HTTPResponseEncoder(), ByteToMessageHandler(decoder),
+                        HTTPServerPipelineHandler(),
+                        Connection(options: options, check: check, depot: depot, pool: pool),
+                    ])
+                }
+            }
+    }
+}

@@ -1,0 +1,51 @@
+// What a host decides about a collector, with every limit and its default, and what can keep one
+// from starting. Plain values; read once when the collector is made.
+
+public struct CollectorOptions: Sendable {
+    /// A store: made where it does not exist. Archives go to `archives/` below it.
+    public var directory: String
+    /// An address, never a name: nothing here asks for DNS. `localhost` means 127.0.0.1.
+    public var host = "127.0.0.1"
+    /// 0: any free port; `start` gives it.
+    public var port = 0
+    /// Nil: everybody who reaches the port may store archives.
+    public var token: String?
+    public var archiveBytesMax: UInt64 = 4 << 30
+    /// Of all header fields of one request together.
+    public var headerBytesMax = 16 << 10
+    public var connectionsMax = 256
+    /// From the connection, or the answer before, to the end of the next request's head.
+    public var headTimeoutMs: Int64 = 30_000
+    /// A body is watched in steps of this length …
+    public var stallTimeoutMs: Int64 = 15_000
+    /// … and each step has to bring this many bytes a second.
+    public var bodyBytesPerSecondMin = 512
+    /// How long `stop` waits for requests that are being served.
+    public var stopTimeoutMs: Int64 = 10_000
+    /// For testing clients: so many uploads are answered 503 before the first one is taken.
+    public var refuseFirst = 0
+    /// The Retry-After of those answers.
+    public var retryAfterSeconds = 1
+
+    public init(directory: String) { self.directory = directory }
+}
+
+public enum CollectorError: Error, Sendable, CustomStringConvertible {
+    /// The directory cannot be made, read or written.
+    case directory(String, errno: Int32)
+    /// Another collector serves this directory.
+    case inUse(String)
+    /// Not an address and a port that can be listened on.
+    case listen(String)
+    /// A collector is started once.
+    case started
+
+    public var description: String {
+        switch self {
+        case .directory(let what, let number): "\(what): \(errorText(number))"
+        case .inUse(let path): "another collector serves \(path)"
+        case .listen(let why): "cannot listen: \(why)"
+        case .started: "the collector was started before"
+        }
+    }
+}

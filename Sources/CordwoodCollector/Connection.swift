@@ -1,0 +1,308 @@
+// One client: heads are judged, bodies go to the file pool piece by piece, answers come back. It
+// reads from the socket only while nothing is on its way to the disk, so a slow disk slows the
+// client and memory stays bounded. Lives on one event loop; NIO's pipelining handler in front of it
+// holds back the next request until this one is answered.
+
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+final class Connection: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private enum State {
+        case idle
+        case receiving(Upload)
+        /// The rest of the body is passed over, then this is said.
+        case draining(Answer)
+        /// The whole body is with the file pool.
+        case storing(Upload)
+        /// The last answer was given: what still comes is discarded until the client closes, because
+        /// closing over unread bytes would reset the connection and take the answer with it.
+        case closing
+    }
+
+    /// Larger bodies that will not be used are not waited for.
+    private static let drainBytesMax: UInt64 = 8 << 20
+    private static let lingerMs: Int64 = 2_000
+
+    private let options: CollectorOptions
+    private let check: RequestCheck
+    private let depot: Depot
+    private let pool: NIOThreadPool
+
+    private var state = State.idle
+    private var deadline = Deadline()
+    private var pace = Pace()
+    private var version = HTTPVersion.http1_1
+    private var keepAlive = true
+    private var isReadWanted = false
+    private var isGone = false
+
+    init(options: CollectorOptions, check: RequestCheck, depot: Depot, pool: NIOThreadPool) {
+        self.options = options
+        self.check = check
+        self.depot = depot
+        self.pool = pool
+    }
+
+    // MARK: Events
+
+    func channelActive(context: ChannelHandlerContext) {
+        awaitHead(context)
+        context.read()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch (unwrapInboundIn(data), state) {
+        case (.head(let head), .idle): begin(context, head)
+        case (.body(let bytes), .receiving(let upload)):
+            pace.add(bytes.readableBytes)
+            upload.pending.writeImmutableBuffer(bytes)
+            pump(context, upload)
+        case (.body(let bytes), .draining): pace.add(bytes.readableBytes)
+        case (.end, .receiving(let upload)):
+            upload.isComplete = true
+            pump(context, upload)
+        case (.end, .draining(let answer)): respond(context, answer)
+        default: break
+        }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if isJobRunning {
+            isReadWanted = true
+        } else {
+            context.read()
+        }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard case ChannelEvent.inputClosed = event else {
+            return context.fireUserInboundEventTriggered(event)
+        }
+        keepAlive = false
+        switch state {
+        case .idle, .closing: context.close(promise: nil)
+        case .receiving(let upload) where upload.isComplete: break
+        case .receiving, .draining: fail(context, .error(.badRequest, "the body ended early"))
+        case .storing: break
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let problem = error as? HTTPParserError else { return context.close(promise: nil) }
+        if case .closing = state { return context.close(promise: nil) }
+        let answer =
+            problem == .headerOverflow
+            ? Answer.error(.requestHeaderFieldsTooLarge, "headers are too large")
+            : Answer.error(.badRequest, "not a valid HTTP request")
+        fail(context, answer)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        isGone = true
+        deadline.cancel()
+        if case .receiving(let upload) = state, !upload.isJobRunning { abandon(upload) }
+        state = .closing
+    }
+
+    // MARK: A request
+
+    private func begin(_ context: ChannelHandlerContext, _ head: HTTPRequestHead) {
+        version = head.version
+        keepAlive = head.isKeepAlive
+        let expects = head.headers["Expect"].contains { $0.lowercased() == "100-continue" }
+        watch(context)
+        switch check.decide(head) {
+        case .answer(let answer):
+            let length = head.headers.first(name: "Content-Length").flatMap { UInt64($0) } ?? 0
+            let isChunked = head.headers.contains(name: "Transfer-Encoding")
+            if expects || isChunked || length > Connection.drainBytesMax {
+                fail(context, answer)
+            } else {
+                state = .draining(answer)
+            }
+        case .receive(let key, let length):
+            let upload = Upload(key: key, length: length, expectsContinue: expects)
+            state = .receiving(upload)
+            admit(context, upload)
+        }
+    }
+
+    private func admit(_ context: ChannelHandlerContext, _ upload: Upload) {
+        let key = upload.key
+        run(context, upload, { [depot] in depot.admit(key: key) }) { admission in
+            switch admission {
+            case .open(let file):
+                upload.file = file
+                upload.isClaimed = upload.key != nil
+                guard self.isCurrent(upload) else { return self.abandon(upload) }
+                if upload.expectsContinue { self.writeContinue(context) }
+                self.pump(context, upload)
+            case .closed(let outcome):
+                self.reject(context, upload, Answer(outcome))
+            }
+        }
+    }
+
+    /// The next step of an upload, if none is under way.
+    private func pump(_ context: ChannelHandlerContext, _ upload: Upload) {
+        guard isCurrent(upload), !upload.isJobRunning, let file = upload.file else { return }
+        if upload.pending.readableBytes > 0 {
+            let bytes = upload.pending
+            upload.pending = ByteBuffer()
+            let append: @Sendable () throws -> Void = {
+                try bytes.withUnsafeReadableBytes { try file.append($0) }
+            }
+            run(context, upload, append) { _ in
+                if self.isCurrent(upload) {
+                    self.pump(context, upload)
+                } else {
+                    self.abandon(upload)
+                }
+            }
+        } else if upload.isComplete {
+            store(context, upload, file)
+        } else {
+            readOn(context)
+        }
+    }
+
+    private var isJobRunning: Bool {
+        switch state {
+        case .receiving(let upload), .storing(let upload): upload.isJobRunning
+        case .idle, .draining, .closing: false
+        }
+    }
+
+    /// Makes up for a read that was held back while a job ran.
+    private func readOn(_ context: ChannelHandlerContext) {
+        guard isReadWanted else { return }
+        isReadWanted = false
+        context.read()
+    }
+
+    private func store(_ context: ChannelHandlerContext, _ upload: Upload, _ file: IncomingFile) {
+        state = .storing(upload)
+        deadline.cancel()
+        let key = upload.key
+        run(context, upload, { [depot] in depot.take(file, key: key) }) { outcome in
+            self.release(upload)
+            if self.isCurrent(upload) { self.respond(context, Answer(outcome)) }
+        }
+    }
+
+    /// Runs a blocking job of this upload; a job that throws rejects the upload.
+    private func run<Result: Sendable>(
+        _ context: ChannelHandlerContext, _ upload: Upload,
+        _ job: @escaping @Sendable () throws -> Result, _ then: @escaping (Result) -> Void
+    ) {
+        upload.isJobRunning = true
+        pool.runIfActive(eventLoop: context.eventLoop, job).assumeIsolated().whenComplete {
+            upload.isJobRunning = false
+            self.pace.excuse()
+            switch $0 {
+            case .success(let result): then(result)
+            case .failure(let error as FileProblem): self.reject(context, upload, Answer(error))
+            case .failure:
+                self.reject(context, upload, .error(.serviceUnavailable, "shutting down"))
+            }
+        }
+    }
+
+    private func reject(_ context: ChannelHandlerContext, _ upload: Upload, _ answer: Answer) {
+        abandon(upload)
+        guard isCurrent(upload) else { return }
+        if upload.isComplete {
+            respond(context, answer)
+        } else if upload.expectsContinue || upload.length > Connection.drainBytesMax,
+            answer.status != .ok
+        {
+            fail(context, answer)
+        } else {
+            state = .draining(answer)
+            readOn(context)
+        }
+    }
+
+    /// False once the connection is gone or has been answered otherwise; a job may end after that.
+    private func isCurrent(_ upload: Upload) -> Bool {
+        switch state {
+        case .receiving(let current), .storing(let current): current === upload
+        default: false
+        }
+    }
+
+    private func abandon(_ upload: Upload) {
+        release(upload)
+        guard let file = upload.file else { return }
+        upload.file = nil
+        pool.submit { _ in file.discard() }
+    }
+
+    private func release(_ upload: Upload) {
+        guard upload.isClaimed, let key = upload.key else { return }
+        upload.isClaimed = false
+        depot.table.release(key)
+    }
+
+    // MARK: Answers
+
+    /// An answer before the request has ended; the connection ends with it.
+    private func fail(_ context: ChannelHandlerContext, _ answer: Answer) {
+        if case .receiving(let upload) = state, !upload.isJobRunning { abandon(upload) }
+        keepAlive = false
+        respond(context, answer)
+    }
+
+    private func respond(_ context: ChannelHandlerContext, _ answer: Answer) {
+        if case .closing = state { return }
+        let isLast = !keepAlive
+        // Before the writes: they may bring the next request at once.
+        state = isLast ? .closing : .idle
+        if !isLast { awaitHead(context) }
+        let head = answer.head(version: version, keepAlive: keepAlive)
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        let body = context.channel.allocator.buffer(string: answer.body)
+        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        let sent = context.writeAndFlush(wrapOutboundOut(.end(nil)))
+        readOn(context)
+        guard isLast else { return }
+        deadline.arm(context.eventLoop, ms: Connection.lingerMs) { context.close(promise: nil) }
+        sent.assumeIsolated().whenComplete { _ in
+            if !self.isGone {
+                context.close(mode: .output, promise: nil)
+                context.read()
+            }
+        }
+    }
+
+    private func writeContinue(_ context: ChannelHandlerContext) {
+        let head = HTTPResponseHead(version: .http1_1, status: .continue)
+        context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+    }
+
+    // MARK: Time
+
+    private func awaitHead(_ context: ChannelHandlerContext) {
+        deadline.arm(context.eventLoop, ms: options.headTimeoutMs) { context.close(promise: nil) }
+    }
+
+    private func watch(_ context: ChannelHandlerContext) {
+        deadline.arm(context.eventLoop, ms: options.stallTimeoutMs) {
+            switch self.state {
+            case .receiving(let upload):
+                if upload.isJobRunning { self.pace.excuse() }
+                if self.pace.isTooSlow(self.options) {
+                    return self.fail(context, .error(.requestTimeout, "the body comes too slowly"))
+                }
+            case .draining(let answer):
+                if self.pace.isTooSlow(self.options) { return self.fail(context, answer) }
+            case .idle, .storing, .closing: return
+            }
+            self.watch(context)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+// Looks at archives through Cordwood's public functions.
+
+import Cordwood
+
+extension ArchiveInspector {
+    static let cordwood = ArchiveInspector(
+        verify: { path in
+            let archive = try judged { () throws(StoredArchiveProblem) in
+                try StoredArchive.verify(path: path)
+            }
+            if let problem = archive.problems.first { throw ArchiveRefused(reason: problem) }
+            return ArchiveFacts(archive)
+        },
+        identify: { path in
+            ArchiveFacts(
+                try judged { () throws(StoredArchiveProblem) in
+                    try StoredArchive.identify(path: path)
+                })
+        })
+
+    /// A failing disk is our fault, anything else the file's.
+    private static func judged(
+        _ look: () throws(StoredArchiveProblem) -> StoredArchive
+    ) throws -> StoredArchive {
+        do throws(StoredArchiveProblem) {
+            return try look()
+        } catch {
+            guard error.errno == 0 else {
+                throw FileProblem(operation: "read", errno: error.errno)
+            }
+            throw ArchiveRefused(reason: error.text)
+        }
+    }
+}
+
+extension ArchiveFacts {
+    fileprivate init(_ archive: StoredArchive) {
+        self.init(
+            id: archive.id, laneName: archive.laneName, first: archive.firstSegment,
+            last: archive.lastSegment)
+    }
+}

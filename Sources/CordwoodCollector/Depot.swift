@@ -1,0 +1,136 @@
+// The directory the collector keeps: makes it a store every reading verb opens, remembers what it
+// holds, and takes archives in. An archive counts as stored when its bytes, its name and its
+// directory entry are on the disk, and not before. Blocking: file pool only.
+
+import Glibc
+
+final class Depot: Sendable {
+    enum Outcome: Sendable {
+        case stored(id: String)
+        case refused(String)
+        /// Another request brings the same archive right now.
+        case busy
+        case failed(FileProblem)
+    }
+
+    enum Admission: Sendable {
+        case open(IncomingFile)
+        case closed(Outcome)
+    }
+
+    let table = ArchiveTable()
+    private let inspector: ArchiveInspector
+    private let folder: String
+    private let lock: Int32
+
+    init(directory: String, inspector: ArchiveInspector) throws(CollectorError) {
+        self.inspector = inspector
+        folder = "\(directory)/archives"
+        do throws(FileProblem) {
+            try StoreFolder.make(directory)
+            lock = try Files.open("\(directory)/.collector", O_RDWR | O_CREAT)
+        } catch {
+            throw .directory(error.operation, errno: error.errno)
+        }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            close(lock)
+            throw .inUse(directory)
+        }
+        do throws(FileProblem) {
+            try rebuild()
+        } catch {
+            throw .directory(error.operation, errno: error.errno)
+        }
+    }
+
+    deinit { close(lock) }
+
+    /// Before the body: an archive that is stored, or on its way, is not received again. With `.open`
+    /// the caller holds a claim on `key`.
+    func admit(key: String?) -> Admission {
+        if let key {
+            var claim = table.claim(key)
+            if case .stored = claim {
+                if holds(key) { return .closed(.stored(id: key)) }
+                claim = table.claim(key)
+            }
+            guard case .granted = claim else { return .closed(.busy) }
+        }
+        do throws(FileProblem) {
+            return .open(try IncomingFile(folder: folder))
+        } catch {
+            if let key { table.release(key) }
+            return .closed(.failed(error))
+        }
+    }
+
+    /// Whether the archive is there, file included.
+    func holds(_ id: String) -> Bool {
+        guard let name = table.name(of: id) else { return false }
+        if Files.exists("\(folder)/\(name)") { return true }
+        table.forget(id)
+        return false
+    }
+
+    /// `key` is the id the client gave and has claimed, nil where it gave none.
+    func take(_ file: IncomingFile, key: String?) -> Outcome {
+        defer { file.discard() }
+        let facts: ArchiveFacts
+        do {
+            facts = try inspector.verify(file.path)
+        } catch let error as ArchiveRefused {
+            return .refused(error.reason)
+        } catch let error as FileProblem {
+            return .failed(error)
+        } catch {
+            return .refused("not an archive: \(error)")
+        }
+        if let key {
+            guard key == facts.id else {
+                return .refused("Idempotency-Key is \(key), the archive's id is \(facts.id)")
+            }
+            return publish(file, facts)
+        }
+        switch table.claim(facts.id) {
+        case .busy: return .busy
+        case .stored:
+            if holds(facts.id) { return .stored(id: facts.id) }
+            guard case .granted = table.claim(facts.id) else { return .busy }
+        case .granted: break
+        }
+        defer { table.release(facts.id) }
+        return publish(file, facts)
+    }
+
+    private func publish(_ file: IncomingFile, _ facts: ArchiveFacts) -> Outcome {
+        guard let name = StoredName.make(facts) else {
+            return .refused("the archive's lane name or segment range is not valid")
+        }
+        guard table.reserve(name: name) else {
+            return .refused("an archive of another id has this name: \(name)")
+        }
+        do throws(FileProblem) {
+            try file.sync()
+            // CRASH: before the rename, an incoming file that the next start removes; after it, a
+            // whole archive that was not acknowledged: the client sends again and hears 200.
+            try file.publish(as: "\(folder)/\(name)")
+            try Files.syncDirectory(folder)
+        } catch {
+            table.cancel(name: name)
+            return .failed(error)
+        }
+        table.add(facts.id, name: name)
+        return .stored(id: facts.id)
+    }
+
+    private func rebuild() throws(FileProblem) {
+        for name in try Files.names(in: folder) {
+            let path = "\(folder)/\(name)"
+            if name.hasPrefix(IncomingFile.prefix) {
+                unlink(path)
+            } else if name.hasSuffix(".cwa"), let facts = try? inspector.identify(path) {
+                table.add(facts.id, name: name)
+            }
+        }
+    }
+}

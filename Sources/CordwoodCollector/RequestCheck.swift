@@ -1,0 +1,106 @@
+// Decides from the head of a request what becomes of it, before a byte of its body is taken. Knows
+// headers and limits, no files and no sockets. Any thread.
+
+import NIOHTTP1
+import Synchronization
+
+enum RequestDecision: Sendable {
+    /// Take the body in; the key is the id the client gave, if it gave one.
+    case receive(key: String?, length: UInt64)
+    case answer(Answer)
+}
+
+final class RequestCheck: Sendable {
+    static let archivesPath = "/v1/archives"
+    static let healthPath = "/healthz"
+
+    private let options: CollectorOptions
+    private let refused = Mutex(0)
+
+    init(_ options: CollectorOptions) { self.options = options }
+
+    func decide(_ head: HTTPRequestHead) -> RequestDecision {
+        let path = head.uri.prefix { $0 != "?" }
+        switch (path, head.method) {
+        case (RequestCheck.archivesPath[...], .POST): return upload(head.headers)
+        case (RequestCheck.archivesPath[...], _):
+            return .answer(.error(.methodNotAllowed, "use POST", [("Allow", "POST")]))
+        case (RequestCheck.healthPath[...], .GET): return .answer(.healthy)
+        case (RequestCheck.healthPath[...], _):
+            return .answer(.error(.methodNotAllowed, "use GET", [("Allow", "GET")]))
+        default: return .answer(.error(.notFound, "no such path"))
+        }
+    }
+
+    private func upload(_ headers: HTTPHeaders) -> RequestDecision {
+        guard isAuthorised(headers) else {
+            return .answer(
+                .error(.unauthorized, "token missing or wrong", [("WWW-Authenticate", "Bearer")]))
+        }
+        if isRefusedForTest() {
+            let seconds = String(options.retryAfterSeconds)
+            return .answer(
+                .error(.serviceUnavailable, "refused on request", [("Retry-After", seconds)]))
+        }
+        let lengths = headers["Content-Length"]
+        guard let text = lengths.first else {
+            return .answer(.error(.lengthRequired, "Content-Length is required"))
+        }
+        guard lengths.count == 1, let length = UInt64(text), length > 0 else {
+            return .answer(.error(.badRequest, "Content-Length is not a positive number"))
+        }
+        guard length <= options.archiveBytesMax else {
+            let limit = options.archiveBytesMax
+            return .answer(.error(.payloadTooLarge, "the limit is \(limit) bytes"))
+        }
+        switch headers["Idempotency-Key"].count {
+        case 0: return .receive(key: nil, length: length)
+        case 1:
+            guard let key = RequestCheck.key(headers["Idempotency-Key"][0]) else { fallthrough }
+            return .receive(key: key, length: length)
+        default: return .answer(.error(.badRequest, "Idempotency-Key is not one quoted UUID"))
+        }
+    }
+
+    /// `"8-4-4-4-12"`, with or without the quotes; as lowercase.
+    static func key(_ value: String) -> String? {
+        var text = value[...]
+        if text.hasPrefix("\""), text.hasSuffix("\""), text.utf8.count >= 2 {
+            text = text.dropFirst().dropLast()
+        }
+        let lower = text.lowercased()
+        guard lower.utf8.count == 36 else { return nil }
+        for (index, byte) in lower.utf8.enumerated() {
+            let isDash = index == 8 || index == 13 || index == 18 || index == 23
+            let isHex = (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
+            guard isDash ? byte == 0x2d : isHex else { return nil }
+        }
+        return lower
+    }
+
+    private func isAuthorised(_ headers: HTTPHeaders) -> Bool {
+        guard let token = options.token else { return true }
+        let values = headers["Authorization"]
+        guard values.count == 1, values[0].utf8.count > 7,
+            values[0].prefix(7).lowercased() == "bearer "
+        else { return false }
+        return RequestCheck.isSame(Array(values[0].utf8.dropFirst(7)), Array(token.utf8))
+    }
+
+    /// Takes the same time wherever the first difference stands; tells the length at most.
+    static func isSame(_ given: [UInt8], _ wanted: [UInt8]) -> Bool {
+        var difference = UInt8(given.count == wanted.count ? 0 : 1)
+        for index in 0..<given.count {
+            difference |= given[index] ^ (wanted.isEmpty ? 1 : wanted[index % wanted.count])
+        }
+        return difference == 0
+    }
+
+    private func isRefusedForTest() -> Bool {
+        refused.withLock { count in
+            guard count < options.refuseFirst else { return false }
+            count += 1
+            return true
+        }
+    }
+}

@@ -1,0 +1,93 @@
+// The few file operations of the collector, each with its retry and its error in one place. Blocking:
+// called on the file pool or before the collector serves, never on an event loop.
+
+import Glibc
+
+struct FileProblem: Error {
+    let operation: String
+    let errno: Int32
+
+    var isFull: Bool { errno == ENOSPC || errno == EDQUOT || errno == EFBIG }
+}
+
+func errorText(_ number: Int32) -> String {
+    String(cString: strerror(number))
+}
+
+enum Files {
+    static func open(_ path: String, _ flags: Int32) throws(FileProblem) -> Int32 {
+        while true {
+            let descriptor = Glibc.open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            if descriptor >= 0 { return descriptor }
+            if errno != EINTR { throw FileProblem(operation: "open \(path)", errno: errno) }
+        }
+    }
+
+    static func writeAll(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer)
+        throws(FileProblem)
+    {
+        var done = 0
+        while done < bytes.count {
+            let written = write(descriptor, bytes.baseAddress! + done, bytes.count - done)
+            if written > 0 {
+                done += written
+            } else if written == 0 {
+                throw FileProblem(operation: "write", errno: EIO)
+            } else if errno != EINTR {
+                throw FileProblem(operation: "write", errno: errno)
+            }
+        }
+    }
+
+    static func sync(_ descriptor: Int32) throws(FileProblem) {
+        while fsync(descriptor) != 0 {
+            if errno != EINTR { throw FileProblem(operation: "fsync", errno: errno) }
+        }
+    }
+
+    static func syncDirectory(_ path: String) throws(FileProblem) {
+        let descriptor = try open(path, O_RDONLY | O_DIRECTORY)
+        defer { close(descriptor) }
+        try sync(descriptor)
+    }
+
+    /// An existing directory is fine.
+    static func makeDirectory(_ path: String) throws(FileProblem) {
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw FileProblem(operation: "mkdir \(path)", errno: errno)
+        }
+    }
+
+    static func move(_ from: String, to: String) throws(FileProblem) {
+        guard rename(from, to) == 0 else {
+            throw FileProblem(operation: "rename to \(to)", errno: errno)
+        }
+    }
+
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    static func names(in path: String) throws(FileProblem) -> [String] {
+        guard let directory = opendir(path) else {
+            throw FileProblem(operation: "list \(path)", errno: errno)
+        }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    /// 16 hex digits nobody can foresee.
+    static func randomName() -> String {
+        hex(UInt64.random(in: .min ... .max))
+    }
+
+    static func hex(_ value: UInt64) -> String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    }
+}

@@ -1,0 +1,26 @@
+// One request body on its way to the disk: what has arrived and not been written, and whether a job
+// of it runs on the file pool. State only; owned by its connection, on that connection's event loop.
+
+import NIOCore
+
+final class Upload {
+    /// The id the client gave.
+    let key: String?
+    let length: UInt64
+    let expectsContinue: Bool
+    /// Nil until the depot has admitted the upload.
+    var file: IncomingFile?
+    /// Arrived and not handed to the file; bounded by what one read cycle of the channel brings.
+    var pending = ByteBuffer()
+    /// INVARIANT: at most one job on the pool, so the file is never used by two threads.
+    var isJobRunning = false
+    var isComplete = false
+    /// We hold `key` in the depot's table.
+    var isClaimed = false
+
+    init(key: String?, length: UInt64, expectsContinue: Bool) {
+        self.key = key
+        self.length = length
+        self.expectsContinue = expectsContinue
+    }
+}

@@ -1,0 +1,334 @@
+// The command from outside: what is printed, where, and how it ends.
+
+import Foundation
+import XCTest
+
+final class VerbTests: XCTestCase {
+    private static let command = URL(fileURLWithPath: CommandLine.arguments[0])
+        .deletingLastPathComponent().appendingPathComponent("cordwood")
+    private var folder = ""
+    private var store: String { folder + "/store" }
+
+    private struct Done {
+        var code: Int32
+        var out: Data
+        var error: String
+        var text: String { String(decoding: out, as: UTF8.self) }
+        var lines: [Substring] { text.split(separator: "\n") }
+    }
+
+    override func setUpWithError() throws {
+        folder = NSTemporaryDirectory() + "cordwood-cli-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    }
+
+    override func tearDown() {
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    @discardableResult
+    private func run(_ arguments: String..., input: Data = Data()) throws -> Done {
+        let process = try prepare(arguments)
+        let given = folder + "/.input"
+        try input.write(to: URL(fileURLWithPath: given))
+        process.standardInput = try FileHandle(forReadingFrom: URL(fileURLWithPath: given))
+        let errors = folder + "/.errors"
+        _ = FileManager.default.createFile(atPath: errors, contents: nil)
+        process.standardError = FileHandle(forWritingAtPath: errors)
+        let out = Pipe()
+        process.standardOutput = out
+        try process.run()
+        let data = out.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        let error = try String(contentsOfFile: errors, encoding: .utf8)
+        return Done(code: process.terminationStatus, out: data, error: error)
+    }
+
+    private func prepare(_ arguments: [String]) throws -> Process {
+        let process = Process()
+        process.executableURL = VerbTests.command
+        process.arguments = arguments
+        process.environment = ["PATH": "/usr/bin:/bin", "TZ": "UTC"]
+        return process
+    }
+
+    private func log(_ text: String, logger: String = "app", level: String = "info") throws {
+        let done = try run(
+            "log", "--store", store, "--logger", logger, "--level", level,
+            input: Data(text.utf8))
+        XCTAssertEqual(done.code, 0, done.error)
+        XCTAssertEqual(done.text, "")
+    }
+
+    // MARK: Bytes
+
+    func testInputComesBackByteForByte() throws {
+        var nasty = Data("plain\n\n\r\nlone \r inside\nnul \0 here\n".utf8)
+        nasty += Data([0xff, 0xfe, 0x80, 10])
+        nasty += Data(repeating: 120, count: 1_000_000) + Data([10])
+        nasty += Data(repeating: 121, count: 10_000_000) + Data([10])
+        for (index, end) in ["", "\n", "no newline", "\r", "\n\n\n"].enumerated() {
+            store(index)
+            let input = nasty + Data(end.utf8)
+            let done = try run("log", "--store", numbered, "--logger", "a", input: input)
+            XCTAssertEqual(done.code, 0, done.error)
+            XCTAssertTrue(try run("export", numbered, "--format", "raw").out == input, end)
+            XCTAssertEqual(try run("archive", numbered).code, 0)
+            XCTAssertTrue(try run("export", numbered, "--format", "raw").out == input, end)
+        }
+    }
+
+    private var numbered = ""
+    private func store(_ index: Int) { numbered = "\(store)-\(index)" }
+
+    func testFilesAreReadOneAfterAnother() throws {
+        try Data("a1\na2".utf8).write(to: URL(fileURLWithPath: folder + "/a"))
+        try Data("b1\n".utf8).write(to: URL(fileURLWithPath: folder + "/b"))
+        let done = try run(
+            "log", "--store", store, "--logger", "x", folder + "/a", folder + "/b")
+        XCTAssertEqual(done.code, 0, done.error)
+        XCTAssertEqual(try run("export", "--format", "raw", store).text, "a1\na2b1\n")
+        XCTAssertEqual(
+            try run("log", "--store", store, "--logger", "x", folder + "/c").code, 4)
+    }
+
+    // MARK: Reading
+
+    func testSelection() throws {
+        try log("low\n", logger: "app.db", level: "debug")
+        try log("high\n", logger: "app.db.pool", level: "error")
+        try log("other\n", logger: "app.dbx")
+        XCTAssertEqual(try run("cat", store).lines.count, 3)
+        XCTAssertEqual(try run("cat", store, "--level", "warn").lines.count, 1)
+        XCTAssertEqual(try run("cat", store, "--logger", "app.db").lines.count, 2)
+        XCTAssertEqual(try run("cat", store, "--since", "1h").lines.count, 3)
+        XCTAssertEqual(try run("cat", store, "--until", "1h").lines.count, 0)
+        XCTAssertEqual(try run("cat", store, "--since", "2099-01-01").lines.count, 0)
+        XCTAssertEqual(try run("cat", store, "--where", "a=b").lines.count, 0)
+        XCTAssertEqual(try run("cat", store, store).lines.count, 6)
+    }
+
+    func testJSONLines() throws {
+        let before = Date().addingTimeInterval(-1)
+        try log("say \"hi\"\n", logger: "net.http", level: "warn")
+        let done = try run("cat", "--json", store)
+        let object = try XCTUnwrap(
+            try JSONSerialization.jsonObject(with: done.out) as? [String: Any])
+        XCTAssertEqual(object["level"] as? String, "WARN")
+        XCTAssertEqual(object["logger"] as? String, "net.http")
+        XCTAssertEqual(object["message"] as? String, "say \"hi\"")
+        XCTAssertEqual(object["kind"] as? String, "log")
+        XCTAssertNotNil(object["pid"] as? Int)
+        XCTAssertNotNil(object["tid"] as? Int)
+        let time = try XCTUnwrap(object["time"] as? String)
+        XCTAssertTrue(time.hasSuffix("Z") && time.count == 30, time)
+        let parser = ISO8601DateFormatter()
+        XCTAssertGreaterThan(
+            try XCTUnwrap(parser.date(from: String(time.prefix(19)) + "Z")), before)
+        XCTAssertEqual(try run("export", store, "--format", "ndjson").out, done.out)
+        XCTAssertEqual(
+            try run("export", store, "--format", "text").out, try run("cat", store).out)
+    }
+
+    func testTail() throws {
+        try log((1...30).map { "line \($0)\n" }.joined())
+        XCTAssertEqual(try run("tail", store).lines.count, 10)
+        let last = try run("tail", "-n", "3", store)
+        XCTAssertTrue(last.lines.first?.hasSuffix("line 28") == true, last.text)
+        XCTAssertEqual(try run("tail", "-n", "0", store).lines.count, 0)
+        XCTAssertEqual(try run("tail", "-n", "100", store).lines.count, 30)
+    }
+
+    func testTailFollows() throws {
+        try log("before\n")
+        let process = try prepare(["tail", "-f", store])
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        defer { process.terminate() }
+        var seen = ""
+        func read(until word: String) {
+            while !seen.contains(word) {
+                let data = pipe.fileHandleForReading.availableData
+                if data.isEmpty { return }
+                seen += String(decoding: data, as: UTF8.self)
+            }
+        }
+        read(until: "before")
+        try log("after\n")
+        read(until: "after")
+        XCTAssertTrue(seen.contains("before") && seen.contains("after"), seen)
+    }
+
+    func testGrep() throws {
+        try log("one\ntwo\nthree\nTWO\n")
+        XCTAssertEqual(try run("grep", "two", store).lines.count, 1)
+        XCTAssertEqual(try run("grep", "-i", "two", store).lines.count, 2)
+        XCTAssertEqual(try run("grep", "-v", "two", store).lines.count, 3)
+        XCTAssertEqual(try run("grep", "-c", "^t", store).text, "2\n")
+        XCTAssertEqual(try run("grep", "-F", "t.o", store).code, 1)
+        XCTAssertEqual(try run("grep", "t.o", store).code, 0)
+        let none = try run("grep", "-c", "zzz", store)
+        XCTAssertEqual(none.text, "0\n")
+        XCTAssertEqual(none.code, 1)
+    }
+
+    func testAClosedPipeEndsQuietly() throws {
+        try log(String(repeating: "a line of some length to fill the pipe\n", count: 50_000))
+        let process = try prepare(["cat", store])
+        let out = Pipe()
+        let errors = Pipe()
+        process.standardOutput = out
+        process.standardError = errors
+        try process.run()
+        _ = out.fileHandleForReading.readData(ofLength: 100)
+        try out.fileHandleForReading.close()
+        process.waitUntilExit()
+        XCTAssertEqual(process.terminationStatus, 0)
+        XCTAssertEqual(errors.fileHandleForReading.readDataToEndOfFile(), Data())
+    }
+
+    // MARK: Endings
+
+    func testUsageIsTwo() throws {
+        for arguments in [
+            ["bogus"], ["cat", "--bogus"], ["cat"], ["grep", "[", "x"], ["grep"],
+            ["cat", "--since", "soon", "x"], ["cat", "--level", "loud", "x"],
+            ["cat", "--where", "novalue", "x"], ["export", "x"], ["export", "x", "--format", "y"],
+            ["log", "--store", "x"], ["archive", "x", "--codec", "rar"], ["tail", "-n", "-1", "x"],
+            ["collect", "--listen", "nowhere", "--directory", "x"], ["target", "x", "remove"],
+        ] {
+            let process = try prepare(arguments)
+            process.standardInput = FileHandle.nullDevice
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            process.waitUntilExit()
+            XCTAssertEqual(process.terminationStatus, 2, "\(arguments)")
+        }
+    }
+
+    func testWhatIsNotThereIsFour() throws {
+        for verb in ["cat", "tail", "stats", "verify", "archive"] {
+            let done = try run(verb, folder + "/nothing")
+            XCTAssertEqual(done.code, 4, verb)
+            XCTAssertTrue(done.error.contains("nothing"), done.error)
+        }
+        XCTAssertEqual(try run("grep", "x", folder + "/nothing").code, 4)
+        XCTAssertEqual(
+            try run("upload", folder + "/nothing", "--to", "http://127.0.0.1:1").code, 4)
+        XCTAssertFalse(FileManager.default.fileExists(atPath: folder + "/nothing"))
+        XCTAssertEqual(
+            try run("log", "--store", "/dev/null/x", "--logger", "a").code, 4)
+    }
+
+    func testDamageIsThreeAndTheRestIsPrinted() throws {
+        let lines = (0..<60_000).map { "line \($0) \(UInt64($0) &* 0x9E37_79B9_7F4A_7C15)\n" }
+        try log(lines.joined())
+        XCTAssertEqual(try run("archive", store, "--codec", "none").code, 0)
+        let archives = store + "/archives/"
+        let name = try XCTUnwrap(
+            try FileManager.default.contentsOfDirectory(atPath: archives).first)
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: archives + name))
+        XCTAssertEqual(try run("verify", store).code, 0)
+        bytes[bytes.count / 2] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: archives + name))
+        let done = try run("cat", store)
+        XCTAssertEqual(done.code, 3)
+        XCTAssertTrue((1..<60_000).contains(done.lines.count), "\(done.lines.count)")
+        XCTAssertTrue(done.error.contains(name), done.error)
+        for verb in ["verify", "stats"] { XCTAssertEqual(try run(verb, store).code, 3, verb) }
+        XCTAssertEqual(try run("verify", archives + name).code, 3)
+        XCTAssertEqual(try run("grep", "zzz", store).code, 3)
+    }
+
+    func testAKilledWriterIsUncleanAndNoDamage() throws {
+        let process = try prepare(["log", "--store", store, "--logger", "k"])
+        let input = Pipe()
+        process.standardInput = input
+        try process.run()
+        input.fileHandleForWriting.write(Data("kept 1\nkept 2\n".utf8))
+        for _ in 0..<500 {
+            if try run("cat", store).lines.count == 2 { break }
+            usleep(10_000)
+        }
+        XCTAssertTrue(try run("verify", store).text.contains("live"))
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+        let verified = try run("verify", store)
+        XCTAssertEqual(verified.code, 0)
+        XCTAssertTrue(verified.text.contains("unclean"), verified.text)
+        XCTAssertEqual(try run("archive", store).code, 0)
+        XCTAssertEqual(try run("export", store, "--format", "raw").text, "kept 1\nkept 2\n")
+        let left = try FileManager.default.subpathsOfDirectory(atPath: store)
+        XCTAssertFalse(left.contains { $0.hasSuffix(".seg") || $0.hasSuffix(".sealed") }, "\(left)")
+    }
+
+    func testEveryVerbHasHelpWithAnExample() throws {
+        let verbs = [
+            "log", "cat", "tail", "grep", "stats", "verify", "export", "archive", "upload",
+            "target", "consent", "collect",
+        ]
+        for verb in verbs {
+            let help = try run(verb, "--help")
+            XCTAssertEqual(help.code, 0)
+            XCTAssertTrue(help.text.contains("Example:\n  cordwood")
+                || help.text.contains("Example:\n  my-program")
+                || help.text.contains("Example:\n  CORDWOOD_TOKEN"), help.text)
+        }
+        XCTAssertEqual(try run("--help").code, 0)
+        XCTAssertEqual(try run("--version").code, 0)
+    }
+
+    // MARK: Sending
+
+    func testUploadToACollector() throws {
+        try log("to be sent\n")
+        let central = folder + "/central"
+        let collector = try prepare([
+            "collect", "--listen", "127.0.0.1:0", "--directory", central, "--token", "t",
+            "--refuse", "1", "--retry-after", "0",
+        ])
+        let out = Pipe()
+        collector.standardOutput = out
+        try collector.run()
+        defer { collector.terminate() }
+        let line = String(decoding: out.fileHandleForReading.availableData, as: UTF8.self)
+        XCTAssertTrue(line.hasPrefix("listening on http://127.0.0.1:"), line)
+        let url = line.dropFirst("listening on ".count).trimmingCharacters(in: .whitespacesAndNewlines)
+
+        let refused = try run("upload", store, "--to", url, "--token", "wrong")
+        XCTAssertEqual(refused.code, 5, refused.error)
+        XCTAssertTrue(refused.text.contains("401"), refused.text)
+        XCTAssertEqual(try run("upload", store, "--to", url, "--token", "t").code, 5, "503")
+        var sent = try run("upload", store, "--to", url, "--token", "t", "--json")
+        for _ in 0..<20 {
+            if sent.code == 0 { break }
+            usleep(200_000)
+            sent = try run("upload", store, "--to", url, "--token", "t", "--json")
+        }
+        XCTAssertEqual(sent.code, 0, sent.error)
+        XCTAssertTrue(sent.text.contains("\"uploaded\":1"), sent.text)
+        XCTAssertEqual(try run("cat", store).lines.count, 0, "gone after 2xx")
+        XCTAssertEqual(try run("export", central, "--format", "raw").text, "to be sent\n")
+
+        let name = try XCTUnwrap(try run("target", store, "list").text.split(separator: " ").first)
+        XCTAssertEqual(try run("target", store, "remove", String(name)).code, 0)
+        XCTAssertEqual(try run("target", store, "list").text, "")
+        collector.terminate()
+        collector.waitUntilExit()
+        XCTAssertEqual(collector.terminationStatus, 0)
+        XCTAssertEqual(collector.terminationReason, .exit)
+    }
+
+    func testConsent() throws {
+        try log("private\n")
+        XCTAssertEqual(try run("consent", store).text, "granted\n")
+        XCTAssertEqual(try run("consent", store, "pending").code, 0)
+        XCTAssertEqual(try run("consent", store).text, "pending\n")
+        let upload = try run("upload", store, "--to", "http://127.0.0.1:1")
+        XCTAssertEqual(upload.code, 5)
+        XCTAssertTrue(upload.error.contains("consent"), upload.error)
+        XCTAssertEqual(try run("cat", store).lines.count, 1)
+    }
+}

@@ -1,0 +1,83 @@
+// A collector on a fresh directory with a stand-in for archives: text `id lane first last state`,
+// so that tests can make any archive, also impossible ones, and hold one while it is verified.
+
+import Foundation
+import Glibc
+import XCTest
+
+@testable import CordwoodCollector
+
+class CollectorCase: XCTestCase {
+    static let lane = "20261121T081530Z-812-9f3c5a0de1b27788"
+    static let id = "0f8fad5b-d9cb-469f-a165-70867728950e"
+    static let name = "\(lane).00000001-00000002.cwa"
+
+    var directory = ""
+    var collector: Collector?
+
+    override func setUpWithError() throws {
+        directory = NSTemporaryDirectory() + "collector-\(UUID().uuidString)"
+    }
+
+    override func tearDownWithError() throws {
+        collector?.stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    func start(
+        inspector: ArchiveInspector = .text, _ change: (inout CollectorOptions) -> Void = { _ in }
+    ) throws -> Int {
+        var options = CollectorOptions(directory: directory)
+        options.stopTimeoutMs = 500
+        change(&options)
+        let collector = Collector(options: options, inspector: inspector)
+        self.collector = collector
+        return try collector.start()
+    }
+
+    func post(
+        _ body: String, key: String? = nil, headers: [String] = [], length: Int? = nil
+    ) -> String {
+        var lines = ["POST /v1/archives HTTP/1.1", "Host: test"]
+        lines.append("Content-Length: \(length ?? body.utf8.count)")
+        if let key { lines.append("Idempotency-Key: \"\(key)\"") }
+        lines += headers
+        return lines.joined(separator: "\r\n") + "\r\n\r\n" + body
+    }
+
+    func archive(
+        id: String = CollectorCase.id, lane: String = CollectorCase.lane, first: Int = 1,
+        last: Int = 2, padding: Int = 0
+    ) -> String {
+        "\(id) \(lane) \(first) \(last) whole\n" + String(repeating: "x", count: padding)
+    }
+
+    /// Everything below `archives/`.
+    func stored() -> [String] {
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: directory + "/archives"))
+        return (all ?? []).sorted()
+    }
+
+    /// A collector takes note of a lost client in its own time.
+    func eventually(_ what: String, _ condition: () -> Bool) {
+        for _ in 0..<500 {
+            if condition() { return }
+            usleep(10_000)
+        }
+        XCTFail(what)
+    }
+}
+
+extension ArchiveInspector {
+    static let text = ArchiveInspector(verify: parse, identify: parse)
+
+    @Sendable static func parse(_ path: String) throws -> ArchiveFacts {
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        let parts = text.prefix { $0 != "\n" }.split(separator: " ")
+        guard parts.count == 5, parts[4] == "whole", let first = UInt64(parts[2]),
+            let last = UInt64(parts[3])
+        else { throw ArchiveRefused(reason: "damaged") }
+        return ArchiveFacts(
+            id: String(parts[0]), laneName: String(parts[1]), first: first, last: last)
+    }
+}

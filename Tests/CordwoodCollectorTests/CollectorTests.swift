@@ -1,0 +1,164 @@
+// What is taken, what is answered, and that nothing is stored which was not acknowledged, or twice.
+
+import Foundation
+import XCTest
+
+@testable import CordwoodCollector
+
+final class CollectorTests: CollectorCase {
+    func testStoresAnArchiveUnderItsOwnName() throws {
+        let client = try RawClient(port: try start())
+        client.send(post(archive(padding: 3_000_000), key: CollectorCase.id))
+        let answer = try XCTUnwrap(client.answer())
+        XCTAssertEqual(answer.status, 200)
+        XCTAssertEqual(answer.body, "{\"id\":\"\(CollectorCase.id)\",\"stored\":true}\n")
+        XCTAssertEqual(stored(), [CollectorCase.name])
+        let path = "\(directory)/archives/\(CollectorCase.name)"
+        XCTAssertEqual(
+            try String(contentsOfFile: path, encoding: .utf8), archive(padding: 3_000_000))
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
+        XCTAssertEqual(mode as? Int, 0o600)
+    }
+
+    func testDirectoryIsAStore() throws {
+        _ = try start()
+        let text = try String(contentsOfFile: directory + "/store", encoding: .utf8)
+        XCTAssertTrue(text.hasPrefix("cordwood store\nformat 1\n"), text)
+        XCTAssertTrue(FileManager.default.fileExists(atPath: directory + "/lanes"))
+    }
+
+    func testARepeatedIdIsAnsweredAndStoredOnce() throws {
+        let client = try RawClient(port: try start())
+        for _ in 0..<3 {
+            client.send(post(archive(), key: CollectorCase.id))
+            XCTAssertEqual(client.answer()?.status, 200)
+        }
+        client.send(post(archive()))
+        XCTAssertEqual(client.answer()?.status, 200)
+        XCTAssertEqual(stored(), [CollectorCase.name])
+    }
+
+    func testAnArchiveThatWasRemovedIsTakenAgain() throws {
+        let client = try RawClient(port: try start())
+        client.send(post(archive(), key: CollectorCase.id))
+        XCTAssertEqual(client.answer()?.status, 200)
+        unlink("\(directory)/archives/\(CollectorCase.name)")
+        client.send(post(archive(), key: CollectorCase.id))
+        XCTAssertEqual(client.answer()?.status, 200)
+        XCTAssertEqual(stored(), [CollectorCase.name])
+    }
+
+    func testTheSameIdTwiceAtOnceIsAConflict() throws {
+        let port = try start()
+        let first = try RawClient(port: port)
+        let whole = archive(padding: 1000)
+        first.send(post(String(whole.prefix(500)), key: CollectorCase.id, length: 1000 + 96))
+        eventually("the first upload is received") { stored().count == 1 }
+        let second = try RawClient(port: port)
+        second.send(post(archive(), key: CollectorCase.id))
+        let answer = try XCTUnwrap(second.answer())
+        XCTAssertEqual(answer.status, 409)
+        XCTAssertTrue(answer.head.contains("Retry-After"))
+        // The first one gives up: the id is free again.
+        first.endSending()
+        XCTAssertEqual(first.answer()?.status, 400)
+        second.send(post(archive(), key: CollectorCase.id))
+        XCTAssertEqual(second.answer()?.status, 200)
+        XCTAssertEqual(stored(), [CollectorCase.name])
+    }
+
+    func testPipelinedRequestsAreAnsweredInOrder() throws {
+        let client = try RawClient(port: try start())
+        let other = "11111111-2222-3333-4444-555555555555"
+        client.send(
+            post(archive(), key: CollectorCase.id)
+                + post(archive(id: other, first: 3, last: 3), key: other)
+                + "GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n")
+        XCTAssertEqual(client.answer()?.body.contains(CollectorCase.id), true)
+        XCTAssertEqual(client.answer()?.body.contains(other), true)
+        XCTAssertEqual(client.answer()?.status, 200)
+        XCTAssertEqual(stored().count, 2)
+    }
+
+    func testIdsSurviveARestartAndLeftoversDoNot() throws {
+        var client = try RawClient(port: try start())
+        client.send(post(archive(), key: CollectorCase.id))
+        XCTAssertEqual(client.answer()?.status, 200)
+        collector?.stop()
+        let leftover = "\(directory)/archives/.incoming-0123456789abcdef"
+        _ = FileManager.default.createFile(atPath: leftover, contents: Data([1]))
+        client = try RawClient(port: try start())
+        XCTAssertEqual(stored(), [CollectorCase.name])
+        // The body would be refused: the id alone answers.
+        client.send(post("damaged", key: CollectorCase.id))
+        XCTAssertEqual(client.answer()?.status, 200)
+        XCTAssertEqual(stored(), [CollectorCase.name])
+    }
+
+    func testTwoCollectorsDoNotShareADirectory() throws {
+        _ = try start()
+        let second = Collector(
+            options: CollectorOptions(directory: directory), inspector: .text)
+        XCTAssertThrowsError(try second.start()) {
+            guard case CollectorError.inUse = $0 else { return XCTFail("\($0)") }
+        }
+    }
+
+    func testListensOnAddressesOnly() throws {
+        XCTAssertThrowsError(try start { $0.host = "example.com" }) {
+            guard case CollectorError.listen = $0 else { return XCTFail("\($0)") }
+        }
+    }
+
+    func testRefusesTheFirstUploadsWhenTold() throws {
+        let client = try RawClient(
+            port: try start {
+                $0.refuseFirst = 2
+                $0.retryAfterSeconds = 7
+            })
+        for _ in 0..<2 {
+            client.send(post(archive(), key: CollectorCase.id))
+            let answer = try XCTUnwrap(client.answer())
+            XCTAssertEqual(answer.status, 503)
+            XCTAssertTrue(answer.head.contains("Retry-After: 7"))
+        }
+        client.send(post(archive(), key: CollectorCase.id))
+        XCTAssertEqual(client.answer()?.status, 200)
+    }
+
+    func testContinueIsSentOnlyWhenTheBodyIsWanted() throws {
+        let client = try RawClient(port: try start())
+        let request = post(archive(), key: CollectorCase.id, headers: ["Expect: 100-continue"])
+        let head = String(request.dropLast(archive().count))
+        client.send(head)
+        XCTAssertEqual(client.answer()?.status, 100)
+        client.send(archive())
+        XCTAssertEqual(client.answer()?.status, 200)
+        client.send(head.replacingOccurrences(of: "/v1/archives", with: "/elsewhere"))
+        XCTAssertEqual(client.answer()?.status, 404)
+        XCTAssertTrue(client.isClosedByPeer())
+    }
+
+    func testStopFinishesWhatIsBeingStored() throws {
+        let gate = DispatchSemaphore(value: 0)
+        let slow = ArchiveInspector(
+            verify: {
+                gate.wait()
+                return try ArchiveInspector.parse($0)
+            }, identify: ArchiveInspector.parse)
+        let client = try RawClient(port: try start(inspector: slow) { $0.stopTimeoutMs = 10_000 })
+        client.send(post(archive(), key: CollectorCase.id))
+        eventually("the body has arrived") { stored().count == 1 }
+        let stopped = expectation(description: "stopped")
+        let collector = self.collector
+        Thread.detachNewThread {
+            collector?.stop()
+            stopped.fulfill()
+        }
+        gate.signal()
+        XCTAssertEqual(client.answer()?.status, 200)
+        XCTAssertTrue(client.isClosedByPeer())
+        wait(for: [stopped], timeout: 20)
+        XCTAssertEqual(stored(), [CollectorCase.name])
+    }
+}

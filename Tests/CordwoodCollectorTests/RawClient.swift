@@ -1,0 +1,82 @@
+// A client that knows only sockets and bytes: what a test sends is what goes over the wire, however
+// wrong. One test, one thread.
+
+import Glibc
+import XCTest
+
+final class RawClient {
+    private let descriptor: Int32
+
+    init(port: Int) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var yes: Int32 = 1
+        setsockopt(
+            descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes,
+            socklen_t(MemoryLayout<Int32>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(UInt16(port).bigEndian)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, length)
+            }
+        }
+        guard result == 0 else { throw POSIXProblem(number: errno) }
+    }
+
+    deinit { close(descriptor) }
+
+    /// A peer that stopped reading is no failure of the test.
+    func send(_ bytes: [UInt8]) {
+        var done = 0
+        while done < bytes.count {
+            let sent = bytes[done...].withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            if sent <= 0 { return }
+            done += sent
+        }
+    }
+
+    func send(_ text: String) { send(Array(text.utf8)) }
+
+    func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// One answer, by its Content-Length; nil where the peer closed first.
+    func answer() -> (status: Int, head: String, body: String)? {
+        var got: [UInt8] = []
+        while true {
+            if let text = String(validating: got, as: UTF8.self),
+                let end = text.range(of: "\r\n\r\n")
+            {
+                let head = String(text[..<end.lowerBound])
+                let status = Int(head.dropFirst(9).prefix(3)) ?? 0
+                let length =
+                    head.lowercased().components(separatedBy: "content-length: ").dropFirst().first
+                    .flatMap { Int($0.prefix { $0.isNumber }) } ?? 0
+                let body = String(text[end.upperBound...])
+                if body.utf8.count >= length { return (status, head, body) }
+            }
+            var byte: UInt8 = 0
+            guard recv(descriptor, &byte, 1, 0) == 1 else { return nil }
+            got.append(byte)
+        }
+    }
+
+    /// True when the peer closes within the socket's time limit.
+    func isClosedByPeer() -> Bool {
+        var byte: UInt8 = 0
+        while true {
+            let count = recv(descriptor, &byte, 1, 0)
+            if count == 0 { return true }
+            if count < 0 { return errno == ECONNRESET }
+        }
+    }
+}
+
+struct POSIXProblem: Error { let number: Int32 }
