@@ -17,8 +17,9 @@ class ProcessTest(StoreCase):
         start = f"import cordwood, os, signal, sys\nstore = {self.store!r}\n"
         package = str(Path(cordwood.__file__).resolve().parents[1])
         environment = {**os.environ, "PYTHONPATH": package}
-        return subprocess.run([sys.executable, "-c", start + program], env=environment, timeout=60,
-                              capture_output=True, text=True, check=False)
+        quiet = ["-W", "ignore::DeprecationWarning"]  # 3.12 and later: fork beside threads
+        return subprocess.run([sys.executable, *quiet, "-c", start + program], env=environment,
+                              timeout=60, capture_output=True, text=True, check=False)
 
     def test_killed(self) -> None:
         ended = self.python(
