@@ -56,7 +56,8 @@ let package = Package(
 
         .testTarget(name: "CordwoodCoreTests", dependencies: ["CordwoodCore"]),
         .testTarget(name: "CordwoodShipTests", dependencies: ["CordwoodShip"]),
-        .testTarget(name: "CordwoodTests", dependencies: ["Cordwood"]),
+        .testTarget(
+            name: "CordwoodTests", dependencies: ["Cordwood", "CordwoodShip", "CordwoodCore"]),
         .testTarget(
             name: "CordwoodCollectorTests",
             dependencies: ["CordwoodCollector", "CordwoodShip", "CordwoodCore"]),

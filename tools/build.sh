@@ -31,10 +31,12 @@ done
 swift_build() {
     PKG_CONFIG_PATH="$PWD/$work/pkgconfig" swift build -c release --static-swift-stdlib "$@"
 }
-swift_build --product cordwood
-swift_build --product CordwoodABI
 products="$(swift_build --show-bin-path)"
 abi="$products/libCordwoodABI.a"
+# SwiftPM adds to the archive and never takes a removed file's object out.
+rm -f "$abi"
+swift_build --product cordwood
+swift_build --product CordwoodABI
 
 # The libraries that the objects name in their autolink entries, as archives. Groups, because
 # Swift's own archives refer to one another in circles.

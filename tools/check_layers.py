@@ -12,8 +12,8 @@ CODECS = {"CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"}
 MODULES = {
     "CordwoodCore": {"CShims", "CCordwood"} | LIBC,
     "CordwoodShip": {"CordwoodCore", "CShims"} | CODECS | LIBC,
-    "Cordwood": {"CordwoodShip", "CordwoodCore", "CShims"} | LIBC,
-    "CordwoodABI": {"Cordwood", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
+    "Cordwood": {"CordwoodShip", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
+    "CordwoodABI": {"Cordwood", "CordwoodShip", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
     "CordwoodCollector": {"Cordwood", "NIOCore", "NIOPosix", "NIOHTTP1"} | LIBC,
     "CordwoodCLI": {"Cordwood", "CordwoodCollector", "ArgumentParser", "Foundation"} | LIBC,
     "CShims": set(),
@@ -36,6 +36,7 @@ IMPORT = re.compile(
 DECLARATION = re.compile(
     r"^(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|final|indirect)\s+)*"
     r"(?:struct|class|enum|actor|protocol|typealias)\s+(\w+)", re.M)
+NESTED = re.compile(r"\b(?:struct|class|enum|actor|protocol|typealias)\s+(\w+)")
 
 
 def without_comments(text):
@@ -77,15 +78,16 @@ def check_rooms(problems):
         sources = {room: {path: without_comments(path.read_text())
                           for path in sorted((ROOT / "Sources" / module / room).rglob("*.swift"))}
                    for room in rooms}
-        owner = {}
+        owner, own = {}, {}
         for room, files in sources.items():
+            own[room] = set()
             for text in files.values():
-                for name in DECLARATION.findall(text):
-                    owner[name] = room
+                owner.update((name, room) for name in DECLARATION.findall(text))
+                own[room] |= set(NESTED.findall(text))
         for room, files in sources.items():
             for path, text in files.items():
                 for name in sorted(set(re.findall(r"(?<![.\w])[A-Z]\w+", text))):
-                    other = owner.get(name, room)
+                    other = room if name in own[room] else owner.get(name, room)
                     if other != room and other not in rooms[room]:
                         problems.append(f"{path.relative_to(ROOT)}: room {room} may not name "
                                         f"{name} of {other}")

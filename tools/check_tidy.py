@@ -15,7 +15,7 @@ NAMES = {"dev", "run", "CMakeLists.txt"}
 UNOPENED = {"__init__.py", "Package.swift"}
 OPENING = ("//", "/*", "#", '"""')
 # Put together here, so that this file does not find itself.
-NOTES = re.compile("TO" + "DO|FIX" + "ME|XX" + "X")
+NOTES = re.compile(r"\b(?:TO" + "DO|FIX" + "ME|XX" + r"X)\b")
 PLACES = re.compile(r"(?<![\w.])/(?:wo" + "rk|ro" + "ot|home/\\w+)/")
 
 

@@ -57,12 +57,11 @@ def build(folder):
     subprocess.run(swift, check=True, stdout=sys.stderr)
     binaries = Path(subprocess.run([*swift, "--show-bin-path"], check=True, text=True,
                                    stdout=subprocess.PIPE).stdout.strip())
-    programs = [path for path in sorted(binaries.iterdir())
-                if path.is_file() and os.access(path, os.X_OK) and not path.suffix]
-    if not programs:
-        raise Trouble("examples/swift has no program")
+    example = binaries / "Example"
+    if not example.exists():
+        raise Trouble("examples/swift has no program Example")
     return {"c": [c_program], "cpp": [cpp_program],
-            "python": [sys.executable, only("examples/python/*.py")], "swift": [str(programs[0])]}
+            "python": [sys.executable, only("examples/python/*.py")], "swift": [str(example)]}
 
 
 def kept(path):

@@ -1,5 +1,6 @@
 /* Writes at full rate from eight threads until it is killed. What each thread was told is kept
- * stands in a shared mapping, which outlives the process: writer STORE KEPT_FILE SEGMENT_BYTES SEED.
+ * stands in a shared mapping, which outlives the process.
+ *     writer STORE KEPT_FILE SEGMENT_BYTES SEED
  * crash.py makes the same messages from thread and number and compares. */
 #include <cordwood/cordwood.h>
 #include <fcntl.h>

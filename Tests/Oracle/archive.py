@@ -203,8 +203,6 @@ def decode_payload(payload, count, names):
         record.message = messages.take(length.varint())
         if messages.take(1) != b"\n":
             raise Damage("a message without its newline")
-        if record.kind == 1:
-            record.gap_records = dict(record.fields).get(b"gap.records", 0)
         yield record
 
 

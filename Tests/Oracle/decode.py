@@ -33,7 +33,6 @@ class Store:
 
     def __init__(self, path):
         self.problems, self.records, self.covered = [], [], []
-        self.gaps_archived = {}
         if os.path.isdir(path):
             archives, lanes = os.path.join(path, "archives"), os.path.join(path, "lanes")
             for name in self._names(archives, ".cwa"):
@@ -65,11 +64,8 @@ class Store:
         archive = Archive(path, self.problems.append)
         self.covered += archive.covers
         for record in archive.records():
-            record.archived = True
+            record.archive = path
             self.records.append(record)
-            if record.gap_records:
-                lane = record.lane.id
-                self.gaps_archived[lane] = self.gaps_archived.get(lane, 0) + record.gap_records
 
     def _read_lane(self, directory, name, only):
         lane = Lane(name, directory, self.problems.append)
@@ -87,8 +83,10 @@ class Store:
                 journal.lay_over(segment)
             pairs = segment.clock_pairs() or pairs
             self._read_segment(segment, journal, gaps)
-        if only is None and not self.gaps_archived.get(lane.id):
-            left = lane.left_over(gaps, pairs)
+        if only is None and pairs:
+            newest = max((record.monotonic for record in self.records if record.lane is lane),
+                         default=0)
+            left = lane.left_over(gaps, pairs, newest)
             if left:
                 self.records.append(left)
 
@@ -122,20 +120,21 @@ def in_order(records):
         boot = boot_key(lane)
         first[boot] = min(first.get(boot, mark), mark)
 
-    by_thread = {}
+    runs = {}
     for record in records:
-        by_thread.setdefault((record.lane.name, record.thread_serial, record.stream),
-                             []).append(record)
+        runs.setdefault((record.lane.name, record.thread_serial, record.stream, record.archive),
+                        []).append(record)
     keyed = []
-    for (name, serial, stream), run in by_thread.items():
-        # An archive is in order already, and what is still live is younger.
-        run.sort(key=lambda record: (0, 0) if record.archived else (1, record.sequence))
+    for (name, serial, _, archive), run in runs.items():
+        # An archive is in order already; segments need not be used in the order of their numbers.
+        if not archive:
+            run.sort(key=lambda record: record.sequence)
         latest = None
-        for index, record in enumerate(run):
+        for record in run:
             time = record.monotonic + first[boot_key(record.lane)][2]
             # Within a thread the order is exact: a clock that went back counts as standing still.
             latest = time if latest is None else max(latest, time)
-            keyed.append(((latest, name), (serial, stream, index), record))
+            keyed.append(((latest, name), (serial, record.sequence), record))
     keyed.sort(key=lambda entry: (entry[0], entry[1]))
     return [(key, record) for key, _, record in keyed]
 

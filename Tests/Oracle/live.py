@@ -114,13 +114,13 @@ class Lane:
             return
         found[segment.number] = segment
 
-    def left_over(self, gaps, pairs):
+    def left_over(self, gaps, pairs, newest):
         """§3.2: the gap record that nobody wrote, or None."""
         start, count = self.drops_at
         left, first, last = 0, None, None
         for slot in range(count):
             at = start + slot * 64
-            missing = u64(self.data, at) - gaps.get(slot, 0)
+            missing = u64(self.data, at) - max(gaps.get(slot, 0), u64(self.data, at + 8))
             if missing > 0:
                 left += missing
                 first = min(x for x in (first, u64(self.data, at + 16)) if x is not None)
@@ -130,9 +130,9 @@ class Lane:
         record = Record()
         record.lane = self
         record.thread_id = self.pid
-        record.monotonic = last
-        record.utc = utc_of_monotonic(pairs, last)
-        make_gap(record, left, utc_of_monotonic(pairs, first), record.utc)
+        record.monotonic = max(last, newest)
+        record.utc = utc_of_monotonic(pairs, record.monotonic)
+        make_gap(record, left, utc_of_monotonic(pairs, first), utc_of_monotonic(pairs, last))
         return record
 
 
@@ -147,9 +147,9 @@ class Segment:
         """Why it is not read, or None."""
         data = self.data
         if len(data) < 4096:
-            return "shorter than its header"
+            return None if self.name.endswith(".seg") else "shorter than its header"
         if bytes(data[:8]) != b"CWSEGM01":
-            return None if self.name == "segment 0" else "not a segment"
+            return "not a segment" if any(data[:8]) else None  # zero: a spare
         try:
             check_words(self.name, u32(data, 8), u64(data, 24))
         except NewerVersion as newer:
@@ -161,13 +161,15 @@ class Segment:
         return None
 
     def clock_pairs(self):
-        count = min(u32(self.data, 516), 108)
+        count = min(u32(self.data, 516), 108) if len(self.data) >= 4096 else 0
         return [tuple(u64(self.data, 576 + 32 * index + 8 * word) for word in range(4))
                 for index in range(count)]
 
     def chunks(self):
         """§6.2: (offset, readable end) of every valid chunk."""
         data = self.data
+        if len(data) < 4096:
+            return
         salt, size = u64(data, 80), u64(data, 88)
         if bytes(data[:8]) != b"CWSEGM01" or u32(data, 112) == 4 or salt == 0:
             return
@@ -238,7 +240,7 @@ def decode_chunk(segment, at, readable):
             record.chunk_end = position + length - at
             identifier = u32(data, position + 8)
             if kind in (1, 2):
-                record.logger = lane.loggers.get(identifier, b"")
+                record.logger = lane.loggers.get(identifier, b"?")
             try:
                 _fill(record, kind, u16(data, position + 14), payload, segment, gaps)
             except Damage as damage:

@@ -36,9 +36,8 @@ class Record:
         self.trace = NO_TRACE
         self.original_length = None
         self.unverified = False
-        self.archived = False
+        self.archive = ""  # the file it was read from; empty: live
         self.chunk_end = 0  # of a live record: where it ends in its chunk
-        self.gap_records = 0  # of a gap record: how many it reports
 
 
 def fields(data):
@@ -105,7 +104,6 @@ def make_gap(record, count, first_utc, last_utc):
     record.logger = b"Cordwood"
     record.message = b"%d records were not kept" % count
     record.fields = [(b"gap.records", count), (b"gap.first", first_utc), (b"gap.last", last_utc)]
-    record.gap_records = count
 
 
 def level_name(level):
@@ -149,11 +147,14 @@ def as_pairs(record):
         line.append(("line", record.line))
     if record.function:
         line.append(("function", _text(record.function)))
-    pairs = [(_text(key), _text(value) if isinstance(value, bytes) else value)
-             for key, value in record.fields + record.context]
+    others = list(record.context)
     if record.exception:
-        names = ("exception.type", "exception.message", "exception.stacktrace")
-        pairs += [(name, _text(part)) for name, part in zip(names, record.exception) if part]
+        names = (b"exception.type", b"exception.message", b"exception.stacktrace")
+        others += [(name, part) for name, part in zip(names, record.exception) if part]
+    # Whoever parses the line keeps the last of a key: the record's own must not be hidden.
+    own = {key for key, _ in record.fields}
+    pairs = [(_text(key), _text(value) if isinstance(value, bytes) else value)
+             for key, value in record.fields + [pair for pair in others if pair[0] not in own]]
     if pairs:
         line.append(("fields", pairs))
     if any(record.trace[:16]):

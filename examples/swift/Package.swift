@@ -7,6 +7,8 @@ let package = Package(
     dependencies: [.package(name: "cordwood", path: "../..")],
     targets: [
         .executableTarget(
-            name: "Example", dependencies: [.product(name: "Cordwood", package: "cordwood")])
+            name: "Example", dependencies: [.product(name: "Cordwood", package: "cordwood")]),
+        .executableTarget(
+            name: "Hello", dependencies: [.product(name: "Cordwood", package: "cordwood")]),
     ]
 )

@@ -6,7 +6,7 @@
 #include "CShims.h"
 
 enum {
-    CWI_SEGMENTS_MAX = 64,      /* segments of one engine that are mapped at once */
+    CWI_SEGMENTS_MAX = 256,      /* segments of one engine that are mapped at once */
     CWI_SPARES_MAX = 2,
     CWI_THREADS_MAX = 32768,    /* thread blocks of a process */
     CWI_THREAD_ENGINES_MAX = 4, /* engines that one thread can log to without evicting */
@@ -101,12 +101,13 @@ typedef struct cwi_lane {
     uint64_t records;
     uint64_t record_bytes;
     uint64_t dropped;
-    uint32_t catalog_lock;     /* A12 */
+    uint32_t segment_maker;    /* A12: tid of the writer that makes a segment in line */
     uint32_t catalog_index;    /* 0: the lane file's region */
     uint8_t *catalog;          /* region being filled */
     uint64_t catalog_bytes;
     uint64_t catalog_used;
     char name[CWI_LANE_NAME_MAX];
+    uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
 } cwi_lane;
 
 enum { CWI_LANE_NONE = 0, CWI_LANE_MAKING = 1, CWI_LANE_READY = 2, CWI_LANE_CLOSED = 3, CWI_LANE_FAILED = 4 };

@@ -1,6 +1,6 @@
 // The archives of a store as a reader needs them: which exist, what they cover, and as inputs of a
-// merge. An archive's first record is looked at beforehand to place it exactly while archives are few;
-// where they are many its name and footer must do, a minute early.
+// merge. An archive's first record is looked at beforehand to place it exactly while archives are
+// few; where they are many its name and footer must do, a minute early.
 
 import CordwoodCore
 import CordwoodShip

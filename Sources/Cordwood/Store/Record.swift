@@ -1,6 +1,6 @@
 // A record as a value of its own: what `StoreReader.nextRecord` gives to those who keep records or
-// hand them to another thread. Bytes that are not UTF-8 become U+FFFD in strings; `messageBytes` has
-// the message byte for byte.
+// hand them to another thread. Bytes that are not UTF-8 become U+FFFD in strings; `messageBytes`
+// has the message byte for byte.
 
 import CordwoodCore
 

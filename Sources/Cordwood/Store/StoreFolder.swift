@@ -1,4 +1,5 @@
-// A store directory as names: is it one, which format does it have, which archives stand in it.
+// A store directory as names: is it one, which
+// format does it have, which archives stand in it.
 
 import CordwoodCore
 import Glibc

@@ -1,5 +1,6 @@
-// What `stats` and `verify` say of a store. Both read everything: stats counts, verify judges. A lane
-// whose process died is no damage; it is named as unclean.
+// What `stats` and `verify` say of a store. Both read everything: stats
+// counts, verify judges. A lane whose process died is no damage; it is
+// named as unclean.
 
 import CShims
 import CordwoodCore

@@ -1,5 +1,6 @@
-// A cursor over stores and single files, merged by time; within a thread the order is exact. Reads
-// beside running writers and archivers without either noticing. One thread at a time.
+// A cursor over stores and single files, merged by time; within a thread the order is
+// exact. Reads beside running writers and archivers without either noticing. One thread at
+// a time.
 
 import CordwoodCore
 import CordwoodShip
@@ -29,8 +30,8 @@ public final class StoreReader {
     /// Told to the next `advance`.
     private var pending: [ReadProblem] = []
 
-    /// Store directories or single files (.cwa, .seg, .sealed, .lane), in any mix. Throws where one of
-    /// them is not there, is nothing of ours, or is of a newer format.
+    /// Store directories or single files (.cwa, .seg, .sealed, .lane), in any mix. Throws where
+    /// one of them is not there, is nothing of ours, or is of a newer format.
     public init(
         paths: [String], options: ReaderOptions = ReaderOptions(), runningBoot: LaneID? = nil
     ) throws(ReadProblem) {
@@ -75,8 +76,8 @@ public final class StoreReader {
     }
 
     /// The next record that passes the filter; nil at the end, or while following when nothing is
-    /// there now. Throws once per damaged place: call again for what follows it. The record's bytes
-    /// hold until the next call.
+    /// there now. Throws once per damaged place: call again for what follows it. The record's
+    /// bytes hold until the next call.
     public func advance() throws(ReadProblem) -> RecordRef? {
         if let record = try scan() { return record }
         if options.follow {

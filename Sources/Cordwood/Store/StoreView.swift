@@ -1,6 +1,6 @@
-// One store directory under a reader: its lanes and archives, and who gives which segment's records.
-// Lanes are listed and opened first, archives afterwards: what was archived in between is seen twice,
-// never not at all, and then left to one of the two. One thread at a time.
+// One store directory under a reader: its lanes and archives, and who gives which segment's
+// records. Lanes are listed and opened first, archives afterwards: what was archived in between is
+// seen twice, never not at all, and then left to one of the two. One thread at a time.
 
 import CShims
 import CordwoodCore
@@ -25,6 +25,12 @@ final class StoreView {
     /// Following from the end: archived records from before are not new.
     private var startedNs: UInt64 = 0
     private var gone: Set<String> = []
+    /// What archives cover that were there at the start.
+    private var archived: [LaneID: [ClosedRange<UInt64>]] = [:]
+
+    /// Lanes that went into archives before they were opened again.
+    private final class Vanished { var lanes: Set<LaneID> = [] }
+    private let vanished = Vanished()
 
     init(
         path: String, options: ReaderOptions, merge: MergeSource, order: UInt64,
@@ -42,26 +48,94 @@ final class StoreView {
         try open()
     }
 
+    /// The files of one lane, whoever holds them.
+    private struct Chain {
+        var lane: String
+        var archives: [ArchiveInfo] = []
+        var source: LaneSource?
+        /// A lane that is opened again when its time comes, and the segments it had.
+        var closedAgain: (id: LaneID, segments: [UInt64])?
+        var process: ProcessInfo?
+        /// Monotonic ns; no record of it is older.
+        var created: UInt64 = 0
+    }
+
     private func open() throws(ReadProblem) {
-        var sources: [LaneSource] = []
+        var chains: [String: Chain] = [:]
+        var byID: [LaneID: LaneSource] = [:]
         for files in try LaneFiles.list(store: path) where files.hasLaneFile {
             knownLanes.insert(files.lane)
-            if let source = openLane(files) { sources.append(source) }
+            guard let source = openLane(files) else { continue }
+            var chain = Chain(
+                lane: files.lane, process: source.process, created: source.createdMonotonicNs)
+            if byID.count < StoreView.lanesOpenMax || isFollowed(source) {
+                byID[source.laneID] = source
+                chain.source = source
+            } else {
+                chain.closedAgain = (source.laneID, source.segmentNumbers)
+            }
+            chains[files.lane] = chain
         }
-        let archives = shelf.discover(report)
-        var byID: [LaneID: LaneSource] = [:]
-        for source in sources { byID[source.laneID] = source }
-        for info in archives {
+        for info in shelf.discover(report) {
             for cover in info.covers where cover.first <= cover.last {
                 byID[cover.laneID]?.exclude(cover.first...cover.last)
+                archived[cover.laneID, default: []].append(cover.first...cover.last)
+            }
+            guard startedNs == 0, ArchiveShelf.overlaps(info, options) else { continue }
+            let name = info.covers.count == 1 ? info.covers[0].laneName : info.path
+            chains[name, default: Chain(lane: name)].archives.append(info)
+        }
+        start(chains.values.sorted { $0.lane < $1.lane })
+        hold()
+    }
+
+    private func isFollowed(_ source: LaneSource?) -> Bool {
+        guard options.follow, let head = source?.head else { return false }
+        return !head.closed
+    }
+
+    private func start(_ sorted: [Chain]) {
+        var chains = sorted
+        var looked = 0
+        for index in chains.indices {
+            chains[index].archives.sort {
+                ($0.covers.first?.first ?? 0) < ($1.covers.first?.first ?? 0)
+            }
+            guard let info = chains[index].archives.first else { continue }
+            let hasFirst = chains[index].source != nil && info.covers.first?.first == 0
+            if !hasFirst, looked < ArchiveShelf.placedExactlyMax,
+                let source = try? ArchiveSource.open(path: info.path)
+            {
+                looked += 1
+                chains[index].process = source.process ?? chains[index].process
+                chains[index].created = source.createdMonotonicNs
+            } else if let process = chains[index].process {
+                chains[index].created = process.createdMonotonic
             }
         }
-        if startedNs == 0 { add(archives) }
-        let excluded = archives.flatMap(\.covers)
-        for (index, source) in sources.enumerated() {
-            add(source, keepsOpen: index < StoreView.lanesOpenMax, excluded: excluded)
+        for chain in chains {
+            if let process = chain.process { merge.learn(process, lane: chain.lane) }
         }
-        hold()
+        for chain in chains { add(chain) }
+    }
+
+    private func add(_ chain: Chain) {
+        let isFollowed = isFollowed(chain.source)
+        if startedNs != 0, !isFollowed { return }
+        if let source = chain.source {
+            if startedNs != 0 { skip(source) }
+            if isFollowed { lanes[chain.lane] = source }
+        }
+        let parts = parts(of: chain)
+        var bound = chain.archives.first.map(ArchiveShelf.roughBound) ?? 0
+        if let process = chain.process { bound = merge.orderingTime(process, chain.created) }
+        // A source opened without need costs little; one opened late shows its records late.
+        if isFollowed || chain.source != nil && chain.archives.isEmpty { bound = 0 }
+        var input = MergeInput(lowerBound: bound, order: order(chain.lane)) {
+            () throws(ReadProblem) -> (any RecordSource)? in ChainSource(parts)
+        }
+        input.isFollowed = isFollowed
+        merge.add(input)
     }
 
     private func openLane(_ files: LaneFiles) -> LaneSource? {
@@ -77,79 +151,72 @@ final class StoreView {
         }
     }
 
-    /// The place of a lane among those with equal times: by name, whoever gives its records.
-    private func order(_ lane: String) -> UInt64 {
-        var hash: UInt64 = 0
-        for byte in lane.utf8.prefix(6) { hash = hash << 8 | UInt64(byte) }
-        return firstOrder &+ hash
+    private func parts(of chain: Chain) -> [ChainSource.Part] {
+        var parts: [ChainSource.Part] = []
+        for info in chain.archives { parts.append(part(info)) }
+        if let source = chain.source { parts.append(StoreView.part(source)) }
+        if let (id, segments) = chain.closedAgain {
+            parts.append(part(reopening: chain.lane, id, segments))
+        }
+        return parts
     }
 
-    private func add(_ source: LaneSource, keepsOpen: Bool, excluded: [ArchiveCover]) {
-        guard let process = source.process else { return }
-        merge.learn(process, lane: source.lane)
-        var boots = BootOffsets()
-        boots.add(process, lane: source.lane)
-        let isFollowed = options.follow && !(source.head?.closed ?? false)
-        // Its boot may have another offset; a minute early is early enough, and 0 while lanes are few.
-        let bound = boots.orderingTime(process, source.createdMonotonicNs)
-        if isFollowed {
-            lanes[source.lane] = source
-            if startedNs != 0 { skip(source) }
-        } else if startedNs != 0 {
-            return
+    private static func part(_ source: LaneSource) -> ChainSource.Part {
+        { () throws(ReadProblem) -> (any RecordSource)? in source }
+    }
+
+    private func part(_ info: ArchiveInfo) -> ChainSource.Part {
+        let options = options
+        return { () throws(ReadProblem) -> (any RecordSource)? in
+            try ArchiveShelf.open(info, options)
         }
-        var input: MergeInput
-        if keepsOpen || isFollowed {
-            input = MergeInput(lowerBound: 0, order: order(source.lane)) { source }
-        } else {
-            let lane = source.lane
-            let id = source.laneID
-            let early = bound > 60_000_000_000 ? bound - 60_000_000_000 : 0
-            input = MergeInput(lowerBound: early, order: order(lane)) {
-                [weak self] () throws(ReadProblem) -> (any RecordSource)? in
-                guard let self else { return nil }
-                return try self.reopen(lane, id, excluded)
+    }
+
+    /// The place of a lane among those with equal times: by name, which begins with its start.
+    private func order(_ lane: String) -> UInt64 {
+        let seconds = (ArchiveShelf.laneStart(lane) ?? 0) / 1_000_000_000
+        var rest: UInt64 = 0
+        for byte in lane.utf8.dropFirst(17).prefix(2) { rest = rest << 8 | UInt64(byte) }
+        return firstOrder &+ seconds << 18 &+ rest
+    }
+
+    /// A lane was closed for want of descriptors; what goes away until then is in archives.
+    private func part(reopening lane: String, _ id: LaneID, _ segments: [UInt64])
+        -> ChainSource.Part
+    {
+        let path = path
+        let boot = runningBoot
+        let covers = archived[id] ?? []
+        let vanished = vanished
+        let expected = segments.filter { number in !covers.contains { $0.contains(number) } }
+        return { () throws(ReadProblem) -> (any RecordSource)? in
+            do throws(ReadProblem) {
+                let again = try LaneSource.open(
+                    directory: path, lane: lane, segments: nil, runningBoot: boot)
+                for cover in covers { again.exclude(cover) }
+                again.miss(expected)
+                return again
+            } catch {
+                guard case .system(_, 2) = error else { throw error }
+                vanished.lanes.insert(id)
+                return nil
             }
         }
-        input.isFollowed = isFollowed
-        merge.add(input)
-    }
-
-    /// A lane that was closed for want of descriptors; what went away since is in archives.
-    private func reopen(_ lane: String, _ id: LaneID, _ excluded: [ArchiveCover])
-        throws(ReadProblem) -> LaneSource?
-    {
-        let source = try LaneSource.open(
-            directory: path, lane: lane, segments: nil, runningBoot: runningBoot)
-        for cover in excluded where cover.laneID == id && cover.first <= cover.last {
-            source.exclude(cover.first...cover.last)
-        }
-        return source
     }
 
     private func skip(_ source: LaneSource) {
         do throws(ReadProblem) { try source.skipAll() } catch { report(error) }
     }
 
-    private func add(_ archives: [ArchiveInfo], isRest: Bool = false) {
-        let isFew = archives.count <= ArchiveShelf.placedExactlyMax
+    /// Archives of lanes whose own files gave part of the records, or of lanes never seen.
+    private func addRest(_ archives: [ArchiveInfo]) {
         for info in archives where ArchiveShelf.overlaps(info, options) {
-            var bound = ArchiveShelf.roughBound(info)
-            if isFew, let source = try? ArchiveSource.open(path: info.path),
-                let process = source.process
-            {
-                merge.learn(process, lane: info.covers.first?.laneName ?? "")
-                var boots = BootOffsets()
-                boots.add(process, lane: "")
-                bound = boots.orderingTime(process, source.createdMonotonicNs)
-                bound = bound > 60_000_000_000 ? bound - 60_000_000_000 : 0
-            }
             let lane = info.covers.first?.laneName ?? ""
             merge.add(
-                MergeInput(lowerBound: bound, order: order(lane)) {
+                MergeInput(lowerBound: 0, order: order(lane)) {
                     [options, weak self] () throws(ReadProblem) -> (any RecordSource)? in
                     let source = try ArchiveShelf.open(info, options)
-                    guard isRest, let self else { return source }
+                    guard let self else { return nil }
                     return self.rest(of: source, info)
                 })
         }
@@ -157,8 +224,8 @@ final class StoreView {
 
     /// An archive of lanes whose own files gave part of the records.
     private func rest(of source: ArchiveSource, _ info: ArchiveInfo) -> any RecordSource {
-        var mine: [LaneID: LaneSource] = [:]
-        for lane in lanes.values { mine[lane.laneID] = lane }
+        let mine = Dictionary(
+            lanes.values.map { ($0.laneID, $0) }, uniquingKeysWith: { first, _ in first })
         let started = startedNs
         return RestOfArchive(source) { record in
             if started != 0, record.writtenNs < started { return true }
@@ -169,13 +236,15 @@ final class StoreView {
 
     /// A source that was read to its end; an archive may hold what it lost.
     func ended(_ source: any RecordSource) {
-        if let lane = source as? LaneSource, !lane.lostSegments.isEmpty { lanes[lane.lane] = lane }
+        guard let lane = (source as? ChainSource)?.last as? LaneSource else { return }
+        if !lane.lostSegments.isEmpty { lanes[lane.lane] = lane }
     }
 
     private func isNeeded(_ info: ArchiveInfo) -> Bool {
         for cover in info.covers where cover.first <= cover.last {
             guard let lane = lanes.values.first(where: { $0.laneID == cover.laneID }) else {
-                if knownLanes.contains(cover.laneName), !options.follow { continue }
+                if options.follow || vanished.lanes.contains(cover.laneID) { return true }
+                if knownLanes.contains(cover.laneName) { continue }
                 return true
             }
             let span = cover.last - cover.first
@@ -185,13 +254,14 @@ final class StoreView {
         return false
     }
 
-    /// Not following, all read: what lanes lost meanwhile, from archives made since. False: nothing.
+    /// Not following, all read: what lanes lost meanwhile, from archives made since. False:
+    /// nothing.
     func recover() -> Bool {
-        let lost = lanes.values.reduce(0) { $0 + $1.lostSegments.count }
+        let lost = vanished.lanes.count + lanes.values.reduce(0) { $0 + $1.lostSegments.count }
         guard lost > lostBefore else { return false }
         lostBefore = lost
         let fresh = shelf.discover(report).filter(isNeeded)
-        add(fresh, isRest: true)
+        addRest(fresh)
         return !fresh.isEmpty
     }
 
@@ -203,12 +273,12 @@ final class StoreView {
             report(error)
         }
         for info in shelf.discover(report) {
-            if isNeeded(info) { add([info], isRest: true) } else { shelf.passOver(info) }
+            if isNeeded(info) { addRest([info]) } else { shelf.passOver(info) }
         }
         let lost = lanes.values.reduce(0) { $0 + $1.lostSegments.count }
         if lost > lostBefore {
             lostBefore = lost
-            add(shelf.takePassedOver(isNeeded), isRest: true)
+            addRest(shelf.takePassedOver(isNeeded))
         }
         hold()
     }

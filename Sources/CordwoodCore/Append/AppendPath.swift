@@ -28,18 +28,18 @@ public enum AppendPath {
         thread.pointee.busy = cwi_frame()
         // ORDER: compiler only. A handler on this thread must see busy before anything moves (A1).
         cwa_fence_compiler()
-        let start = UnsafeMutableRawPointer(thread.pointee.ptr)!
         // ORDER: relaxed. A stale limit is caught by the second look below (A2).
         let room = Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
-            &- Int(bitPattern: start)
+            &- Int(bitPattern: thread.pointee.ptr)
         let ticks = cw_ticks_tsc()
         let delta = ticks &- thread.pointee.base_ticks
         guard room > 23, UInt(bitPattern: length) < UInt(bitPattern: room &- 23),
-            delta <= 0xFFFF_FFFF
+            delta <= 0xFFFF_FFFF, let ptr = thread.pointee.ptr, let header = thread.pointee.chunk
         else {
             thread.pointee.busy = 0
             return AppendSlow.text(logger, level, message, length)
         }
+        let start = UnsafeMutableRawPointer(ptr)
         // FORMAT §8: length, delta, identifier, level and type.
         start.storeBytes(of: UInt32(truncatingIfNeeded: length &+ 16), as: UInt32.self)
         start.storeBytes(
@@ -48,7 +48,7 @@ public enum AppendPath {
         start.storeBytes(of: level | 1 << 8, toByteOffset: 12, as: UInt32.self)
         (start + 16).copyMemory(from: message, byteCount: length)
         let end = start + ((length &+ 23) & ~7)
-        let chunk = UnsafeMutableRawPointer(thread.pointee.chunk)!
+        let chunk = UnsafeMutableRawPointer(header)
         // ORDER: release. Publishes the record's bytes to readers and to whoever finds us dead.
         // Pairs: ChunkReader, pread after the load (A4).
         cwa_store_release_u32(chunk + 8, UInt32(truncatingIfNeeded: end - chunk))

@@ -89,6 +89,7 @@ enum Claim {
         // CRASH: before this store the chunk does not exist; a reader steps over it (R4).
         // ORDER: release. The header exists once its salt does (A5).
         cwa_store_release_u64(chunk + ChunkHeader.salt, segment.pointee.salt)
+        Drops.noteReported(thread, lane)
     }
 
     /// Publishes the claim and looks again. False: the segment was closed meanwhile; the chunk is

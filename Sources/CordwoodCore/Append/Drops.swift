@@ -39,11 +39,12 @@ enum Drops {
     ) -> UnsafeMutableRawPointer {
         guard let file = lane.pointee.file else { return start }
         let slot = slot(file, thread.pointee.serial)
+        let reporting = reportingWord(lane, thread.pointee.serial)
         let to = cwa_load_relaxed_u64(slot + DropSlot.dropped)
-        let from = cwa_load_relaxed_u64(slot + DropSlot.reported)
-        // Only one thread of the slot reports it; a kill between here and the chunk's salt leaves
-        // the count to the reader, who goes by the gap records it finds.
-        guard to != from, cwa_cas_u64(slot + DropSlot.reported, from, to) else { return start }
+        let from = cwa_load_relaxed_u64(reporting)
+        // Only one thread of the slot reports it; the file says so once the chunk exists, so that a
+        // kill in between leaves the count to the reader (A17).
+        guard to != from, cwa_cas_u64(reporting, from, to) else { return start }
         let length = RecordHeader.bytes + GapPayload.bytes
         start.storeBytes(of: UInt32(length), as: UInt32.self)
         start.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
@@ -60,6 +61,23 @@ enum Drops {
             of: cwa_load_relaxed_u64(slot + DropSlot.lastMonotonic),
             toByteOffset: GapPayload.lastMonotonic, as: UInt64.self)
         return start + length
+    }
+
+    /// The chunk that may start with a gap record exists: the file says what it covers.
+    static func noteReported(_ thread: ThreadBlock, _ lane: LaneBlock) {
+        guard let file = lane.pointee.file else { return }
+        let slot = slot(file, thread.pointee.serial)
+        let to = cwa_load_relaxed_u64(reportingWord(lane, thread.pointee.serial))
+        if cwa_load_relaxed_u64(slot + DropSlot.reported) != to {
+            cwa_store_release_u64(slot + DropSlot.reported, to)
+        }
+    }
+
+    private static func reportingWord(
+        _ lane: LaneBlock, _ serial: UInt32
+    ) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.reporting)!
+            + Int(serial % UInt32(LaneHeader.dropsCountValue)) * 8
     }
 
     private static func slot(

@@ -88,13 +88,18 @@ public enum Segments {
         let oldWord = UInt64(UInt(bitPattern: old))
         guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return Status.ok }
         var next = takeSpare(lane)
+        defer { _ = cwa_cas_u32(makerWord(lane), cw_gettid(), 0) }
         if next == nil {
             if thread != nil, engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) {
                 EngineCore.wake(engine)
                 return Status.full
             }
             thread?.pointee.slow_appends &+= 1
-            next = make(engine, lane, populate: false)
+            // Held until the segment is published, so that nobody makes another meanwhile.
+            next = makeInLine(engine, lane, oldWord)
+            if next == nil, cwa_load_acquire_u64(Lanes.currentWord(lane)) != oldWord {
+                return Status.ok
+            }
         }
         guard let next else {
             EngineCore.wake(engine)
@@ -109,6 +114,45 @@ public enum Segments {
         }
         EngineCore.wake(engine)
         return Status.ok
+    }
+
+    /// One writer makes the segment; the others look up every few microseconds whether it is there, for
+    /// at most a millisecond, and then make their own: a maker that was stopped holds nobody up. nil:
+    /// there is another current segment now, or none can be made.
+    private static func makeInLine(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64
+    ) -> SegmentBlock? {
+        let maker = makerWord(lane)
+        let tid = cw_gettid()
+        let bound = cw_monotonic_ns() &+ 1_000_000
+        while !cwa_cas_u32(maker, 0, tid) {
+            // A handler that interrupted the maker itself must not wait for it.
+            guard cwa_load_relaxed_u32(maker) != tid, cw_monotonic_ns() < bound else { break }
+            sched_yield()
+            guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return nil }
+            if let spare = takeSpare(lane) { return spare }
+        }
+        // Where sealing has fallen behind and every slot is taken, the writer is slowed down, for a
+        // bounded time; a disk or quota that is full is refused at once.
+        let patience = cw_monotonic_ns() &+ 100_000_000
+        while true {
+            guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return nil }
+            if let made = make(engine, lane, populate: false) { return made }
+            guard !hasFreeSlot(engine), cw_monotonic_ns() < patience else { return nil }
+            EngineCore.wake(engine)
+            sched_yield()
+        }
+    }
+
+    private static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
+        let table = table(engine)
+        return (0..<Int(CWI_SEGMENTS_MAX)).contains {
+            cwa_load_relaxed_u32(stateWord(table + $0)) == free
+        }
+    }
+
+    private static func makerWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.segment_maker)!
     }
 
     static func takeSpare(_ lane: LaneBlock) -> SegmentBlock? {

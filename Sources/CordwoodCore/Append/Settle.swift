@@ -28,7 +28,7 @@ struct Verdict {
 }
 
 enum Settle {
-    /// The owner settles its present chunk at its own end and goes to the slow path next time. True:
+    /// Only while `busy` is set. The owner settles its present chunk at its own end and goes to the slow path next time. True:
     /// everything it has committed is kept; false: the helper settled it shorter.
     static func own(_ thread: ThreadBlock) -> Bool {
         guard let chunk = thread.pointee.chunk, thread.pointee.segment != nil else { return true }
@@ -40,12 +40,14 @@ enum Settle {
             // ORDER: acquire-release. Whoever wins fixes the length; the other reads it (A3).
             if cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
                 settled = mine
+                // Busy with this chunk, we keep its mapping; where the helper has won, the segment
+                // may be gone already, and the helper has written the length (R2).
+                cwa_store_release_u32(
+                    UnsafeMutableRawPointer(chunk) + ChunkHeader.final, settled.offset)
             } else {
                 settled = Verdict.load(thread)
             }
         }
-        // Both sides write the same value; the next claim id comes only after it (R2).
-        cwa_store_release_u32(UnsafeMutableRawPointer(chunk) + ChunkHeader.final, settled.offset)
         thread.pointee.record_bytes &+= UInt64(settled.offset &- UInt32(ChunkHeader.bytes))
         // ORDER: relaxed. Only this thread gives the limit a value again (A2).
         cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
@@ -59,10 +61,17 @@ enum Settle {
     /// fence has run since.
     static func forced(_ thread: ThreadBlock, in segment: UnsafeMutablePointer<cwi_segment>) {
         let verdict = Verdict.load(thread)
-        guard verdict.isOpen else { return }
         guard let chunk = thread.pointee.chunk else { return }
         let offset = UnsafeMutableRawPointer(chunk) - UnsafeMutableRawPointer(segment.pointee.base)
         guard offset >= 0, UInt64(offset) < segment.pointee.size else { return }
+        guard verdict.isOpen else {
+            // The owner has settled it and may not have written the length yet: write the same.
+            if Verdict.load(thread).word == verdict.word, thread.pointee.chunk == chunk {
+                cwa_store_release_u32(
+                    UnsafeMutableRawPointer(chunk) + ChunkHeader.final, verdict.offset)
+            }
+            return
+        }
         // ORDER: acquire. Everything up to here is whole (A4).
         let committed = cwa_load_acquire_u32(UnsafeMutableRawPointer(chunk) + ChunkHeader.committed)
         let mine = Verdict(claim: verdict.claim, open: false, offset: committed)

@@ -151,7 +151,11 @@ enum ThreadBlocks {
         while let block = next {
             next = block.pointee.nested
             if let engine = engine(of: block), let lane = engine.pointee.lane {
+                // Busy like an append: what is settled here must stay mapped meanwhile.
+                cwa_store_relaxed_u64(AppendPath.busyWord(block), UInt64(cwi_frame()))
+                Membarrier.lightFence()
                 _ = Settle.own(block)
+                cwa_store_release_u64(AppendPath.busyWord(block), 0)
                 let words = UnsafeMutableRawPointer(lane)
                 _ = cwa_add_u64(words + laneRecordsOffset, block.pointee.records)
                 _ = cwa_add_u64(words + laneBytesOffset, block.pointee.record_bytes)

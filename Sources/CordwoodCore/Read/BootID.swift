@@ -1,12 +1,14 @@
-// The id of the running kernel's boot, to tell whether the page cache a lane was written through is
-// still the one that is read (PROTOCOL R37).
+// The id of the running kernel's boot, to tell whether the
+// page cache a lane was written through is still the one that
+// is read (PROTOCOL R37).
 
 import Glibc
 
 public enum BootID {
     /// Zero where the system does not say.
     public static func running() -> LaneID {
-        guard let file = try? ReadFile(path: "/proc/sys/kernel/random/boot_id") else { return .zero }
+        let path = "/proc/sys/kernel/random/boot_id"
+        guard let file = try? ReadFile(path: path) else { return .zero }
         var text = [UInt8](repeating: 0, count: 64)
         let count = text.withUnsafeMutableBytes { pread(file.descriptor, $0.baseAddress, 64, 0) }
         guard count > 0 else { return .zero }

@@ -1,6 +1,6 @@
-// Little-endian loads from bytes that nobody vouches for (FORMAT §1). A load outside the buffer gives
-// zero, a slice outside gives nil: nothing read from disk can reach a trap. Callers who must tell
-// zero from "not there" check the length first.
+// Little-endian loads from bytes that nobody vouches for (FORMAT §1). A load outside the buffer
+// gives zero, a slice outside gives nil: nothing read from disk can reach a trap. Callers who must
+// tell zero from "not there" check the length first.
 
 public enum Bytes {
     @inlinable public static var none: UnsafeRawBufferPointer {

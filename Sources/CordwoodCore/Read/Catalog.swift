@@ -1,6 +1,7 @@
-// The names a lane's records refer to (FORMAT §5): loggers, sites, resource attributes. Read from the
-// lane file's region, the growth files and, after a crash of the machine, the journal. Names are kept
-// in memory of this object's own, so that records may point at them for as long as it lives.
+// The names a lane's records refer to (FORMAT §5): loggers, sites, resource attributes. Read from
+// the lane file's region, the growth files and, after a crash of the machine, the journal. Names
+// are kept in memory of this object's own, so that records may point at them for as long as it
+// lives.
 
 final class Catalog {
     struct Site {

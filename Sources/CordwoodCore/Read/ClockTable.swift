@@ -1,6 +1,6 @@
-// Ticks to monotonic time and UTC by the clock pairs of a segment (FORMAT §4), exact to the last bit:
-// products of two 64-bit differences need 128 bits and a sign of their own. Made from bytes that may
-// be damaged: pairs that do not ascend are left out.
+// Ticks to monotonic time and UTC by the clock pairs of a segment (FORMAT §4), exact to the last
+// bit: products of two 64-bit differences need 128 bits and a sign of their own. Made from bytes
+// that may be damaged: pairs that do not ascend are left out.
 
 public struct ClockTable: Sendable {
     public struct Pair: Sendable, Equatable {

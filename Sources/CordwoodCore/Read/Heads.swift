@@ -1,5 +1,6 @@
-// The headers of lanes, segments and chunks, copied out of bytes that may be damaged (FORMAT §3.1,
-// §6.1, §6.2). Making one checks what must hold before anything else in the file is looked at.
+// The headers of lanes, segments and chunks, copied out of bytes that may be damaged
+// (FORMAT §3.1, §6.1, §6.2). Making one checks what must hold before anything else in the
+// file is looked at.
 
 /// FORMAT §3.1.
 public struct LaneHead: Sendable {

@@ -1,6 +1,6 @@
-// One record as one line of JSON, the exact form the API promises: time, level, logger, message, pid,
-// tid and kind always, the rest where it is not empty. Bytes that are not UTF-8 become U+FFFD; a
-// message that held such is added in base64. No state: any thread.
+// One record as one line of JSON, the exact form the API promises: time, level, logger, message,
+// pid, tid and kind always, the rest where it is not empty. Bytes that are not UTF-8 become
+// U+FFFD; a message that held such is added in base64. No state: any thread.
 
 public enum JSONLine {
     public static func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
@@ -59,7 +59,8 @@ public enum JSONLine {
         }
     }
 
-    /// A field of the context does not hide one of the record's own: parsers keep the last of a key.
+    /// A field of the context does not hide one of the record's own: parsers keep the last of a
+    /// key.
     private static func fields(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
         if r.sections.count == 0 && r.context.count == 0 { return }
         var fields = RecordFields(r)
@@ -97,7 +98,9 @@ public enum JSONLine {
     }
 
     private static func trace(_ trace: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
-        guard let id = Bytes.slice(trace, 0, 16), let span = Bytes.slice(trace, 16, 8) else { return }
+        guard let id = Bytes.slice(trace, 0, 16), let span = Bytes.slice(trace, 16, 8) else {
+            return
+        }
         if id.contains(where: { $0 != 0 }) {
             literal(",\"trace_id\":\"", &out)
             Digits.appendHex(id, to: &out)

@@ -1,6 +1,6 @@
-// The copies a lane made for machine durability (FORMAT §10), read only after the machine itself went
-// down: they say which bytes of which chunks were safe, and give them back. Frames are checked once
-// and then read again when their chunk is wanted.
+// The copies a lane made for machine durability (FORMAT §10), read only after the machine itself
+// went down: they say which bytes of which chunks were safe, and give them back. Frames are
+// checked once and then read again when their chunk is wanted.
 
 final class Journal {
     struct Frame {

@@ -1,6 +1,6 @@
 // What all segments of a lane share when they are read: identity, catalog, drop counts and, after
-// another boot, the journal. Reads the lane file itself; a segment that stands alone without one is
-// read with an empty context.
+// another boot, the journal. Reads the lane file itself; a segment that stands alone without one
+// is read with an empty context.
 
 final class LaneContext {
     let files: LaneFiles

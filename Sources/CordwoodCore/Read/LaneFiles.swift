@@ -1,5 +1,6 @@
-// What stands in a store's lanes/ directory, by lane (FORMAT §2). Names only: nothing is opened. A
-// listing is a moment's view; whoever opens a file of it must expect that it was renamed since.
+// What stands in a store's lanes/ directory, by lane (FORMAT §2). Names only: nothing is
+// opened. A listing is a moment's view; whoever opens a file of it must expect that it was
+// renamed since.
 
 import Glibc
 
@@ -54,7 +55,8 @@ public struct LaneFiles: Sendable {
         defer { closedir(handle) }
         var names: [String] = []
         while let entry = readdir(handle) {
-            // SAFETY: d_name is NUL-terminated within the entry, which holds until the next readdir.
+            // SAFETY: d_name is NUL-terminated within the entry, which holds until the next
+            // readdir.
             let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                 String(cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
             }

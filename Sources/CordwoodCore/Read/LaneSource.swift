@@ -1,7 +1,7 @@
 // The records of one lane in the order of FORMAT §4: its segments are indexed when the merge comes
-// near them, each thread's streams are merged by monotonic time, and within a stream the order is the
-// writer's. Reads while the writer runs, and goes on where it stopped after `refresh`. Reads by pread
-// only (PROTOCOL R11). One thread at a time.
+// near them, each thread's streams are merged by monotonic time, and within a stream the order is
+// the writer's. Reads while the writer runs, and goes on where it stopped after `refresh`. Reads
+// by pread only (PROTOCOL R11). One thread at a time.
 
 public final class LaneSource: RecordSource {
     public let lane: String
@@ -126,7 +126,10 @@ public final class LaneSource: RecordSource {
         {
             openFromJournal(frame.segment)
         }
-        waiting.sort { $0.number < $1.number }
+        // By the time of publishing: a spare may be published after one that was made later.
+        waiting.sort {
+            ($0.head.createdMonotonic, $0.number) < ($1.head.createdMonotonic, $1.number)
+        }
         segmentNumbers.sort()
     }
 
@@ -156,6 +159,8 @@ public final class LaneSource: RecordSource {
                 lostSegments.append(segment.number)
                 return
             }
+            // The magic is stored last: a file without it is one that is or was being made.
+            if !isSealed, try SegmentFile.isBeingMade(file) { return }
             take(
                 try SegmentFile(
                     file: file, path: path, base: 0, bytesMax: .max, sealedByName: isSealed,
@@ -215,6 +220,13 @@ public final class LaneSource: RecordSource {
         segmentNumbers.removeAll { archived.contains($0) }
         lostSegments.removeAll { archived.contains($0) }
         excluded.append(archived)
+    }
+
+    /// Counts those of `expected` as lost that are not there any more; before the first `advance`.
+    public func miss(_ expected: [UInt64]) {
+        for number in expected where !segmentNumbers.contains(number) {
+            lostSegments.append(number)
+        }
     }
 
     /// Whether that segment was, is or will be read here to its end.
@@ -374,8 +386,8 @@ public final class LaneSource: RecordSource {
 
     // MARK: Following
 
-    /// Picks up what was committed, claimed or sealed since; nothing is given twice. `files`: a fresh
-    /// listing, nil makes one. A record that `advance` gave is void afterwards.
+    /// Picks up what was committed, claimed or sealed since; nothing is given twice. `files`: a
+    /// fresh listing, nil makes one. A record that `advance` gave is void afterwards.
     public func refresh(files: LaneFiles? = nil) throws(ReadProblem) {
         let store = String(context.files.directory.dropLast("/lanes".utf8.count))
         var listed = files

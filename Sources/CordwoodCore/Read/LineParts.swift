@@ -1,5 +1,6 @@
-// The small pieces that lines are made of, written as bytes into a growing array: numbers, times,
-// levels. No String is made for any of them but a floating-point number.
+// The small pieces that lines are made of, written as bytes into a growing array:
+// numbers, times, levels. No String is made for any of them but a floating-point
+// number.
 
 import Glibc
 
@@ -30,14 +31,17 @@ public func levelName(_ level: UInt8) -> String {
 
 /// A level's number from its name in any case, from a number 1…24, or from the form "INFO+2".
 public func parseLevel(_ text: String) -> UInt8? {
-    if let number = UInt8(text) { return (1...24).contains(number) ? number : nil }
+    func number(_ digits: Substring) -> UInt8? {
+        digits.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ? UInt8(digits) : nil
+    }
+    if let plain = number(text[...]) { return (1...24).contains(plain) ? plain : nil }
     let parts = text.split(separator: "+", omittingEmptySubsequences: false)
     guard parts.count <= 2, let name = parts.first else { return nil }
     let upper = name.uppercased()
-    let found = Levels.named.first { $0.name.description == upper || (upper == "WARNING" && $0.number == 13) }
+    let found = Levels.named.first { $0.name.description == upper }
     guard let found else { return nil }
     guard parts.count == 2 else { return found.number }
-    guard let more = UInt8(parts[1]), more <= 24, found.number + more <= 24 else { return nil }
+    guard let more = number(parts[1]), more <= 24, found.number + more <= 24 else { return nil }
     return found.number + more
 }
 

@@ -1,6 +1,6 @@
 // Many sources as one run of records in the order of FORMAT §4. Sources are opened when the merge
-// comes near their first record. A source that fails is told of and goes on where it can. One thread
-// at a time; a record holds until the next `advance`.
+// comes near their first record. A source that fails is told of and goes on where it can. One
+// thread at a time; a record holds until the next `advance`.
 
 /// The offset from monotonic to ordering time that all lanes of one boot share (FORMAT §4).
 public struct BootOffsets {
@@ -156,6 +156,12 @@ public final class MergeSource: RecordSource {
                 onEnd?(source)
             }
         }
+    }
+
+    /// Ordering time of a monotonic time of that process.
+    public func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
+        var known = boots
+        return known.orderingTime(process, monotonic)
     }
 
     private func orderingTime(_ record: RecordRef) -> UInt64 {

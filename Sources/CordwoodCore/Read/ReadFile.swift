@@ -1,5 +1,6 @@
-// A file that is read by pread and nothing else (PROTOCOL R11: a mapping would show recycled content
-// and die by SIGBUS where the file is cut). Owns the descriptor; any thread may read.
+// A file that is read by pread and nothing else (PROTOCOL R11: a mapping would show
+// recycled content and die by SIGBUS where the file is cut). Owns the descriptor; any
+// thread may read.
 
 import CShims
 import Glibc

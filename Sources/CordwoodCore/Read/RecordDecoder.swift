@@ -1,5 +1,6 @@
-// Makes a RecordRef of the record a stream stands at (FORMAT §8): finds the parts, resolves logger and
-// site, renders gaps. Copies nothing but what a gap says in words.
+// Makes a RecordRef of the record a stream stands at (FORMAT §8): finds the parts,
+// resolves logger and site, renders gaps. Copies nothing but what a gap says in
+// words.
 
 final class RecordDecoder {
     let catalog: Catalog
@@ -150,8 +151,8 @@ final class RecordDecoder {
         append(&fields, "gap.records", count)
         append(&fields, "gap.first", first)
         append(&fields, "gap.last", last)
-        var sections: [UInt8] = [SectionKind.fields, 0, 0, 0, UInt8(truncatingIfNeeded: fields.count)]
-        sections.append(contentsOf: [0, 0, 0])
+        var sections: [UInt8] = [SectionKind.fields, 0, 0, 0]
+        sections.append(contentsOf: [UInt8(truncatingIfNeeded: fields.count), 0, 0, 0])
         sections.append(contentsOf: fields)
         scratch.reserve(message.count + sections.count)
         message.withUnsafeBytes { scratch.append($0) }

@@ -1,4 +1,5 @@
-// Which records a reader wants to see. Cheap tests come first; fields are looked at last.
+// Which records a reader wants to see. Cheap tests
+// come first; fields are looked at last.
 
 public struct RecordFilter: Sendable {
     /// Least level; 0: all, also records without one.

@@ -130,7 +130,7 @@ public enum ReadProblem: Error, Sendable {
     case system(String, errno: Int32)
 }
 
-/// A run of records in the order of FORMAT §4. Conformers: SegmentSource (Core), ArchiveSource (Ship).
+/// A run of records in the order of FORMAT §4. Conformers: LaneSource (Core), ArchiveSource (Ship).
 public protocol RecordSource: AnyObject {
     /// Moves to the next record and gives it, nil at the end. After a throw the next call goes on
     /// behind the damage.

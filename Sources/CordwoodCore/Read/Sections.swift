@@ -1,6 +1,6 @@
-// Sections and fields of a record (FORMAT §8.1, §8.2), stepped through in place. What does not fit its
-// container ends the iteration: a damaged record shows the fields before the damage.
-// The buffers handed out hold as long as those handed in.
+// Sections and fields of a record (FORMAT §8.1, §8.2), stepped through in place. What does not fit
+// its container ends the iteration: a damaged record shows the fields before the damage. The
+// buffers handed out hold as long as those handed in.
 
 /// FORMAT §8.1.
 public struct SectionIterator: IteratorProtocol {

@@ -51,7 +51,13 @@ final class SegmentFile {
         }
     }
 
-    /// The header page, read while its clock pairs stood still; the journal's copy where it is lost.
+    static func isBeingMade(_ file: ReadFile) throws(ReadProblem) -> Bool {
+        let magic = try file.copy(at: 0, count: 8)
+        return magic.bytes.allSatisfy { $0 == 0 }
+    }
+
+    /// The header page, read while its clock pairs stood still; the journal's copy where it is
+    /// lost.
     private static func page(
         _ file: ReadFile?, _ base: UInt64, _ journal: Journal?, _ number: UInt64, _ path: String
     ) throws(ReadProblem) -> ReadBuffer {
@@ -173,7 +179,9 @@ final class SegmentFile {
             chunk.committed = UInt32(covered(chunk.offset).last?.to ?? ChunkHeader.bytes)
             let first = chunk.offset
             let last = first &+ UInt64(chunk.size)
-            let overlaps = walk.contains { $0.offset < last && first < $0.offset &+ UInt64($0.size) }
+            let overlaps = walk.contains {
+                $0.offset < last && first < $0.offset &+ UInt64($0.size)
+            }
             if overlaps || chunk.committed > chunk.size { continue }
             walk.append(chunk)
             fresh.append(chunk)
@@ -232,7 +240,8 @@ final class SegmentFile {
     /// Lays the journal's copies over what the disk gave.
     func overlay(chunk: UInt64, size: Int, onto buffer: ReadBuffer) throws(ReadProblem) {
         guard let journal else { return }
-        for frame in frames where frame.chunk == chunk && frame.to <= size && frame.from < frame.to {
+        for frame in frames
+        where frame.chunk == chunk && frame.to <= size && frame.from < frame.to {
             let content = try journal.content(frame)
             guard content.count >= frame.to &- frame.from else { continue }
             buffer.extend(to: frame.to)

@@ -1,5 +1,6 @@
-// One file given by name: a segment (.seg, .sealed) or a lane file, read as the lane's own reader
-// would, with whatever of the lane still stands beside it.
+// One file given by name: a segment (.seg, .sealed) or a lane file, read
+// as the lane's own reader would, with whatever of the lane still stands
+// beside it.
 
 public enum SegmentFileSource {
     /// `path` ends in .lane, .seg or .sealed. A lane file gives segment 0 alone, archived or not.

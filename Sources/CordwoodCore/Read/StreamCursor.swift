@@ -1,6 +1,6 @@
-// One stream of a lane: the chunks one thread wrote one after another in one of its streams, and the
-// place reached in them (FORMAT §6.2, §7, §8). Holds a private copy of the present chunk; context and
-// trace are kept as places in that copy. Belongs to one LaneSource.
+// One stream of a lane: the chunks one thread wrote one after another in one of its streams, and
+// the place reached in them (FORMAT §6.2, §7, §8). Holds a private copy of the present chunk;
+// context and trace are kept as places in that copy. Belongs to one LaneSource.
 
 final class StreamCursor {
     enum Step {
@@ -16,7 +16,7 @@ final class StreamCursor {
     var mustMove = true
     var thread: ThreadInfo
     /// Chunks to come, in order of their sequence.
-    private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64)] = []
+    private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64, sequence: UInt32)] = []
     private var next = 0
 
     private(set) var segment: SegmentFile?
@@ -32,8 +32,8 @@ final class StreamCursor {
     private var believed: [(from: Int, to: Int)]?
     /// Where the record given last begins.
     private var lastStart = 0
-    /// Records that were given from a chunk beyond the end it was settled at. The writer appended them
-    /// again at the start of its next chunk (PROTOCOL, Settle): they are passed over there.
+    /// Records that were given from a chunk beyond the end it was settled at. The writer appended
+    /// them again at the start of its next chunk (PROTOCOL, Settle): they are passed over there.
     private var duplicates = 0
     /// A record of the present chunk had no sound length: what follows it cannot be found.
     private var isBroken = false
@@ -61,11 +61,14 @@ final class StreamCursor {
 
     func enqueue(_ segment: SegmentFile, _ chunk: ChunkHead) {
         let bound = segment.clock.times(of: chunk.baseTicks).monotonic
-        queue.append((segment, chunk.offset, bound))
+        // Nearly always the last: a segment that was a spare when it was listed may come too early.
+        var at = queue.count
+        while at > next, queue[at &- 1].sequence > chunk.sequence { at &-= 1 }
+        queue.insert((segment, chunk.offset, bound, chunk.sequence), at: at)
     }
 
-    /// Gives up what was not loaded of a segment that is lost; notes how many records of each of its
-    /// chunks were given or still will be.
+    /// Gives up what was not loaded of a segment that is lost; notes how many records of each of
+    /// its chunks were given or still will be.
     func forget(_ lost: SegmentFile, _ note: (_ sequence: UInt32, _ given: UInt32) -> Void) {
         if segment === lost, let head { note(head.sequence, index &+ countLoaded()) }
         for entry in queue[next...] where entry.segment === lost {
@@ -188,7 +191,10 @@ final class StreamCursor {
         buffer.clear()
         try segment.read(chunk: chunk.offset, to: Int(chunk.end), into: buffer)
         believed = segment.isOtherBoot ? [] : nil
-        if segment.isSealed {
+        if segment.isSealed, chunk.final == 0 {
+            // Claimed too late: it holds nothing of a host and has no checksum (FORMAT §9).
+            believed = nil
+        } else if segment.isSealed {
             if buffer.count == Int(chunk.end), StreamCursor.crcHolds(buffer.bytes, chunk) {
                 believed = nil
             } else {

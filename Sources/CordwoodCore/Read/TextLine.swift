@@ -1,5 +1,6 @@
-// One record as a line for people: time, level, process[pid:tid], logger, message, fields, place.
-// On a terminal control characters are neutralised, so that a message cannot drive it. No state.
+// One record as a line for people: time, level, process[pid:tid], logger, message, fields,
+// place. On a terminal control characters are neutralised, so that a message cannot drive
+// it. No state.
 
 public enum TextLine {
     public static func append(
@@ -108,7 +109,9 @@ public enum TextLine {
                 at &+= stray
                 continue
             }
-            if run < at { out.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[run..<at])) }
+            if run < at {
+                out.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[run..<at]))
+            }
             if isC1 {
                 control(Bytes.u8(bytes, at &+ 1), &out)
                 at &+= 2

@@ -8,10 +8,9 @@ is shown by sys.unraisablehook and goes no further.
 import atexit
 import ctypes
 import os
-import threading
-import weakref
 from types import TracebackType
-from typing import (Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, Type, Union)
+from typing import (Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple, Type,
+                    Union)
 
 from . import _abi, _levels
 from ._errors import UploadError, check
@@ -35,7 +34,8 @@ _OUTCOMES = ("none", "success", "request_failed", "redirection", "client", "serv
 
 # A helper that is still busy after close may call once more: callbacks live as long as the process.
 _callbacks: List[Any] = []
-_open: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+# Strong: a host may keep a logger alone, and its engine is to be closed at exit all the same.
+_open: "Set[Engine]" = set()
 
 
 class Stats(NamedTuple):
@@ -100,8 +100,7 @@ class Engine:
     def __init__(self, options: _abi.Options) -> None:
         self._pointer = ctypes.c_void_p()
         check(_abi.library.cw_open(options, self._pointer))
-        self._handle = self._pointer.value
-        self._closing = threading.Lock()
+        self._handle = self._pointer.value  # stays usable after close: calls answer so
         self._blocks = options.overflow == _WORDS["overflow"].index("block")
         self._loggers: Dict[str, Logger] = {}
         _open.add(self)
@@ -208,9 +207,8 @@ class Engine:
     def close(self, timeout: float = 5.0) -> None:
         """Closes and waits up to timeout seconds for the helper's present job. Idempotent. Raises
         WaitTimeout where the helper is still busy: the engine is closed all the same."""
-        with self._closing:
-            status = _abi.library.cw_close(self._pointer, _abi.timeout_ms(timeout))
-            _open.discard(self)
+        status = _abi.library.cw_close(self._pointer, _abi.timeout_ms(timeout))
+        _open.discard(self)
         check(status)
 
     @property

@@ -1,4 +1,4 @@
-// The example's command line: STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE] [--progress].
+// The example's command line, as examples/README.md has it.
 // Pure; a bad one ends the program with the usage.
 
 import Glibc
@@ -37,7 +37,13 @@ private func number(_ word: String?, for option: String) -> Int {
     return value
 }
 
+/// On stderr.
+func say(_ text: String) {
+    var text = text
+    text.withUTF8 { _ = Glibc.write(2, $0.baseAddress, $0.count) }
+}
+
 func fail(_ why: String) -> Never {
-    fputs(why + "\n", stderr)
+    say(why + "\n")
     exit(1)
 }

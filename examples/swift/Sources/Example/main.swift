@@ -1,30 +1,36 @@
 // A Swift host of Cordwood: logs every line of a file as one record, from several threads.
 //
 //   swift run -c release Example STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE]
+//       [--progress]
 //
 // As examples/c/main.c: lines are dealt to the threads, each counts what it has kept.
 
 import Cordwood
 import Glibc
 
-let fieldEvery = 4
 let given = Arguments(Array(CommandLine.arguments.dropFirst()))
 let lines = Lines(path: given.input)
 let kept = Counters(path: given.kept, count: given.threads)
 
 /// One thread's lines. Stops at a refused record, so that the counter counts a prefix.
-@Sendable func writeLines(_ log: Logger, first: Int, lines: Lines, given: Arguments, kept: Counters) {
+@Sendable func writeLines(
+    _ log: Logger, first: Int, lines: Lines, given: Arguments, kept: Counters
+) {
     for _ in 0..<given.repeats {
         for index in stride(from: first, to: lines.ranges.count, by: given.threads) {
-            let number = index + 1
-            let status =
-                number % fieldEvery == 0
-                ? log.write(level: .info, bytes: lines[index], fields: ["line": .int(Int64(number))])
-                : log.write(level: .info, bytes: lines[index])
-            guard status == .ok else { return }
+            guard write(log, lines[index], number: index + 1) == 0 else { return }
             kept.words[first] += 1
         }
     }
+}
+
+/// Every fourth line carries its number. A message with fields is text, so a line that is not UTF-8
+/// is written as the bytes it is.
+@Sendable func write(_ log: Logger, _ line: UnsafeRawBufferPointer, number: Int) -> Int32 {
+    if number.isMultiple(of: 4), let text = String(validating: line, as: UTF8.self) {
+        return log.info(text, fields: ["line": .int(Int64(number))])
+    }
+    return log.write(.info, bytes: line)
 }
 
 func nowNanoseconds() -> UInt64 {
@@ -33,8 +39,17 @@ func nowNanoseconds() -> UInt64 {
     return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
 }
 
+/// A running count, until the program ends.
+@Sendable func showProgress(_ kept: Counters) {
+    while true {
+        say("\r\(kept.total)")
+        usleep(200_000)
+    }
+}
+
 /// Starts the threads and waits for them.
 func runAll(_ log: Logger) {
+    if given.progress { pthread_detach(startThread { [kept] in showProgress(kept) }) }
     let bodies = (0..<given.threads).map { first in
         { @Sendable [lines, given, kept] in
             writeLines(log, first: first, lines: lines, given: given, kept: kept)
@@ -64,8 +79,9 @@ func startThread(_ run: @escaping @Sendable () -> Void) -> pthread_t {
 
 do {
     let engine = try Engine(directory: given.store)
+    let log = try engine.logger("demo.swift")
     let begin = nowNanoseconds()
-    runAll(engine.logger("demo.swift"))
+    runAll(log)
     let elapsed = nowNanoseconds() - begin
     try engine.close()
 

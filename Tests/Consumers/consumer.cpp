@@ -1,0 +1,79 @@
+// The smallest C++ host, as consumer.c; compiled with and without exceptions and RTTI.
+#include <cordwood/cordwood.hpp>
+
+#include <cstdio>
+
+#ifdef __cpp_exceptions
+#include <stdexcept>
+#endif
+
+namespace {
+
+int failures = 0;
+
+void expect(bool holds, const char *what) {
+    if (!holds) {
+        std::fprintf(stderr, "%s: %s\n", what, cordwood::last_error().c_str());
+        failures++;
+    }
+}
+
+void write_all(cordwood::logger log) {
+    const std::string user = "anna";
+    expect(static_cast<bool>(log.info("hello")), "info");
+    expect(log.debug("hidden").code() == CW_DISABLED, "debug below the level");
+    expect(static_cast<bool>(log.warn(
+               "fields", {{"order", 7}, {"user", user}, {"price", 1.5}, {"new", true}})),
+           "warn with fields");
+#ifdef __cpp_exceptions
+    try {
+        throw std::runtime_error("boom");
+    } catch (const std::exception &error) {
+        expect(static_cast<bool>(log.error("failed", error, {{"order", 7}})), "error");
+    }
+#endif
+}
+
+void read_all(const char *store, int wanted) {
+    auto reader = cordwood::reader::open(store, cordwood::reader_options().logger("consumer.cpp"));
+    expect(static_cast<bool>(reader), "reader");
+    int found = 0;
+    bool saw_order = false;
+    for (const cordwood::record_view &record : *reader) {
+        found++;
+        for (cordwood::field_view field : record.fields()) {
+            const auto value = field.value();
+            const int64_t *order = std::get_if<int64_t>(&value);
+            saw_order = saw_order || (field.key() == "order" && order != nullptr && *order == 7);
+        }
+        expect(record.line() != 0 && !record.file().empty(), "place");
+    }
+    expect(reader->status().code() == CW_END, "end");
+    expect(found == wanted && saw_order, "records");
+}
+
+} // namespace
+
+int main(int count, char **words) {
+    const char *store = count > 1 ? words[1] : "";
+    auto opened = cordwood::engine::open(cordwood::options(store).codec(cordwood::codec::lz4));
+    expect(static_cast<bool>(opened), "open");
+    cordwood::engine engine = *std::move(opened);
+    cordwood::logger log = engine.logger("consumer.cpp");
+    write_all(log);
+    expect(engine.stats()->records_written >= 2, "stats");
+    expect(static_cast<bool>(engine.close()), "close");
+    expect(static_cast<bool>(engine.close()), "close again");
+    expect(log.info("late").code() == CW_E_CLOSED, "after close");
+    expect(!log.enabled(cordwood::level::fatal), "enabled after close");
+    cordwood::logger nobody;
+    expect(nobody.info("x").code() == CW_E_ARGUMENT, "an empty logger");
+    expect(!cordwood::engine::open(cordwood::options("/dev/null/x")), "open what cannot be");
+    expect(cordwood::last_error().find("/dev/null") != std::string::npos, "the path is named");
+#ifdef __cpp_exceptions
+    read_all(store, 3);
+#else
+    read_all(store, 2);
+#endif
+    return failures != 0;
+}

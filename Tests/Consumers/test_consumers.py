@@ -1,0 +1,227 @@
+"""Builds a host every way a user may (compiler, static, CMake, pkg-config, pip, SwiftPM) and reads
+what it wrote with the command line, each line parsed as JSON.
+
+    python3 -m unittest discover -s Tests/Consumers [-k NAME]
+
+Needs `./dev build`. Everything is built below a temporary directory, but for Swift, which keeps its
+objects in .build-consumer: that case takes minutes where nothing was built before.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIBRARIES = Path(os.environ.get("CORDWOOD_LIBRARY_DIR", ROOT / "build" / "lib"))
+COMMAND = Path(os.environ.get("CORDWOOD_COMMAND", ROOT / "build" / "bin" / "cordwood"))
+STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+SYSTEM = ["-lstdc++", "-lm", "-lpthread", "-ldl"]
+WITHOUT = ["-fno-exceptions", "-fno-rtti"]
+BUILD_S = 1800
+
+
+def run(words: Sequence[Any], limit_s: int = 300,
+        environment: Optional[Dict[str, str]] = None) -> str:
+    """What the command prints; its whole output in the failure where it fails."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("CORDWOOD_")}
+    ended = subprocess.run([str(word) for word in words], text=True,
+                           env={**clean, **(environment or {})},
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit_s,
+                           check=False)
+    if ended.returncode != 0:
+        raise AssertionError(f"{words} ended with {ended.returncode}:\n{ended.stdout}")
+    return ended.stdout
+
+
+def compilers(names: Sequence[str]) -> List[str]:
+    """Those of the compilers that are here; at least one must be."""
+    found = [name for name in names if shutil.which(name)]
+    assert found, f"none of {names} is installed"
+    return found
+
+
+class ConsumerCase(unittest.TestCase):
+    """A case with a temporary directory and a store in it."""
+
+    prefix: Optional[Path] = None
+    prefix_owner: Optional["tempfile.TemporaryDirectory[str]"] = None
+
+    def setUp(self) -> None:
+        for needed in (LIBRARIES / "libcordwood.so", LIBRARIES / "libcordwood.a", COMMAND):
+            self.assertTrue(needed.is_file(), f"{needed} is missing: run ./dev build")
+        directory = tempfile.TemporaryDirectory(prefix="cordwood-consumer-")
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+
+    def cat(self, store: Path) -> List[Dict[str, Any]]:
+        """The store's records as the command line shows them."""
+        lines = run([COMMAND, "cat", "--json", store]).splitlines()
+        return [json.loads(line) for line in lines]
+
+    def check(self, program: Sequence[Any], logger: str, messages: Sequence[str],
+              environment: Optional[Dict[str, str]] = None) -> None:
+        """Runs a host on a new store and compares what the command line reads from it."""
+        store = Path(tempfile.mkdtemp(dir=self.directory)) / "store"
+        run([*program, store], environment=environment)
+        found = [line for line in self.cat(store) if line["logger"] == logger]
+        self.assertEqual([line["message"] for line in found], list(messages))
+        for line in found:
+            self.assertLessEqual(
+                {"time", "level", "logger", "message", "pid", "tid", "kind"}, line.keys())
+        fields = next(line for line in found if line["message"] == "fields")["fields"]
+        self.assertEqual((fields["order"], fields["user"]), (7, "anna"))
+
+    def check_c(self, program: Path, environment: Optional[Dict[str, str]] = None) -> None:
+        """consumer.c"""
+        self.check([program], "consumer.c", ["hello", "fields"], environment)
+
+    def check_cpp(self, program: Path, exceptions: bool = True) -> None:
+        """consumer.cpp"""
+        messages = ["hello", "fields", "failed"][:3 if exceptions else 2]
+        self.check([program], "consumer.cpp", messages)
+
+    def installed(self) -> Path:
+        """A prefix that `cmake --install` filled; made once."""
+        if ConsumerCase.prefix is None:
+            owner = tempfile.TemporaryDirectory(prefix="cordwood-prefix-")
+            ConsumerCase.prefix_owner = owner  # removed when the interpreter ends
+            build, prefix = Path(owner.name) / "build", Path(owner.name) / "prefix"
+            run(["cmake", "-S", ROOT, "-B", build, f"-DCORDWOOD_LIBRARY_DIR={LIBRARIES}"])
+            run(["cmake", "--build", build], BUILD_S)
+            run(["cmake", "--install", build, "--prefix", prefix])
+            ConsumerCase.prefix = prefix
+        return ConsumerCase.prefix
+
+
+class CompilerTest(ConsumerCase):
+    """Straight from the checkout: -I include, -L build/lib."""
+
+    def compile(self, compiler: str, source: str, *options: str) -> Path:
+        """A program linked with the shared library of the checkout."""
+        program = self.directory / f"{compiler}-{len(options)}-{source}.out"
+        run([compiler, *STRICT, *options, "-I", ROOT / "include", HERE / source, "-o", program,
+             "-L", LIBRARIES, "-lcordwood", f"-Wl,-rpath,{LIBRARIES}"])
+        return program
+
+    def test_c(self) -> None:
+        for compiler in compilers(["cc", "gcc", "clang"]):
+            with self.subTest(compiler):
+                self.check_c(self.compile(compiler, "consumer.c", "-std=c11"))
+
+    def test_cpp(self) -> None:
+        for compiler in compilers(["g++", "clang++"]):
+            with self.subTest(compiler):
+                self.check_cpp(self.compile(compiler, "consumer.cpp", "-std=c++17"))
+                bare = self.compile(compiler, "consumer.cpp", "-std=c++17", *WITHOUT)
+                self.check_cpp(bare, exceptions=False)
+
+    def test_static(self) -> None:
+        archive = LIBRARIES / "libcordwood.a"
+        for compiler, standard, source, check in (
+                ("cc", "c11", "consumer.c", self.check_c),
+                ("c++", "c++17", "consumer.cpp", self.check_cpp)):
+            program = self.directory / source.replace(".", "-")
+            run([compiler, f"-std={standard}", *STRICT, "-I", ROOT / "include", HERE / source,
+                 "-o", program, archive, *SYSTEM])
+            self.assertNotIn("libcordwood", run(["ldd", program]))
+            check(program)
+
+    def test_header_alone_in_both_languages(self) -> None:
+        for compiler, standard in (("gcc", "c11"), ("clang", "c11"), ("g++", "c++17"),
+                                   ("clang++", "c++17"), ("clang++", "c++20")):
+            if shutil.which(compiler):
+                source = self.directory / f"header.{'c' if standard == 'c11' else 'cc'}"
+                source.write_text("#include <cordwood/cordwood.h>\n")
+                run([compiler, f"-std={standard}", *STRICT, "-I", ROOT / "include", "-c", source,
+                     "-o", self.directory / "header.o"])
+
+    def test_bad_input(self) -> None:
+        program = self.compile("cc", "bad_input.c", "-std=c11")
+        run([program, self.directory])
+
+
+class InstalledTest(ConsumerCase):
+    """From an installed prefix, as a distribution's package has it."""
+
+    def test_files(self) -> None:
+        lib = self.installed() / "lib"
+        self.assertTrue((lib / "libcordwood.so.0").is_symlink())
+        self.assertTrue((lib / "libcordwood.so").is_symlink())
+        names = run(["readelf", "-d", lib / "libcordwood.so"])
+        self.assertIn("[libcordwood.so.0]", names)
+        headers = {path.name for path in (self.installed() / "include" / "cordwood").iterdir()}
+        self.assertEqual(headers, {"cordwood.h", "cordwood.hpp"})
+
+    def test_find_package(self) -> None:
+        build = self.directory / "build"
+        prefix = self.installed()
+        run(["cmake", "-S", HERE / "cmake", "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}"])
+        run(["cmake", "--build", build], BUILD_S)
+        for kind in ("cordwood", "static"):
+            with self.subTest(kind):
+                self.check_c(build / f"c_{kind}")
+                self.check_cpp(build / f"cpp_{kind}")
+
+    def test_pkg_config(self) -> None:
+        lib = self.installed() / "lib"
+        words = run(["pkg-config", "--cflags", "--libs", "cordwood"],
+                    environment={"PKG_CONFIG_PATH": str(lib / "pkgconfig")}).split()
+        program = self.directory / "pkg"
+        run(["cc", "-std=c11", *STRICT, HERE / "consumer.c", "-o", program, *words])
+        self.check_c(program, {"LD_LIBRARY_PATH": str(lib)})
+
+    def test_a_moved_prefix(self) -> None:
+        moved = self.directory / "moved"
+        shutil.copytree(self.installed(), moved, symlinks=True)
+        words = run(["pkg-config", "--cflags", "--libs", "cordwood"],
+                    environment={"PKG_CONFIG_PATH": str(moved / "lib" / "pkgconfig")})
+        self.assertIn(str(moved), words)
+
+
+class PythonTest(ConsumerCase):
+    """pip into a fresh environment."""
+
+    def test_pip(self) -> None:
+        environment = self.directory / "venv"
+        run([sys.executable, "-m", "venv", environment])
+        python = environment / "bin" / "python"
+        source = self.directory / "python"
+        shutil.copytree(ROOT, source, symlinks=True, ignore=lambda path, names: [
+            name for name in names
+            if name.startswith(".") or (Path(path) == ROOT
+                                        and name not in ("bindings", "include"))
+            or name == "build"])
+        run([python, "-m", "pip", "install", source / "bindings" / "python"], BUILD_S,
+            {"CORDWOOD_LIBRARY": str(LIBRARIES / "libcordwood.so")})
+        program = ("import sys, cordwood\n"
+                   "engine = cordwood.open(sys.argv[1])\n"
+                   "log = engine.logger('consumer.python')\n"
+                   "log.info('hello')\n"
+                   "log.warning('fields', order=7, user='anna')\n"
+                   "engine.close()\n"
+                   "engine.close()\n")
+        self.check([python, "-I", "-c", program], "consumer.python", ["hello", "fields"])
+
+
+class SwiftTest(ConsumerCase):
+    """A Swift package that depends on the checkout by path."""
+
+    def test_package(self) -> None:
+        package = self.directory / "Tests" / "Consumers" / "swift"
+        shutil.copytree(HERE / "swift", package, ignore=shutil.ignore_patterns(".build"))
+        manifest = package / "Package.swift"
+        manifest.write_text(manifest.read_text().replace('"../../.."', json.dumps(str(ROOT))))
+        # Kept between runs: everything of Cordwood is compiled for it.
+        scratch = ROOT / ".build-consumer"
+        run(["swift", "build", "--package-path", package, "--scratch-path", scratch], BUILD_S)
+        self.check([scratch / "debug" / "Consumer"], "consumer.swift", ["hello", "fields"])
+
+
+if __name__ == "__main__":
+    unittest.main()

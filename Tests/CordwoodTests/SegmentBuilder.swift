@@ -1,0 +1,1 @@
+../CordwoodCoreTests/SegmentBuilder.swift

@@ -1,0 +1,89 @@
+"""Context and trace ids: contextvars, so that threads and asyncio tasks keep their own."""
+import asyncio
+import threading
+import unittest
+from typing import List
+
+from support import StoreCase, cordwood
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+SPAN = "b7ad6b7169203331"
+
+
+class ContextTest(StoreCase):
+    """cordwood.context and cordwood.trace."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.log = self.open().logger("app")
+
+    def test_nested_and_typed(self) -> None:
+        with cordwood.context(user="anna", order=7):
+            with cordwood.context(order=8, fast=True):
+                self.log.info("inner", user="own")
+            self.log.info("outer")
+        self.log.info("none")
+        self.assertEqual([record.fields for record in self.records()],
+                         [{"user": "own", "order": 8, "fast": True},
+                          {"user": "anna", "order": 7}, {}])
+
+    def test_plain_bytes_carry_it_too(self) -> None:
+        with cordwood.context(user="anna"), cordwood.trace(TRACE):
+            self.log.write("info", b"raw")
+        record = self.only()
+        self.assertEqual((record.message_bytes, record.fields, record.trace_id),
+                         (b"raw", {"user": "anna"}, TRACE))
+
+    def test_trace_ids(self) -> None:
+        with cordwood.trace(TRACE, SPAN, flags=1):
+            self.log.info("hex")
+        with cordwood.trace(bytes.fromhex(TRACE)):
+            self.log.info("bytes, no span")
+        self.log.info("none")
+        self.assertEqual(
+            [(record.trace_id, record.span_id, record.trace_flags) for record in self.records()],
+            [(TRACE, SPAN, 1), (TRACE, None, 0), (None, None, 0)])
+
+    def test_wrong_ids_are_refused(self) -> None:
+        for trace_id, span_id in (("00", None), (TRACE, "00"), ("x" * 32, None), (b"", None)):
+            with self.assertRaises(ValueError):
+                with cordwood.trace(trace_id, span_id):
+                    pass
+
+    def test_tasks_keep_their_own(self) -> None:
+        async def task(name: str, turn: asyncio.Event, other: asyncio.Event) -> None:
+            with cordwood.context(task=name), cordwood.trace(name * 16):
+                other.set()
+                await turn.wait()  # the other task has set its own by now
+                self.log.info(name)
+
+        async def main() -> None:
+            first, second = asyncio.Event(), asyncio.Event()
+            with cordwood.context(outer=1):
+                await asyncio.gather(task("aa", first, second), task("bb", second, first))
+        asyncio.run(main())
+        for record in self.records():
+            self.assertEqual(record.fields, {"task": record.message, "outer": 1})
+            self.assertEqual(record.trace_id, record.message * 16)
+        self.assertEqual(len(self.records()), 2)
+
+    def test_threads_keep_their_own(self) -> None:
+        with cordwood.context(user="anna"):
+            thread = threading.Thread(target=self.log.info, args=("other",))
+            thread.start()
+            thread.join()
+        self.assertEqual(self.only().fields, {})
+
+    def test_an_exception_ends_it(self) -> None:
+        seen: List[str] = []
+        try:
+            with cordwood.context(user="anna"):
+                raise KeyError("x")
+        except KeyError:
+            seen.append("raised")
+        self.log.info("after")
+        self.assertEqual((seen, self.only().fields), (["raised"], {}))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,132 @@
+"""Open, flush, roll, stats, close, levels, errors, callbacks."""
+import os
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from support import StoreCase, cordwood
+
+
+class EngineTest(StoreCase):
+    """cordwood.open and Engine."""
+
+    def test_context_manager_closes(self) -> None:
+        with cordwood.open(self.store) as engine:
+            self.assertTrue(engine.logger("a").info("x"))
+            self.assertFalse(engine.closed)
+        self.assertTrue(engine.closed)
+        self.assertEqual(self.only().message, "x")
+
+    def test_close_twice_then_everything_says_so(self) -> None:
+        engine = self.open()
+        engine.close()
+        engine.close()
+        calls = (engine.flush, engine.roll, engine.archive_wait, engine.stats, engine.upload,
+                 engine.upload_async, lambda: engine.logger("new"),
+                 lambda: engine.set_level("", "info"), lambda: engine.set_resource("a", "b"),
+                 lambda: engine.set_consent("granted"),
+                 lambda: engine.add_target("http://127.0.0.1:9"))
+        for call in calls:
+            with self.assertRaises(cordwood.CordwoodError) as caught:
+                call()
+            self.assertEqual(caught.exception.status_name, "CW_E_CLOSED")
+
+    def test_flush_roll_and_stats(self) -> None:
+        engine = self.open()
+        log = engine.logger("a")
+        for _ in range(100):
+            log.info("x")
+        engine.flush(durable="machine", timeout=30)
+        engine.flush(durable="process")
+        engine.roll()
+        engine.archive_wait(timeout=30)
+        stats = engine.stats()
+        self.assertGreaterEqual(stats.records_written, 100)
+        self.assertEqual(stats.records_dropped, 0)
+        self.assertEqual(len(self.records()), 100)
+
+    def test_archives(self) -> None:
+        engine = self.open(codec="zstd")
+        engine.logger("a").info("x" * 1000)
+        engine.roll()
+        engine.archive_wait(timeout=30)
+        self.assertGreaterEqual(engine.stats().archives_written, 1)
+        archives = list(Path(self.store).rglob("*.cwa"))
+        self.assertTrue(archives)
+        self.assertEqual([record.message for record in cordwood.read(archives[0], logger="a")],
+                         ["x" * 1000])
+
+    def test_options_are_checked(self) -> None:
+        for options in ({"codec": "rar"}, {"level": 0}, {"level": "loud"}, {"console": "loud"},
+                        {"segment_bytes": -1}, {"roll_age_s": 1 << 40}, {"codec_level": 99},
+                        {"level": 200}):
+            with self.assertRaises(ValueError, msg=str(options)):
+                cordwood.open(self.store, **options)
+
+    def test_not_a_directory(self) -> None:
+        path = Path(self.store)
+        path.write_text("a file")
+        with self.assertRaises(cordwood.StoreError) as caught:
+            cordwood.open(path)
+        self.assertEqual(caught.exception.status_name, "CW_E_NOT_DIRECTORY")
+        self.assertIn(str(path), str(caught.exception))
+
+    def test_directory_of_the_environment(self) -> None:
+        with mock.patch.dict(os.environ, {"CORDWOOD_DIR": self.store}):
+            with cordwood.open() as engine:
+                engine.logger("a").info("x")
+        self.assertEqual(self.only().message, "x")
+        with mock.patch.dict(os.environ):
+            os.environ.pop("CORDWOOD_DIR", None)
+            with self.assertRaises(cordwood.StoreError):
+                cordwood.open()
+
+    def test_two_engines_on_one_store(self) -> None:
+        first, second = self.open(), self.open()
+        first.logger("a").info("1")
+        second.logger("a").info("2")
+        self.assertEqual([record.message for record in self.records()], ["1", "2"])
+
+    def test_in_memory(self) -> None:
+        with cordwood.open(":memory:") as engine:
+            self.assertTrue(engine.logger("a").info("x"))
+        self.assertFalse(os.path.exists(":memory:"))
+        self.assertFalse(os.path.exists(self.store))
+
+    def test_resource_and_consent(self) -> None:
+        engine = self.open(consent="pending")
+        engine.set_resource("service.name", "shop")
+        engine.set_consent("granted")
+        with self.assertRaises(cordwood.ArgumentError):
+            engine.set_resource("", "x")
+        with self.assertRaises(ValueError):
+            engine.set_consent("perhaps")
+
+    def test_names_are_checked(self) -> None:
+        engine = self.open()
+        with self.assertRaises(cordwood.ArgumentError) as caught:
+            engine.logger("n" * 256)
+        self.assertEqual(caught.exception.status_name, "CW_E_LIMIT")
+        with self.assertRaises(ValueError):
+            engine.logger("a\0b")
+
+    def test_small_quota_refuses_and_counts(self) -> None:
+        engine = self.open(segment_bytes=65536, quota_bytes=262144, overflow="drop")
+        log = engine.logger("a")
+        kept = sum(log.write("info", os.urandom(16000)) for _ in range(500))
+        self.assertEqual(kept + engine.stats().records_dropped, 500)
+        self.assertGreater(kept, 0)
+
+    def test_grow_keeps_all_that_the_disk_holds(self) -> None:
+        log = self.open(segment_bytes=65536, overflow="grow").logger("a")
+        sizes = [16_000 + index % 7 for index in range(1000)]
+        refused = sum(not log.write("info", b"x" * size) for size in sizes)
+        self.assertEqual(refused, 0)
+        self.assertEqual([len(record.message) for record in self.records()], sizes)
+
+    def test_version(self) -> None:
+        self.assertRegex(cordwood.__version__, r"^\d+\.\d+\.\d+$")
+
+
+if __name__ == "__main__":
+    unittest.main()

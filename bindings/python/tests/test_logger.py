@@ -1,0 +1,185 @@
+"""What a log call keeps: text, arguments, fields, exceptions, place, level."""
+import math
+import os
+import threading
+import unittest
+from datetime import datetime, timedelta, timezone
+from typing import Any, Dict
+
+from support import StoreCase, cordwood
+
+
+class Unprintable:
+    """An object that cannot be shown."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+class LoggerTest(StoreCase):
+    """Engine.logger and what it offers."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.engine = self.open(level="trace")
+        self.log = self.engine.logger("app.db")
+
+    def test_formats_and_keeps_who_and_where(self) -> None:
+        before = datetime.now(timezone.utc) - timedelta(seconds=1)
+        self.assertTrue(self.log.info("order %d at %s", 7, "noon"))
+        record = self.only()
+        self.assertEqual((record.message, record.logger, record.level, record.level_number),
+                         ("order 7 at noon", "app.db", "INFO", 9))
+        self.assertEqual((record.pid, record.tid), (os.getpid(), threading.get_native_id()))
+        self.assertEqual(record.kind, "log")
+        self.assertTrue(before <= record.time <= datetime.now(timezone.utc))
+        self.assertEqual(record.time_ns // 1000 % 1_000_000, record.time.microsecond)
+
+    def test_mapping_argument(self) -> None:
+        self.log.info("%(a)s and %(b)d", {"a": "x", "b": 2})
+        self.assertEqual(self.only().message, "x and 2")
+
+    def test_percent_without_arguments_stays(self) -> None:
+        self.log.info("100%")
+        self.assertEqual(self.only().message, "100%")
+
+    def test_wrong_arguments_are_kept_not_raised(self) -> None:
+        self.assertTrue(self.log.info("order %d", "seven"))
+        record = self.only()
+        self.assertEqual(record.message, "order %d ('seven',)")
+        self.assertIn("cordwood.format_error", record.fields)
+
+    def test_typed_fields(self) -> None:
+        fields: Dict[str, Any] = {
+            "int": -7, "big": (1 << 64) - 1, "price": 1.5, "yes": True, "name": "Änna", "empty": "",
+            "message": "not the message", "level": "not the level",
+        }
+        self.log.info("typed", **fields)
+        record = self.only()
+        self.assertEqual(record.fields, fields)
+        self.assertIs(record.fields["yes"], True)
+        self.assertIsInstance(record.fields["price"], float)
+
+    def test_fields_of_other_types_become_text(self) -> None:
+        self.log.info("others", none=None, list=[1, "a"], huge=1 << 70, bad=Unprintable(),
+                      **{"http.status": 200})
+        self.assertEqual(self.only().fields, {
+            "none": "None", "list": "[1, 'a']", "huge": str(1 << 70), "http.status": 200,
+            "bad": "<unprintable Unprintable object>"})
+
+    def test_not_a_number(self) -> None:
+        self.log.info("nan", value=math.nan, more=math.inf)
+        fields = self.only().fields
+        self.assertTrue(math.isnan(float(fields["value"])))
+        self.assertEqual(fields["more"], math.inf)
+
+    def test_every_level(self) -> None:
+        for name in ("trace", "debug", "info", "notice", "warning", "error", "critical"):
+            getattr(self.log, name)(name)
+        self.log.log("INFO+2", "between")
+        self.log.log(24, "last")
+        self.assertEqual(
+            [(record.level, record.level_number) for record in self.records()],
+            [("TRACE", 1), ("DEBUG", 5), ("INFO", 9), ("NOTICE", 10), ("WARN", 13), ("ERROR", 17),
+             ("FATAL", 21), ("NOTICE+1", 11), ("FATAL+3", 24)])
+
+    def test_a_level_that_is_none_is_refused(self) -> None:
+        for level in (0, 25, -1, "loud", "info+x", "fatal+9"):
+            with self.assertRaises(ValueError):
+                self.log.log(level, "x")
+
+    def test_exception_keeps_type_message_and_traceback(self) -> None:
+        try:
+            os.environ["missing"]
+        except KeyError:
+            self.log.exception("lookup failed", key="missing")
+        record = self.only()
+        self.assertEqual((record.message, record.level), ("lookup failed", "ERROR"))
+        self.assertEqual(record.fields["exception.type"], "KeyError")
+        self.assertEqual(record.fields["exception.message"], "'missing'")
+        self.assertIn("test_logger.py", str(record.fields["exception.stacktrace"]))
+        self.assertEqual(record.fields["key"], "missing")
+
+    def test_exc_info_in_all_its_forms(self) -> None:
+        error = ValueError("boom")
+        self.log.warning("given", exc_info=error)
+        self.log.warning("tuple", exc_info=(ValueError, error, None))
+        self.log.warning("nothing is being handled", exc_info=True)
+        found = [record.fields.get("exception.message") for record in self.records()]
+        self.assertEqual(found, ["boom", "boom", None])
+
+    def test_place_is_the_caller(self) -> None:
+        self.log.info("here")
+        record = self.only()
+        self.assertEqual(record.file, __file__)
+        self.assertTrue(str(record.function).endswith("test_place_is_the_caller"))
+        start = LoggerTest.test_place_is_the_caller.__code__.co_firstlineno
+        self.assertEqual(record.line, start + 1)
+
+    def test_stacklevel_is_the_callers_caller(self) -> None:
+        def helper() -> None:
+            self.log.info("from a helper", stacklevel=2)
+        helper()
+        self.assertTrue(str(self.only().function).endswith("test_stacklevel_is_the_callers_caller"))
+        self.assertTrue(self.log.info("too deep", stacklevel=10_000))
+
+    def test_any_bytes(self) -> None:
+        content = bytes(range(256))
+        self.assertTrue(self.log.write("info", content))
+        self.assertTrue(self.log.write("info", bytearray(content)))
+        self.assertTrue(self.log.info(memoryview(content), size=len(content)))
+        self.assertTrue(self.log.info(""))
+        found = [record.message_bytes for record in self.records()]
+        self.assertEqual(found, [content, content, content, b""])
+        self.assertIn("\ufffd", self.records()[0].message)
+
+    def test_surrogates(self) -> None:
+        self.log.info("caf\udce9")
+        self.log.info("\ud800")
+        self.assertEqual(self.records()[0].message_bytes, b"caf\xe9")
+        self.assertEqual(len(self.records()), 2)
+
+    def test_disabled_formats_nothing(self) -> None:
+        self.engine.set_level("app", "warn")
+        self.assertFalse(self.log.info("%s", Unprintable()))
+        self.assertFalse(self.log.enabled("info"))
+        self.assertTrue(self.log.enabled("warn"))
+        self.assertFalse(self.log.write("info", b"x"))
+        self.assertEqual(self.records(), [])
+
+    def test_levels_follow_dotted_names(self) -> None:
+        self.engine.set_level("app", "error")
+        self.engine.set_level("app.db.pool", "debug")
+        for name, wanted in (("app", False), ("app.db", False), ("appx", True),
+                             ("app.db.pool", True), ("app.db.pool.x", True), ("", True)):
+            self.assertEqual(self.engine.logger(name).enabled("debug"), wanted, name)
+        self.engine.set_level("app", "off")
+        self.assertFalse(self.log.enabled(24))
+
+    def test_the_same_name_gives_the_same_logger(self) -> None:
+        self.assertIs(self.engine.logger("app.db"), self.log)
+
+    def test_many_threads(self) -> None:
+        def work(thread: int) -> None:
+            for index in range(500):
+                self.log.info("%d", index, thread=thread)
+        threads = [threading.Thread(target=work, args=(thread,)) for thread in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = self.records()
+        for number in range(4):
+            self.assertEqual([record.message for record in found
+                              if record.fields["thread"] == number],
+                             [str(index) for index in range(500)])
+
+    def test_no_call_raises_after_close(self) -> None:
+        self.engine.close()
+        self.assertFalse(self.log.info("late"))
+        self.assertFalse(self.log.write("fatal", b"late"))
+        self.assertFalse(self.log.enabled("fatal"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+"""Death, exit and fork of a host: what returned is in the store."""
+import os
+import signal
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from support import StoreCase, cordwood
+
+
+class ProcessTest(StoreCase):
+    """Hosts that are processes of their own."""
+
+    def python(self, program: str) -> "subprocess.CompletedProcess[str]":
+        """Runs a program with `cordwood` imported and `store` set."""
+        start = f"import cordwood, os, signal, sys\nstore = {self.store!r}\n"
+        package = str(Path(cordwood.__file__).resolve().parents[1])
+        environment = {**os.environ, "PYTHONPATH": package}
+        return subprocess.run([sys.executable, "-c", start + program], env=environment, timeout=60,
+                              capture_output=True, text=True, check=False)
+
+    def test_killed(self) -> None:
+        ended = self.python(
+            "log = cordwood.open(store).logger('a')\n"
+            "for i in range(1000): log.info('%d', i)\n"
+            "os.kill(os.getpid(), signal.SIGKILL)\n")
+        self.assertEqual(ended.returncode, -signal.SIGKILL)
+        self.assertEqual([record.message for record in self.records()],
+                         [str(index) for index in range(1000)])
+
+    def test_exit_without_close(self) -> None:
+        ended = self.python("cordwood.open(store).logger('a').info('x'); sys.exit(3)")
+        self.assertEqual((ended.returncode, ended.stderr), (3, ""))
+        self.assertEqual(self.only().message, "x")
+
+    def test_logging_in_atexit(self) -> None:
+        ended = self.python("import atexit\nlog = cordwood.open(store).logger('a')\n"
+                            "atexit.register(log.info, 'late')\n")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertEqual(self.only().message, "late")
+
+    def test_fork(self) -> None:
+        ended = self.python(
+            "log = cordwood.open(store).logger('a')\n"
+            "log.info('parent')\n"
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    for i in range(100): log.info('child %d', i)\n"
+            "    os._exit(0)\n"
+            "status = os.waitpid(child, 0)[1]\n"
+            "log.info('after')\n"
+            "sys.exit(status)\n")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        found = self.records()
+        self.assertEqual(sorted(record.message for record in found),
+                         sorted(["parent", "after"] + [f"child {i}" for i in range(100)]))
+        self.assertEqual(len({record.pid for record in found}), 2)
+
+    def test_multiprocessing(self) -> None:
+        ended = self.python(
+            "import multiprocessing\n"
+            "log = cordwood.open(store).logger('a')\n"
+            "def work(n): log.info('job', n=n); return n\n"
+            "with multiprocessing.get_context('fork').Pool(3) as pool:\n"
+            "    pool.map(work, range(30))\n")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertEqual({record.fields["n"] for record in self.records()}, set(range(30)))
+
+    def test_missing_library_says_what_to_do(self) -> None:
+        program = "import os; os.environ['CORDWOOD_LIBRARY'] = '/nowhere.so'; import cordwood"
+        package = str(Path(cordwood.__file__).resolve().parents[1])
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                               env={**os.environ, "PYTHONPATH": package}, check=False)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("./dev build", ended.stderr)
+        self.assertIn("/nowhere.so", ended.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,129 @@
+"""Uploads to a server in this process: what it gets, and what the host is told."""
+import gzip
+import json
+import threading
+import unittest
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, Dict, List, Tuple
+
+from support import StoreCase, cordwood
+
+
+class Receiver:
+    """An HTTP server that keeps bodies and answers with `self.answer`."""
+
+    def __init__(self) -> None:
+        self.answer = 200
+        self.got: List[Tuple[Dict[str, str], bytes]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            """Answers every POST."""
+
+            def do_POST(self) -> None:
+                size = int(self.headers.get("Content-Length", 0))
+                outer.got.append((dict(self.headers), self.rfile.read(size)))
+                self.send_response(outer.answer)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Silent."""
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/logs"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        """Stops serving."""
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class UploadTest(StoreCase):
+    """Engine.add_target and upload."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.receiver = Receiver()
+        self.addCleanup(self.receiver.close)
+        self.engine = self.open()
+
+    def add_target(self, **options: Any) -> int:
+        """A plain HTTP target on the receiver."""
+        return self.engine.add_target(self.receiver.url, kind="http", format="ndjson", **options)
+
+    def test_success(self) -> None:
+        seen: List[Tuple[Any, ...]] = []
+        self.add_target(encoding="gzip", headers={"X-One": "1", "X-Two": "2"}, auth_token="secret",
+                        attempting=lambda archive, count: seen.append(("try", count)),
+                        completed=lambda archive, status, http: seen.append((status, http)))
+        self.engine.logger("a").info("order %d", 7, price=1.5)
+        result = self.engine.upload(timeout=30)
+        self.assertEqual((result.uploaded, result.failed, result.waiting), (1, 0, 0))
+        self.assertEqual((result.last_outcome, result.last_http_status), ("success", 200))
+        headers, body = self.receiver.got[0]
+        self.assertEqual((headers["X-One"], headers["X-Two"], headers["Authorization"]),
+                         ("1", "2", "Bearer secret"))
+        lines = [json.loads(line) for line in gzip.decompress(body).splitlines()]
+        mine = [line for line in lines if line["logger"] == "a"]
+        self.assertEqual((mine[0]["message"], mine[0]["fields"]), ("order 7", {"price": 1.5}))
+        self.assertEqual(seen, [("try", 1), (0, 200)])
+
+    def test_nothing_waiting_is_no_error(self) -> None:
+        self.add_target()
+        self.engine.logger("a").info("x")
+        self.engine.upload(timeout=30)
+        self.assertEqual(self.engine.upload(timeout=30).uploaded, 0)
+
+    def test_server_error(self) -> None:
+        self.add_target()
+        self.engine.logger("a").info("x")
+        self.receiver.answer = 500
+        with self.assertRaises(cordwood.UploadError) as caught:
+            self.engine.upload(timeout=30)
+        error = caught.exception
+        self.assertEqual((error.status_name, error.outcome), ("CW_E_UPLOAD", "server"))
+        assert error.result is not None
+        self.assertEqual((error.result.last_http_status, error.result.waiting), (500, 1))
+        self.receiver.answer = 200
+        self.assertEqual(self.engine.upload(timeout=30).uploaded, 1)
+
+    def test_no_target_and_no_consent(self) -> None:
+        with self.assertRaises(cordwood.UploadError) as caught:
+            self.engine.upload(timeout=30)
+        self.assertEqual(caught.exception.status_name, "CW_E_NO_TARGET")
+        self.add_target()
+        self.engine.set_consent("pending")
+        self.engine.logger("a").info("x")
+        with self.assertRaises(cordwood.UploadError) as caught:
+            self.engine.upload(timeout=30)
+        self.assertEqual(caught.exception.status_name, "CW_E_CONSENT")
+        self.assertEqual(self.receiver.got, [])
+
+    def test_in_the_background(self) -> None:
+        self.add_target()
+        self.engine.logger("a").info("x")
+        done = threading.Event()
+        seen: List[Any] = []
+
+        def ended(status: int, result: cordwood.UploadResult) -> None:
+            seen.append((status, result.uploaded))
+            done.set()
+        self.engine.upload_async(ended)
+        self.assertTrue(done.wait(30))
+        self.assertEqual(seen, [(0, 1)])
+
+    def test_same_name_twice(self) -> None:
+        self.add_target(name="mine")
+        with self.assertRaises(cordwood.ArgumentError) as caught:
+            self.add_target(name="mine")
+        self.assertEqual(caught.exception.status_name, "CW_E_EXISTS")
+        self.engine.remove_target("mine")
+        with self.assertRaises(cordwood.NotFoundError):
+            self.engine.remove_target("mine")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,9 @@
+// Opens the store "logs" and keeps one record in it.
+#include <cordwood/cordwood.hpp>
+
+int main() {
+    auto engine = cordwood::engine::open("logs");
+    if (!engine) return 1;
+    auto log = engine->logger("app.cpp");
+    log.info("hello from C++", {{"order", 7}, {"price", 1.5}}); // typed fields
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""The programs in README.md are those of examples/, word for word, and each is built, run and read
+back here: a reader's first copy and paste must work."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = {
+    "c": ("examples/hello/hello.c", "hello from C"),
+    "cpp": ("examples/hello/hello.cpp", "hello from C++"),
+    "python": ("examples/hello/hello.py", "hello from Python"),
+    "swift": ("examples/swift/Sources/Hello/main.swift", "hello from Swift"),
+}
+
+
+def blocks():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^```(\w+)\n(.*?)^```$", text, re.S | re.M))
+
+
+def command(language, source, folder):
+    """Builds where there is something to build; gives what runs it."""
+    library = [f"-I{ROOT}/include", f"-L{ROOT}/build/lib", "-lcordwood", "-lpthread",
+               f"-Wl,-rpath,{ROOT}/build/lib", "-o", f"{folder}/hello"]
+    strict = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+    if language == "c":
+        subprocess.run(["cc", "-std=c11", *strict, source, *library], check=True)
+    elif language == "cpp":
+        subprocess.run(["g++", "-std=c++17", *strict, source, *library], check=True)
+    elif language == "python":
+        return [sys.executable, source]
+    else:
+        swift = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--package-path",
+                 str(ROOT / "examples/swift"), "--scratch-path",
+                 str(ROOT / "build/examples-swift")]
+        subprocess.run(swift, check=True, stdout=subprocess.DEVNULL)
+        binaries = subprocess.run([*swift, "--show-bin-path"], check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout.strip()
+        return [f"{binaries}/Hello"]
+    return [f"{folder}/hello"]
+
+
+def check(language, shown):
+    path, message = PROGRAMS[language]
+    if shown.get(language) != (ROOT / path).read_text(encoding="utf-8"):
+        return f"README's {language} program is not {path}"
+    environment = dict(os.environ, CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
+                       PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1")
+    with tempfile.TemporaryDirectory() as folder:
+        run = command(language, str(ROOT / path), folder)
+        subprocess.run(run, cwd=folder, env=environment, check=True)
+        out = subprocess.run([str(ROOT / "build/bin/cordwood"), "cat", "--json",
+                              f"{folder}/logs"], check=True, stdout=subprocess.PIPE).stdout
+    messages = [json.loads(line)["message"] for line in out.splitlines()]
+    return None if message in messages else f"{path}: {message!r} is not among {messages}"
+
+
+def main():
+    shown, failed = blocks(), 0
+    for language in PROGRAMS:
+        try:
+            problem = check(language, shown)
+        except (subprocess.CalledProcessError, OSError) as error:
+            problem = f"{language}: {error}"
+        if problem:
+            failed += 1
+            print(f"FAIL {problem}")
+    print(f"{len(PROGRAMS) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
