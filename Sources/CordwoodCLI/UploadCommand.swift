@@ -9,8 +9,10 @@ struct UploadCommand: ParsableCommand {
         commandName: "upload",
         abstract: "Send a store's archives to a collector or any HTTP server.",
         discussion: """
-            An archive leaves the disk only after the server has answered 2xx, and when every target \
-            registered in the store has it. With --watch it goes on: what programs finish and leave \
+            An archive leaves the disk only after the server has answered 2xx, and when every \
+            target \
+            registered in the store has it. With --watch it goes on: what programs finish and \
+            leave \
             behind is sent as it comes, failed attempts are repeated after a growing pause.
 
             Example:
