@@ -9,8 +9,7 @@ struct ArchiveCommand: ParsableCommand {
         abstract: "Compress what finished and dead processes left into archives.",
         discussion: """
             Lanes of living processes are left alone: those archive themselves. Segments are \
-            removed \
-            once the archive is safely on the disk.
+            removed once the archive is safely on the disk.
 
             Example:
               cordwood archive logs --codec zstd --level 9

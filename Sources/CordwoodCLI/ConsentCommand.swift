@@ -9,8 +9,7 @@ struct ConsentCommand: ParsableCommand {
         abstract: "Show or set whether a store may be sent anywhere.",
         discussion: """
             granted: archives are sent. pending: they are kept and wait. denied: nothing is sent, \
-            and \
-            what waited is deleted; what is logged later is kept here.
+            and what waited is deleted; what is logged later is kept here.
 
             Example:
               cordwood consent logs

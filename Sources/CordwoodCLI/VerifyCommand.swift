@@ -11,8 +11,7 @@ struct VerifyCommand: ParsableCommand {
         abstract: "Check every byte of stores and archives against its checksums.",
         discussion: """
             Ends with 0 where all is whole, with 3 where something is damaged. A lane whose \
-            process \
-            died without closing it is called unclean; nothing is lost by that.
+            process died without closing it is called unclean; nothing is lost by that.
 
             Example:
               cordwood verify logs && echo whole
