@@ -8,8 +8,8 @@ struct ArchiveCommand: ParsableCommand {
         commandName: "archive",
         abstract: "Compress what finished and dead processes left into archives.",
         discussion: """
-            Lanes of living processes are left alone: those archive themselves. Segments are removed \
-            once the archive is safely on the disk.
+            Lanes of living processes are left alone: those archive themselves. Segments are \
+            removed once the archive is safely on the disk.
 
             Example:
               cordwood archive logs --codec zstd --level 9

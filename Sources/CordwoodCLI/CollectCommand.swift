@@ -62,6 +62,9 @@ struct CollectCommand: ParsableCommand {
             throw Failure(.cannotOpen, error.description)
         }
         let host = options.host.contains(":") ? "[\(options.host)]" : options.host
+        if options.token == nil, !["127.0.0.1", "localhost", "::1"].contains(options.host) {
+            Complaint.tell("no token: everybody who reaches \(options.host) may store archives")
+        }
         Output.standard.append("listening on http://\(host):\(port)\n")
         Output.standard.flush()
         var signal: Int32 = 0
@@ -71,7 +74,8 @@ struct CollectCommand: ParsableCommand {
 
     /// `127.0.0.1:80`, `[::1]:80`.
     static func address(_ text: String) throws(Failure) -> (host: String, port: Int) {
-        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...])
+        guard let colon = text.lastIndex(of: ":"),
+            let port = UInt16(text[text.index(after: colon)...])
         else { throw Failure(.usage, "--listen takes ADDRESS:PORT") }
         var host = text[..<colon]
         if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }

@@ -8,8 +8,8 @@ struct ConsentCommand: ParsableCommand {
         commandName: "consent",
         abstract: "Show or set whether a store may be sent anywhere.",
         discussion: """
-            granted: archives are sent. pending: they are kept and wait. denied: nothing is sent, and \
-            what waited is deleted; what is logged later is kept here.
+            granted: archives are sent. pending: they are kept and wait. denied: nothing is sent, \
+            and what waited is deleted; what is logged later is kept here.
 
             Example:
               cordwood consent logs

@@ -1,4 +1,5 @@
-// How a command ends: the codes the API names, the error that carries one, and complaints on stderr.
+// How a command ends: the codes the API names, the error that carries one, and complaints on
+// stderr.
 
 import Glibc
 

@@ -1,5 +1,5 @@
-// `cordwood export`: a store in a form other programs read. `raw` gives messages back byte for byte:
-// what `cordwood log` read comes out as it went in.
+// `cordwood export`: a store in a form other programs read. `raw` gives messages back byte for
+// byte: what `cordwood log` read comes out as it went in.
 
 import ArgumentParser
 import Cordwood
@@ -39,8 +39,8 @@ struct ExportCommand: ParsableCommand {
     }
 }
 
-/// Lines as they were read (LogCommand): a message and its newline, which the last line of an input may
-/// not have had.
+/// Lines as they were read (LogCommand): a message and its newline, which the last line of an input
+/// may not have had.
 enum Raw {
     /// The field of a record whose line had no newline.
     static let noNewline = "cordwood.no_newline"

@@ -9,8 +9,9 @@ struct LogCommand: ParsableCommand {
         commandName: "log",
         abstract: "Write lines to a store, a record a line.",
         discussion: """
-            Reads the files one after another, or standard input. Every byte of a line is kept, also \
-            NUL, CR and what is not UTF-8; `cordwood export --format raw` gives the input back.
+            Reads the files one after another, or standard input. Every byte of a line is kept, \
+            also NUL, CR and what is not UTF-8; `cordwood export --format raw` gives the input \
+            back.
 
             Example:
               my-program 2>&1 | cordwood log --store logs --logger my.program --level info

@@ -10,8 +10,8 @@ struct CordwoodCommand: ParsableCommand {
         commandName: "cordwood",
         abstract: "Write, read, search, archive and send logs that lose nothing.",
         discussion: """
-            A store is a directory. Programs write to it through the library, `cordwood log` writes \
-            lines to it, and every reading verb may be used while they do.
+            A store is a directory. Programs write to it through the library, `cordwood log` \
+            writes lines to it, and every reading verb may be used while they do.
 
             Examples:
               my-program | cordwood log --store logs --logger my.program

@@ -1,5 +1,5 @@
-// Standard output: bytes are gathered and written in large pieces. When the reader of a pipe has gone
-// the command ends at once and quietly. Main thread only.
+// Standard output: bytes are gathered and written in large pieces. When the reader of a pipe has
+// gone the command ends at once and quietly. Main thread only.
 
 import Glibc
 

@@ -1,5 +1,5 @@
-// How a verb goes through records: opens stores, hands over each record, tells of damage on stderr as
-// it is met and goes on behind it, and knows at the end which exit code that makes.
+// How a verb goes through records: opens stores, hands over each record, tells of damage on stderr
+// as it is met and goes on behind it, and knows at the end which exit code that makes.
 
 import Cordwood
 import Glibc

@@ -1,5 +1,5 @@
-// The options all reading verbs share: which records, of which stores, shown how. Turns what was typed
-// into a reader's options; a bad value ends the command as usage.
+// The options all reading verbs share: which records, of which stores, shown how. Turns what was
+// typed into a reader's options; a bad value ends the command as usage.
 
 import ArgumentParser
 import Cordwood
@@ -23,7 +23,7 @@ struct Selection: ParsableArguments {
         help: "Only records with a field of this value, KEY=VALUE. May be repeated; all must hold.")
     var conditions: [String] = []
 
-    @Flag(help: "One JSON object a line.")
+    @Flag(help: "JSON, one object a line.")
     var json = false
 
     @Flag(help: "Times in UTC, also those given without an offset.")
@@ -65,7 +65,7 @@ struct Selection: ParsableArguments {
 
 struct Sources: ParsableArguments {
     @Argument(
-        help: "Store directories or single files (.cwa, .seg, .sealed, .lane). Default: CORDWOOD_DIR.",
+        help: "Store directories or single files (.cwa, .seg, .sealed). Default: CORDWOOD_DIR.",
         completion: .file())
     var paths: [String] = []
 

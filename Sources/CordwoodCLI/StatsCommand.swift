@@ -8,24 +8,23 @@ struct StatsCommand: ParsableCommand {
         commandName: "stats",
         abstract: "Say what a store holds: lanes, archives, records by level, times.",
         discussion: """
-            Reads every record once.
+            Reads every record once. The options choose which records are counted.
 
             Example:
               cordwood stats logs --json
             """)
 
-    @Flag(help: "One JSON object a store.")
-    var json = false
-
-    @Argument(help: "Store directories. Default: CORDWOOD_DIR.", completion: .directory)
-    var directories: [String] = []
+    @OptionGroup var selection: Selection
+    @OptionGroup var sources: Sources
 
     func run() throws {
         var code = Exit.fine
-        for directory in try Sources.resolved(directories) {
+        let options = try selection.readerOptions()
+        for path in try sources.resolved() {
             do throws(ReadProblem) {
-                let stats = try StoreInspector.stats(directory: directory)
-                Output.standard.append(json ? asJSON(directory, stats) : asText(directory, stats))
+                let stats = try StoreInspector.stats(path: path, options: options)
+                Output.standard.append(
+                    selection.json ? asJSON(path, stats) : asText(path, stats))
                 Output.standard.flush()
                 for problem in stats.problems { Complaint.tell("damaged: \(problem)") }
                 if !stats.problems.isEmpty, code == .fine { code = .damaged }
@@ -38,11 +37,11 @@ struct StatsCommand: ParsableCommand {
         if code != .fine { throw Failure(code) }
     }
 
-    private func asText(_ directory: String, _ stats: StoreStats) -> String {
+    private func asText(_ path: String, _ stats: StoreStats) -> String {
         let live = stats.lanes.count { $0.state == .live }
         let unclean = stats.lanes.count { $0.state == .unclean }
         var text = """
-            store     \(directory)
+            store     \(path)
             records   \(stats.records)
             lanes     \(stats.lanes.count) (\(live) live, \(unclean) unclean)
             segments  \(stats.segments), \(stats.laneBytes) bytes
@@ -55,9 +54,9 @@ struct StatsCommand: ParsableCommand {
         return text
     }
 
-    private func asJSON(_ directory: String, _ stats: StoreStats) -> String {
+    private func asJSON(_ path: String, _ stats: StoreStats) -> String {
         var object = JSONObject()
-        object.add("store", directory)
+        object.add("store", path)
         object.add("records", stats.records)
         object.add("lanes", UInt64(stats.lanes.count))
         object.add("lanes_live", UInt64(stats.lanes.count { $0.state == .live }))

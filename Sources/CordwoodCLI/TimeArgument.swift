@@ -1,5 +1,5 @@
-// A time as people give it: RFC 3339, a date, or how long ago (`10m`, `2h`, `3d`). As UTC nanoseconds
-// since 1970. Pure, but for the clock that is handed in and the zone of the machine.
+// A time as people give it: RFC 3339, a date, or how long ago (`10m`, `2h`, `3d`). As UTC
+// nanoseconds since 1970. Pure, but for the clock that is handed in and the zone of the machine.
 
 import Glibc
 

@@ -9,9 +9,10 @@ struct UploadCommand: ParsableCommand {
         commandName: "upload",
         abstract: "Send a store's archives to a collector or any HTTP server.",
         discussion: """
-            An archive leaves the disk only after the server has answered 2xx, and when every target \
-            registered in the store has it. With --watch it goes on: what programs finish and leave \
-            behind is sent as it comes, failed attempts are repeated after a growing pause.
+            An archive leaves the disk only after the server has answered 2xx, and when every \
+            target registered in the store has it. With --watch it goes on: what programs finish \
+            and leave behind is sent as it comes, failed attempts are repeated after a growing \
+            pause.
 
             Example:
               CORDWOOD_TOKEN=secret cordwood upload logs --to http://127.0.0.1:4500

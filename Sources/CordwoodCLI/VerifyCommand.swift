@@ -1,16 +1,17 @@
-// `cordwood verify`: reads everything and says what is not whole. A process that died is told, and is
-// no damage.
+// `cordwood verify`: reads everything and says what is not whole. A process that died is told, and
+// is no damage.
 
 import ArgumentParser
 import Cordwood
+import Glibc
 
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
         abstract: "Check every byte of stores and archives against its checksums.",
         discussion: """
-            Ends with 0 where all is whole, with 3 where something is damaged. A lane whose process \
-            died without closing it is called unclean; nothing is lost by that.
+            Ends with 0 where all is whole, with 3 where something is damaged. A lane whose \
+            process died without closing it is called unclean; nothing is lost by that.
 
             Example:
               cordwood verify logs && echo whole
@@ -20,7 +21,8 @@ struct VerifyCommand: ParsableCommand {
     var json = false
 
     @Argument(
-        help: "Store directories or archives (.cwa). Default: CORDWOOD_DIR.", completion: .file())
+        help: "Store directories or single files (.cwa, .seg, .sealed). Default: CORDWOOD_DIR.",
+        completion: .file())
     var paths: [String] = []
 
     func run() throws {
@@ -45,18 +47,11 @@ struct VerifyCommand: ParsableCommand {
     }
 
     private func look(_ path: String) throws(ReadProblem) -> VerifyReport {
-        guard path.hasSuffix(".cwa") else { return try StoreInspector.verify(directory: path) }
-        do throws(StoredArchiveProblem) {
-            let archive = try StoredArchive.verify(path: path)
-            var report = VerifyReport()
-            report.archives = 1
-            report.records = archive.recordCount
-            report.problems = archive.problems
-            return report
-        } catch {
-            throw error.errno == 0
-                ? .damaged("\(path): \(error.text)") : .system(error.text, errno: error.errno)
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return try StoreInspector.verify(directory: path)
         }
+        return try StoreInspector.verify(file: path)
     }
 
     private func asText(_ path: String, _ report: VerifyReport) -> String {

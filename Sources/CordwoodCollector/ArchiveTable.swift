@@ -1,5 +1,5 @@
-// Which archives are stored, and which are on their way: the one place that decides whether an id is
-// new. Built at start from the headers in the directory. Any thread; the lock is held for table
+// Which archives are stored, and which are on their way: the one place that decides whether an id
+// is new. Built at start from the headers in the directory. Any thread; the lock is held for table
 // operations only, never across a file operation.
 
 import Synchronization
@@ -38,8 +38,8 @@ final class ArchiveTable: Sendable {
         content.withLock { $0.stored[id] }
     }
 
-    /// False where the name belongs to another archive. INVARIANT: called before the rename, so that
-    /// a rename never replaces another archive.
+    /// False where the name belongs to another archive. INVARIANT: called before the rename, so
+    /// that a rename never replaces another archive.
     func reserve(name: String) -> Bool {
         content.withLock { $0.names.insert(name).inserted }
     }

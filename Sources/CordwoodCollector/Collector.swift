@@ -68,8 +68,8 @@ public final class Collector: Sendable {
         return server.localAddress?.port ?? options.port
     }
 
-    /// No new connections; requests being served are finished within the limit of the options. Calls
-    /// after the first do nothing.
+    /// No new connections; requests being served are finished within the limit of the options.
+    /// Calls after the first do nothing.
     public func stop() {
         let running = state.withLock { state -> Running? in
             defer { state = .stopped }

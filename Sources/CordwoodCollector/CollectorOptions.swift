@@ -33,6 +33,8 @@ public struct CollectorOptions: Sendable {
 public enum CollectorError: Error, Sendable, CustomStringConvertible {
     /// The directory cannot be made, read or written.
     case directory(String, errno: Int32)
+    /// The directory is not, and cannot be made, a store.
+    case store(String)
     /// Another collector serves this directory.
     case inUse(String)
     /// Not an address and a port that can be listened on.
@@ -43,6 +45,7 @@ public enum CollectorError: Error, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .directory(let what, let number): "\(what): \(errorText(number))"
+        case .store(let why): why
         case .inUse(let path): "another collector serves \(path)"
         case .listen(let why): "cannot listen: \(why)"
         case .started: "the collector was started before"

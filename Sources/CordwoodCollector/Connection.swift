@@ -18,8 +18,9 @@ final class Connection: ChannelInboundHandler {
         case draining(Answer)
         /// The whole body is with the file pool.
         case storing(Upload)
-        /// The last answer was given: what still comes is discarded until the client closes, because
-        /// closing over unread bytes would reset the connection and take the answer with it.
+        /// The last answer was given: what still comes is discarded until the client closes,
+        /// because closing over unread bytes would reset the connection and take the answer with
+        /// it.
         case closing
     }
 

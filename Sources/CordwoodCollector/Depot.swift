@@ -2,6 +2,7 @@
 // holds, and takes archives in. An archive counts as stored when its bytes, its name and its
 // directory entry are on the disk, and not before. Blocking: file pool only.
 
+import Cordwood
 import Glibc
 
 final class Depot: Sendable {
@@ -26,8 +27,12 @@ final class Depot: Sendable {
     init(directory: String, inspector: ArchiveInspector) throws(CollectorError) {
         self.inspector = inspector
         folder = "\(directory)/archives"
+        do throws(CordwoodError) {
+            try StoreSettings.make(directory: directory)
+        } catch {
+            throw .store(error.text)
+        }
         do throws(FileProblem) {
-            try StoreFolder.make(directory)
             lock = try Files.open("\(directory)/.collector", O_RDWR | O_CREAT)
         } catch {
             throw .directory(error.operation, errno: error.errno)
@@ -45,8 +50,8 @@ final class Depot: Sendable {
 
     deinit { close(lock) }
 
-    /// Before the body: an archive that is stored, or on its way, is not received again. With `.open`
-    /// the caller holds a claim on `key`.
+    /// Before the body: an archive that is stored, or on its way, is not received again. With
+    /// `.open` the caller holds a claim on `key`.
     func admit(key: String?) -> Admission {
         if let key {
             var claim = table.claim(key)

@@ -1,5 +1,6 @@
 // An archive while it arrives: a file whose name begins with a dot, which means nothing to readers
-// (FORMAT §2) and is removed at the next start. Blocking: lives on the file pool, one job at a time.
+// (FORMAT §2) and is removed at the next start. Blocking: lives on the file pool, one job at a
+// time.
 
 import Glibc
 

@@ -1,5 +1,5 @@
-// The few file operations of the collector, each with its retry and its error in one place. Blocking:
-// called on the file pool or before the collector serves, never on an event loop.
+// The few file operations of the collector, each with its retry and its error in one place.
+// Blocking: called on the file pool or before the collector serves, never on an event loop.
 
 import Glibc
 
@@ -49,13 +49,6 @@ enum Files {
         let descriptor = try open(path, O_RDONLY | O_DIRECTORY)
         defer { close(descriptor) }
         try sync(descriptor)
-    }
-
-    /// An existing directory is fine.
-    static func makeDirectory(_ path: String) throws(FileProblem) {
-        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
-            throw FileProblem(operation: "mkdir \(path)", errno: errno)
-        }
     }
 
     static func move(_ from: String, to: String) throws(FileProblem) {

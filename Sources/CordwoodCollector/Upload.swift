@@ -1,5 +1,6 @@
 // One request body on its way to the disk: what has arrived and not been written, and whether a job
-// of it runs on the file pool. State only; owned by its connection, on that connection's event loop.
+// of it runs on the file pool. State only; owned by its connection, on that connection's event
+// loop.
 
 import NIOCore
 

@@ -106,6 +106,10 @@ final class VerbTests: XCTestCase {
         XCTAssertEqual(try run("cat", store, "--since", "2099-01-01").lines.count, 0)
         XCTAssertEqual(try run("cat", store, "--where", "a=b").lines.count, 0)
         XCTAssertEqual(try run("cat", store, store).lines.count, 6)
+        XCTAssertTrue(try run("stats", store, "--json").text.contains("\"records\":3"))
+        let stats = try run("stats", store, "--json", "--level", "warn")
+        XCTAssertTrue(stats.text.contains("\"records\":1,"), stats.text)
+        XCTAssertTrue(stats.text.contains("\"levels\":{\"ERROR\":1}"), stats.text)
     }
 
     func testJSONLines() throws {
@@ -295,7 +299,8 @@ final class VerbTests: XCTestCase {
         defer { collector.terminate() }
         let line = String(decoding: out.fileHandleForReading.availableData, as: UTF8.self)
         XCTAssertTrue(line.hasPrefix("listening on http://127.0.0.1:"), line)
-        let url = line.dropFirst("listening on ".count).trimmingCharacters(in: .whitespacesAndNewlines)
+        let url = line.dropFirst("listening on ".count)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
 
         let refused = try run("upload", store, "--to", url, "--token", "wrong")
         XCTAssertEqual(refused.code, 5, refused.error)

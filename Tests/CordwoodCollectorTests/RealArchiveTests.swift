@@ -1,5 +1,5 @@
-// The collector with real archives: what our own writer made is taken byte for byte, and one changed
-// byte anywhere is not.
+// The collector with real archives: what our own writer made is taken byte for byte, and one
+// changed byte anywhere is not.
 
 import CordwoodCore
 import CordwoodShip

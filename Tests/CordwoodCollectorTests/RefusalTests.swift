@@ -15,7 +15,8 @@ final class RefusalTests: CollectorCase {
     func testToken() throws {
         let client = try RawClient(port: try start { $0.token = "right token" })
         for header in ["", "Bearer wrong token", "Bearer right tokem", "Basic right token"] {
-            client.send(post(archive(), headers: header.isEmpty ? [] : ["Authorization: " + header]))
+            let headers = header.isEmpty ? [] : ["Authorization: " + header]
+            client.send(post(archive(), headers: headers))
             let answer = try XCTUnwrap(client.answer(), header)
             XCTAssertEqual(answer.status, 401, header)
             XCTAssertTrue(answer.head.contains("WWW-Authenticate: Bearer"))

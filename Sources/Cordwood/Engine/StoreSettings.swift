@@ -1,10 +1,26 @@
-// What a store remembers about sending: its targets and its consent, for programs that are not one of
-// its writers. Any thread; any process at the same time.
+// What a store remembers about sending: its targets and its consent, for programs that are not one
+// of its writers. Any thread; any process at the same time.
 
+import CShims
 import CordwoodCore
 import CordwoodShip
 
 public enum StoreSettings {
+    /// Makes a directory a store, and its missing parents; an existing store is left as it is.
+    public static func make(directory: String) throws(CordwoodError) {
+        try Directories.make(directory)
+        do throws(UploadError) {
+            _ = try StoreFile.open(
+                storeDirectory: directory, consent: .granted,
+                idBytes: (UInt64.random(in: 1 ... .max), UInt64.random(in: 1 ... .max)),
+                createdUnixSeconds: Int64(cw_realtime_ns() / 1_000_000_000))
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        try Directories.make(directory + "/lanes")
+        try Directories.make(directory + "/archives")
+    }
+
     public static func targets(directory: String) throws(CordwoodError) -> [RegisteredTarget] {
         try requireStore(directory)
         do throws(UploadError) {

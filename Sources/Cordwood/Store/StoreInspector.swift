@@ -62,18 +62,24 @@ public struct VerifyReport: Sendable {
 public enum StoreInspector {
     private static let problemsMax = 1_000
 
-    public static func stats(directory: String) throws(ReadProblem) -> StoreStats {
-        try StoreFolder.check(directory)
+    /// Of a store directory or a single file. Records that `options` passes over are not counted.
+    public static func stats(
+        path: String, options: ReaderOptions = ReaderOptions()
+    ) throws(ReadProblem) -> StoreStats {
         var stats = StoreStats()
-        stats.lanes = try lanes(directory)
-        for path in try StoreFolder.archives(directory) {
+        let isStore = StoreFolder.isDirectory(path)
+        if isStore {
+            try StoreFolder.check(path)
+            stats.lanes = try lanes(path)
+        }
+        for path in isStore ? try StoreFolder.archives(path) : [path] where path.hasSuffix(".cwa") {
             stats.archives += 1
             stats.archiveBytes &+= StoreFolder.bytes(of: path)
             if let info = try? ArchiveSource.open(path: path).header {
                 stats.archiveRawBytes &+= info.rawBytes
             }
         }
-        let reader = try StoreReader(path: directory)
+        let reader = try StoreReader(path: path, options: options)
         while reader.next({ count($0, &stats) }) == .record {}
         stats.problems = reader.problems.map(text)
         return stats
@@ -85,6 +91,27 @@ public enum StoreInspector {
         stats.recordsByLevel[Int(min(record.level, 24))] &+= 1
         stats.timeMin = isFirst ? record.timeNs : min(stats.timeMin, record.timeNs)
         stats.timeMax = max(stats.timeMax, record.timeNs)
+    }
+
+    public static func stats(directory: String) throws(ReadProblem) -> StoreStats {
+        try StoreFolder.check(directory)
+        return try stats(path: directory)
+    }
+
+    /// A single archive or segment.
+    public static func verify(file path: String) throws(ReadProblem) -> VerifyReport {
+        var report = VerifyReport()
+        guard path.hasSuffix(".seg") || path.hasSuffix(".sealed") || path.hasSuffix(".lane") else {
+            report.archives = 1
+            for problem in try wholeArchive(path) { add(problem, &report) }
+            report.records = (try ArchiveSource.open(path: path)).header.recordCount
+            return report
+        }
+        let reader = try StoreReader(path: path)
+        while reader.next({ _ in report.records &+= 1 }) == .record {}
+        for problem in reader.problems { add(text(problem), &report) }
+        report.unverified = UInt64(reader.unverifiedCount)
+        return report
     }
 
     /// `archive` gives what is wrong with one; by default every frame is checked.

@@ -1,5 +1,5 @@
-// One archive file judged from outside: which archive it is, and whether every byte of it is what its
-// writer meant. For whoever takes archives from others, as the collector does. Values only; any
+// One archive file judged from outside: which archive it is, and whether every byte of it is what
+// its writer meant. For whoever takes archives from others, as the collector does. Values only; any
 // thread; reads the file anew in each call.
 
 import CordwoodCore
@@ -59,7 +59,8 @@ public struct StoredArchive: Sendable {
         switch problem {
         case .damaged(let text), .version(let text):
             StoredArchiveProblem(text: plain(text, path), errno: 0)
-        case .system(let text, let errno): StoredArchiveProblem(text: plain(text, path), errno: errno)
+        case .system(let text, let errno):
+            StoredArchiveProblem(text: plain(text, path), errno: errno)
         }
     }
 

@@ -1,0 +1,29 @@
+// The header's numbers for people: a sentence for a status, the version as text.
+
+import CCordwood
+import CordwoodCore
+
+/// One sentence for a status of the header.
+public func statusText(_ status: Int32) -> String {
+    switch status {
+    case Status.ok: "done"
+    case Status.disabled: "the level is below the logger's"
+    case Status.end: "nothing more"
+    case Status.argument: "an argument is not valid"
+    case Status.closed: "the engine was closed"
+    case Status.permission: "the system refused access"
+    case Status.io: "a read, write or sync failed"
+    case Status.full: "disk full or quota reached"
+    case Status.memory: "memory, threads or descriptors ran out"
+    case Status.limit: "a documented limit would be exceeded"
+    case Status.timeout: "time ran out"
+    case Status.busy: "the same operation is already running"
+    case Status.consent: "the store has no consent to upload"
+    case Status.noTarget: "no target was added"
+    case Status.upload: "something was not uploaded"
+    default: "status \(status)"
+    }
+}
+
+/// The library's version, from the header.
+public let versionText = "\(CW_VERSION_MAJOR).\(CW_VERSION_MINOR).\(CW_VERSION_PATCH)"
