@@ -322,7 +322,10 @@ public enum EngineCore {
         var numbers: [UInt64] = []
         Segments.forEach(engine) { segment in
             let state = cwa_load_acquire_u32(Segments.stateWord(segment))
-            guard state == Segments.open, all || lane.pointee.current != segment else { return }
+            // ORDER: acquire. Set by whoever put another segment in its place (A10).
+            guard state == Segments.open,
+                all || cwa_load_acquire_u64(Segments.retiredWord(segment)) != 0
+            else { return }
             if Sealer.seal(engine, lane, segment) { numbers.append(segment.pointee.number) }
         }
         return numbers.sorted()
