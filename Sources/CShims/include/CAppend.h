@@ -132,6 +132,8 @@ typedef struct cwi_engine {
     uint32_t echo;         /* console: 1 = echo in line */
     uint64_t segment_bytes;
     uint64_t ticks_per_second;
+    uint64_t rate_ticks;   /* supply only: where its measurement of the rate began */
+    uint64_t rate_monotonic;
     int32_t lanes_fd;      /* directory */
     uint32_t index;        /* in the process's table of engines */
     cwi_lane *lane;        /* wiped on fork */
