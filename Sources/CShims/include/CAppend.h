@@ -174,8 +174,9 @@ typedef struct cwi_tls {
     cwi_thread *current;
     cwi_thread *others[CWI_THREAD_ENGINES_MAX - 1];
     void *context;        /* ThreadContext, malloc'd */
-    uint32_t registered;  /* the destructor is set */
-    uint32_t next_victim;
+    uint16_t registered;  /* the destructor is set */
+    uint16_t next_victim;
+    uint32_t last_detail; /* of a write's failure: index << 8 | what the value below is */
     void *last_error;     /* malloc'd text of the thread's last failure */
     int32_t last_status;  /* a failure of a write, which must not take memory: its status … */
     uint32_t last_value;  /* … and the value that was wrong */
