@@ -42,20 +42,33 @@ enum LastError {
         ThreadContext.registerThread()
     }
 
+    /// What a failed write names besides its status.
+    enum Detail: UInt32 {
+        case none, handle, message, string, fieldCount, fields, fieldKey, fieldValue, fieldType, span
+    }
+
     /// Signals: safe.
-    static func setWrite(_ status: Int32, _ value: UInt32) -> cw_status {
+    static func setWrite(
+        _ status: Int32, _ value: UInt32, _ detail: Detail = .none, _ index: Int = 0
+    ) -> cw_status {
         let tls = cwi_tls_get()!
         tls.pointee.last_status = status
         tls.pointee.last_value = value
+        tls.pointee.last_detail = UInt32(truncatingIfNeeded: index) << 8 | detail.rawValue
         return status
     }
 
     /// Copies the text, cut to n bytes with its NUL; returns its full length.
     static func copy(_ buffer: UnsafeMutablePointer<CChar>?, _ n: Int) -> Int {
+        // A size_t beyond the signed range means: no limit.
+        let n = n < 0 ? Int.max : n
         let tls = cwi_tls_get()!
         if tls.pointee.last_status == 0 {
-            guard let memory = tls.pointee.last_error else { return put("", nil, buffer, n) }
-            let length = strlen(memory.assumingMemoryBound(to: CChar.self))
+            guard let memory = tls.pointee.last_error else {
+                if let buffer, n > 0 { buffer[0] = 0 }
+                return 0
+            }
+            let length = Int(strlen(memory.assumingMemoryBound(to: CChar.self)))
             if let buffer, n > 0 {
                 let count = min(length, n - 1)
                 memcpy(buffer, memory, count)
@@ -63,32 +76,90 @@ enum LastError {
             }
             return length
         }
-        if tls.pointee.last_status == Status.level {
-            return put("a level is outside 1…24: ", tls.pointee.last_value, buffer, n)
-        }
-        let sentence = Sentences.of(tls.pointee.last_status)
-        return put(sentence.text, nil, buffer, n)
+        var line = Line(buffer: buffer, capacity: n)
+        writeFailure(
+            tls.pointee.last_status, tls.pointee.last_value,
+            Detail(rawValue: tls.pointee.last_detail & 0xFF) ?? .none,
+            tls.pointee.last_detail >> 8, &line)
+        return line.end()
     }
 
-    private static func put(
-        _ text: StaticString, _ value: UInt32?, _ buffer: UnsafeMutablePointer<CChar>?, _ n: Int
-    ) -> Int {
+    private static func writeFailure(
+        _ status: Int32, _ value: UInt32, _ detail: Detail, _ index: UInt32, _ line: inout Line
+    ) {
+        switch detail {
+        case .none:
+            line.add(Sentences.of(status).text)
+            switch status {
+            case Status.level:
+                line.add(": ")
+                line.add(value)
+            case Status.structSize, Status.structTail:
+                line.add(": cw_record.struct_size is ")
+                line.add(value)
+            default: break
+            }
+        case .handle: line.add("the logger or the record is NULL")
+        case .message:
+            line.add("the message is NULL or too long, with length ")
+            line.add(value)
+        case .string: line.add("a string of the record is NULL or over 1 GiB long")
+        case .fieldCount:
+            line.add("field_count ")
+            line.add(value)
+            line.add(" is over 4096")
+        case .fields:
+            line.add("fields is NULL with field_count ")
+            line.add(value)
+        case .span: line.add("span_id without trace_id")
+        case .fieldKey, .fieldValue, .fieldType:
+            line.add("field ")
+            line.add(index)
+            line.add(
+                detail == .fieldType
+                    ? " has type "
+                    : detail == .fieldKey
+                        ? " has a key that is NULL or over 65535 bytes, with length "
+                        : " has a value that is NULL or over 1 GiB, with length ")
+            line.add(value)
+        }
+    }
+
+    /// Text into the host's buffer, without the heap.
+    private struct Line {
+        let buffer: UnsafeMutablePointer<CChar>?
+        let capacity: Int
         var length = 0
-        func add(_ byte: UInt8) {
-            if let buffer, length < n - 1 { buffer[length] = CChar(bitPattern: byte) }
+
+        init(buffer: UnsafeMutablePointer<CChar>?, capacity: Int) {
+            self.buffer = buffer
+            self.capacity = capacity
+        }
+
+        private mutating func add(byte: UInt8) {
+            if let buffer, capacity > 0, length < capacity - 1 {
+                buffer[length] = CChar(bitPattern: byte)
+            }
             length += 1
         }
-        for i in 0..<text.utf8CodeUnitCount { add(text.utf8Start[i]) }
-        if let value {
+
+        mutating func add(_ text: StaticString) {
+            for i in 0..<text.utf8CodeUnitCount { add(byte: text.utf8Start[i]) }
+        }
+
+        mutating func add(_ value: UInt32) {
             var divisor: UInt32 = 1
             while value / divisor >= 10 { divisor *= 10 }
             while divisor > 0 {
-                add(UInt8(48 + value / divisor % 10))
+                add(byte: UInt8(48 + value / divisor % 10))
                 divisor /= 10
             }
         }
-        if let buffer, n > 0 { buffer[min(length, n - 1)] = 0 }
-        return length
+
+        func end() -> Int {
+            if let buffer, capacity > 0 { buffer[min(length, capacity - 1)] = 0 }
+            return length
+        }
     }
 }
 

@@ -6,6 +6,9 @@ import CordwoodCore
 import Glibc
 
 enum Stamped {
+    /// No later version of a struct is larger: what claims to be was never initialised.
+    static let bytesMax = 65_536
+
     /// Copies a struct that starts with `struct_size`. Smaller than the version known here is refused;
     /// a larger one must be zero behind it.
     static func copy<T>(_ source: UnsafePointer<T>, into target: inout T) -> Int32 {
@@ -13,6 +16,7 @@ enum Stamped {
         let size = Int(raw.loadUnaligned(as: UInt32.self))
         let known = MemoryLayout<T>.size
         guard size >= known else { return Status.structSize }
+        guard size <= bytesMax else { return Status.structTail }
         for i in known..<max(known, size) where raw.load(fromByteOffset: i, as: UInt8.self) != 0 {
             return Status.structTail
         }
@@ -23,7 +27,9 @@ enum Stamped {
     static func text(_ status: Int32, _ name: String, _ size: UInt32, _ known: Int) -> String {
         status == Status.structSize
             ? "\(name).struct_size is \(size), the first version has \(known)"
-            : "\(name).struct_size is \(size): bytes behind \(known) are not zero"
+            : size > UInt32(bytesMax)
+                ? "\(name).struct_size is \(size), over 65,536"
+                : "\(name).struct_size is \(size): bytes behind \(known) are not zero"
     }
 }
 

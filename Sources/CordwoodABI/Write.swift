@@ -9,10 +9,13 @@ import CordwoodCore
 public func cw_write(
     _ logger: OpaquePointer!, _ level: cw_level, _ message: UnsafePointer<CChar>!, _ length: Int
 ) -> cw_status {
-    guard let logger else { return LastError.setWrite(Status.argument, 0) }
+    guard let logger else { return LastError.setWrite(Status.argument, 0, .handle) }
     let result = AppendPath.text(LoggerBlock(logger), level, message, length)
-    if result < 0 { return LastError.setWrite(result, level) }
-    return result
+    guard result < 0 else { return result }
+    let isArgument = result == Status.argument
+    return LastError.setWrite(
+        result, isArgument ? UInt32(clamping: UInt(bitPattern: length)) : level,
+        isArgument ? .message : .none)
 }
 
 /// The header's inline function for hosts that cannot inline C.
@@ -26,7 +29,7 @@ public func enabledForForeignHosts(_ logger: OpaquePointer?, _ level: UInt32) ->
 public func cw_write_record(
     _ logger: OpaquePointer!, _ record: UnsafePointer<cw_record>!
 ) -> cw_status {
-    guard let logger, let record else { return LastError.setWrite(Status.argument, 0) }
+    guard let logger, let record else { return LastError.setWrite(Status.argument, 0, .handle) }
     var checked = cw_record()
     let stamp = Stamped.copy(record, into: &checked)
     guard stamp == Status.ok else { return LastError.setWrite(stamp, record.pointee.struct_size) }
@@ -35,8 +38,11 @@ public func cw_write_record(
     guard refusal == Status.ok else {
         return refusal < 0 ? LastError.setWrite(refusal, checked.level) : refusal
     }
-    let validity = RecordCheck.validity(checked)
-    guard validity == Status.ok else { return LastError.setWrite(validity, 0) }
+    var wrong = RecordCheck.Wrong()
+    let validity = RecordCheck.validity(checked, &wrong)
+    guard validity == Status.ok else {
+        return LastError.setWrite(validity, wrong.value, wrong.what, wrong.index)
+    }
     let result = withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { trace in
         AppendSlow.rich(
             block, UInt8(checked.level), RecordCheck.body(checked, trace.baseAddress!))
@@ -47,30 +53,66 @@ public func cw_write_record(
 enum RecordCheck {
     static let stringBytesMax = 1 << 30
 
-    static func validity(_ record: cw_record) -> Int32 {
+    /// What is wrong with a record, for cw_last_error.
+    struct Wrong {
+        var what = LastError.Detail.none
+        var value: UInt32 = 0
+        var index = 0
+    }
+
+    static func validity(_ record: cw_record, _ wrong: inout Wrong) -> Int32 {
         guard isValid(record.message), isValid(record.file), isValid(record.function),
             isValid(record.exception_type), isValid(record.exception_message),
             isValid(record.exception_stacktrace)
-        else { return Status.argument }
-        guard record.field_count <= FieldType.countMax else { return Status.limit }
-        guard record.field_count == 0 || record.fields != nil else { return Status.argument }
-        guard record.trace_id != nil || record.span_id == nil else { return Status.argument }
-        for i in 0..<Int(record.field_count) {
+        else {
+            wrong.what = .string
+            return Status.argument
+        }
+        // A size_t arrives as a signed word: SIZE_MAX is -1 here.
+        guard record.field_count >= 0, record.field_count <= FieldType.countMax else {
+            wrong.what = .fieldCount
+            wrong.value = UInt32(clamping: UInt(bitPattern: record.field_count))
+            return Status.limit
+        }
+        guard record.field_count == 0 || record.fields != nil else {
+            wrong.what = .fields
+            wrong.value = UInt32(record.field_count)
+            return Status.argument
+        }
+        guard record.trace_id != nil || record.span_id == nil else {
+            wrong.what = .span
+            return Status.argument
+        }
+        for i in 0..<record.field_count {
             let field = record.fields[i]
-            guard isValid(field.key), field.key.length <= 0xFFFF else { return Status.argument }
-            switch UInt8(truncatingIfNeeded: field.type) {
-            case FieldType.int, FieldType.uint, FieldType.double, FieldType.bool: break
-            case FieldType.string:
-                guard isValid(field.value.s) else { return Status.argument }
-            default: return Status.argument
+            wrong.index = i
+            guard isValid(field.key), field.key.length <= 0xFFFF else {
+                wrong.what = .fieldKey
+                wrong.value = UInt32(clamping: UInt(bitPattern: field.key.length))
+                return Status.argument
             }
-            guard field.type <= 5 else { return Status.argument }
+            switch field.type {
+            case UInt32(CW_TYPE_INT), UInt32(CW_TYPE_UINT), UInt32(CW_TYPE_DOUBLE),
+                UInt32(CW_TYPE_BOOL):
+                break
+            case UInt32(CW_TYPE_STRING):
+                guard isValid(field.value.s) else {
+                    wrong.what = .fieldValue
+                    wrong.value = UInt32(clamping: UInt(bitPattern: field.value.s.length))
+                    return Status.argument
+                }
+            default:
+                wrong.what = .fieldType
+                wrong.value = field.type
+                return Status.argument
+            }
         }
         return Status.ok
     }
 
     private static func isValid(_ text: cw_str) -> Bool {
-        text.length <= stringBytesMax && (text.data != nil || text.length == 0)
+        text.length >= 0 && text.length <= stringBytesMax
+            && (text.data != nil || text.length == 0)
     }
 
     /// trace: 32 bytes of the caller's that hold the trace during the append.

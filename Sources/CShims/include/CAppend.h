@@ -64,7 +64,7 @@ typedef struct cwi_segment {
     uint32_t in_lane;   /* 1: segment 0, inside the lane file */
     uint64_t populated; /* helper only: bytes pre-faulted */
     uint64_t file_offset;
-    uint64_t retired;   /* A10: 1 once another segment took its place; set by who did that */
+    uint64_t spare_id;  /* names the file while it is a spare */
     uint64_t sealed_end;
     uint64_t synced;    /* helper only: allocated when it last looked */
     uint8_t reserved[32];
@@ -177,8 +177,9 @@ typedef struct cwi_tls {
     cwi_thread *current;
     cwi_thread *others[CWI_THREAD_ENGINES_MAX - 1];
     void *context;        /* ThreadContext, malloc'd */
-    uint32_t registered;  /* the destructor is set */
-    uint32_t next_victim;
+    uint16_t registered;  /* the destructor is set */
+    uint16_t next_victim;
+    uint32_t last_detail; /* of a write's failure: index << 8 | what the value below is */
     void *last_error;     /* malloc'd text of the thread's last failure */
     int32_t last_status;  /* a failure of a write, which must not take memory: its status … */
     uint32_t last_value;  /* … and the value that was wrong */

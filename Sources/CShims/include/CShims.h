@@ -84,11 +84,20 @@ static inline uint64_t cw_realtime_ns(void) { return cw_clock_ns(CLOCK_REALTIME)
 uint32_t cwi_crc32c(uint32_t crc, const void *data, size_t length);
 
 /* ── System calls that Swift cannot call ── */
+/* A host that closed its standard streams must not get a lane as its stderr. */
+static inline int cw_above_standard(int fd) {
+    if (fd < 0 || fd > 2) return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return above;
+}
 static inline int cw_open_file(const char *path, int flags, mode_t mode) {
-    return open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+    return cw_above_standard(open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode));
 }
 static inline int cw_open_at(int dir, const char *name, int flags, mode_t mode) {
-    return openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+    return cw_above_standard(openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW, mode));
 }
 /* The raw call: glibc would emulate it by writing, which cannot be trusted to leave no holes. */
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {

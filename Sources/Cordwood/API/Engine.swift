@@ -313,8 +313,29 @@ public final class Engine: @unchecked Sendable {
             throw CordwoodError(Status.busy, "an engine cannot be closed from its own callback")
         }
         guard cwa_exchange_u64(slot, 0) != 0 else { return true }
-        // The object stays: handles lead to it for the life of the process.
-        Unmanaged.passUnretained(services).release()
-        return services.close(Deadline(timeoutMs: timeoutMs))
+        let ended = services.close(Deadline(timeoutMs: timeoutMs))
+        ClosedServices.keep(services)
+        return ended
+    }
+}
+
+/// The services that were closed last. Another thread may have read an engine's slot just before close
+/// emptied it and not retained them yet, so they are let go only after 64 more closes.
+private enum ClosedServices {
+    private static let count = 64
+    // SAFETY: one atomic word each and one for the next index; never freed.
+    nonisolated(unsafe) private static let words: UnsafeMutableRawPointer = {
+        let words = UnsafeMutableRawPointer.allocate(byteCount: (count + 1) * 8, alignment: 8)
+        words.initializeMemory(as: UInt64.self, repeating: 0, count: count + 1)
+        return words
+    }()
+
+    /// Takes over the reference that the slot held.
+    static func keep(_ services: Services) {
+        let index = Int(cwa_add_u64(words, 1) % UInt64(count)) + 1
+        let word = UInt64(UInt(bitPattern: Unmanaged.passUnretained(services).toOpaque()))
+        let oldest = cwa_exchange_u64(words + index * 8, word)
+        guard let pointer = UnsafeRawPointer(bitPattern: UInt(oldest)) else { return }
+        Unmanaged<Services>.fromOpaque(pointer).release()
     }
 }

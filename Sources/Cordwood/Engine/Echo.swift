@@ -65,6 +65,21 @@ final class Echo: @unchecked Sendable {
 
     /// A closed or full stderr loses the echo, never the record.
     private func write() {
+        guard !lines.isEmpty else { return }
+        // The host's thread may be the one that writes: a closed pipe must not kill it.
+        var pipe = sigset_t()
+        var old = sigset_t()
+        var pending = sigset_t()
+        sigemptyset(&pipe)
+        sigaddset(&pipe, SIGPIPE)
+        sigpending(&pending)
+        let wasPending = sigismember(&pending, SIGPIPE) == 1
+        pthread_sigmask(SIG_BLOCK, &pipe, &old)
+        defer {
+            var none = timespec()
+            if !wasPending { sigtimedwait(&pipe, nil, &none) }
+            pthread_sigmask(SIG_SETMASK, &old, nil)
+        }
         var done = 0
         while done < lines.count {
             let n = lines.withUnsafeBytes {

@@ -31,6 +31,13 @@ final class Monitor: @unchecked Sendable {
         return try body()
     }
 
+    /// Runs the body where nobody holds the lock.
+    func tryLocked(_ body: () -> Void) {
+        guard pthread_mutex_trylock(mutex) == 0 else { return }
+        defer { pthread_mutex_unlock(mutex) }
+        body()
+    }
+
     func notify() {
         pthread_cond_broadcast(condition)
     }

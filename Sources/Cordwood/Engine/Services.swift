@@ -179,7 +179,8 @@ final class Services: @unchecked Sendable {
             }
             rollByAge(now)
             seal()
-            EngineCore.releaseQuiet(engine)
+            // Never while a flush or a roll looks at what is mapped.
+            journal.tryLocked { sealing.locked { EngineCore.releaseQuiet(engine) } }
             let busy = did || EngineCore.isFilling(engine)
             EngineCore.sleep(engine, ns: busy ? 1_000_000 : 200_000_000)
         }
@@ -204,7 +205,7 @@ final class Services: @unchecked Sendable {
     /// Seals what is open. Everything whose call returned before is covered.
     func roll() throws(CordwoodError) {
         let records = hostRecords()
-        let status = EngineCore.roll(engine)
+        let status = sealing.locked { EngineCore.roll(engine) }
         guard status == Status.ok else {
             throw CordwoodError(status, "no new segment could be made in \(directory)/lanes")
         }
@@ -495,13 +496,15 @@ final class Services: @unchecked Sendable {
             }
             return true
         }
-        if ended { finish() }
-        return ended
+        return ended && finish()
     }
 
-    private func finish() {
-        sealing.locked { EngineCore.finish(engine) }
+    @discardableResult
+    private func finish() -> Bool {
+        let ended = journal.locked { sealing.locked { EngineCore.finish(engine) } }
+        guard ended else { return false }
         if settings.isMemory { MemoryStore.remove(directory) }
+        return true
     }
 }
 

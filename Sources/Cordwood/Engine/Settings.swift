@@ -76,7 +76,7 @@ struct Settings: Sendable {
         let limit: Int32 = options.codec == .zstd ? 19 : 12
         guard options.codecLevel >= 0, options.codecLevel <= limit else {
             throw CordwoodError(
-                Status.argument, "codec_level \(options.codecLevel) is outside 0 … \(limit)")
+                Status.limit, "codec_level \(options.codecLevel) is outside 0 … \(limit)")
         }
         (rootLevel, levels) = Settings.levels(options)
         console = options.console ?? Settings.console()

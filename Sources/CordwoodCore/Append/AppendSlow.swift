@@ -14,6 +14,12 @@ protocol RecordBody {
     func write(to start: UnsafeMutableRawPointer)
     /// The same record cut so that `bytes` is at most `limit`; nil where that cannot be.
     func truncated(to limit: Int) -> Self?
+    /// False: one of the engine's own (context, trace), which stats do not count.
+    var isRecord: Bool { get }
+}
+
+extension RecordBody {
+    var isRecord: Bool { true }
 }
 
 public enum AppendSlow {
@@ -49,12 +55,27 @@ public enum AppendSlow {
         _ logger: LoggerBlock, _ level: UInt8, _ body: Body
     ) -> Int32 {
         guard let engine = logger.pointee.engine else { return Status.closed }
-        let status = append(engine, identifier: logger.pointee.id, level, body)
+        var status = append(engine, identifier: logger.pointee.id, level, body)
+        while status == Status.full, mayWait(engine) {
+            EngineCore.wake(engine)
+            var pause = timespec(tv_sec: 0, tv_nsec: 2_000_000)
+            nanosleep(&pause, nil)
+            status = append(engine, identifier: logger.pointee.id, level, body)
+        }
         if status == Status.full { Drops.count(engine) }
         if status == Status.ok, engine.pointee.echo != 0, let echo = cwi_process_get().pointee.echo {
             echo(engine)
         }
         return status
+    }
+
+    /// CW_OVERFLOW_BLOCK, outside nested calls and forked children. Not busy here, so that close and
+    /// the release of segments go on; close ends the wait.
+    private static func mayWait(_ engine: EngineBlock) -> Bool {
+        guard engine.pointee.overflow == UInt32(CW_OVERFLOW_BLOCK),
+            engine.pointee.lane_generation == 1, let own = ThreadBlocks.own(engine)
+        else { return false }
+        return cwa_load_relaxed_u64(AppendPath.busyWord(own)) == 0
     }
 
     /// Appends to the calling thread's block, nested where an append is interrupted. Kept exactly
@@ -66,10 +87,14 @@ public enum AppendSlow {
         guard cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
             return Status.closed
         }
-        guard let own = ThreadBlocks.own(engine) else { return Status.memory }
+        guard let own = ThreadBlocks.own(engine) else { return Status.full }
         guard let thread = ThreadBlocks.enter(own) else { return Status.full }
         // The frame that entered must leave, whatever happens.
         defer { cwa_store_release_u64(AppendPath.busyWord(thread), 0) }
+        // Again, now that busy is set: close waits for who was before it (A13).
+        guard cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
+            return Status.closed
+        }
         var body = body
         if body.bytes > recordBytesMax(engine) {
             guard let cut = body.truncated(to: recordBytesMax(engine)) else { return Status.limit }
@@ -79,7 +104,9 @@ public enum AppendSlow {
             let status = Claim.makeRoom(thread, engine, bytes: 16 + 24 + body.bytes + 7)
             guard status == Status.ok else { return status }
             let (start, end) = write(thread, engine, identifier, level, body)
-            if commit(thread, engine, start, end) { return Status.ok }
+            guard commit(thread, engine, start, end) else { continue }
+            if body.isRecord { thread.pointee.records &+= 1 }
+            return Status.ok
         }
         return Status.full
     }
@@ -133,7 +160,6 @@ public enum AppendSlow {
         if cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0, !Settle.own(thread) {
             return false
         }
-        thread.pointee.records &+= 1
         return true
     }
 
@@ -181,6 +207,7 @@ struct RawBody: RecordBody {
 
     var flags: UInt16 { 0 }
     var bytes: Int { count }
+    var isRecord: Bool { false }
 
     func write(to target: UnsafeMutableRawPointer) {
         if let start, count > 0 { target.copyMemory(from: start, byteCount: count) }

@@ -24,6 +24,20 @@ enum Drops {
         cwa_store_relaxed_u64(slot + DropSlot.lastMonotonic, now)
     }
 
+    /// A lane takes over what was refused while there was none; before it is ready.
+    static func takeOver(_ engine: EngineBlock, _ lane: LaneBlock) {
+        guard let file = lane.pointee.file else { return }
+        let word = UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.child_dropped)!
+        let count = cwa_exchange_u64(word, 0)
+        guard count > 0 else { return }
+        let slot = slot(file, 0)
+        slot.storeBytes(of: count, toByteOffset: DropSlot.dropped, as: UInt64.self)
+        let now = cw_monotonic_ns()
+        slot.storeBytes(of: now, toByteOffset: DropSlot.firstMonotonic, as: UInt64.self)
+        slot.storeBytes(of: now, toByteOffset: DropSlot.lastMonotonic, as: UInt64.self)
+    }
+
     static func total(_ engine: EngineBlock) -> UInt64 {
         var sum = engine.pointee.child_dropped
         guard let lane = engine.pointee.lane, let file = lane.pointee.file else { return sum }

@@ -133,7 +133,7 @@ public enum EngineCore {
             + MemoryLayout<cwi_process>.offset(of: \.engines)!
         for i in 0..<Int(CWI_ENGINES_MAX) {
             let word = (table + i * 8).load(as: UInt.self)
-            if let engine = EngineBlock(bitPattern: word) { Lanes.forget(engine) }
+            if let engine = EngineBlock(bitPattern: word) { Lanes.forget(engine, nil) }
         }
     }
 
@@ -341,13 +341,18 @@ public enum EngineCore {
         var numbers: [UInt64] = []
         Segments.forEach(engine) { segment in
             let state = cwa_load_acquire_u32(Segments.stateWord(segment))
-            // ORDER: acquire. Set by whoever put another segment in its place (A10).
-            guard state == Segments.open,
-                all || cwa_load_acquire_u64(Segments.retiredWord(segment)) != 0
-            else { return }
+            guard state == Segments.open else { return }
+            // A segment is open a moment before it is current, and must not be sealed then: one
+            // that holds a chunk has been current. Empty first, current second.
+            let wasCurrent = segment.pointee.in_lane != 0 || !isEmpty(segment)
+            guard all || wasCurrent && readCurrent(lane) != segment else { return }
             if Sealer.seal(engine, lane, segment) { numbers.append(segment.pointee.number) }
         }
         return numbers.sorted()
+    }
+
+    private static func readCurrent(_ lane: LaneBlock) -> SegmentBlock? {
+        SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
     }
 
     /// Unmaps sealed segments that no thread can be storing into any more (PROTOCOL, Quiescence).
@@ -364,7 +369,7 @@ public enum EngineCore {
         // busy is set before any segment pointer is loaded (R6), so after the fence a thread that
         // is idle, or busy with a chunk published elsewhere, cannot store here any more. One that is
         // claiming has no chunk and may hold any segment.
-        guard Membarrier.heavyFence() else { return }
+        guard Membarrier.heavyFence() || Membarrier.isMissing else { return }
         Segments.forEach(engine) { segment in
             guard cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed,
                 segment.pointee.in_lane == 0
@@ -413,7 +418,7 @@ public enum EngineCore {
             counts.bytes &+= thread.pointee.record_bytes
             counts.slow &+= thread.pointee.slow_appends
             if let chunk = thread.pointee.chunk, let ptr = thread.pointee.ptr, ptr > chunk {
-                counts.bytes &+= UInt64(ptr - chunk - ChunkHeader.bytes)
+                counts.bytes &+= UInt64(max(0, ptr - chunk - ChunkHeader.bytes))
             }
         }
         counts.dropped = Drops.total(engine)
@@ -433,8 +438,10 @@ public enum EngineCore {
     }
 
     /// Seals everything, marks the lane as closed and lets go of its lock. The block stays for ever;
-    /// what it holds reads as closed.
-    public static func finish(_ engine: EngineBlock) {
+    /// what it holds reads as closed. False: a thread stayed inside an append for a second. The engine
+    /// is then parked with its lock and files, for that record may still be kept.
+    public static func finish(_ engine: EngineBlock) -> Bool {
+        guard waitForQuiet(engine) else { return false }
         if let lane = readyLane(engine) {
             _ = sealRetired(engine, all: true)
             while let spare = Segments.takeSpare(lane) { Segments.destroy(engine, lane, spare) }
@@ -452,6 +459,22 @@ public enum EngineCore {
         cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
         Files.close(engine.pointee.lanes_fd)
         unregister(engine)
+        return true
+    }
+
+    /// After closeHandles: who was inside an append has left it. Who enters later sees CLOSING.
+    private static func waitForQuiet(_ engine: EngineBlock) -> Bool {
+        let bound = cw_monotonic_ns() &+ 1_000_000_000
+        while true {
+            var isBusy = false
+            ThreadBlocks.forEach(engine) {
+                if cwa_load_acquire_u64(AppendPath.busyWord($0)) != 0 { isBusy = true }
+            }
+            guard isBusy else { return true }
+            guard cw_monotonic_ns() < bound else { return false }
+            var pause = timespec(tv_sec: 0, tv_nsec: 100_000)
+            nanosleep(&pause, nil)
+        }
     }
 
     /// Undoes an open that failed before any handle was given out.

@@ -40,6 +40,7 @@ public enum Lanes {
         let none = UInt32(CWI_LANE_NONE)
         let making = UInt32(CWI_LANE_MAKING)
         let thread = cw_gettid()
+        let bound = cw_monotonic_ns() &+ 1_000_000_000
         while true {
             let state = cwa_load_acquire_u32(lane)
             if state == readyState { return Status.ok }
@@ -53,11 +54,12 @@ public enum Lanes {
             }
             if state == none, cwa_cas_u32(lane, none, making) { break }
             // Another thread makes it, and never waits for us; a handler on that thread gives up.
-            if lane.pointee.maker_tid == thread { return Status.full }
+            // Bounded, for a handler may have interrupted the maker before it left its number.
+            if lane.pointee.maker_tid == thread || cw_monotonic_ns() >= bound { return Status.full }
             sched_yield()
         }
         lane.pointee.maker_tid = thread
-        forget(engine)
+        forget(engine, lane)
         let status = build(engine, lane)
         lane.pointee.maker_tid = 0
         if status != Status.ok {
@@ -75,9 +77,10 @@ public enum Lanes {
 
     /// A child lets go of its parent's segments: other memory takes their place, so that nothing it
     /// does can reach the parent's files; thread blocks that the parent's threads held are not reused.
-    static func forget(_ engine: EngineBlock) {
+    static func forget(_ engine: EngineBlock, _ lane: LaneBlock?) {
         let process = cwi_process_get()!
-        if engine.pointee.lane_generation > 0 {
+        // A second try in the same process has blocks of its own below the mark.
+        if engine.pointee.lane_generation > 0, lane?.pointee.generation ?? 0 == 0 {
             process.pointee.pool_floor = process.pointee.pool_used
         }
         Segments.forEach(engine) { segment in
@@ -139,9 +142,14 @@ public enum Lanes {
                 if renameat(directory, temporary, directory, name) != 0 { error = errno }
             }
             if error == 0 {
+                Drops.takeOver(engine, lane)
                 cwa_store_release_u32(lane, readyState)
                 return Status.ok
             }
+            // Nobody may find it: refusals are counted there.
+            lane.pointee.file = nil
+            lane.pointee.catalog = nil
+            lane.pointee.current = nil
             Mapping.release(file, bytes: bytes)
         } else if error == 0 {
             error = errno
@@ -172,7 +180,6 @@ public enum Lanes {
         segment.pointee.generation = 0
         segment.pointee.fd = descriptor
         segment.pointee.in_lane = 1
-        segment.pointee.retired = 0
         segment.pointee.file_offset = UInt64(LaneHeader.segmentOffsetValue)
         Segments.writeHeader(engine, lane, segment)
         segment.pointee.state = Segments.open

@@ -22,10 +22,6 @@ public enum Segments {
         UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.ready)!
     }
 
-    static func retiredWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.retired)!
-    }
-
     /// Bytes of a file at birth; it grows fourfold from there.
     static let firstBytes: UInt64 = 64 << 10
 
@@ -121,11 +117,7 @@ public enum Segments {
         writeFirstPair(engine, next)
         // ORDER: release. Claims on it may begin as soon as it is current (A5, A10).
         cwa_store_release_u32(stateWord(next), open)
-        if cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
-            // ORDER: release. Only now may the old one be sealed; the new one is open and not yet
-            // retired, also in the moment before it was current (A10).
-            if let old { cwa_store_release_u64(retiredWord(old), 1) }
-        } else {
+        if !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
             cwa_store_release_u32(stateWord(next), spare)
             putSpare(engine, lane, next)
         }
@@ -209,7 +201,6 @@ public enum Segments {
         slot.pointee.salt = Machine.random()
         slot.pointee.size = engine.pointee.segment_bytes
         slot.pointee.in_lane = 0
-        slot.pointee.retired = 0
         slot.pointee.file_offset = 0
         let made = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = NameBuffer(buffer)

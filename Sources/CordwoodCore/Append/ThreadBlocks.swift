@@ -51,12 +51,21 @@ enum ThreadBlocks {
         _ tls: UnsafeMutablePointer<cwi_tls>, _ others: UnsafeMutablePointer<ThreadBlock?>,
         _ mark: EngineBlock
     ) -> ThreadBlock? {
+        var victim = -1
+        if let displaced = tls.pointee.current, displaced.pointee.engine != nil {
+            // A block inside whose append we are must stay.
+            for _ in 0..<othersCount where victim < 0 {
+                let i = Int(tls.pointee.next_victim) % othersCount
+                tls.pointee.next_victim &+= 1
+                let isBusy = others[i].map { cwa_load_relaxed_u64(AppendPath.busyWord($0)) != 0 }
+                if isBusy != true { victim = i }
+            }
+            guard victim >= 0 else { return nil }
+        }
         guard let block = take(mark, depth: 0) else { return nil }
         ThreadContext.registerThread()
         if let displaced = tls.pointee.current {
-            if displaced.pointee.engine != nil {
-                let victim = Int(tls.pointee.next_victim) % othersCount
-                tls.pointee.next_victim &+= 1
+            if displaced.pointee.engine != nil, victim >= 0 {
                 if let evicted = others[victim] { giveBack(evicted) }
                 others[victim] = displaced
             }
@@ -125,7 +134,8 @@ enum ThreadBlocks {
         for depth in 0..<UInt32(CWI_NESTING_MAX) {
             if cwa_load_relaxed_u64(AppendPath.busyWord(block)) == 0 {
                 cwa_store_relaxed_u64(AppendPath.busyWord(block), UInt64(cwi_frame()))
-                cwa_fence_compiler()
+                // A compiler fence, or a full one where membarrier is missing (R6, R7).
+                Membarrier.lightFence()
                 if block.pointee.context_stale != 0 {
                     block.pointee.context_stale = 0
                     _ = Settle.own(block)
@@ -159,9 +169,11 @@ enum ThreadBlocks {
                 let words = UnsafeMutableRawPointer(lane)
                 _ = cwa_add_u64(words + laneRecordsOffset, block.pointee.records)
                 _ = cwa_add_u64(words + laneBytesOffset, block.pointee.record_bytes)
+                _ = cwa_add_u64(words + laneSlowOffset, block.pointee.slow_appends)
             }
             block.pointee.records = 0
             block.pointee.record_bytes = 0
+            block.pointee.slow_appends = 0
             cwa_store_release_u64(UnsafeMutableRawPointer(block) + engineOffset, 0)
             cwa_store_release_u32(
                 UnsafeMutableRawPointer(block) + stateOffset, UInt32(CWI_THREAD_FREE))
@@ -212,5 +224,6 @@ enum ThreadBlocks {
     private static var stateOffset: Int { MemoryLayout<cwi_thread>.offset(of: \.state)! }
     private static var engineOffset: Int { MemoryLayout<cwi_thread>.offset(of: \.engine)! }
     private static var laneRecordsOffset: Int { MemoryLayout<cwi_lane>.offset(of: \.records)! }
+    private static var laneSlowOffset: Int { MemoryLayout<cwi_lane>.offset(of: \.slow_appends)! }
     private static var laneBytesOffset: Int { MemoryLayout<cwi_lane>.offset(of: \.record_bytes)! }
 }

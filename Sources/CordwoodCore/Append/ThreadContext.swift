@@ -21,13 +21,15 @@ public enum ThreadContext {
         let used = Int(words.load(as: UInt32.self))
         var rest = used == 0 ? 2 : used
         if used == 0 { fields.storeBytes(of: 0, as: UInt16.self) }
+        if let value {
+            let kept = rest - bytesOf(key, fields, rest)
+            guard value.count <= bytesMax, key.count <= bytesMax,
+                kept + 8 + key.count + value.count <= bytesMax
+            else { return Status.limit }
+        }
         rest = remove(key, fields, rest)
         if let value {
-            let bytes = 4 + key.count + 4 + value.count
-            guard rest + bytes <= bytesMax, key.count <= 0xFFFF else {
-                store(words, rest)
-                return Status.limit
-            }
+            let bytes = 8 + key.count + value.count
             let field = fields + rest
             field.storeBytes(of: UInt16(FieldType.string), as: UInt16.self)
             field.storeBytes(of: UInt16(key.count), toByteOffset: 2, as: UInt16.self)
@@ -112,6 +114,26 @@ public enum ThreadContext {
 
     private static func store(_ words: UnsafeMutableRawPointer, _ used: Int) {
         words.storeBytes(of: UInt32(used), as: UInt32.self)
+    }
+
+    /// Bytes of the field of that key; 0: there is none.
+    private static func bytesOf(
+        _ key: UnsafeBufferPointer<UInt8>, _ fields: UnsafeMutableRawPointer, _ used: Int
+    ) -> Int {
+        var at = 2
+        while at < used {
+            let keyCount = Int(fields.loadUnaligned(fromByteOffset: at + 2, as: UInt16.self))
+            let valueCount = Int(
+                fields.loadUnaligned(fromByteOffset: at + 4 + keyCount, as: UInt32.self))
+            let bytes = 8 + keyCount + valueCount
+            if keyCount == key.count,
+                keyCount == 0 || memcmp(fields + at + 4, key.baseAddress!, keyCount) == 0
+            {
+                return bytes
+            }
+            at += bytes
+        }
+        return 0
     }
 
     /// Takes the field of that key out; returns the bytes that are left.

@@ -39,6 +39,8 @@ enum Files {
     static func write(
         _ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int, at offset: UInt64
     ) -> Int32 {
+        // As in allocate: no SIGXFSZ for the host's thread.
+        guard offset &+ UInt64(count) <= cw_file_size_limit() else { return EFBIG }
         var done = 0
         while done < count {
             let n = pwrite(descriptor, bytes + done, count - done, off_t(offset) + off_t(done))

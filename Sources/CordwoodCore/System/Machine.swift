@@ -80,13 +80,14 @@ public enum Machine {
     /// Random, never 0.
     static func random() -> UInt64 {
         var value: UInt64 = 0
-        while getrandom(&value, 8, 0) != 8 || value == 0 {
-            // Without entropy (or under seccomp) the clock and the stack must do.
-            if errno == ENOSYS || errno == EPERM {
-                value = cw_ticks_tsc() ^ UInt64(cwi_frame()) ^ cw_realtime_ns() << 20
+        while true {
+            let count = getrandom(&value, 8, 0)
+            if count == 8, value != 0 { return value }
+            // Under seccomp the clock and the stack must do.
+            if count < 0, errno != EINTR {
+                return (cw_ticks_tsc() ^ UInt64(cwi_frame()) ^ cw_realtime_ns() << 20) | 1
             }
         }
-        return value
     }
 
     /// True where the kernel itself keeps time by the TSC, which it does only where it is invariant.

@@ -65,7 +65,14 @@ enum Membarrier {
     /// Every thread of the process has run a full fence when this returns. False: it could not be done.
     static func heavyFence() -> Bool {
         cwa_fence_full()
-        return cw_membarrier(Int32(MEMBARRIER_CMD_PRIVATE_EXPEDITED.rawValue)) == 0
+        if isMissing { return false }
+        let expedited = Int32(MEMBARRIER_CMD_PRIVATE_EXPEDITED.rawValue)
+        if cw_membarrier(expedited) == 0 { return true }
+        // A caller may seal before the helper has registered the process; the slow command needs no
+        // registration.
+        register()
+        return cw_membarrier(expedited) == 0
+            || cw_membarrier(Int32(MEMBARRIER_CMD_GLOBAL.rawValue)) == 0
     }
 
     /// The writer's half on the slow path: a compiler fence, or a full one where membarrier is missing.

@@ -86,7 +86,7 @@ public struct Target: Sendable {
         origin = address.origin
         method = options.method ?? "POST"
         guard method == "POST" || method == "PUT" else {
-            throw UploadError.argument("method is neither POST nor PUT")
+            throw UploadError.argument("method '\(method.prefix(40))' is neither POST nor PUT")
         }
         if kind == .collector {
             guard format == .archive, encoding == .none, method == "POST" else {

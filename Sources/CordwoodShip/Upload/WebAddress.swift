@@ -26,7 +26,7 @@ struct WebAddress: Equatable {
             throw UploadError.argument("url is longer than \(WebAddress.bytesMax) bytes")
         }
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != 0x5C }) else {
-            throw UploadError.argument("url holds a space, control character or backslash")
+            throw UploadError.argument("url '\(WebAddress.shown(text))' holds a space, control character or backslash")
         }
         let lower = text.lowercased()
         if lower.hasPrefix("http://") {
@@ -34,7 +34,7 @@ struct WebAddress: Equatable {
         } else if lower.hasPrefix("https://") {
             scheme = "https"
         } else {
-            throw UploadError.argument("url begins with neither http:// nor https://")
+            throw UploadError.argument("url '\(WebAddress.shown(text))' begins with neither http:// nor https://")
         }
         let rest = text.dropFirst(scheme.count + 3)
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
@@ -59,17 +59,24 @@ struct WebAddress: Equatable {
             portText = authority[authority.index(after: colon)...]
         }
         guard !hostText.isEmpty, hostText.utf8.allSatisfy({ $0 != 0x7B && $0 != 0x7D }) else {
-            throw UploadError.argument("url has no host")
+            throw UploadError.argument("url '\(WebAddress.shown(text))' has no host")
         }
         host = hostText.lowercased()
         if portText.isEmpty {
             port = WebAddress.defaultPort(scheme)
         } else {
             guard let number = UInt16(portText), number > 0 else {
-                throw UploadError.argument("url: the port is not 1…65535")
+                throw UploadError.argument("url: the port '\(portText.prefix(40))' is not 1…65535")
             }
             port = number
         }
+    }
+
+    /// What an error may show of a URL: no user, query or fragment, which may hold secrets.
+    private static func shown(_ text: String) -> String {
+        let bare = text.prefix { $0 != "?" && $0 != "#" }
+        let rest = bare.lastIndex(of: "@").map { bare[bare.index(after: $0)...] } ?? bare
+        return String(decoding: rest.utf8.prefix(80).map { $0 < 0x20 ? 0x3F : $0 }, as: UTF8.self)
     }
 
     private static func defaultPort(_ scheme: String) -> UInt16 { scheme == "https" ? 443 : 80 }
