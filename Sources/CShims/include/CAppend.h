@@ -87,7 +87,6 @@ typedef struct cwi_lane {
     cwi_segment *current;      /* A10: by CAS */
     uint8_t pad0[112];
     cwi_segment *spare[CWI_SPARES_MAX]; /* A11: by exchange */
-    uint64_t next_number;      /* fetch-and-add */
     uint32_t next_serial;      /* fetch-and-add */
     uint32_t generation;       /* counts lanes of this engine over forks */
     int32_t lock_fd;           /* the lane file */

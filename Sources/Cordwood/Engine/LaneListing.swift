@@ -24,9 +24,17 @@ struct LaneListing {
     }
 
     private mutating func add(_ fileName: String) {
-        guard !fileName.hasPrefix("."), let dot = fileName.firstIndex(of: ".") else { return }
-        let lane = String(fileName[..<dot])
-        let rest = fileName[fileName.index(after: dot)...]
+        let isHidden = fileName.hasPrefix(".")
+        let visible = fileName.dropFirst(isHidden ? 1 : 0)
+        guard let dot = visible.firstIndex(of: ".") else { return }
+        let lane = String(visible[..<dot])
+        let rest = visible[visible.index(after: dot)...]
+        if isHidden {
+            // Spares and journals that were being made; a lane that is being made is its maker's.
+            guard rest.hasPrefix("spare-") || rest == "journal" else { return }
+            lanes[lane, default: Lane(name: lane)].others.append(fileName)
+            return
+        }
         var entry = lanes[lane] ?? Lane(name: lane)
         if rest == "lane" {
             entry.hasLaneFile = true

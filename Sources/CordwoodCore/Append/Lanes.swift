@@ -108,7 +108,6 @@ public enum Lanes {
         lane.pointee.process_id = UInt32(getpid())
         lane.pointee.id = (Machine.random(), Machine.random())
         lane.pointee.salt = Machine.random()
-        lane.pointee.next_number = 1
         nameLane(lane)
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { finalBuffer in

@@ -110,19 +110,66 @@ public enum Segments {
                 return Status.ok
             }
         }
-        guard let next else {
+        guard let next, let old, number(engine, lane, next, after: old, oldWord) else {
+            if let next { putSpare(engine, lane, next) }
             EngineCore.wake(engine)
-            return Status.full
+            return cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord
+                ? Status.full : Status.ok
         }
         writeFirstPair(engine, next)
         // ORDER: release. Claims on it may begin as soon as it is current (A5, A10).
         cwa_store_release_u32(stateWord(next), open)
         if !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
             cwa_store_release_u32(stateWord(next), spare)
-            putSpare(engine, lane, next)
+            destroy(engine, lane, next)
         }
         EngineCore.wake(engine)
         return Status.ok
+    }
+
+    /// Gives a spare its number and name: the next after the old one's. Who finds that name taken lets
+    /// its taker publish, and takes the one after it where that thread was stopped. False: another
+    /// segment is current now, or the directory refuses; the spare is still one.
+    private static func number(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ next: SegmentBlock, after old: SegmentBlock,
+        _ oldWord: UInt64
+    ) -> Bool {
+        for step in 1...UInt64(8) {
+            let bound = cw_monotonic_ns() &+ 1_000_000
+            next.pointee.number = old.pointee.number &+ step
+            UnsafeMutableRawPointer(next.pointee.base)!.storeBytes(
+                of: next.pointee.number, toByteOffset: SegmentHeader.number, as: UInt64.self)
+            let error = renameSpare(engine, lane, next)
+            if error == 0 { return true }
+            next.pointee.number = 0
+            guard error == EEXIST else { return false }
+            while cw_monotonic_ns() < bound {
+                guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return false }
+                sched_yield()
+            }
+        }
+        return false
+    }
+
+    /// 0 or an errno; EEXIST where the number is taken.
+    private static func renameSpare(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
+    ) -> Int32 {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { finalBuffer in
+                var spareName = NameBuffer(buffer)
+                addSpareName(&spareName, lane, segment)
+                var name = NameBuffer(finalBuffer)
+                addFileName(&name, lane, segment, sealed: false)
+                let directory = engine.pointee.lanes_fd
+                // A link never replaces, on any file system.
+                guard linkat(directory, spareName.pointer, directory, name.pointer, 0) == 0 else {
+                    return errno
+                }
+                unlinkat(directory, spareName.pointer, 0)
+                return 0
+            }
+        }
     }
 
     /// One writer makes the segment; the others look up every few microseconds whether it is there, for
@@ -194,9 +241,9 @@ public enum Segments {
     ) -> SegmentBlock? {
         guard engine.pointee.quota_full == 0 else { return nil }
         guard let slot = takeSlot(engine) else { return nil }
-        let word = UnsafeMutableRawPointer(lane)
-            + MemoryLayout<cwi_lane>.offset(of: \.next_number)!
-        slot.pointee.number = cwa_add_u64(word, 1)
+        // It gets its number when it is published, so that numbers follow time.
+        slot.pointee.number = 0
+        slot.pointee.spare_id = Machine.random()
         slot.pointee.generation = 1
         slot.pointee.salt = Machine.random()
         slot.pointee.size = engine.pointee.segment_bytes
@@ -204,7 +251,7 @@ public enum Segments {
         slot.pointee.file_offset = 0
         let made = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = NameBuffer(buffer)
-            addFileName(&name, lane, slot, sealed: false)
+            addSpareName(&name, lane, slot)
             return makeFile(engine, lane, slot, name.pointer)
         }
         guard made else {
@@ -324,11 +371,25 @@ public enum Segments {
         name.add(sealed ? ".sealed" : ".seg")
     }
 
-    /// Removes a spare that was never published.
+    /// `.<lane>.spare-<random>`: means nothing to readers.
+    private static func addSpareName(
+        _ name: inout NameBuffer, _ lane: LaneBlock, _ segment: SegmentBlock
+    ) {
+        name.add(".")
+        Lanes.addName(&name, lane)
+        name.add(".spare-")
+        name.add(hex: segment.pointee.spare_id)
+    }
+
+    /// Removes a segment that was never current.
     static func destroy(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = NameBuffer(buffer)
-            addFileName(&name, lane, segment, sealed: false)
+            if segment.pointee.number == 0 {
+                addSpareName(&name, lane, segment)
+            } else {
+                addFileName(&name, lane, segment, sealed: false)
+            }
             unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
         }
         releaseMapping(segment)
