@@ -90,7 +90,12 @@ public enum Segments {
         // From here on the thread may touch no sealed segment but the old one, so that others can be
         // released while it waits for a slot (Quiescence).
         thread?.pointee.segment = old
-        defer { thread?.pointee.segment = nil }
+        cwa_fence_compiler()
+        defer {
+            cwa_fence_compiler()
+            thread?.pointee.segment = nil
+            cwa_fence_compiler()
+        }
         var next = takeSpare(lane)
         defer { _ = cwa_cas_u32(makerWord(lane), cw_gettid(), 0) }
         if next == nil {
@@ -138,7 +143,7 @@ public enum Segments {
         }
         // Where sealing has fallen behind and every slot is taken, the writer is slowed down, for a
         // bounded time; a disk or quota that is full is refused at once.
-        let patience = cw_monotonic_ns() &+ 100_000_000
+        let patience = cw_monotonic_ns() &+ 2_000_000_000
         while true {
             guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return nil }
             if let made = make(engine, lane, populate: false) { return made }
