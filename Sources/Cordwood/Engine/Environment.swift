@@ -80,7 +80,7 @@ enum Directories {
     }
 
     static func open(_ path: String) throws(CordwoodError) -> Int32 {
-        let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = cw_above_standard(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
         guard descriptor >= 0 else { throw failure("open directory", path) }
         return descriptor
     }

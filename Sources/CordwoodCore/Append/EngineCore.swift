@@ -71,11 +71,15 @@ public enum EngineCore {
         let page = 4096
         let engineBytes = (MemoryLayout<cwi_engine>.size + page - 1) & ~(page - 1)
         let loggerBytes = loggersMax * MemoryLayout<cwi_logger>.stride
+        // Whole huge pages, which the kernel aligns large mappings to: those of many engines then join
+        // into one, and a host that opens and closes for ever does not run out of mappings.
+        let hugePage = 2 << 20
+        let allBytes = (engineBytes + loggerBytes + namesBytesMax + hugePage - 1) & ~(hugePage - 1)
         guard
-            let memory = Mapping.anonymous(bytes: engineBytes + loggerBytes, wipedOnFork: false),
-            let laneMemory = Mapping.anonymous(bytes: page, wipedOnFork: true),
-            let names = Mapping.anonymous(bytes: namesBytesMax, wipedOnFork: false)
+            let memory = Mapping.anonymous(bytes: allBytes, wipedOnFork: false),
+            let laneMemory = LanePool.take()
         else { return nil }
+        let names = memory + engineBytes + loggerBytes
         let engine = memory.assumingMemoryBound(to: cwi_engine.self)
         engine.pointee.lane = laneMemory.assumingMemoryBound(to: cwi_lane.self)
         engine.pointee.loggers = (memory + engineBytes).assumingMemoryBound(to: cwi_logger.self)
@@ -495,4 +499,36 @@ public enum EngineCore {
 public struct CoreError: Error {
     public var status: Int32
     public var number: Int32 = 0
+}
+
+/// Lane blocks, wiped in a forked child and never reused; many to a mapping, for each mapping of its own
+/// kind counts against the process's limit (R22).
+private enum LanePool {
+    private static let bytesEach = 4096
+    private static let countEach: UInt64 = 1024
+    // SAFETY: one atomic word: the pool's address | blocks taken in its low 12 bits; never freed.
+    nonisolated(unsafe) private static let word: UnsafeMutableRawPointer = {
+        let word = UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8)
+        word.initializeMemory(as: UInt64.self, repeating: 0, count: 1)
+        return word
+    }()
+
+    static func take() -> UnsafeMutableRawPointer? {
+        while true {
+            let seen = cwa_load_acquire_u64(word)
+            let taken = seen & 0xFFF
+            if seen != 0, taken < countEach {
+                guard cwa_cas_u64(word, seen, seen + 1) else { continue }
+                let pool = UnsafeMutableRawPointer(bitPattern: UInt(seen & ~0xFFF))
+                return pool.map { $0 + Int(taken) * bytesEach }
+            }
+            let bytes = Int(countEach) * bytesEach
+            guard let fresh = Mapping.anonymous(bytes: bytes, wipedOnFork: true) else { return nil }
+            if !cwa_cas_u64(word, seen, UInt64(UInt(bitPattern: fresh)) + 1) {
+                Mapping.release(fresh, bytes: bytes)
+                continue
+            }
+            return fresh
+        }
+    }
 }
