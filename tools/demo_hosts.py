@@ -3,9 +3,10 @@ for the C one, killed. Their interface is the same:
 
     PROGRAM STORE INPUT_FILE --threads N --kept FILE
 
-Each line is logged once: repeated text would flatter whoever looks back furthest. Line i goes to thread i mod N. FILE holds one little-endian u64 a thread, the number of lines whose
-call returned, in a shared mapping, so that it outlives a kill. A program that ends by itself prints
-one JSON line: host, kept, ns_per_record."""
+Each line is logged once: repeated text would flatter whoever looks back furthest. Line i goes to
+thread i mod N. FILE holds one little-endian u64 a thread, the number of lines whose call returned,
+in a shared mapping, so that it outlives a kill. A program that ends by itself prints one JSON line:
+host, kept, ns_per_record."""
 
 import json
 import os

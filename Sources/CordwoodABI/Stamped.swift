@@ -1,13 +1,13 @@
-// Size-stamped structs and C strings from the host: checked, then copied, so that what was checked is
-// what is used.
+// Size-stamped structs and C strings from the host: checked, then copied, so that what was checked
+// is what is used.
 
 import CCordwood
 import CordwoodCore
 import Glibc
 
 enum Stamped {
-    /// Copies a struct that starts with `struct_size`. Smaller than the version known here is refused;
-    /// a larger one must be zero behind it.
+    /// Copies a struct that starts with `struct_size`. Smaller than the version known here is
+    /// refused; a larger one must be zero behind it.
     static func copy<T>(_ source: UnsafePointer<T>, into target: inout T) -> Int32 {
         let raw = UnsafeRawPointer(source)
         let size = Int(raw.loadUnaligned(as: UInt32.self))

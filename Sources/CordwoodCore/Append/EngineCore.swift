@@ -146,7 +146,8 @@ public enum EngineCore {
         cwa_store_relaxed_u32(logger, enabled)
     }
 
-    /// Keeps a catalog entry for this lane and for those of children. A status. The caller holds its lock.
+    /// Keeps a catalog entry for this lane and for those of children. A status. The caller holds
+    /// its lock.
     public static func addName(
         _ engine: EngineBlock, _ type: UInt8, _ identifier: UInt32, _ payload: UnsafeRawBufferPointer
     ) -> Int32 {
@@ -269,7 +270,8 @@ public enum EngineCore {
             <= UInt64(SegmentHeader.bytes)
     }
 
-    /// True while writers use up what is ready faster than it should be looked at five times a second.
+    /// True while writers use up what is ready faster than it should be looked at five times a
+    /// second.
     public static func isFilling(_ engine: EngineBlock) -> Bool {
         guard let lane = readyLane(engine), let current = lane.pointee.current,
             let base = current.pointee.base
@@ -300,8 +302,8 @@ public enum EngineCore {
             fromByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
     }
 
-    /// Seals every published segment but the current one; with `all` the current one too, after which
-    /// nothing can be appended. Returns the numbers sealed now, ascending.
+    /// Seals every published segment but the current one; with `all` the current one too, after
+    /// which nothing can be appended. Returns the numbers sealed now, ascending.
     public static func sealRetired(_ engine: EngineBlock, all: Bool) -> [UInt64] {
         guard let lane = readyLane(engine) else { return [] }
         var numbers: [UInt64] = []
@@ -325,8 +327,8 @@ public enum EngineCore {
         }
         guard waiting else { return }
         // busy is set before any segment pointer is loaded (R6), so after the fence a thread that
-        // is idle, or busy with a chunk published elsewhere, cannot store here any more. One that is
-        // claiming has no chunk and may hold any segment.
+        // is idle, or busy with a chunk published elsewhere, cannot store here any more. One that
+        // is claiming has no chunk and may hold any segment.
         guard Membarrier.heavyFence() else { return }
         Segments.forEach(engine) { segment in
             guard cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed,
@@ -395,8 +397,8 @@ public enum EngineCore {
         _ = Membarrier.heavyFence()
     }
 
-    /// Seals everything, marks the lane as closed and lets go of its lock. The block stays for ever;
-    /// what it holds reads as closed.
+    /// Seals everything, marks the lane as closed and lets go of its lock. The block stays for
+    /// ever; what it holds reads as closed.
     public static func finish(_ engine: EngineBlock) {
         if let lane = readyLane(engine) {
             _ = sealRetired(engine, all: true)

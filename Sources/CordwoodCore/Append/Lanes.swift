@@ -1,6 +1,6 @@
 // This process's lane: its first file with lock, identity, catalog and segment 0. Made at open, and
-// again by the first record of a forked child, which finds its lane block wiped to zero; so this room
-// takes nothing from the heap and touches no lock that a parent's thread might hold.
+// again by the first record of a forked child, which finds its lane block wiped to zero; so this
+// room takes nothing from the heap and touches no lock that a parent's thread might hold.
 
 import CCordwood
 import CShims
@@ -74,7 +74,8 @@ public enum Lanes {
     }
 
     /// A child lets go of its parent's segments: other memory takes their place, so that nothing it
-    /// does can reach the parent's files; thread blocks that the parent's threads held are not reused.
+    /// does can reach the parent's files; thread blocks that the parent's threads held are not
+    /// reused.
     static func forget(_ engine: EngineBlock) {
         let process = cwi_process_get()!
         if engine.pointee.lane_generation > 0 {
@@ -121,7 +122,8 @@ public enum Lanes {
         }
     }
 
-    /// Made under a temporary name, locked, filled, renamed: a lane is locked when it is seen (R32).
+    /// Made under a temporary name, locked, filled, renamed: a lane is locked when it is seen
+    /// (R32).
     private static func makeFile(
         _ engine: EngineBlock, _ lane: LaneBlock, _ temporary: UnsafePointer<CChar>,
         _ name: UnsafePointer<CChar>
