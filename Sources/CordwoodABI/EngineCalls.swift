@@ -207,7 +207,7 @@ public func cw_logger_get(
         guard let name, let out else {
             throw CordwoodError(Status.argument, "cw_logger_get: name or out is NULL")
         }
-        out.pointee = OpaquePointer(try engine(handle).logger(String(cString: name)).block)
+        out.pointee = OpaquePointer(try engine(handle).findLogger(String(cString: name)).block)
         return Status.ok
     }
 }

@@ -46,7 +46,7 @@ struct LogCommand: ParsableCommand {
         let log: Logger
         do throws(CordwoodError) {
             engine = try Engine(directory: store, options: options)
-            log = try engine.logger(logger)
+            log = try engine.findLogger(logger)
         } catch {
             throw Failure(.cannotOpen, error.text)
         }

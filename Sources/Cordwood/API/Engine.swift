@@ -104,26 +104,42 @@ public final class Engine: @unchecked Sendable {
         cwa_store_release_u64(slot, word)
     }
 
-    /// This process's services; a forked child gets its own at the first call.
+    /// This process's services. A forked child gets its own from a thread of its own, and its calls
+    /// wait for that: were a lock of the language's runtime held at the fork, that thread alone hangs.
     func services() throws(CordwoodError) -> Services {
+        if let services = try current() { return services }
+        _ = EngineCore.makeLane(block)
+        Engine.childStarts(block)
+        let deadline = Deadline(afterMs: Engine.childWaitMs)
+        while !deadline.hasPassed {
+            if let services = try current() { return services }
+            usleep(500)
+        }
+        throw CordwoodError(Status.timeout, "the engine did not start in this forked child")
+    }
+
+    private static let childWaitMs: UInt64 = 5_000
+
+    /// nil: a forked child that has none yet.
+    private func current() throws(CordwoodError) -> Services? {
+        // ORDER: acquire. Pairs with `store` (A13).
         let word = cwa_load_acquire_u64(slot)
         guard word != 0, let pointer = UnsafeRawPointer(bitPattern: UInt(word)) else {
             throw CordwoodError(Status.closed, "the engine is closed")
         }
         let services = Unmanaged<Services>.fromOpaque(pointer).takeUnretainedValue()
-        if services.forkCount == cwi_process_get().pointee.fork_count { return services }
-        // The parent's are left alone for ever: their locks may be held by threads that are gone.
-        let fresh = try makeServices()
-        store(fresh)
-        _ = EngineCore.start(block)
-        return fresh
+        return services.forkCount == cwi_process_get().pointee.fork_count ? services : nil
     }
 
-    /// The first record of a forked child has made a lane: its threads start.
+    /// In a forked child, once: its services and threads start on a thread of the engine's. The
+    /// parent's are left alone for ever: their locks may be held by threads that are gone.
     private static func childStarts(_ block: UnsafeMutablePointer<cwi_engine>?) {
-        guard let block, let engine = of(block) else { return }
-        guard let services = try? engine.services() else { return }
-        try? services.startThreads()
+        guard let block, EngineCore.takesHelperStart(block), let engine = of(block) else { return }
+        _ = EngineThread.start("cordwood-child") {
+            guard let fresh = try? engine.makeServices() else { return }
+            engine.store(fresh)
+            try? fresh.startThreads()
+        }
     }
 
     private func echoInLine() {
@@ -133,8 +149,14 @@ public final class Engine: @unchecked Sendable {
 
     // MARK: Loggers and levels
 
-    /// The logger of a dotted name; "" is the root. The same name gives the same logger.
-    public func logger(_ name: String) throws(CordwoodError) -> Logger {
+    /// The logger of a dotted name; "" is the root. The same name gives the same logger. One that
+    /// cannot be had (after close, or a name over 255 bytes) answers closed to every record.
+    public func logger(_ name: String) -> Logger {
+        (try? findLogger(name)) ?? Logger(block: Logger.closedBlock, name: name)
+    }
+
+    /// As `logger`, and says why it cannot be had.
+    public func findLogger(_ name: String) throws(CordwoodError) -> Logger {
         Logger(block: try services().logger(name), name: name)
     }
 
@@ -214,10 +236,7 @@ public final class Engine: @unchecked Sendable {
         var result = UploadResult()
         let status = try upload(timeoutMs: timeoutMs, result: &result)
         guard status >= 0 else {
-            throw CordwoodError(
-                status,
-                "\(result.failed) not sent, \(result.waiting) waiting; "
-                    + "last HTTP status \(result.lastHTTPStatus)")
+            throw CordwoodError(status, Engine.uploadText(result))
         }
         return result
     }

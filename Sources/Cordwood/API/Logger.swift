@@ -8,6 +8,13 @@ public struct Logger: @unchecked Sendable {
     public let block: LoggerBlock
     public let name: String
 
+    /// Reads as closed for ever.
+    nonisolated(unsafe) static let closedBlock: LoggerBlock = {
+        let block = LoggerBlock.allocate(capacity: 1)
+        block.initialize(to: cwi_logger())
+        return block
+    }()
+
     init(block: LoggerBlock, name: String) {
         self.block = block
         self.name = name

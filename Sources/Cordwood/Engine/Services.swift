@@ -407,10 +407,23 @@ final class Services: @unchecked Sendable {
     }
 
     func upload(_ deadline: Deadline, _ result: inout UploadResult) throws(CordwoodError) -> Int32 {
+        // What a background pass sends from here on was sent for this call, too.
+        let before = uploads.totals
         try rollForUpload()
         try archiveWait(deadline)
-        return uploads.pass(
+        let status = uploads.pass(
             explicit: true, deadlineMonotonicMs: deadline.monotonicMs, result: &result).rawValue
+        let after = uploads.totals
+        let sent = UInt32(truncatingIfNeeded: after.succeeded &- before.succeeded)
+        if sent > result.uploaded {
+            result.uploaded = sent
+            result.bytesSent = after.bytes &- before.bytes
+            if result.lastOutcome == .none {
+                result.lastOutcome = .success
+                result.lastHTTPStatus = 200
+            }
+        }
+        return status == Status.end && sent > 0 ? Status.ok : status
     }
 
     /// False: one is queued already.

@@ -49,7 +49,22 @@ public enum EngineCore {
     /// Makes the first lane, when resource attributes and loggers are known.
     public static func start(_ engine: EngineBlock) -> Int32 {
         cwa_store_release_u32(engine, UInt32(CWI_ENGINE_OPEN))
+        // This process's helpers are started by who opened it, not by the first record.
+        _ = takesHelperStart(engine)
         return Lanes.make(engine, engine.pointee.lane)
+    }
+
+    /// Makes the lane where a forked child has none yet. A status.
+    public static func makeLane(_ engine: EngineBlock) -> Int32 {
+        Lanes.make(engine, engine.pointee.lane)
+    }
+
+    /// True for one caller in each process.
+    public static func takesHelperStart(_ engine: EngineBlock) -> Bool {
+        guard let lane = engine.pointee.lane else { return false }
+        let word = UnsafeMutableRawPointer(lane)
+            + MemoryLayout<cwi_lane>.offset(of: \.helper_started)!
+        return cwa_cas_u32(word, 0, 1)
     }
 
     private static func makeBlock(_ configuration: Configuration) -> EngineBlock? {

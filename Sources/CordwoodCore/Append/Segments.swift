@@ -87,6 +87,10 @@ public enum Segments {
     ) -> Int32 {
         let oldWord = UInt64(UInt(bitPattern: old))
         guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return Status.ok }
+        // From here on the thread may touch no sealed segment but the old one, so that others can be
+        // released while it waits for a slot (Quiescence).
+        thread?.pointee.segment = old
+        defer { thread?.pointee.segment = nil }
         var next = takeSpare(lane)
         defer { _ = cwa_cas_u32(makerWord(lane), cw_gettid(), 0) }
         if next == nil {

@@ -79,7 +79,7 @@ func startThread(_ run: @escaping @Sendable () -> Void) -> pthread_t {
 
 do {
     let engine = try Engine(directory: given.store)
-    let log = try engine.logger("demo.swift")
+    let log = engine.logger("demo.swift")
     let begin = nowNanoseconds()
     runAll(log)
     let elapsed = nowNanoseconds() - begin

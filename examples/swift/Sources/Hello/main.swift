@@ -2,6 +2,6 @@
 import Cordwood
 
 let engine = try Engine(directory: "logs")
-let log = try engine.logger("app.swift")
+let log = engine.logger("app.swift")
 log.info("hello from Swift", fields: ["order": 7])
 try engine.close()
