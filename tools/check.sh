@@ -40,6 +40,10 @@ linked_libraries() {
         echo "libcordwood.so needs more than libc and libm"
         return 1
     fi
+    if nm build/work/libcordwood.so | grep -qw swift_task_create; then
+        echo "libcordwood.so carries the runtime of tasks: see tools/build.sh"
+        return 1
+    fi
     readelf -d build/lib/libcordwood.so | grep -q NODELETE
 }
 

@@ -28,7 +28,12 @@ ROOMS = {
         "Read": {"Format", "System"},
     },
     "CordwoodShip": {"Archive": set(), "Queue": set(), "Upload": {"Queue"}},
-    "Cordwood": {"Engine": set(), "Store": set(), "API": {"Engine", "Store"}},
+    "Cordwood": {
+        "Record": set(),
+        "Engine": {"Record"},
+        "Store": {"Record"},
+        "API": {"Record", "Engine", "Store"},
+    },
 }
 IMPORT = re.compile(
     r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|private|fileprivate)\s+)?"

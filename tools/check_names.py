@@ -18,6 +18,10 @@ def declared():
     return set(re.findall(r"\b(cw_\w+)\s*\(", text))
 
 
+# Part of the ABI, though a C host has them inline: other languages call them.
+INLINE = {"cw_enabled"}
+
+
 def visible(*arguments):
     out = subprocess.run(["nm", *arguments], stdout=subprocess.PIPE, check=True, text=True).stdout
     return {line.split()[-1] for line in out.splitlines() if len(line.split()) == 3}
@@ -25,6 +29,7 @@ def visible(*arguments):
 
 def main():
     header, problems = declared(), []
+    problems += [f"the header lost {word}, which is in the ABI" for word in sorted(INLINE - header)]
     for name, arguments in (("libcordwood.so", ["-D", "--defined-only"]),
                             ("libcordwood.a", ["-g", "--defined-only"])):
         exported = visible(*arguments, str(ROOT / "build/lib" / name))

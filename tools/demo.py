@@ -94,7 +94,7 @@ def log_and_upload(folder, commands, source, lines, proxy):
     try:
         collector.start("--refuse", "1", "--retry-after", "1")
         proxy.upstream = collector.port
-        runs = [hosts.run_whole("c", commands["c"], store, source, lines, folder / "kept-c"),
+        runs = [hosts.run_whole("c", commands["c"], store, source, folder / "kept-c"),
                 hosts.run_killed("c", commands["c"], store, source, lines, folder / "kept-c9")]
         print(f"killed the C program after {sum(runs[-1].kept)} records", file=sys.stderr)
         archive_and_upload(store, url)
@@ -102,7 +102,7 @@ def log_and_upload(folder, commands, source, lines, proxy):
         collector.start()
         proxy.upstream = collector.port
         for host in ("cpp", "python", "swift"):
-            runs.append(hosts.run_whole(host, commands[host], store, source, lines,
+            runs.append(hosts.run_whole(host, commands[host], store, source,
                                         folder / f"kept-{host}"))
         archive_and_upload(store, url)
     finally:
@@ -110,19 +110,25 @@ def log_and_upload(folder, commands, source, lines, proxy):
     return runs, collector.directory
 
 
-def read_back(directory, pids):
-    """pid → tid → messages, of log records that are not the engine's own."""
-    found = {pid: {} for pid in pids}
-    with subprocess.Popen([CORDWOOD, "cat", "--json", str(directory)],
+def log_records(place):
+    """Those of a directory or one archive that are not the engine's own."""
+    with subprocess.Popen([CORDWOOD, "cat", "--json", str(place)],
                           stdout=subprocess.PIPE) as child:
         for line in child.stdout:
             record = json.loads(line)
             if record["kind"] == "log" and not record["logger"].startswith("Cordwood"):
-                if record["pid"] not in found:
-                    raise Trouble(f"a record of nobody: {line[:200]!r}")
-                found[record["pid"]].setdefault(record["tid"], []).append(record["message"])
+                yield record
     if child.returncode != 0:
         raise Trouble(f"cordwood cat ended {child.returncode}")
+
+
+def read_back(directory, pids):
+    """pid → tid → messages."""
+    found = {pid: {} for pid in pids}
+    for record in log_records(directory):
+        if record["pid"] not in found:
+            raise Trouble(f"a record of nobody: {str(record)[:200]}")
+        found[record["pid"]].setdefault(record["tid"], []).append(record["message"])
     return found
 
 
@@ -157,34 +163,40 @@ def compare(run, threads, lines):
     return lost, duplicates, problems
 
 
-def zstd3(path):
-    done = subprocess.run(["zstd", "-3", "-q", "-c", str(path)], check=True,
-                          stdout=subprocess.PIPE)
-    return len(done.stdout)
+def raw_and_zstd3(archives):
+    """Bytes of the archives' messages, a line each, and of `zstd -3` over each archive's own: it
+    sees the same pieces as we do."""
+    raw = packed = 0
+    for archive in archives:
+        text = "".join(record["message"] + "\n" for record in log_records(archive)).encode()
+        raw += len(text)
+        packed += len(subprocess.run(["zstd", "-3", "-q", "-c"], input=text, check=True,
+                                     stdout=subprocess.PIPE).stdout) if text else 0
+    return raw, packed
 
 
-def result(runs, read, lines, directory, proxy, folder):
+def result(runs, read, lines, directory, proxy):
     out = {"hosts": {}, "lost": 0, "duplicates": 0}
-    problems, text = [], folder / "text"
-    with open(text, "w", encoding="utf-8") as file:
-        for run in runs:
-            lost, duplicates, found = compare(run, read[run.pid], lines)
-            problems += found
-            out["lost"] += lost
-            out["duplicates"] += duplicates
-            host = out["hosts"].setdefault(run.host, {"kept": 0, "read": 0})
-            host["kept"] += sum(run.kept)
-            host["read"] += sum(len(messages) for messages in read[run.pid].values())
-            if run.ns is not None:
-                host["ns_per_record"] = run.ns
-            for messages in read[run.pid].values():
-                file.writelines(message + "\n" for message in messages)
+    problems = []
+    for run in runs:
+        lost, duplicates, found = compare(run, read[run.pid], lines)
+        problems += found
+        out["lost"] += lost
+        out["duplicates"] += duplicates
+        host = out["hosts"].setdefault(run.host, {"kept": 0, "read": 0})
+        host["kept"] += sum(run.kept)
+        host["read"] += sum(len(messages) for messages in read[run.pid].values())
+        if run.ns is not None:
+            host["ns_per_record"] = run.ns
     archives = waiting(Path(directory))
     out["uploads"] = len(archives)
     out["attempts"] = proxy.attempts
-    out["raw_bytes"] = text.stat().st_size
     out["archive_bytes"] = sum(path.stat().st_size for path in archives)
-    out["zstd3_bytes"] = zstd3(text)
+    out["raw_bytes"], out["zstd3_bytes"] = raw_and_zstd3(archives)
+    text_bytes = sum(len(message.encode()) + 1 for threads in read.values()
+                     for messages in threads.values() for message in messages)
+    if out["raw_bytes"] != text_bytes:
+        problems.append(f"{out['raw_bytes']} bytes archive by archive, {text_bytes} as a whole")
     if proxy.statuses.get(503, 0) != 1:
         problems.append(f"the collector refused {proxy.statuses.get(503, 0)} times, not once")
     if proxy.attempts <= len(archives):
@@ -221,7 +233,7 @@ def main():
             print(f"input: {len(lines)} lines of {source}", file=sys.stderr)
             runs, directory = log_and_upload(folder, commands, path, len(lines), proxy)
             read = read_back(directory, {run.pid for run in runs})
-            out, problems = result(runs, read, lines, directory, proxy, folder)
+            out, problems = result(runs, read, lines, directory, proxy)
     except (Trouble, subprocess.CalledProcessError) as trouble:
         print(f"demo: {trouble}", file=sys.stderr)
         return 1

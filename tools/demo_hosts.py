@@ -1,11 +1,12 @@
 """The four programs of examples/ as the demo runs them: how each is built, started, counted and,
 for the C one, killed. Their interface is the same:
 
-    PROGRAM STORE INPUT_FILE --threads N --kept FILE --repeat R
+    PROGRAM STORE INPUT_FILE --threads N --kept FILE
 
-Line i goes to thread i mod N. FILE holds one little-endian u64 a thread, the number of lines whose
-call returned, in a shared mapping, so that it outlives a kill. A program that ends by itself prints
-one JSON line: host, kept, ns_per_record."""
+Each line is logged once: repeated text would flatter whoever looks back furthest. Line i goes to
+thread i mod N. FILE holds one little-endian u64 a thread, the number of lines whose call returned,
+in a shared mapping, so that it outlives a kill. A program that ends by itself prints one JSON line:
+host, kept, ns_per_record."""
 
 import json
 import os
@@ -18,9 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 THREADS = 4
-LINES = 100_000
-KILL_AT = 200_000
-KILL_LINES = 20_000_000
+# What the killed program waits after each line, so that one pass lasts long enough to be halved.
+KILL_PAUSE_US = 500
 PATIENCE_S = 300
 
 
@@ -71,16 +71,16 @@ def kept(path):
     return list(struct.unpack(f"<{THREADS}Q", data))
 
 
-def start(command, store, source, lines, counters, total):
+def start(command, store, source, counters, *more):
     environment = dict(os.environ, CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
                        PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1")
     return subprocess.Popen(
         [*command, str(store), str(source), "--threads", str(THREADS), "--kept", str(counters),
-         "--repeat", str(-(-total // lines))], stdout=subprocess.PIPE, env=environment)
+         *more], stdout=subprocess.PIPE, env=environment)
 
 
-def run_whole(host, command, store, source, lines, counters):
-    child = start(command, store, source, lines, counters, LINES)
+def run_whole(host, command, store, source, counters):
+    child = start(command, store, source, counters)
     try:
         out, _ = child.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
@@ -96,10 +96,10 @@ def run_whole(host, command, store, source, lines, counters):
 
 
 def run_killed(host, command, store, source, lines, counters):
-    child = start(command, store, source, lines, counters, KILL_LINES)
+    child = start(command, store, source, counters, "--pause-us", str(KILL_PAUSE_US))
     deadline = time.monotonic() + PATIENCE_S
     try:
-        while sum(kept(counters)) < KILL_AT:
+        while sum(kept(counters)) < lines / 2:
             if child.poll() is not None:
                 raise Trouble(f"the {host} program ended before it could be killed")
             if time.monotonic() > deadline:

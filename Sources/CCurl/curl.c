@@ -1,6 +1,6 @@
-/* Finds libcurl and forwards to it. The table is written once, under pthread_once, before any reader
- * can have been told that it is there. dlclose is never called: libcurl's TLS libraries leave
- * destructors and atexit handlers behind that must stay mapped. */
+/* Finds libcurl and forwards to it. The table is written once, under pthread_once, before any
+ * reader can have been told that it is there. dlclose is never called: libcurl's TLS libraries
+ * leave destructors and atexit handlers behind that must stay mapped. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
@@ -16,9 +16,9 @@
 #undef curl_easy_getinfo
 
 /* INVARIANT: member names are libcurl's, without the prefix. curl_multi_poll came with 7.66. */
-#define CURL_SYMBOLS(X)                                                                             \
-    X(global_init) X(easy_init) X(easy_setopt) X(easy_getinfo) X(easy_reset) X(easy_cleanup)        \
-    X(easy_strerror) X(multi_init) X(multi_add_handle) X(multi_remove_handle) X(multi_perform)      \
+#define CURL_SYMBOLS(X)                                                                            \
+    X(global_init) X(easy_init) X(easy_setopt) X(easy_getinfo) X(easy_reset) X(easy_cleanup)       \
+    X(easy_strerror) X(multi_init) X(multi_add_handle) X(multi_remove_handle) X(multi_perform)     \
     X(multi_poll) X(multi_info_read) X(multi_cleanup) X(slist_append) X(slist_free_all)
 
 struct curl_table {
@@ -33,11 +33,11 @@ static int load_status = -1;
 static char load_error[256];
 
 static int resolve(void *library, struct curl_table *table, char *error, size_t bytes) {
-#define X(name)                                                                                     \
-    *(void **)&table->name = dlsym(library, "curl_" #name);                                         \
-    if (!table->name) {                                                                             \
-        snprintf(error, bytes, "libcurl is too old: it has no curl_%s", #name);                     \
-        return -1;                                                                                  \
+#define X(name)                                                                                    \
+    *(void **)&table->name = dlsym(library, "curl_" #name);                                        \
+    if (!table->name) {                                                                            \
+        snprintf(error, bytes, "libcurl is too old: it has no curl_%s", #name);                    \
+        return -1;                                                                                 \
     }
     CURL_SYMBOLS(X)
 #undef X
@@ -139,12 +139,13 @@ static CURLcode drive(cwi_curl_session *session, cwi_curl_tick_fn tick, void *us
             if (message->msg == CURLMSG_DONE) return message->data.result;
         if (!running) return CURLE_FAILED_INIT;
         if (!tick(user)) return CURLE_ABORTED_BY_CALLBACK;
-        if (curl.multi_poll(session->multi, NULL, 0, 50, NULL) != CURLM_OK) return CURLE_FAILED_INIT;
+        CURLMcode polled = curl.multi_poll(session->multi, NULL, 0, 50, NULL);
+        if (polled != CURLM_OK) return CURLE_FAILED_INIT;
     }
 }
 
-/* A TLS library may write to a closed socket without MSG_NOSIGNAL: SIGPIPE is blocked meanwhile, and
- * one that arose here is taken off again. */
+/* A TLS library may write to a closed socket without MSG_NOSIGNAL: SIGPIPE is blocked meanwhile,
+ * and one that arose here is taken off again. */
 CURLcode cwi_curl_run(cwi_curl_session *session, cwi_curl_tick_fn tick, void *user) {
     sigset_t pipe_set, before, pending;
     sigemptyset(&pipe_set);

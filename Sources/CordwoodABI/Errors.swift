@@ -1,6 +1,6 @@
-// Status names, sentences, and the calling thread's last failure. Strings are static, or the thread's
-// own and freed with it. A write's failure is noted in thread-local words only, for it may happen in a
-// signal handler.
+// Status names, sentences, and the calling thread's last failure. Strings are static, or the
+// thread's own and freed with it. A write's failure is noted in thread-local words only, for it may
+// happen in a signal handler.
 
 import CCordwood
 import CShims

@@ -1,5 +1,5 @@
-// Size-stamped structs and C strings from the host: checked, then copied, so that what was checked is
-// what is used.
+// Size-stamped structs and C strings from the host: checked, then copied, so that what was checked
+// is what is used.
 
 import CCordwood
 import CordwoodCore

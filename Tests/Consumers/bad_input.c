@@ -1,6 +1,7 @@
 /* What a careless host hands over: null everywhere, wrong sizes, levels, lengths, names. Every call
  * must answer the status that cordwood.h names, and cw_last_error must name the path or value; none
- * may crash. argv[1]: a directory for stores. Prints each broken expectation; exit 0: there is none. */
+ * may crash. argv[1]: a directory for stores. Prints each broken expectation; exit 0: there is
+ * none. */
 #define _POSIX_C_SOURCE 200809L
 #include <cordwood/cordwood.h>
 

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """A small HTTP server that answers as it is told, for upload tests.
 
-    fault_server.py DIRECTORY '[{"status": 503, "headers": {"Retry-After": "1"}}, {"action": "drop"}]' [PEM]
+    fault_server.py DIRECTORY ANSWERS [PEM]
 
-With PEM (key and certificate) it speaks TLS. Prints its port on the first line of stdout. The n-th request gets the n-th answer, all later ones 200.
+ANSWERS is JSON: '[{"status": 503, "headers": {"Retry-After": "1"}}, {"action": "drop"}]'. With PEM
+(key and certificate) it speaks TLS. Prints its port on the first line of stdout. The n-th request
+gets the n-th answer, all later ones 200.
 An answer: status (200), headers, body, action:
     drop   close the connection before reading the body
     lose   store the body, then close without an answer (a lost acknowledgement)
     half   announce a longer answer than is sent
     hang   read the request, never answer (until the client leaves)
 DIRECTORY/requests.jsonl gets one line a request (method, path, headers, bytes, number);
-DIRECTORY/body-N the body as received; DIRECTORY/stored.json how often each Idempotency-Key was stored
-with a 2xx or `lose`: a body is kept once per key.
+DIRECTORY/body-N the body as received; DIRECTORY/stored.json how often each Idempotency-Key was
+stored with a 2xx or `lose`: a body is kept once per key.
 """
 import http.server
 import json

@@ -1,10 +1,11 @@
 /* A C host of Cordwood: logs every line of a file as one record, from several threads.
  *
- *   main STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE] [--progress]
+ *   main STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE] [--pause-us N] [--progress]
  *
  * Lines are dealt to the threads like cards. --kept names a file of one u64 per thread, mapped
  * shared: how many of its lines that thread has kept. It is raised after each call that returned
- * CW_OK, so that after `kill -9` it says which records must be in the store.
+ * CW_OK, so that after `kill -9` it says which records must be in the store. --pause-us is what a
+ * thread waits after each line, as one that has other work to do.
  * Build: cc -std=c11 -I include examples/c/main.c -L build/lib -lcordwood -lpthread
  */
 #define _GNU_SOURCE
@@ -35,6 +36,7 @@ typedef struct arguments {
     const char *kept;
     size_t threads;
     size_t repeat;
+    long pause_us;
     bool progress;
 } arguments;
 
@@ -45,6 +47,7 @@ typedef struct job { /* what one thread writes */
     size_t first;
     size_t step;
     size_t repeat;
+    long pause_us;
     _Atomic uint64_t *kept;
     cw_status status;
 } job;
@@ -66,7 +69,8 @@ static void check(cw_status status, const char *what) {
 static arguments parse(int count, char **words) {
     arguments given = {.threads = 4, .repeat = 1};
     if (count < 3) {
-        fail("usage", "STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE] [--progress]");
+        fail("usage", "STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE] [--pause-us N] "
+                      "[--progress]");
     }
     given.store = words[1];
     given.input = words[2];
@@ -80,6 +84,8 @@ static arguments parse(int count, char **words) {
             given.threads = strtoull(next, NULL, 10);
         } else if (strcmp(words[i], "--repeat") == 0) {
             given.repeat = strtoull(next, NULL, 10);
+        } else if (strcmp(words[i], "--pause-us") == 0) {
+            given.pause_us = strtol(next, NULL, 10);
         } else if (strcmp(words[i], "--kept") == 0) {
             given.kept = next;
         } else {
@@ -89,6 +95,9 @@ static arguments parse(int count, char **words) {
     }
     if (given.threads < 1 || given.threads > THREADS_MAX) {
         fail("--threads", "1 to 256");
+    }
+    if (given.pause_us < 0 || given.pause_us > 999999) {
+        fail("--pause-us", "0 to 999999");
     }
     return given;
 }
@@ -134,7 +143,7 @@ static line *split(line whole, size_t *count) {
     return lines;
 }
 
-/* One counter per thread, in the file where one is named: the kernel keeps it when we are killed. */
+/* One counter a thread, in the file where one is named: the kernel keeps it when we are killed. */
 static _Atomic uint64_t *map_counters(const char *path, size_t threads) {
     size_t size = threads * sizeof(uint64_t);
     int flags = MAP_SHARED | (path == NULL ? MAP_ANONYMOUS : 0);
@@ -174,6 +183,7 @@ static cw_status write_line(cw_logger *log, line text, size_t number) {
 
 static void *run(void *argument) {
     job *mine = argument;
+    struct timespec pause = {0, mine->pause_us * 1000};
     uint64_t kept = 0;
     for (size_t round = 0; round < mine->repeat; round++) {
         for (size_t i = mine->first; i < mine->line_count; i += mine->step) {
@@ -184,6 +194,9 @@ static void *run(void *argument) {
             kept++;
             /* A plain store: this thread alone writes its counter. */
             atomic_store_explicit(mine->kept, kept, memory_order_relaxed);
+            if (mine->pause_us > 0) {
+                nanosleep(&pause, NULL);
+            }
         }
     }
     return NULL;
@@ -246,7 +259,8 @@ int main(int count, char **words) {
     static job jobs[THREADS_MAX];
     for (size_t i = 0; i < given.threads; i++) {
         jobs[i] = (job){.log = log, .lines = lines, .line_count = line_count, .first = i,
-                        .step = given.threads, .repeat = given.repeat, .kept = &kept[i]};
+                        .step = given.threads, .repeat = given.repeat,
+                        .pause_us = given.pause_us, .kept = &kept[i]};
     }
     uint64_t begin_ns = now_ns();
     cw_status status = run_all(jobs, given.threads, &given, line_count * given.repeat);

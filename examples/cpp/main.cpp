@@ -185,9 +185,8 @@ int main(int count, char **words) {
 
     // The time of one call, as its thread sees it.
     const uint64_t total = sum(kept, given.threads);
-    const double per_record =
-        total == 0 ? 0
-                   : elapsed.count() * static_cast<double>(given.threads) / static_cast<double>(total);
+    const double thread_time = elapsed.count() * static_cast<double>(given.threads);
+    const double per_record = total == 0 ? 0 : thread_time / static_cast<double>(total);
     std::printf("{\"host\":\"cpp\",\"kept\":%llu,\"ns_per_record\":%.1f}\n",
                 static_cast<unsigned long long>(total), per_record);
     return 0;

@@ -3,13 +3,13 @@
  * A record is kept when the call returns: `kill -9` one instruction later loses nothing that
  * returned. After cw_flush(…, CW_DURABLE_MACHINE, …) power loss loses nothing before it.
  *
- * In the order in which one learns it: words and numbers · open · write · flush and close · levels ·
- * context · reading · uploading · errors. Conventions that hold for every function here:
+ * In the order in which one learns it: words and numbers · open · write · flush and close · levels
+ * · context · reading · uploading · errors. Conventions that hold for every function here:
  *
  *   - A function is named for its first parameter. It returns cw_status; outputs come last and are
  *     written only on success unless its comment says otherwise.
- *   - Every pointer, length and number is checked. A bad one is a status, never a crash; the library
- *     never aborts, exits or prints unless the console is asked for.
+ *   - Every pointer, length and number is checked. A bad one is a status, never a crash; the
+ *     library never aborts, exits or prints unless the console is asked for.
  *   - Strings with a length need no NUL, may hold any byte, and may be NULL where the length is 0.
  *     `const char *` without a length is NUL-terminated UTF-8.
  *   - A struct starts with struct_size, which the host sets to sizeof. It may grow at its end: a
@@ -72,7 +72,7 @@ enum {
     CW_E_NOT_FOUND = -8,     /* no such file, store, target or archive */
     CW_E_PERMISSION = -9,    /* the system refused access */
     CW_E_IO = -10,           /* a read, write or sync failed */
-    CW_E_FULL = -11,         /* the record was not kept: disk full or quota reached; it is counted */
+    CW_E_FULL = -11,         /* not kept, and counted: the disk is full or the quota reached */
     CW_E_MEMORY = -12,       /* memory, threads or descriptors ran out */
     CW_E_LIMIT = -13,        /* a documented limit would be exceeded */
     CW_E_TIMEOUT = -14,      /* time ran out; what was begun goes on in the background */
@@ -101,7 +101,13 @@ enum {
     CW_KIND_HTTP = 4
 };
 
-enum { CW_TYPE_INT = 1, CW_TYPE_UINT = 2, CW_TYPE_DOUBLE = 3, CW_TYPE_BOOL = 4, CW_TYPE_STRING = 5 };
+enum {
+    CW_TYPE_INT = 1,
+    CW_TYPE_UINT = 2,
+    CW_TYPE_DOUBLE = 3,
+    CW_TYPE_BOOL = 4,
+    CW_TYPE_STRING = 5
+};
 
 typedef struct cw_field {
     cw_str key;
@@ -144,8 +150,8 @@ typedef void (*cw_archive_removed_fn)(void *user, const char *archive, uint32_t 
 
 typedef struct cw_options {
     uint32_t struct_size;
-    const char *directory;    /* the store; missing parents are made, 0700. ":memory:" keeps all in memory.
-                                 NULL: environment CORDWOOD_DIR */
+    const char *directory;    /* the store; missing parents are made, 0700; ":memory:" keeps all
+                                 in memory; NULL: environment CORDWOOD_DIR */
     const char *process_name; /* shown beside records; NULL: the program's own name */
     uint32_t level;           /* root threshold, 1…24 or CW_LEVEL_OFF; default CW_LEVEL_INFO */
     uint64_t segment_bytes;   /* 64 KiB … 1 GiB, rounded up to 64 KiB; 0: 16 MiB (default) */
@@ -155,18 +161,18 @@ typedef struct cw_options {
     uint32_t expiration_days; /* age of an archive's newest record; 0: never; default 30 */
     uint32_t codec;           /* CW_CODEC_…; default zstd */
     int32_t codec_level;      /* 1…19 for zstd, 1…12 for lz4; 0: 3 for zstd, 1 for lz4; default 3 */
-    uint32_t consent;         /* CW_CONSENT_…: the first value of a store that has none; default granted */
+    uint32_t consent;         /* CW_CONSENT_…: of a store that has none yet; default granted */
     uint32_t overflow;        /* CW_OVERFLOW_…; default grow */
     uint32_t console;         /* CW_CONSOLE_…; default off */
-    uint32_t console_level;   /* threshold of the echo, 1…24; 0: everything that is written (default) */
+    uint32_t console_level;   /* threshold of the echo, 1…24; 0: all that is written (default) */
     uint32_t flags;           /* CW_FLAG_… */
-    uint32_t upload_interval_s;            /* timer of background uploads, seconds; 0: 30 (default) */
+    uint32_t upload_interval_s;            /* of background uploads, seconds; 0: 30 (default) */
     cw_archive_removed_fn archive_removed; /* may be NULL */
     void *user;                            /* handed to archive_removed */
 } cw_options;
 
-/* Writes the defaults named above and struct_size. Blocks: no. Signals: safe. NULL or a size smaller
- * than the first version of the struct: does nothing. */
+/* Writes the defaults named above and struct_size. Blocks: no. Signals: safe. NULL or a size
+ * smaller than the first version of the struct: does nothing. */
 void cw_options_init(cw_options *options, size_t size_of_options);
 
 /* Opens a store for writing; makes it where it is missing (directories 0700, files 0600). Several
@@ -184,10 +190,10 @@ cw_status cw_open(const cw_options *options, cw_engine **out);
 /* Sets an attribute of the resource that logs: service.name, service.version,
  * deployment.environment, user.id … Stored once, valid for all records of this engine until set
  * again; shown by `stats`, sent by uploads. host.name, os.type, os.version, device.manufacturer and
- * device.model.identifier are filled in at cw_open. An empty value removes. Both strings are copied.
- * Blocks: shortly. Signals: not safe.
- * CW_OK · CW_E_ARGUMENT (NULL or empty key, NULL value) · CW_E_LIMIT (key over 255 bytes, value over
- * 4,096) · CW_E_FULL · CW_E_CLOSED */
+ * device.model.identifier are filled in at cw_open. An empty value removes. Both strings are
+ * copied. Blocks: shortly. Signals: not safe.
+ * CW_OK · CW_E_ARGUMENT (NULL or empty key, NULL value) · CW_E_LIMIT (key over 255 bytes, value
+ * over 4,096) · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_resource_set(cw_engine *engine, const char *key, const char *value);
 
 /* ── Loggers and writing ────────────────────────────────────────────────────────────────────── */
@@ -199,10 +205,11 @@ cw_status cw_resource_set(cw_engine *engine, const char *key, const char *value)
 cw_status cw_logger_get(cw_engine *engine, const char *name, cw_logger **out);
 
 /* Writes one record of text. When it returns CW_OK the record survives the death of the process.
- * Any bytes are kept as they are. A record larger than a segment can hold is cut and marked with its
- * original length. Cost: about ten nanoseconds plus the copy; no lock, no allocation, no system call
- * but at the start of a chunk (see CW_OVERFLOW_… for what happens there).
- * Blocks: only with CW_OVERFLOW_BLOCK. Signals: safe. Fork: safe, also in a child of a threaded parent.
+ * Any bytes are kept as they are. A record larger than a segment can hold is cut and marked with
+ * its original length. Cost: about ten nanoseconds plus the copy; no lock, no allocation, no system
+ * call but at the start of a chunk (see CW_OVERFLOW_… for what happens there).
+ * Blocks: only with CW_OVERFLOW_BLOCK. Signals: safe. Fork: safe, also in a child of a threaded
+ * parent.
  * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_LEVEL · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_write(cw_logger *logger, cw_level level, const char *message, size_t length);
 
@@ -227,8 +234,8 @@ typedef struct cw_record {
 
 /* Writes one record with fields, place, trace ids, own time or an exception. As cw_write, a little
  * dearer by what it carries. Signals: safe, but the place is then kept in the record itself.
- * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
- * CW_E_FULL · CW_E_CLOSED */
+ * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL ·
+ * CW_E_LIMIT · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_write_record(cw_logger *logger, const cw_record *record);
 
 /* ── Flush and close ────────────────────────────────────────────────────────────────────────── */
@@ -238,14 +245,14 @@ cw_status cw_write_record(cw_logger *logger, const cw_record *record);
 typedef enum cw_durability { CW_DURABLE_PROCESS = 0, CW_DURABLE_MACHINE = 1 } cw_durability;
 
 /* Makes every record whose call returned before this one began as durable as named. PROCESS returns
- * at once, after the console echo of those records is written. MACHINE syncs a journal; running threads are not disturbed.
- * Blocks: up to timeout_ms. Signals: not safe. CW_OK · CW_E_ARGUMENT · CW_E_TIMEOUT · CW_E_IO · CW_E_FULL ·
- * CW_E_CLOSED */
+ * at once, after the console echo of those records is written. MACHINE syncs a journal; running
+ * threads are not disturbed. Blocks: up to timeout_ms. Signals: not safe. CW_OK · CW_E_ARGUMENT ·
+ * CW_E_TIMEOUT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_flush(cw_engine *engine, cw_durability durability, uint32_t timeout_ms);
 
 /* Seals what is open, so that it is archived (in the background) and can be uploaded. Covers every
- * record whose call returned before. Blocks: shortly. Signals: not safe. CW_OK (also where nothing was
- * open) · CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+ * record whose call returned before. Blocks: shortly. Signals: not safe. CW_OK (also where nothing
+ * was open) · CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_roll(cw_engine *engine);
 
 /* Waits until all that was sealed before the call is archived. Blocks: up to timeout_ms.
@@ -274,13 +281,13 @@ typedef struct cw_stats {
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_CLOSED */
 cw_status cw_stats_get(const cw_engine *engine, cw_stats *out, size_t size_of_stats);
 
-/* Closes the engine, seals its segments, stops the helper, sets *engine to NULL. Idempotent: *engine
- * may be NULL. Records of calls that returned before are kept; later calls answer CW_E_CLOSED. What is
- * not archived or uploaded yet waits in the store for the next engine or `cordwood archive`.
- * A few KiB of address space stay for ever, so that old handles stay safe.
+/* Closes the engine, seals its segments, stops the helper, sets *engine to NULL. Idempotent:
+ * *engine may be NULL. Records of calls that returned before are kept; later calls answer
+ * CW_E_CLOSED. What is not archived or uploaded yet waits in the store for the next engine or
+ * `cordwood archive`. A few KiB of address space stay for ever, so that old handles stay safe.
  * Blocks: up to timeout_ms for the helper's present job. Signals: not safe. Not from a callback
- * (CW_E_BUSY). CW_OK · CW_E_ARGUMENT · CW_E_BUSY · CW_E_TIMEOUT (closed, but the helper is still busy
- * and ends by itself) */
+ * (CW_E_BUSY). CW_OK · CW_E_ARGUMENT · CW_E_BUSY · CW_E_TIMEOUT (closed, but the helper is still
+ * busy and ends by itself) */
 cw_status cw_close(cw_engine **engine, uint32_t timeout_ms);
 
 /* ── Levels ─────────────────────────────────────────────────────────────────────────────────── */
@@ -295,7 +302,8 @@ static inline bool cw_enabled(const cw_logger *logger, cw_level level) {
 /* Sets the threshold of a name and all dotted names below it ("app.db" covers app.db.pool, never
  * app.dbx); "" is the root. The longest prefix wins. Holds for loggers made later, too. Not stored.
  * level: 1…24 or CW_LEVEL_OFF. Blocks: shortly. Signals: not safe.
- * CW_OK · CW_E_ARGUMENT · CW_E_LEVEL · CW_E_LIMIT (name over 255 bytes, or 4,096 prefixes) · CW_E_CLOSED */
+ * CW_OK · CW_E_ARGUMENT · CW_E_LEVEL · CW_E_LIMIT (name over 255 bytes, or 4,096 prefixes) ·
+ * CW_E_CLOSED */
 cw_status cw_level_set(cw_engine *engine, const char *name_prefix, cw_level level);
 
 /* ── Context of the calling thread ──────────────────────────────────────────────────────────── */
@@ -305,8 +313,9 @@ cw_status cw_level_set(cw_engine *engine, const char *name_prefix, cw_level leve
  * CW_OK · CW_E_ARGUMENT · CW_E_LIMIT (over 4,096 bytes in all) · CW_E_MEMORY */
 cw_status cw_context_set(const char *key, const char *value);
 
-/* Sets the W3C trace and span id that later records of this thread carry; NULL, NULL removes. span_id
- * may be NULL. Blocks: no. Signals: not safe. CW_OK · CW_E_ARGUMENT (span without trace) · CW_E_MEMORY */
+/* Sets the W3C trace and span id that later records of this thread carry; NULL, NULL removes.
+ * span_id may be NULL. Blocks: no. Signals: not safe. CW_OK · CW_E_ARGUMENT (span without trace) ·
+ * CW_E_MEMORY */
 cw_status cw_trace_set(const uint8_t trace_id[16], const uint8_t span_id[8], uint8_t flags);
 
 /* ── Reading, also while another process writes ─────────────────────────────────────────────── */
@@ -359,8 +368,8 @@ typedef struct cw_record_view {
 } cw_record_view;
 
 /* Opens a cursor over a store directory or a single segment or archive file, merged by time; within
- * a thread the order is exact. Needs no engine. The caller owns *out until cw_reader_close; one thread
- * at a time. options may be NULL. Blocks: for file access. Signals: not safe.
+ * a thread the order is exact. Needs no engine. The caller owns *out until cw_reader_close; one
+ * thread at a time. options may be NULL. Blocks: for file access. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_NOT_FOUND · CW_E_PERMISSION ·
  * CW_E_IO · CW_E_MEMORY · CW_E_VERSION · CW_E_DAMAGED (a single file that is nothing of ours) */
 cw_status cw_reader_open(const char *directory, const cw_reader_options *options, cw_reader **out);
@@ -394,14 +403,14 @@ typedef void (*cw_upload_completed_fn)(void *user, const char *archive, cw_statu
 
 typedef struct cw_target_options {
     uint32_t struct_size;
-    const char *name;     /* NULL: derived from kind, URL and format; the key of its state in the store */
+    const char *name;     /* the key of its state; NULL: derived from kind, URL and format */
     const char *kind;     /* "collector" (default) or "http" */
     const char *url;      /* collector: base URL, /v1/archives is appended; http: complete, {id} and
                              {name} stand for the archive's id and file name */
     const char *format;   /* "archive" (default), "ndjson", "text" */
     const char *encoding; /* of the body: "none" (default), "gzip", "zstd" */
     const char *headers;  /* "Name: value" lines separated by \n; NULL: none */
-    const char *auth_token;      /* sent as Authorization: Bearer; NULL: none; never logged or stored */
+    const char *auth_token;      /* for Authorization: Bearer; NULL: none; never logged or stored */
     uint32_t connect_timeout_ms; /* default 10,000 */
     uint32_t request_timeout_ms; /* default 60,000, raised by size at 100 kB/s */
     uint64_t bytes_per_s;        /* upload rate of the background; 0: unlimited (default) */
@@ -418,10 +427,11 @@ void cw_target_options_init(cw_target_options *options, size_t size_of_options);
  * tick (at most 30 s) or cw_upload after this. The name is registered in the store: archives are
  * deleted after upload when every registered target has them. Blocks: for file creation.
  * Signals: not safe. out_target_id may be NULL.
- * CW_OK · CW_E_ARGUMENT (what is wrong stands in cw_last_error) · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL ·
- * CW_E_EXISTS (that name is already added here) · CW_E_UNSUPPORTED (no libcurl) · CW_E_LIMIT
- * (64 targets) · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
-cw_status cw_target_add(cw_engine *engine, const cw_target_options *options, uint32_t *out_target_id);
+ * CW_OK · CW_E_ARGUMENT (what is wrong stands in cw_last_error) · CW_E_STRUCT_SIZE ·
+ * CW_E_STRUCT_TAIL · CW_E_EXISTS (that name is already added here) · CW_E_UNSUPPORTED (no
+ * libcurl) · CW_E_LIMIT (64 targets) · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+cw_status cw_target_add(cw_engine *engine, const cw_target_options *options,
+                        uint32_t *out_target_id);
 
 /* Ends a target: no more uploads, its registration and state leave the store. Archives stay.
  * CW_OK · CW_E_ARGUMENT · CW_E_NOT_FOUND · CW_E_IO · CW_E_CLOSED */
@@ -439,13 +449,14 @@ typedef struct cw_upload_result {
 } cw_upload_result;
 
 /* Seals what is open, archives it, and makes one attempt per waiting archive and target, overriding
- * backoff and byte rate, never consent or a server's Retry-After. Joins a background attempt that is
- * running. *out (may be NULL) is written on every return past the checks of the arguments.
+ * backoff and byte rate, never consent or a server's Retry-After. Joins a background attempt that
+ * is running. *out (may be NULL) is written on every return past the checks of the arguments.
  * Blocks: up to timeout_ms. Signals: not safe.
- * CW_OK (all sent) · CW_END (nothing waited) · CW_E_UPLOAD (some failed or must wait) · CW_E_TIMEOUT ·
- * CW_E_CONSENT · CW_E_NO_TARGET · CW_E_BUSY (another explicit call runs) · CW_E_ARGUMENT ·
- * CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
-cw_status cw_upload(cw_engine *engine, uint32_t timeout_ms, cw_upload_result *out, size_t size_of_result);
+ * CW_OK (all sent) · CW_END (nothing waited) · CW_E_UPLOAD (some failed or must wait) ·
+ * CW_E_TIMEOUT · CW_E_CONSENT · CW_E_NO_TARGET · CW_E_BUSY (another explicit call runs) ·
+ * CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+cw_status cw_upload(cw_engine *engine, uint32_t timeout_ms, cw_upload_result *out,
+                    size_t size_of_result);
 
 /* Called once, on the helper thread, with the status cw_upload would give. */
 typedef void (*cw_upload_done_fn)(void *user, cw_status status, const cw_upload_result *result);
@@ -454,8 +465,8 @@ typedef void (*cw_upload_done_fn)(void *user, cw_status status, const cw_upload_
  * CW_E_BUSY · CW_E_CLOSED */
 cw_status cw_upload_async(cw_engine *engine, cw_upload_done_fn done, void *user);
 
-/* Sets and stores the store's consent. PENDING: keep, send nothing. DENIED: send nothing, remove what
- * waited to be sent; what is logged later is kept under retention. Blocks: for a file sync.
+/* Sets and stores the store's consent. PENDING: keep, send nothing. DENIED: send nothing, remove
+ * what waited to be sent; what is logged later is kept under retention. Blocks: for a file sync.
  * CW_OK · CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_consent_set(cw_engine *engine, cw_consent consent);
 
@@ -468,8 +479,8 @@ const char *cw_status_name(cw_status status);
 const char *cw_strerror(cw_status status);
 
 /* Writes the calling thread's last failure, with path, value and cause, NUL-terminated, cut to n
- * bytes; returns its full length without the NUL. buffer may be NULL where n is 0. A success does not
- * clear it. Signals: safe. */
+ * bytes; returns its full length without the NUL. buffer may be NULL where n is 0. A success does
+ * not clear it. Signals: safe. */
 size_t cw_last_error(char *buffer, size_t n);
 
 /* MAJOR << 16 | MINOR << 8 | PATCH of the library in use. */

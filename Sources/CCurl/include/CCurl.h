@@ -1,8 +1,10 @@
-/* libcurl, opened with dlopen at the first upload and never linked: a host that does not upload pays
- * nothing for it, and a machine without it gets a status. Only libcurl's headers are needed to build.
+/* libcurl, opened with dlopen at the first upload and never linked: a host that does not upload
+ * pays nothing for it, and a machine without it gets a status. Only libcurl's headers are needed to
+ * build.
  *
- * Every function but cwi_curl_load and cwi_curl_probe may be called only after cwi_curl_load answered
- * 0. A cwi_curl_session belongs to one thread at a time. Nothing here keeps state but the addresses.
+ * Every function but cwi_curl_load and cwi_curl_probe may be called only after cwi_curl_load
+ * answered 0. A cwi_curl_session belongs to one thread at a time. Nothing here keeps state but the
+ * addresses.
  */
 #ifndef CORDWOOD_CURL_H
 #define CORDWOOD_CURL_H
@@ -34,11 +36,13 @@ void cwi_curl_session_close(cwi_curl_session *session);
 
 CURLcode cwi_curl_set_long(CURL *easy, CURLoption option, long value);
 CURLcode cwi_curl_set_offset(CURL *easy, CURLoption option, int64_t value);
-CURLcode cwi_curl_set_text(CURL *easy, CURLoption option, const char *value); /* copied by libcurl */
-CURLcode cwi_curl_set_list(CURL *easy, CURLoption option, struct curl_slist *value); /* not copied */
+/* libcurl copies text and only keeps the address of a list. */
+CURLcode cwi_curl_set_text(CURL *easy, CURLoption option, const char *value);
+CURLcode cwi_curl_set_list(CURL *easy, CURLoption option, struct curl_slist *value);
 CURLcode cwi_curl_set_errors(CURL *easy, char *buffer); /* CURL_ERROR_SIZE bytes, or NULL */
 
-/* Body out, body in, header lines in; all get `user`. `seek` gives the absolute offset to go on at. */
+/* Body out, body in, header lines in; all get `user`. `seek` gives the absolute offset to go on
+ * at. */
 typedef size_t (*cwi_curl_read_fn)(char *into, size_t size, size_t count, void *user);
 typedef int (*cwi_curl_seek_fn)(void *user, curl_off_t offset, int origin);
 typedef size_t (*cwi_curl_write_fn)(char *bytes, size_t size, size_t count, void *user);
@@ -54,7 +58,8 @@ long cwi_curl_response_code(CURL *easy);
 const char *cwi_curl_redirect_url(CURL *easy); /* NULL: none; owned by the handle */
 const char *cwi_curl_error_text(CURLcode code);
 
-struct curl_slist *cwi_curl_list_append(struct curl_slist *list, const char *line); /* NULL: memory */
+/* NULL: memory ran out. */
+struct curl_slist *cwi_curl_list_append(struct curl_slist *list, const char *line);
 void cwi_curl_list_free(struct curl_slist *list);
 
 /* The numbers Swift cannot see because curl.h makes them in macros. */

@@ -1,6 +1,6 @@
 /* Private memory of the append path, with the layout that signal handlers, forked children and the
- * helper rely on. The protocol that these words obey is docs/CONCURRENCY.md; rows named there (A1 …)
- * stand beside the words. All of it lives in anonymous mappings that are never unmapped. */
+ * helper rely on. The protocol that these words obey is docs/CONCURRENCY.md; rows named there (A1
+ * …) stand beside the words. All of it lives in anonymous mappings that are never unmapped. */
 #ifndef CORDWOOD_APPEND_H
 #define CORDWOOD_APPEND_H
 #include "CShims.h"
@@ -18,8 +18,8 @@ enum {
 struct cwi_engine;
 struct cwi_segment;
 
-/* One thread's writing state in one engine. Wiped to zero in a forked child (MADV_WIPEONFORK), which
- * sends the child's first append to the slow path. 256 bytes, aligned to 128. */
+/* One thread's writing state in one engine. Wiped to zero in a forked child (MADV_WIPEONFORK),
+ * which sends the child's first append to the slow path. 256 bytes, aligned to 128. */
 typedef struct cwi_thread {
     uint8_t *ptr;              /* next byte; thread only */
     uint8_t *limit;            /* A2: end of the chunk, NULL: slow path; helper writes only NULL */
@@ -110,7 +110,13 @@ typedef struct cwi_lane {
     uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
 } cwi_lane;
 
-enum { CWI_LANE_NONE = 0, CWI_LANE_MAKING = 1, CWI_LANE_READY = 2, CWI_LANE_CLOSED = 3, CWI_LANE_FAILED = 4 };
+enum {
+    CWI_LANE_NONE = 0,
+    CWI_LANE_MAKING = 1,
+    CWI_LANE_READY = 2,
+    CWI_LANE_CLOSED = 3,
+    CWI_LANE_FAILED = 4
+};
 
 /* A logger's handle. The first word is in the ABI (cw_enabled). */
 typedef struct cwi_logger {
@@ -143,7 +149,7 @@ typedef struct cwi_engine {
     uint32_t process_name_length;
     char process_name[128];
     uint64_t child_dropped; /* where no lane could be made */
-    uint8_t *names;         /* loggers and resource attributes as catalog entries without salt and crc */
+    uint8_t *names;         /* loggers and attributes: catalog entries without salt and crc */
     uint64_t names_bytes;   /* A19: used; grows by the API above, under its lock */
     cwi_logger *loggers;    /* the arena of handles */
     uint32_t loggers_count;

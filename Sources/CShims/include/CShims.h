@@ -30,28 +30,28 @@
 #include <unistd.h>
 
 /* ── Atomics on raw memory ── */
-#define CW_ATOMIC(T, N)                                                                             \
-    static inline T cwa_load_relaxed_##N(const void *p) {                                           \
-        return __atomic_load_n((const T *)p, __ATOMIC_RELAXED);                                     \
-    }                                                                                               \
-    static inline T cwa_load_acquire_##N(const void *p) {                                           \
-        return __atomic_load_n((const T *)p, __ATOMIC_ACQUIRE);                                     \
-    }                                                                                               \
-    static inline void cwa_store_relaxed_##N(void *p, T v) {                                        \
-        __atomic_store_n((T *)p, v, __ATOMIC_RELAXED);                                              \
-    }                                                                                               \
-    static inline void cwa_store_release_##N(void *p, T v) {                                        \
-        __atomic_store_n((T *)p, v, __ATOMIC_RELEASE);                                              \
-    }                                                                                               \
-    static inline T cwa_add_##N(void *p, T v) {                                                     \
-        return __atomic_fetch_add((T *)p, v, __ATOMIC_ACQ_REL);                                     \
-    }                                                                                               \
-    static inline T cwa_exchange_##N(void *p, T v) {                                                \
-        return __atomic_exchange_n((T *)p, v, __ATOMIC_ACQ_REL);                                    \
-    }                                                                                               \
-    static inline bool cwa_cas_##N(void *p, T expected, T desired) {                                \
-        return __atomic_compare_exchange_n((T *)p, &expected, desired, false, __ATOMIC_ACQ_REL,     \
-                                           __ATOMIC_ACQUIRE);                                       \
+#define CW_ATOMIC(T, N)                                                                            \
+    static inline T cwa_load_relaxed_##N(const void *p) {                                          \
+        return __atomic_load_n((const T *)p, __ATOMIC_RELAXED);                                    \
+    }                                                                                              \
+    static inline T cwa_load_acquire_##N(const void *p) {                                          \
+        return __atomic_load_n((const T *)p, __ATOMIC_ACQUIRE);                                    \
+    }                                                                                              \
+    static inline void cwa_store_relaxed_##N(void *p, T v) {                                       \
+        __atomic_store_n((T *)p, v, __ATOMIC_RELAXED);                                             \
+    }                                                                                              \
+    static inline void cwa_store_release_##N(void *p, T v) {                                       \
+        __atomic_store_n((T *)p, v, __ATOMIC_RELEASE);                                             \
+    }                                                                                              \
+    static inline T cwa_add_##N(void *p, T v) {                                                    \
+        return __atomic_fetch_add((T *)p, v, __ATOMIC_ACQ_REL);                                    \
+    }                                                                                              \
+    static inline T cwa_exchange_##N(void *p, T v) {                                               \
+        return __atomic_exchange_n((T *)p, v, __ATOMIC_ACQ_REL);                                   \
+    }                                                                                              \
+    static inline bool cwa_cas_##N(void *p, T expected, T desired) {                               \
+        return __atomic_compare_exchange_n((T *)p, &expected, desired, false, __ATOMIC_ACQ_REL,    \
+                                           __ATOMIC_ACQUIRE);                                      \
     }
 CW_ATOMIC(uint32_t, u32)
 CW_ATOMIC(uint64_t, u64)

@@ -1,5 +1,5 @@
-// One open store, for Swift hosts and for the C interface alike. Any thread may call anything at any
-// time, also in a forked child. Handles stay safe after close: they answer `closed`.
+// One open store, for Swift hosts and for the C interface alike. Any thread may call anything at
+// any time, also in a forked child. Handles stay safe after close: they answer `closed`.
 
 import CShims
 import CordwoodCore
@@ -304,8 +304,8 @@ public final class Engine: @unchecked Sendable {
         return stats
     }
 
-    /// Seals everything and stops the engine's threads; later calls answer closed. Idempotent. False:
-    /// a thread is still busy after the time given and finishes by itself.
+    /// Seals everything and stops the engine's threads; later calls answer closed. Idempotent.
+    /// False: a thread is still busy after the time given and finishes by itself.
     @discardableResult
     public func close(timeoutMs: UInt32 = 10_000) throws(CordwoodError) -> Bool {
         guard let services = try? services() else { return true }

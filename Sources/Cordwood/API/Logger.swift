@@ -25,15 +25,15 @@ public struct Logger: @unchecked Sendable {
         UInt32(level.number) &+ cwa_load_relaxed_u32(block) > 255
     }
 
-    /// One record of bytes, kept as they are. Returns the header's status: 0 kept, 1 disabled, below 0
-    /// an error.
+    /// One record of bytes, kept as they are. Returns the header's status: 0 kept, 1 disabled,
+    /// below 0 an error.
     @discardableResult
     public func write(_ level: Level, bytes: UnsafeRawBufferPointer) -> Int32 {
         AppendPath.text(block, UInt32(level.number), bytes.baseAddress, bytes.count)
     }
 
-    /// One record with text, typed fields and the place in the source. Nothing is evaluated where the
-    /// level is disabled.
+    /// One record with text, typed fields and the place in the source. Nothing is evaluated where
+    /// the level is disabled.
     @discardableResult
     public func log(
         _ level: Level, _ message: @autoclosure () -> String,

@@ -25,25 +25,6 @@ extension TargetOptions {
 }
 
 extension Engine {
-    /// As the other, off the caller's thread: nothing of the task's is blocked.
-    public func upload() async throws -> UploadResult {
-        let engine = self
-        return try await withCheckedThrowingContinuation { continuation in
-            do throws(CordwoodError) {
-                try engine.uploadAsync { status, result in
-                    if status >= 0 {
-                        continuation.resume(returning: result)
-                    } else {
-                        continuation.resume(
-                            throwing: CordwoodError(status, Engine.uploadText(result)))
-                    }
-                }
-            } catch {
-                continuation.resume(throwing: error)
-            }
-        }
-    }
-
     static func uploadText(_ result: UploadResult) -> String {
         "\(result.failed) not sent, \(result.waiting) waiting; "
             + "last HTTP status \(result.lastHTTPStatus)"

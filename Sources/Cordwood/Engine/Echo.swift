@@ -1,6 +1,6 @@
 // The console: records of this process as lines on stderr, read from its own lane like any reader
-// would, so that the append path knows nothing of it. Text with colour on a terminal, JSON lines in a
-// pipe or container. Any thread; one pumps at a time.
+// would, so that the append path knows nothing of it. Text with colour on a terminal, JSON lines in
+// a pipe or container. Any thread; one pumps at a time.
 
 import CShims
 import CordwoodCore

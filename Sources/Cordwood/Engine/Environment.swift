@@ -113,7 +113,8 @@ enum Directories {
             Status.of(errno: number), "could not \(action) \(path): \(String(cString: strerror(number)))")
     }
 
-    /// Removes a directory that holds files and directories of ours; used for ":memory:" stores only.
+    /// Removes a directory that holds files and directories of ours; used for ":memory:" stores
+    /// only.
     static func removeTree(_ path: String) {
         for name in names(path) {
             let child = path + "/" + name

@@ -1,5 +1,5 @@
-// The files of a store's lanes by their names (FORMAT §2), and which segments archives cover already.
-// Names only: nothing is opened here.
+// The files of a store's lanes by their names (FORMAT §2), and which segments archives cover
+// already. Names only: nothing is opened here.
 
 import CordwoodCore
 

@@ -1,5 +1,5 @@
-// Thresholds by dotted prefix; the longest wins: "app.db" covers app.db.pool, never app.dbx. A value:
-// changing it makes another.
+// Thresholds by dotted prefix; the longest wins: "app.db" covers app.db.pool, never app.dbx. A
+// value: changing it makes another.
 
 struct LevelTable: Sendable {
     static let prefixesMax = 4_096

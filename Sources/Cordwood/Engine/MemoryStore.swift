@@ -1,5 +1,5 @@
-// Where ":memory:" lives: a directory on tmpfs that close removes. The process's newest one is what a
-// reader of ":memory:" opens.
+// Where ":memory:" lives: a directory on tmpfs that close removes. The process's newest one is what
+// a reader of ":memory:" opens.
 
 import CordwoodCore
 import Glibc

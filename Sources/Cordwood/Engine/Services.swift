@@ -1,5 +1,6 @@
-// The mutable half of an engine in this process: names and levels under one lock, the threads, and what
-// they have sealed and archived. A forked child makes a new one and never touches its parent's.
+// The mutable half of an engine in this process: names and levels under one lock, the threads, and
+// what they have sealed and archived. A forked child makes a new one and never touches its
+// parent's.
 
 import CShims
 import CordwoodCore

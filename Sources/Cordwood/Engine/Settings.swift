@@ -1,5 +1,5 @@
-// What an engine was opened with: checked, copied, and never changed, so that a forked child may use it
-// without a lock.
+// What an engine was opened with: checked, copied, and never changed, so that a forked child may
+// use it without a lock.
 
 import CordwoodCore
 import CordwoodShip

@@ -1,6 +1,6 @@
-// Turning segments into archives: an engine's own sealed ones, and whole lanes whose process died. The
-// order is FORMAT §11's: archive durable under its name, then the segments go. Every step may be
-// repeated, so a kill between any two costs nothing.
+// Turning segments into archives: an engine's own sealed ones, and whole lanes whose process died.
+// The order is FORMAT §11's: archive durable under its name, then the segments go. Every step may
+// be repeated, so a kill between any two costs nothing.
 
 import CShims
 import CordwoodCore
@@ -35,8 +35,9 @@ public struct ArchivingSummary: Sendable {
 }
 
 public enum StoreArchiver {
-    /// Archives and removes every lane that has no living owner. Segments of living lanes are left alone.
-    /// Throws where the directory is no store; what one lane's failure leaves is told in `damage`.
+    /// Archives and removes every lane that has no living owner. Segments of living lanes are left
+    /// alone. Throws where the directory is no store; what one lane's failure leaves is told in
+    /// `damage`.
     public static func archiveDead(
         directory: String, codec: Codec = .zstd, level: Int32 = 0
     ) throws(CordwoodError) -> ArchivingSummary {
@@ -105,8 +106,8 @@ public enum StoreArchiver {
         return summary
     }
 
-    /// Runs of numbers that one archive may cover: gaps are numbers that never became a segment, but a
-    /// number in an archive already ends the run.
+    /// Runs of numbers that one archive may cover: gaps are numbers that never became a segment,
+    /// but a number in an archive already ends the run.
     static func runs(
         of numbers: [UInt64], besides covered: [ClosedRange<UInt64>]
     ) -> [ClosedRange<UInt64>] {

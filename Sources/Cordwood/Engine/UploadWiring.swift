@@ -1,4 +1,5 @@
-// What the uploader needs of rooms that it does not see: archives, segments, and the host's callback.
+// What the uploader needs of rooms that it does not see: archives, segments, and the host's
+// callback.
 
 import CordwoodCore
 import CordwoodShip

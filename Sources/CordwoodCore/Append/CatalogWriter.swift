@@ -1,13 +1,13 @@
-// The lane's catalog: names that records refer to by number (FORMAT §5). A definition is complete in
-// the lane before its number is used in a record. Writers take space by CAS and store the salt last, so
-// a kill leaves at worst a hole that readers step over.
+// The lane's catalog: names that records refer to by number (FORMAT §5). A definition is complete
+// in the lane before its number is used in a record. Writers take space by CAS and store the salt
+// last, so a kill leaves at worst a hole that readers step over.
 
 import CShims
 import Glibc
 
 public enum CatalogWriter {
-    /// An entry kept in the engine's own memory, for lanes that forked children make later: type, id,
-    /// payload bytes (u32 each), payload, padded to 4.
+    /// An entry kept in the engine's own memory, for lanes that forked children make later: type,
+    /// id, payload bytes (u32 each), payload, padded to 4.
     static let keptHeaderBytes = 12
 
     /// Writes everything the engine knows into a new lane.

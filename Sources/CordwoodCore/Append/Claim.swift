@@ -135,8 +135,9 @@ enum Claim {
         (bytes + ChunkHeader.granule - 1) & ~(ChunkHeader.granule - 1)
     }
 
-    /// 1 KiB, 4 KiB, then doubled when filled within 100 ms and halved when it took over a second; at
-    /// most 256 KiB and a quarter of the segment shared among the lane's threads (PROTOCOL, trap 5).
+    /// 1 KiB, 4 KiB, then doubled when filled within 100 ms and halved when it took over a second;
+    /// at most 256 KiB and a quarter of the segment shared among the lane's threads (PROTOCOL, trap
+    /// 5).
     private static func size(
         _ thread: ThreadBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Int {

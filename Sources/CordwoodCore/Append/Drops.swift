@@ -1,6 +1,6 @@
-// Exact counts of what could not be kept. Refused calls are counted in a slot of the mapped lane file,
-// so that a kill does not lose the count; the next chunk of a thread of that slot starts with a gap
-// record that says how many and between which times (FORMAT §3.2, §8.6). Safe everywhere.
+// Exact counts of what could not be kept. Refused calls are counted in a slot of the mapped lane
+// file, so that a kill does not lose the count; the next chunk of a thread of that slot starts with
+// a gap record that says how many and between which times (FORMAT §3.2, §8.6). Safe everywhere.
 
 import CShims
 
@@ -16,7 +16,8 @@ enum Drops {
         let serial = ThreadBlocks.own(engine)?.pointee.serial ?? 0
         let slot = slot(file, serial)
         let now = cw_monotonic_ns()
-        // ORDER: relaxed is enough for counts; the fetch-and-add is shared by a slot's threads (A17).
+        // ORDER: relaxed is enough for counts; the fetch-and-add is shared by a slot's threads
+        // (A17).
         let before = cwa_add_u64(slot + DropSlot.dropped, 1)
         if before == cwa_load_relaxed_u64(slot + DropSlot.reported) {
             cwa_store_relaxed_u64(slot + DropSlot.firstMonotonic, now)

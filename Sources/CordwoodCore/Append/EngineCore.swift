@@ -165,7 +165,8 @@ public enum EngineCore {
         cwa_store_relaxed_u32(logger, enabled)
     }
 
-    /// Keeps a catalog entry for this lane and for those of children. A status. The caller holds its lock.
+    /// Keeps a catalog entry for this lane and for those of children. A status. The caller holds
+    /// its lock.
     public static func addName(
         _ engine: EngineBlock, _ type: UInt8, _ identifier: UInt32, _ payload: UnsafeRawBufferPointer
     ) -> Int32 {
@@ -307,7 +308,8 @@ public enum EngineCore {
             <= UInt64(SegmentHeader.bytes)
     }
 
-    /// True while writers use up what is ready faster than it should be looked at five times a second.
+    /// True while writers use up what is ready faster than it should be looked at five times a
+    /// second.
     public static func isFilling(_ engine: EngineBlock) -> Bool {
         guard let lane = readyLane(engine), let current = lane.pointee.current,
             let base = current.pointee.base
@@ -338,8 +340,8 @@ public enum EngineCore {
             fromByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
     }
 
-    /// Seals every published segment but the current one; with `all` the current one too, after which
-    /// nothing can be appended. Returns the numbers sealed now, ascending.
+    /// Seals every published segment but the current one; with `all` the current one too, after
+    /// which nothing can be appended. Returns the numbers sealed now, ascending.
     public static func sealRetired(_ engine: EngineBlock, all: Bool) -> [UInt64] {
         guard let lane = readyLane(engine) else { return [] }
         var numbers: [UInt64] = []

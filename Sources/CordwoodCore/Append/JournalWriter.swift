@@ -1,6 +1,6 @@
-// Machine durability (FORMAT §10): copies what is new in this process's lane to a journal and syncs that
-// once, so that the mapped pages of running threads are never write-protected by it. One thread at a
-// time, not in signal handlers; a forked child has its own.
+// Machine durability (FORMAT §10): copies what is new in this process's lane to a journal and syncs
+// that once, so that the mapped pages of running threads are never write-protected by it. One
+// thread at a time, not in signal handlers; a forked child has its own.
 
 import CShims
 import Glibc
@@ -31,7 +31,8 @@ public final class JournalWriter: @unchecked Sendable {
     /// Makes every record that is committed now durable. 0 or an errno.
     public func flush(_ engine: EngineBlock) -> Int32 {
         guard let lane = EngineCore.readyLane(engine) else { return 0 }
-        // After a failed sync nothing of the old file is believed: a new one, written from memory (R36).
+        // After a failed sync nothing of the old file is believed: a new one, written from memory
+        // (R36).
         let fresh = descriptor < 0 || failed || bytes > JournalWriter.compactBytes
         failed = false
         let error = fresh ? begin(engine, lane) : 0

@@ -1,6 +1,6 @@
 // This process's lane: its first file with lock, identity, catalog and segment 0. Made at open, and
-// again by the first record of a forked child, which finds its lane block wiped to zero; so this room
-// takes nothing from the heap and touches no lock that a parent's thread might hold.
+// again by the first record of a forked child, which finds its lane block wiped to zero; so this
+// room takes nothing from the heap and touches no lock that a parent's thread might hold.
 
 import CCordwood
 import CShims
@@ -123,7 +123,8 @@ public enum Lanes {
         }
     }
 
-    /// Made under a temporary name, locked, filled, renamed: a lane is locked when it is seen (R32).
+    /// Made under a temporary name, locked, filled, renamed: a lane is locked when it is seen
+    /// (R32).
     private static func makeFile(
         _ engine: EngineBlock, _ lane: LaneBlock, _ temporary: UnsafePointer<CChar>,
         _ name: UnsafePointer<CChar>

@@ -1,5 +1,5 @@
-// A record with fields, place, trace, own time, exception or kind, encoded straight into the chunk from
-// the caller's pointers (FORMAT §8.1). Nothing is copied twice, nothing comes from the heap.
+// A record with fields, place, trace, own time, exception or kind, encoded straight into the chunk
+// from the caller's pointers (FORMAT §8.1). Nothing is copied twice, nothing comes from the heap.
 
 import CCordwood
 import CShims
@@ -71,7 +71,8 @@ public struct RichBody: RecordBody {
         var cut = self
         cut.originalLength = UInt64(message.count)
         cut.message = UnsafeRawBufferPointer(start: nil, count: 0)
-        // Strings of the exception are cut with the message: the stack trace last written goes first.
+        // Strings of the exception are cut with the message: the stack trace last written goes
+        // first.
         if cut.bytes > limit { cut.exceptionStacktrace = cut.message }
         guard cut.bytes <= limit else { return nil }
         let room = min(message.count, limit - cut.bytes)

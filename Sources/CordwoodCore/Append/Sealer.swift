@@ -1,6 +1,6 @@
-// The helper's side of the protocol: seal a segment under running writers without waiting for any of
-// them, and tell when nobody can store into its mapping any more. One thread at a time per engine.
-// docs/CONCURRENCY.md, A1–A5.
+// The helper's side of the protocol: seal a segment under running writers without waiting for any
+// of them, and tell when nobody can store into its mapping any more. One thread at a time per
+// engine. docs/CONCURRENCY.md, A1–A5.
 
 import CShims
 import Glibc
@@ -32,8 +32,8 @@ public enum Sealer {
         if !Membarrier.heavyFence() { cwa_fence_full() }
     }
 
-    /// Chunks that belong to no block any more were settled by their threads; one that was claimed and
-    /// not yet published stays empty. Writes the checksums; returns the end of the last chunk.
+    /// Chunks that belong to no block any more were settled by their threads; one that was claimed
+    /// and not yet published stays empty. Writes the checksums; returns the end of the last chunk.
     private static func settleRest(
         _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer
     ) -> UInt64 {
@@ -67,8 +67,8 @@ public enum Sealer {
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
         _ base: UnsafeMutableRawPointer, _ end: UInt64
     ) {
-        // The next segment's first pair stands in both, and so does the last pair of this one: where
-        // they overlap, both map ticks to the same time (FORMAT §4).
+        // The next segment's first pair stands in both, and so does the last pair of this one:
+        // where they overlap, both map ticks to the same time (FORMAT §4).
         if let next = lane.pointee.current, next != segment, let nextBase = next.pointee.base {
             let pair = UnsafeMutableRawPointer(nextBase) + SegmentHeader.clockPairs
             ClockPairs.add(
@@ -103,7 +103,8 @@ public enum Sealer {
 
     /// Adds one clock pair to the current segment, and to `also` as its last.
     static func addClockPair(_ engine: EngineBlock, _ lane: LaneBlock, also: SegmentBlock?) {
-        let sample = ClockSample.take(kind: engine.pointee.clock_kind)
+        let sample = ClockSample.take(
+            tsc: engine.pointee.clock_kind == SegmentHeader.clockTSC)
         if let also, let base = also.pointee.base {
             ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
         }

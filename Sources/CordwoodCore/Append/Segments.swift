@@ -1,6 +1,6 @@
-// Making, growing and publishing segments. The helper does it ahead of time; where no spare is ready a
-// writer does it in line, so everything here is lock-free, without the heap, and made of system calls
-// that a signal handler may make. docs/CONCURRENCY.md, A5, A6, A10, A11.
+// Making, growing and publishing segments. The helper does it ahead of time; where no spare is
+// ready a writer does it in line, so everything here is lock-free, without the heap, and made of
+// system calls that a signal handler may make. docs/CONCURRENCY.md, A5, A6, A10, A11.
 
 import CCordwood
 import CShims
@@ -235,7 +235,8 @@ public enum Segments {
         }
     }
 
-    /// Makes a segment file with its header, mapped; state SPARE. nil: no slot, space or descriptor.
+    /// Makes a segment file with its header, mapped; state SPARE. nil: no slot, space or
+    /// descriptor.
     static func make(
         _ engine: EngineBlock, _ lane: LaneBlock, populate: Bool
     ) -> SegmentBlock? {
@@ -339,7 +340,8 @@ public enum Segments {
     /// The first clock pair, taken anew when a spare is published: no record is older.
     private static func writeFirstPair(_ engine: EngineBlock, _ slot: SegmentBlock) {
         let header = UnsafeMutableRawPointer(slot.pointee.base)!
-        let sample = ClockSample.take(kind: engine.pointee.clock_kind)
+        let sample = ClockSample.take(
+            tsc: engine.pointee.clock_kind == SegmentHeader.clockTSC)
         header.storeBytes(
             of: sample.monotonic, toByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
         ClockPairs.store(sample, at: header + SegmentHeader.clockPairs)
@@ -409,8 +411,8 @@ public enum Segments {
     }
 }
 
-/// The clock pairs in a segment's header (FORMAT §4, §6.1). One writer: the helper, or the maker of a
-/// segment before it is published.
+/// The clock pairs in a segment's header (FORMAT §4, §6.1). One writer: the helper, or the maker of
+/// a segment before it is published.
 enum ClockPairs {
     static func store(_ sample: ClockSample, at target: UnsafeMutableRawPointer) {
         target.storeBytes(of: sample.ticks, as: UInt64.self)

@@ -28,8 +28,9 @@ struct Verdict {
 }
 
 enum Settle {
-    /// Only while `busy` is set. The owner settles its present chunk at its own end and goes to the slow path next time. True:
-    /// everything it has committed is kept; false: the helper settled it shorter.
+    /// Only while `busy` is set. The owner settles its present chunk at its own end and goes to the
+    /// slow path next time. True: everything it has committed is kept; false: the helper settled it
+    /// shorter.
     static func own(_ thread: ThreadBlock) -> Bool {
         guard let chunk = thread.pointee.chunk, thread.pointee.segment != nil else { return true }
         let end = UInt32(thread.pointee.ptr - chunk)
@@ -57,8 +58,8 @@ enum Settle {
         return settled.offset >= end
     }
 
-    /// The helper settles a block's chunk if it lies in that segment; `limit` is poisoned and a heavy
-    /// fence has run since.
+    /// The helper settles a block's chunk if it lies in that segment; `limit` is poisoned and a
+    /// heavy fence has run since.
     static func forced(_ thread: ThreadBlock, in segment: UnsafeMutablePointer<cwi_segment>) {
         let chunkWord =
             UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!

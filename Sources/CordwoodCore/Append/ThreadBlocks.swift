@@ -1,6 +1,6 @@
 // Thread blocks: where a thread's writing state in one engine lives, how it is found, nested and
-// given back. The pool belongs to the process, is never unmapped and reads as zero in a forked child.
-// A block is changed by its owner; the helper only poisons `limit` and settles `verdict`.
+// given back. The pool belongs to the process, is never unmapped and reads as zero in a forked
+// child. A block is changed by its owner; the helper only poisons `limit` and settles `verdict`.
 
 import CShims
 

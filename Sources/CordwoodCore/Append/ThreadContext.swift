@@ -1,6 +1,6 @@
-// The calling thread's context fields and trace ids. They are not copied into every record: a change
-// writes one record into the thread's chunk, and each new chunk starts with them (FORMAT §8, types 5
-// and 6). The memory is the thread's own; nobody else reads it.
+// The calling thread's context fields and trace ids. They are not copied into every record: a
+// change writes one record into the thread's chunk, and each new chunk starts with them (FORMAT §8,
+// types 5 and 6). The memory is the thread's own; nobody else reads it.
 
 import CCordwood
 import CShims

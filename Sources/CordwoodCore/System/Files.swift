@@ -1,6 +1,7 @@
 // The file system calls that the append path needs, without the heap: names are built in fixed
 // buffers, so a signal handler or a forked child may call them. Results are 0 or an errno; nothing
-// is interpreted here. The only place in Core that opens, grows, renames or syncs files for writing.
+// is interpreted here. The only place in Core that opens, grows, renames or syncs files for
+// writing.
 
 import CShims
 import Glibc
@@ -64,7 +65,8 @@ enum Files {
     }
 }
 
-/// A NUL-terminated name in a fixed buffer. Longer text is cut, which the caller can see in `isCut`.
+/// A NUL-terminated name in a fixed buffer. Longer text is cut, which the caller can see in
+/// `isCut`.
 struct NameBuffer: ~Copyable {
     /// SAFETY: owned by this struct alone; anonymous memory would do, the stack is faster.
     private let start: UnsafeMutablePointer<CChar>

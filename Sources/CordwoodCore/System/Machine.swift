@@ -6,23 +6,30 @@ import Glibc
 
 public enum Machine {
     /// 16 raw bytes of the running kernel's boot id; zero where it cannot be read.
-    public static func bootID() -> LaneID { uuid("/proc/sys/kernel/random/boot_id") }
+    public static func bootID() -> (high: UInt64, low: UInt64) {
+        uuid("/proc/sys/kernel/random/boot_id")
+    }
 
-    static func machineID() -> LaneID { uuid("/etc/machine-id") }
+    static func machineID() -> (high: UInt64, low: UInt64) { uuid("/etc/machine-id") }
 
-    private static func uuid(_ path: StaticString) -> LaneID {
+    /// Bytes 0…7 and 8…15, each as a little-endian load gives them.
+    private static func uuid(_ path: StaticString) -> (high: UInt64, low: UInt64) {
         withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { buffer in
             let count = Files.readSmall(path, buffer)
-            var bytes: (UInt64, UInt64) = (0, 0)
+            var words: (high: UInt64, low: UInt64) = (0, 0)
             var digits = 0
             for i in 0..<max(0, count) where digits < 32 {
                 guard let digit = hexDigit(buffer[i]) else { continue }
                 let byte = digits / 2
                 let shift = UInt64(byte % 8 * 8 + (digits % 2 == 0 ? 4 : 0))
-                if byte < 8 { bytes.0 |= UInt64(digit) << shift } else { bytes.1 |= UInt64(digit) << shift }
+                if byte < 8 {
+                    words.high |= UInt64(digit) << shift
+                } else {
+                    words.low |= UInt64(digit) << shift
+                }
                 digits += 1
             }
-            return digits == 32 ? LaneID(high: bytes.0, low: bytes.1) : .zero
+            return digits == 32 ? words : (0, 0)
         }
     }
 
@@ -52,7 +59,8 @@ public enum Machine {
         }
     }
 
-    /// Field 22 of `stat`; the name in field 2 may hold spaces and brackets, so count from the last.
+    /// Field 22 of `stat`; the name in field 2 may hold spaces and brackets, so count from the
+    /// last.
     private static func startTicks(_ text: UnsafeRawBufferPointer, _ count: Int) -> UInt64 {
         var i = count - 1
         while i >= 0, text[i] != 41 { i -= 1 }
@@ -90,7 +98,8 @@ public enum Machine {
         }
     }
 
-    /// True where the kernel itself keeps time by the TSC, which it does only where it is invariant.
+    /// True where the kernel itself keeps time by the TSC, which it does only where it is
+    /// invariant.
     static func tscIsTrusted() -> Bool {
         #if arch(x86_64)
             return withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
@@ -111,7 +120,8 @@ struct ClockSample {
     var boottime: UInt64
     var realtime: UInt64
 
-    static func take(kind: UInt32) -> ClockSample {
+    /// `tsc`: ticks are the processor's, else nanoseconds of the monotonic clock.
+    static func take(tsc: Bool) -> ClockSample {
         var best = ClockSample(ticks: 0, monotonic: 0, boottime: 0, realtime: 0)
         var narrowest = UInt64.max
         for _ in 0..<8 {
@@ -121,8 +131,7 @@ struct ClockSample {
             let after = cw_ticks_tsc()
             guard after &- before < narrowest else { continue }
             narrowest = after &- before
-            let ticks = kind == SegmentHeader.clockTSC
-                ? before &+ (after &- before) / 3 : monotonic
+            let ticks = tsc ? before &+ (after &- before) / 3 : monotonic
             best = ClockSample(
                 ticks: ticks, monotonic: monotonic, boottime: 0, realtime: realtime)
         }
@@ -133,10 +142,10 @@ struct ClockSample {
 
     /// TSC ticks in a second, from two samples a fifth of a millisecond apart; good to 0.1 %.
     static func ticksPerSecond() -> UInt64 {
-        let first = take(kind: SegmentHeader.clockTSC)
+        let first = take(tsc: true)
         var last = first
         while last.monotonic &- first.monotonic < 200_000 {
-            last = take(kind: SegmentHeader.clockTSC)
+            last = take(tsc: true)
         }
         let ticks = last.ticks &- first.ticks
         let ns = last.monotonic &- first.monotonic

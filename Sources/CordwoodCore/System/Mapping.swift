@@ -1,5 +1,5 @@
-// Memory mappings. Anonymous ones hold the append path's private words; file mappings hold segments.
-// No policy; results are pointers or nil.
+// Memory mappings. Anonymous ones hold the append path's private words; file mappings hold
+// segments. No policy; results are pointers or nil.
 
 import CShims
 import Glibc
@@ -45,8 +45,8 @@ enum Mapping {
     }
 }
 
-/// The heavy half of the asymmetric fence (PROTOCOL, R7): the helper's membarrier orders every running
-/// thread, so that writers need only keep the compiler from reordering.
+/// The heavy half of the asymmetric fence (PROTOCOL, R7): the helper's membarrier orders every
+/// running thread, so that writers need only keep the compiler from reordering.
 enum Membarrier {
     /// Asks the kernel whether it has it; quick, so open does, before any thread block exists.
     static func query() {
@@ -62,7 +62,8 @@ enum Membarrier {
 
     static var isMissing: Bool { cwi_process_get()!.pointee.membarrier == 2 }
 
-    /// Every thread of the process has run a full fence when this returns. False: it could not be done.
+    /// Every thread of the process has run a full fence when this returns. False: it could not be
+    /// done.
     static func heavyFence() -> Bool {
         cwa_fence_full()
         if isMissing { return false }
@@ -75,7 +76,8 @@ enum Membarrier {
             || cw_membarrier(Int32(MEMBARRIER_CMD_GLOBAL.rawValue)) == 0
     }
 
-    /// The writer's half on the slow path: a compiler fence, or a full one where membarrier is missing.
+    /// The writer's half on the slow path: a compiler fence, or a full one where membarrier is
+    /// missing.
     static func lightFence() {
         if isMissing { cwa_fence_full() } else { cwa_fence_compiler() }
     }
