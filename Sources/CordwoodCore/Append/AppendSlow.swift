@@ -51,7 +51,8 @@ public enum AppendSlow {
         guard let engine = logger.pointee.engine else { return Status.closed }
         let status = append(engine, identifier: logger.pointee.id, level, body)
         if status == Status.full { Drops.count(engine) }
-        if status == Status.ok, engine.pointee.echo != 0, let echo = cwi_process_get().pointee.echo {
+        if status == Status.ok, engine.pointee.echo != 0, let echo = cwi_process_get().pointee.echo
+        {
             echo(engine)
         }
         return status
