@@ -47,7 +47,8 @@ typedef struct cwi_thread {
     uint32_t lane_generation;  /* lane the serial belongs to */
     uint32_t clock_kind;
     char name[16];             /* of the thread when the block was taken */
-    uint8_t reserved[88];
+    uint64_t salt;             /* A3: of the segment that `chunk` lies in: addresses are used again */
+    uint8_t reserved[80];
 } cwi_thread;
 
 /* One mapped segment of this process. */
@@ -63,7 +64,7 @@ typedef struct cwi_segment {
     uint32_t in_lane;   /* 1: segment 0, inside the lane file */
     uint64_t populated; /* helper only: bytes pre-faulted */
     uint64_t file_offset;
-    uint64_t retired;   /* helper only: grace epoch */
+    uint64_t retired;   /* A10: 1 once another segment took its place; set by who did that */
     uint64_t sealed_end;
     uint64_t synced;    /* helper only: allocated when it last looked */
     uint8_t reserved[32];
@@ -137,6 +138,8 @@ typedef struct cwi_engine {
     uint32_t echo;         /* console: 1 = echo in line */
     uint64_t segment_bytes;
     uint64_t ticks_per_second;
+    uint64_t rate_ticks;   /* supply only: where its measurement of the rate began */
+    uint64_t rate_monotonic;
     int32_t lanes_fd;      /* directory */
     uint32_t index;        /* in the process's table of engines */
     cwi_lane *lane;        /* wiped on fork */

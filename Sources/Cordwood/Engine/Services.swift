@@ -182,7 +182,7 @@ final class Services: @unchecked Sendable {
             let did = EngineCore.prepare(engine)
             let now = cw_monotonic_ns()
             if now >= nextPair {
-                EngineCore.addClockPair(engine)
+                sealing.locked { EngineCore.addClockPair(engine) }
                 pairs += 1
                 nextPair =
                     now + (pairs < 2 ? 100_000_000 : pairs < 10 ? 1_000_000_000 : 10_000_000_000)

@@ -99,9 +99,17 @@ enum Claim {
         _ bytes: UInt32
     ) -> Bool {
         let claim = Verdict.load(thread).claim &+ 1
-        thread.pointee.segment = segment
-        thread.pointee.chunk = chunk.assumingMemoryBound(to: UInt8.self)
+        let committed = UInt32(thread.pointee.ptr - chunk.assumingMemoryBound(to: UInt8.self))
+        let empty = Verdict(claim: claim, open: false, offset: committed)
         let open = Verdict(claim: claim, open: true, offset: 0)
+        // ORDER: release, before the chunk: who finds the new chunk finds no older claim's length
+        // beside it (A3, Settle.forced).
+        cwa_store_release_u64(Verdict.address(thread), empty.word)
+        thread.pointee.segment = segment
+        cwa_store_relaxed_u64(ThreadBlocks.saltWord(thread), segment.pointee.salt)
+        cwa_store_release_u64(
+            UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!,
+            UInt64(UInt(bitPattern: chunk)))
         // ORDER: release. The helper that sees the open verdict sees the chunk (A3).
         cwa_store_release_u64(Verdict.address(thread), open.word)
         cwa_store_release_u64(
@@ -109,10 +117,8 @@ enum Claim {
         // ORDER: full. Either the sealer sees our verdict or we see its SEALING (A5, R3).
         cwa_fence_full()
         if cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.open { return true }
-        let empty = Verdict(claim: claim, open: false, offset: UInt32(ChunkHeader.bytes))
-        if !cwa_cas_u64(Verdict.address(thread), open.word, empty.word) {
-            // The sealer settled it with the preamble only; that is as good as empty.
-        }
+        // Where the sealer was faster it has settled the same length: the preamble's.
+        _ = cwa_cas_u64(Verdict.address(thread), open.word, empty.word)
         cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
         thread.pointee.ptr = nil
         thread.pointee.chunk = nil

@@ -248,6 +248,25 @@ public enum EngineCore {
     public static func addClockPair(_ engine: EngineBlock) {
         guard let lane = readyLane(engine) else { return }
         Sealer.addClockPair(engine, lane, also: nil)
+        refineRate(engine)
+    }
+
+    /// The rate measured at open is good to 0.1 %; over seconds it becomes exact, and new segments,
+    /// which have one clock pair at first, start with it.
+    private static func refineRate(_ engine: EngineBlock) {
+        guard engine.pointee.clock_kind == SegmentHeader.clockTSC else { return }
+        let sample = ClockSample.take(kind: engine.pointee.clock_kind)
+        if engine.pointee.rate_ticks == 0 {
+            engine.pointee.rate_ticks = sample.ticks
+            engine.pointee.rate_monotonic = sample.monotonic
+            return
+        }
+        let ticks = sample.ticks &- engine.pointee.rate_ticks
+        let ns = sample.monotonic &- engine.pointee.rate_monotonic
+        guard ns > 5_000_000 else { return }
+        let product = ticks.multipliedFullWidth(by: 1_000_000_000)
+        guard product.high < ns else { return }
+        engine.pointee.ticks_per_second = ns.dividingFullWidth(product).quotient
     }
 
     /// Keeps room ready ahead of the writers: grows and pre-faults the current segment, and makes a
@@ -335,7 +354,10 @@ public enum EngineCore {
         var numbers: [UInt64] = []
         Segments.forEach(engine) { segment in
             let state = cwa_load_acquire_u32(Segments.stateWord(segment))
-            guard state == Segments.open, all || lane.pointee.current != segment else { return }
+            // ORDER: acquire. Set by whoever put another segment in its place (A10).
+            guard state == Segments.open,
+                all || cwa_load_acquire_u64(Segments.retiredWord(segment)) != 0
+            else { return }
             if Sealer.seal(engine, lane, segment) { numbers.append(segment.pointee.number) }
         }
         return numbers.sorted()

@@ -180,6 +180,7 @@ public enum Lanes {
         segment.pointee.generation = 0
         segment.pointee.fd = descriptor
         segment.pointee.in_lane = 1
+        segment.pointee.retired = 0
         segment.pointee.file_offset = UInt64(LaneHeader.segmentOffsetValue)
         Segments.writeHeader(engine, lane, segment)
         segment.pointee.state = Segments.open

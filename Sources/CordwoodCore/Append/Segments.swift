@@ -22,6 +22,10 @@ public enum Segments {
         UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.ready)!
     }
 
+    static func retiredWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.retired)!
+    }
+
     /// Bytes of a file at birth; it grows fourfold from there.
     static let firstBytes: UInt64 = 64 << 10
 
@@ -94,7 +98,12 @@ public enum Segments {
         // From here on the thread may touch no sealed segment but the old one, so that others can
         // be released while it waits for a slot (Quiescence).
         thread?.pointee.segment = old
-        defer { thread?.pointee.segment = nil }
+        cwa_fence_compiler()
+        defer {
+            cwa_fence_compiler()
+            thread?.pointee.segment = nil
+            cwa_fence_compiler()
+        }
         var next = takeSpare(lane)
         defer { _ = cwa_cas_u32(makerWord(lane), cw_gettid(), 0) }
         if next == nil {
@@ -116,7 +125,11 @@ public enum Segments {
         writeFirstPair(engine, next)
         // ORDER: release. Claims on it may begin as soon as it is current (A5, A10).
         cwa_store_release_u32(stateWord(next), open)
-        if !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
+        if cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
+            // ORDER: release. Only now may the old one be sealed; the new one is open and not yet
+            // retired, also in the moment before it was current (A10).
+            if let old { cwa_store_release_u64(retiredWord(old), 1) }
+        } else {
             cwa_store_release_u32(stateWord(next), spare)
             putSpare(engine, lane, next)
         }
@@ -142,7 +155,7 @@ public enum Segments {
         }
         // Where sealing has fallen behind and every slot is taken, the writer is slowed down, for a
         // bounded time; a disk or quota that is full is refused at once.
-        let patience = cw_monotonic_ns() &+ 100_000_000
+        let patience = cw_monotonic_ns() &+ 2_000_000_000
         while true {
             guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return nil }
             if let made = make(engine, lane, populate: false) { return made }
@@ -202,6 +215,7 @@ public enum Segments {
         slot.pointee.salt = Machine.random()
         slot.pointee.size = engine.pointee.segment_bytes
         slot.pointee.in_lane = 0
+        slot.pointee.retired = 0
         slot.pointee.file_offset = 0
         let made = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = NameBuffer(buffer)

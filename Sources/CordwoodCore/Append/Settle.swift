@@ -61,24 +61,33 @@ enum Settle {
     /// The helper settles a block's chunk if it lies in that segment; `limit` is poisoned and a
     /// heavy fence has run since.
     static func forced(_ thread: ThreadBlock, in segment: UnsafeMutablePointer<cwi_segment>) {
-        let verdict = Verdict.load(thread)
-        guard let chunk = thread.pointee.chunk else { return }
-        let offset = UnsafeMutableRawPointer(chunk) - UnsafeMutableRawPointer(segment.pointee.base)
-        guard offset >= 0, UInt64(offset) < segment.pointee.size else { return }
-        guard verdict.isOpen else {
-            // The owner has settled it and may not have written the length yet: write the same.
-            if Verdict.load(thread).word == verdict.word, thread.pointee.chunk == chunk {
-                cwa_store_release_u32(
-                    UnsafeMutableRawPointer(chunk) + ChunkHeader.final, verdict.offset)
+        let chunkWord =
+            UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!
+        for _ in 0..<4 {
+            let verdict = Verdict.load(thread)
+            // ORDER: acquire, between two looks at the verdict: both belong to one claim (A3).
+            let word = cwa_load_acquire_u64(chunkWord)
+            guard let chunk = UnsafeMutableRawPointer(bitPattern: UInt(word)) else { return }
+            let offset = chunk - UnsafeMutableRawPointer(segment.pointee.base)
+            // An idle thread keeps the address of a chunk that was settled long ago; another segment
+            // may be mapped there now.
+            guard offset >= 0, UInt64(offset) < segment.pointee.size,
+                cwa_load_relaxed_u64(ThreadBlocks.saltWord(thread)) == segment.pointee.salt
+            else { return }
+            guard verdict.isOpen else {
+                // The owner has settled it and may not have written the length yet: write the same.
+                guard Verdict.load(thread).word == verdict.word else { continue }
+                cwa_store_release_u32(chunk + ChunkHeader.final, verdict.offset)
+                return
             }
-            return
-        }
-        // ORDER: acquire. Everything up to here is whole (A4).
-        let committed = cwa_load_acquire_u32(UnsafeMutableRawPointer(chunk) + ChunkHeader.committed)
-        let mine = Verdict(claim: verdict.claim, open: false, offset: committed)
-        // The claim id in the expected value makes this fail where the owner has moved on (R2).
-        if cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
-            cwa_store_release_u32(UnsafeMutableRawPointer(chunk) + ChunkHeader.final, committed)
+            // ORDER: acquire. Everything up to here is whole (A4).
+            let committed = cwa_load_acquire_u32(chunk + ChunkHeader.committed)
+            let mine = Verdict(claim: verdict.claim, open: false, offset: committed)
+            // The claim id in the expected value makes this fail where the owner has moved on (R2).
+            if cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
+                cwa_store_release_u32(chunk + ChunkHeader.final, committed)
+                return
+            }
         }
     }
 }

@@ -205,6 +205,10 @@ enum ThreadBlocks {
         UnsafeMutableRawPointer(process) + MemoryLayout<cwi_process>.offset(of: \.pool_used)!
     }
 
+    static func saltWord(_ block: ThreadBlock) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.salt)!
+    }
+
     private static var stateOffset: Int { MemoryLayout<cwi_thread>.offset(of: \.state)! }
     private static var engineOffset: Int { MemoryLayout<cwi_thread>.offset(of: \.engine)! }
     private static var laneRecordsOffset: Int { MemoryLayout<cwi_lane>.offset(of: \.records)! }

@@ -1,12 +1,12 @@
 // The parts of one lane that stand in different files, its archives and what is not archived yet,
 // as one run. Parts follow one another in time but for a moment around each roll, so two are open
-// at once. Clocks of neighbouring segments disagree by nanoseconds: within a microsecond the
+// at once. Clocks of neighbouring segments disagree by up to microseconds: within 100 of them the
 // earlier part goes first, which keeps the order inside each thread exact.
 
 public final class ChainSource: RecordSource {
     public typealias Part = () throws(ReadProblem) -> (any RecordSource)?
 
-    private static let clockSlackNs: UInt64 = 1_000
+    private static let clockSlackNs: UInt64 = 100_000
 
     private var parts: [Part]
     private var next = 0
