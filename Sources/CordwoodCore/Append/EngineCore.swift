@@ -255,7 +255,7 @@ public enum EngineCore {
     /// which have one clock pair at first, start with it.
     private static func refineRate(_ engine: EngineBlock) {
         guard engine.pointee.clock_kind == SegmentHeader.clockTSC else { return }
-        let sample = ClockSample.take(kind: engine.pointee.clock_kind)
+        let sample = ClockSample.take(tsc: true)
         if engine.pointee.rate_ticks == 0 {
             engine.pointee.rate_ticks = sample.ticks
             engine.pointee.rate_monotonic = sample.monotonic
