@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The programs in README.md are those of examples/, word for word, and each is built, run and read
-back here: a reader's first copy and paste must work."""
+back here, as are the commands beside them: a reader's first copy and paste must work."""
 
 import json
 import os
@@ -61,6 +61,36 @@ def check(language, shown):
     return None if message in messages else f"{path}: {message!r} is not among {messages}"
 
 
+def commands():
+    """The commands of the C, C++ and Reading sections, as they stand on the page. pip is the
+    consumers suite's; following never ends."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for title in ("C", "C++", "Reading"):
+        section = re.search(rf"^## {re.escape(title)}\n(.*?)^## ", text, re.S | re.M)[1]
+        code = re.sub(r"^```.*?^```$", "", section, flags=re.S | re.M)
+        for line in re.findall(r"^    (.+)$", code, re.M):
+            if " tail -f " not in line:
+                yield line
+
+
+def check_commands(shown):
+    """All in one folder that looks like a checkout with the page's programs in it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("include", "build"):
+            (folder / part).symlink_to(ROOT / part)
+        (folder / "hello.c").write_text(shown["c"], encoding="utf-8")
+        (folder / "hello.cpp").write_text(shown["cpp"], encoding="utf-8")
+        (folder / "access.log").write_text("one timeout\n")
+        for command in commands():
+            done = subprocess.run(["bash", "-c", command], cwd=folder, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            # grep's 1 says that nothing matched, which is an answer.
+            if done.returncode != 0 and not (" grep " in command and done.returncode == 1):
+                return f"{command}: ended {done.returncode}: {done.stdout}"
+    return None
+
+
 def main():
     shown, failed = blocks(), 0
     for language in PROGRAMS:
@@ -71,7 +101,11 @@ def main():
         if problem:
             failed += 1
             print(f"FAIL {problem}")
-    print(f"{len(PROGRAMS) - failed} passed, {failed} failed")
+    problem = check_commands(shown)
+    if problem:
+        failed += 1
+        print(f"FAIL {problem}")
+    print(f"{len(PROGRAMS) + 1 - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

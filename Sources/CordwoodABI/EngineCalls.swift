@@ -62,10 +62,12 @@ enum Options {
         result.quotaBytes = options.quota_bytes
         result.archivesMax = options.archives_max
         result.expirationDays = options.expiration_days
-        result.codec = try word(Codec(rawValue: UInt8(clamping: options.codec)), "codec", options.codec)
+        result.codec = try word(
+            Codec(rawValue: UInt8(clamping: options.codec)), "codec", options.codec)
         result.codecLevel = options.codec_level
         result.consent = try word(Consent(rawValue: options.consent), "consent", options.consent)
-        result.overflow = try word(Overflow(rawValue: options.overflow), "overflow", options.overflow)
+        result.overflow = try word(
+            Overflow(rawValue: options.overflow), "overflow", options.overflow)
         let console = try word(Console(rawValue: options.console), "console", options.console)
         result.console = console == .off ? nil : console
         guard options.console_level <= 24 else {

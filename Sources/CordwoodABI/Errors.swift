@@ -168,7 +168,8 @@ enum Sentences {
     static func of(_ status: Int32) -> (name: StaticString, text: StaticString) {
         switch Int(status) {
         case CW_OK: return ("CW_OK", "done")
-        case CW_DISABLED: return ("CW_DISABLED", "the level is below the logger's; nothing was written")
+        case CW_DISABLED:
+            return ("CW_DISABLED", "the level is below the logger's; nothing was written")
         case CW_END: return ("CW_END", "nothing more: no record, or nothing waits to be uploaded")
         case CW_AGAIN: return ("CW_AGAIN", "nothing now; call again later")
         case CW_E_ARGUMENT: return ("CW_E_ARGUMENT", "a pointer, length or enum is not valid")
@@ -180,23 +181,33 @@ enum Sentences {
         case CW_E_NO_DIRECTORY:
             return ("CW_E_NO_DIRECTORY", "no directory was given and CORDWOOD_DIR is not set")
         case CW_E_NOT_DIRECTORY:
-            return ("CW_E_NOT_DIRECTORY", "something that is no directory stands where the store should be")
+            return (
+                "CW_E_NOT_DIRECTORY",
+                "something that is no directory stands where the store should be"
+            )
         case CW_E_NOT_FOUND: return ("CW_E_NOT_FOUND", "no such file, store, target or archive")
         case CW_E_PERMISSION: return ("CW_E_PERMISSION", "the system refused access")
         case CW_E_IO: return ("CW_E_IO", "a read, write or sync failed")
-        case CW_E_FULL: return ("CW_E_FULL", "disk full or quota reached: the record was not kept, and is counted")
+        case CW_E_FULL:
+            return (
+                "CW_E_FULL", "disk full or quota reached: the record was not kept, and is counted"
+            )
         case CW_E_MEMORY: return ("CW_E_MEMORY", "memory, threads or descriptors ran out")
         case CW_E_LIMIT: return ("CW_E_LIMIT", "a documented limit would be exceeded")
-        case CW_E_TIMEOUT: return ("CW_E_TIMEOUT", "time ran out; what was begun goes on in the background")
+        case CW_E_TIMEOUT:
+            return ("CW_E_TIMEOUT", "time ran out; what was begun goes on in the background")
         case CW_E_BUSY: return ("CW_E_BUSY", "the same operation is already running")
-        case CW_E_VERSION: return ("CW_E_VERSION", "a store or file of a newer, incompatible format")
-        case CW_E_DAMAGED: return ("CW_E_DAMAGED", "damaged data; the rest of the store is still readable")
+        case CW_E_VERSION:
+            return ("CW_E_VERSION", "a store or file of a newer, incompatible format")
+        case CW_E_DAMAGED:
+            return ("CW_E_DAMAGED", "damaged data; the rest of the store is still readable")
         case CW_E_CONSENT: return ("CW_E_CONSENT", "the store has no consent to upload")
         case CW_E_NO_TARGET: return ("CW_E_NO_TARGET", "no target was added")
         case CW_E_UPLOAD: return ("CW_E_UPLOAD", "something was not uploaded")
         case CW_E_UNSUPPORTED: return ("CW_E_UNSUPPORTED", "this build or platform cannot do it")
         case CW_E_EXISTS: return ("CW_E_EXISTS", "a target of that name exists with other settings")
-        case CW_E_INTERNAL: return ("CW_E_INTERNAL", "a broken invariant inside the library; please report")
+        case CW_E_INTERNAL:
+            return ("CW_E_INTERNAL", "a broken invariant inside the library; please report")
         default: return ("CW_E_UNKNOWN", "an unknown status number")
         }
     }

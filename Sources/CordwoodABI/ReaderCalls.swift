@@ -155,7 +155,9 @@ private func fill(
     view.fields = reader.lendFields()
     view.field_count = reader.fields.count
     if record.trace.count >= TraceLayout.bytes, let start = record.trace.baseAddress {
-        withUnsafeMutableBytes(of: &view.trace_id) { $0.copyMemory(from: .init(start: start, count: 16)) }
+        withUnsafeMutableBytes(of: &view.trace_id) {
+            $0.copyMemory(from: .init(start: start, count: 16))
+        }
         withUnsafeMutableBytes(of: &view.span_id) {
             $0.copyMemory(from: .init(start: start + 16, count: 8))
         }

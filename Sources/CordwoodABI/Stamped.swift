@@ -36,7 +36,9 @@ enum Stamped {
 enum CText {
     static func length(_ text: UnsafePointer<CChar>) -> Int { Int(strlen(text)) }
 
-    static func string(_ text: UnsafePointer<CChar>?) -> String? { text.map { String(cString: $0) } }
+    static func string(_ text: UnsafePointer<CChar>?) -> String? {
+        text.map { String(cString: $0) }
+    }
 }
 
 /// Lets a callback's `user` travel to another thread: what it points to is the host's affair.

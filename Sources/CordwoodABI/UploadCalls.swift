@@ -110,8 +110,9 @@ public func cw_upload(
         guard answer < 0 else { return answer }
         throw CordwoodError(
             answer,
-            "\(String(cString: cw_strerror(answer))): \(result.uploaded) sent, \(result.failed) failed, "
-                + "\(result.waiting) waiting, last HTTP status \(result.lastHTTPStatus)")
+            "\(String(cString: cw_strerror(answer))): \(result.uploaded) sent, "
+                + "\(result.failed) failed, \(result.waiting) waiting, "
+                + "last HTTP status \(result.lastHTTPStatus)")
     }
     if let out, answer != Status.argument, answer != Status.closed {
         let known = MemoryLayout<cw_upload_result>.size

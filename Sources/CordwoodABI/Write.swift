@@ -129,7 +129,8 @@ enum RecordCheck {
         body.exceptionMessage = bytes(record.exception_message)
         body.exceptionStacktrace = bytes(record.exception_stacktrace)
         if let id = record.trace_id {
-            TraceBytes.fill(trace, id, record.span_id, UInt8(truncatingIfNeeded: record.trace_flags))
+            TraceBytes.fill(
+                trace, id, record.span_id, UInt8(truncatingIfNeeded: record.trace_flags))
             body.trace = UnsafeRawPointer(trace)
         }
         return body
@@ -157,7 +158,9 @@ enum TraceBytes {
 public func cw_context_set(
     _ key: UnsafePointer<CChar>!, _ value: UnsafePointer<CChar>!
 ) -> cw_status {
-    guard let key, key.pointee != 0 else { return failed(Status.argument, "cw_context_set: no key") }
+    guard let key, key.pointee != 0 else {
+        return failed(Status.argument, "cw_context_set: no key")
+    }
     func bytes(_ text: UnsafePointer<CChar>) -> UnsafeBufferPointer<UInt8> {
         UnsafeRawBufferPointer(start: text, count: CText.length(text))
             .assumingMemoryBound(to: UInt8.self)

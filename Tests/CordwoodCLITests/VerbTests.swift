@@ -276,9 +276,10 @@ final class VerbTests: XCTestCase {
         for verb in verbs {
             let help = try run(verb, "--help")
             XCTAssertEqual(help.code, 0)
-            XCTAssertTrue(help.text.contains("Example:\n  cordwood")
-                || help.text.contains("Example:\n  my-program")
-                || help.text.contains("Example:\n  CORDWOOD_TOKEN"), help.text)
+            XCTAssertTrue(
+                help.text.contains("Example:\n  cordwood")
+                    || help.text.contains("Example:\n  my-program")
+                    || help.text.contains("Example:\n  CORDWOOD_TOKEN"), help.text)
         }
         XCTAssertEqual(try run("--help").code, 0)
         XCTAssertEqual(try run("--version").code, 0)

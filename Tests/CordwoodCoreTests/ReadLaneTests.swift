@@ -47,8 +47,12 @@ final class ReadLaneTests: XCTestCase {
         original.u64(99)
         let sections =
             section(1, Array("m\"\n\u{1}é".utf8) + [0xFF])
-            + section(2, fieldBytes([("n", .int(-7)), ("d", .double(.nan)), ("b", .bool(true)),
-                                     ("u", .uint(.max)), ("f", .double(1.5))]))
+            + section(
+                2,
+                fieldBytes([
+                    ("n", .int(-7)), ("d", .double(.nan)), ("b", .bool(true)),
+                    ("u", .uint(.max)), ("f", .double(1.5)),
+                ]))
             + section(3, [9, 0, 0, 0]) + section(6, own.bytes) + section(7, exception.bytes)
             + section(8, [3]) + section(9, original.bytes)
         chunk.record(2, at: 50, id: 1, level: 12, flags: 1, sections)
@@ -408,8 +412,9 @@ final class ReadLaneTests: XCTestCase {
         let source = try lane.source()
         let record = try XCTUnwrap(try source.advance())
         XCTAssertEqual(String(decoding: record.logger, as: UTF8.self), "grown")
-        XCTAssertEqual(record.thread.process.resource.map { "\($0.key)=\($0.value)" },
-                       ["service.name=b"])
+        XCTAssertEqual(
+            record.thread.process.resource.map { "\($0.key)=\($0.value)" },
+            ["service.name=b"])
     }
 
     func testSingleFiles() throws {

@@ -43,8 +43,9 @@ final class ReadPartsTests: XCTestCase {
             func pick() -> UInt64 {
                 Bool.random(using: &random)
                     ? edges.randomElement(using: &random)!
-                    : UInt64.random(in: 0 ... .max, using: &random) >> UInt64.random(
-                        in: 0..<64, using: &random)
+                    : UInt64.random(in: 0 ... .max, using: &random)
+                        >> UInt64.random(
+                            in: 0..<64, using: &random)
             }
             let count = Int.random(in: 1...5, using: &random)
             let ticks = (0..<count).map { _ in pick() }.sorted()
@@ -149,8 +150,11 @@ final class ReadPartsTests: XCTestCase {
             line("a\u{1B}[2Jb\nc\u{9B}d\u{7f}é"),
             "1970-01-01 00:00:00.000Z INFO  p[8:9] a\\x1b[2Jb\\nc\\x9bd\\x7fé\n")
         let fields = section(
-            2, fieldBytes([("k", .string("a b")), ("e", .string("")), ("x", .string("plain")),
-                           ("q", .string("\"\\\u{1B}")), ("i", .int(.min))]))
+            2,
+            fieldBytes([
+                ("k", .string("a b")), ("e", .string("")), ("x", .string("plain")),
+                ("q", .string("\"\\\u{1B}")), ("i", .int(.min)),
+            ]))
         XCTAssertTrue(
             line("m", fields: fields).hasSuffix(
                 " m k=\"a b\" e=\"\" x=plain q=\"\\\"\\\\\\x1b\" i=-9223372036854775808\n"))

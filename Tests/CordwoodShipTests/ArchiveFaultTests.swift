@@ -82,7 +82,8 @@ final class ArchiveFaultTests: XCTestCase {
             var random = SplitMix(seed)
             var bytes = whole
             for _ in 0..<(1 + random.below(4)) {
-                let at = random.chance(5)
+                let at =
+                    random.chance(5)
                     ? table.lowerBound + random.below(72) : payload + random.below(size)
                 bytes[at] = random.chance(3) ? 0xff : UInt8(truncatingIfNeeded: random.next())
             }

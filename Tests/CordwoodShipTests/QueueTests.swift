@@ -20,9 +20,10 @@ final class QueueTests: XCTestCase {
             let suffix = state.suffix ?? ""
             XCTAssertEqual(PairState(suffix: suffix[...]), state)
         }
-        for foreign in ["", "retry", "retry-1-2", "retry-x-2-failed", "retry-1-2-later", "sent-",
-            "sent-99999999999", "paused-1", "sent-200-1"]
-        {
+        for foreign in [
+            "", "retry", "retry-1-2", "retry-x-2-failed", "retry-1-2-later", "sent-",
+            "sent-99999999999", "paused-1", "sent-200-1",
+        ] {
             XCTAssertEqual(PairState(suffix: foreign[...]), .unknown(foreign))
         }
     }
@@ -91,10 +92,11 @@ final class QueueTests: XCTestCase {
     func testRetryAfter() {
         // 1994-11-06T08:49:37Z
         let date: UInt64 = 784_111_777_000
-        for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
             "Sun Nov  6 08:49:37 1994", "Wed, 06 Nov 1994 08:49:37 GMT",
-            "Noday, 06 Nov 1994 08:49:37 GMT"]
-        {
+            "Noday, 06 Nov 1994 08:49:37 GMT",
+        ] {
             XCTAssertEqual(RetryAfter.delayMs(text, nowUnixMs: date - 5_000), 5_000, text)
             XCTAssertEqual(RetryAfter.delayMs(text, nowUnixMs: date + 5_000), 0, text)
         }
@@ -104,9 +106,10 @@ final class QueueTests: XCTestCase {
         XCTAssertEqual(RetryAfter.delayMs("0", nowUnixMs: date), 0)
         XCTAssertEqual(RetryAfter.delayMs("999999", nowUnixMs: date), day)
         XCTAssertEqual(RetryAfter.delayMs("99999999999999999999999", nowUnixMs: date), day)
-        for text in ["", "soon", "-3", "1.5", "06 Nov", "Sun, 99 Nov 1994 08:49:37 GMT",
-            "Sun, 06 Nov 1994 08:61:37 GMT", "Sun, 06 Nov 1994 08:49 GMT"]
-        {
+        for text in [
+            "", "soon", "-3", "1.5", "06 Nov", "Sun, 99 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:61:37 GMT", "Sun, 06 Nov 1994 08:49 GMT",
+        ] {
             XCTAssertNil(RetryAfter.delayMs(text, nowUnixMs: date), text)
         }
     }

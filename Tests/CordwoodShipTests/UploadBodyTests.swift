@@ -19,10 +19,11 @@ final class UploadBodyTests: XCTestCase {
         let store = try TestStore()
         store.addArchive(1, content: content)
         let service = try store.service()
-        _ = try service.addTarget(store.target(server.url) {
-            $0.kind = "http"
-            change(&$0)
-        })
+        _ = try service.addTarget(
+            store.target(server.url) {
+                $0.kind = "http"
+                change(&$0)
+            })
         return (server, store, service.pass().0)
     }
 
@@ -96,11 +97,12 @@ final class UploadBodyTests: XCTestCase {
         store.addArchive(1, content: content)
         for _ in 1...3 {
             let service = try store.service()
-            _ = try service.addTarget(store.target(server.url) {
-                $0.kind = "http"
-                $0.format = "ndjson"
-                $0.encoding = "gzip"
-            })
+            _ = try service.addTarget(
+                store.target(server.url) {
+                    $0.kind = "http"
+                    $0.format = "ndjson"
+                    $0.encoding = "gzip"
+                })
             _ = service.pass()
         }
         XCTAssertEqual(server.stored["\"\(id)\""]?.times, 3)
@@ -126,10 +128,11 @@ final class UploadBodyTests: XCTestCase {
         let store = try TestStore()
         store.addArchive(1, content: "one\ndamaged\ntwo")
         let service = try store.service()
-        _ = try service.addTarget(store.target(server.url) {
-            $0.kind = "http"
-            $0.format = "text"
-        })
+        _ = try service.addTarget(
+            store.target(server.url) {
+                $0.kind = "http"
+                $0.format = "text"
+            })
         XCTAssertEqual(service.pass().0, .ok)
         XCTAssertEqual(server.body(1).split(separator: 10).count, 2)
     }

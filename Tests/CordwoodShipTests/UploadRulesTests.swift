@@ -144,13 +144,23 @@ final class UploadRulesTests: XCTestCase {
             ("http://[::1", { _ in }),
             ("http://host?x=1", { _ in }), ("http://host", { $0.kind = "carrier pigeon" }),
             ("http://host", { $0.format = "ndjson" }), ("http://host", { $0.encoding = "lz4" }),
-            ("http://host", { $0.method = "DELETE"; $0.kind = "http" }),
+            (
+                "http://host",
+                {
+                    $0.method = "DELETE"; $0.kind = "http"
+                }
+            ),
             ("http://host", { $0.headers = "no colon" }),
             ("http://host", { $0.headers = "Content-Length: 3" }),
             ("http://host", { $0.headers = "A: b\rC: d" }),
             ("http://host", { $0.headers = "Bad Name: x" }),
             ("http://host", { $0.authToken = "a\nb" }),
-            ("http://host", { $0.authToken = "a"; $0.headers = "authorization: x" }),
+            (
+                "http://host",
+                {
+                    $0.authToken = "a"; $0.headers = "authorization: x"
+                }
+            ),
             ("http://host", { $0.name = "a\nb" }),
         ]
         for (url, change) in refused {

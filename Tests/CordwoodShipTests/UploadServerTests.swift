@@ -130,7 +130,8 @@ final class UploadServerTests: XCTestCase {
         XCTAssertFalse(store.hasArchive(2))
         XCTAssertEqual(store.queue, ["quarantined-400"])
         XCTAssertEqual(server.requests.count, 2)
-        XCTAssertEqual(store.events.all.filter { $0.hasPrefix("completed") },
+        XCTAssertEqual(
+            store.events.all.filter { $0.hasPrefix("completed") },
             ["completed upload 400", "completed ok 200"])
         service.setLimits(RetentionLimits(quotaBytes: 1, archivesMax: 0, expirationDays: 0))
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)
@@ -140,7 +141,8 @@ final class UploadServerTests: XCTestCase {
 
     func testRefusedCredentialsPauseTheTarget() throws {
         let (store, server, service, results) = try run(
-            #"[{"status":401}]"#, archives: 2) { $0.authToken = "old-secret" }
+            #"[{"status":401}]"#, archives: 2
+        ) { $0.authToken = "old-secret" }
         XCTAssertEqual(results[0].0, .upload)
         XCTAssertEqual(results[0].1.waiting, 2)
         XCTAssertEqual(server.requests.count, 1)
@@ -365,7 +367,8 @@ final class UploadServerTests: XCTestCase {
         make.standardError = FileHandle.nullDevice
         guard (try? make.run()) != nil else { throw XCTSkip("no openssl here") }
         make.waitUntilExit()
-        let both = try Data(contentsOf: URL(fileURLWithPath: pem))
+        let both =
+            try Data(contentsOf: URL(fileURLWithPath: pem))
             + Data(contentsOf: URL(fileURLWithPath: pem + ".crt"))
         try both.write(to: URL(fileURLWithPath: pem))
         let server = try FaultServer(pem: pem)
@@ -387,11 +390,12 @@ final class UploadServerTests: XCTestCase {
         let content = String(repeating: "0123456789abcdef", count: 300_000)
         store.addArchive(1, content: content)
         let service = try store.service()
-        _ = try service.addTarget(store.target(server.url + "/{id}/{name}") {
-            $0.kind = "http"
-            $0.method = "PUT"
-            $0.headers = "X-Empty:\nX-Team: red: blue"
-        })
+        _ = try service.addTarget(
+            store.target(server.url + "/{id}/{name}") {
+                $0.kind = "http"
+                $0.method = "PUT"
+                $0.headers = "X-Empty:\nX-Team: red: blue"
+            })
         XCTAssertEqual(service.pass().0, .ok)
         let request = try XCTUnwrap(server.requests.first)
         XCTAssertEqual(request.method, "PUT")

@@ -47,7 +47,7 @@ typedef struct cwi_thread {
     uint32_t lane_generation;  /* lane the serial belongs to */
     uint32_t clock_kind;
     char name[16];             /* of the thread when the block was taken */
-    uint64_t salt;             /* A3: of the segment that `chunk` lies in: addresses are used again */
+    uint64_t salt;             /* A3: of the segment `chunk` lies in: addresses are used again */
     uint8_t reserved[80];
 } cwi_thread;
 

@@ -105,7 +105,8 @@ public final class Engine: @unchecked Sendable {
     }
 
     /// This process's services. A forked child gets its own from a thread of its own, and its calls
-    /// wait for that: were a lock of the language's runtime held at the fork, that thread alone hangs.
+    /// wait for that: were a lock of the language's runtime held at the fork, that thread alone
+    /// hangs.
     func services() throws(CordwoodError) -> Services {
         if let services = try current() { return services }
         _ = EngineCore.makeLane(block)
@@ -185,7 +186,9 @@ public final class Engine: @unchecked Sendable {
         guard error == 0 else {
             throw CordwoodError(
                 Status.of(errno: error),
-                "could not sync the journal in \(directory)/lanes: \(String(cString: strerror(error)))")
+                "could not sync the journal in \(directory)/lanes: "
+                    + String(cString: strerror(error))
+            )
         }
     }
 
@@ -227,7 +230,8 @@ public final class Engine: @unchecked Sendable {
     }
 
     /// Seals, archives and sends what waits; one attempt each. The status is cw_upload's.
-    public func upload(timeoutMs: UInt32, result: inout UploadResult) throws(CordwoodError) -> Int32 {
+    public func upload(timeoutMs: UInt32, result: inout UploadResult) throws(CordwoodError) -> Int32
+    {
         try services().upload(Deadline(timeoutMs: timeoutMs), &result)
     }
 

@@ -1,5 +1,6 @@
-// Reading a store from Swift as an asynchronous sequence, also while other processes write. Blocking
-// file access happens on the task's own thread in small steps; following polls every 20 ms.
+// Reading a store from Swift as an asynchronous sequence, also while other processes write.
+// Blocking file access happens on the task's own thread in small steps; following polls every 20
+// ms.
 
 import CordwoodCore
 

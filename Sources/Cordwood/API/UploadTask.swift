@@ -1,6 +1,6 @@
-// Uploading from a task. A file of its own, as Reader.swift is, for the C libraries leave both out:
-// with them the whole runtime of tasks would come along (tools/build.sh). Not to be the room's first
-// file: the compiler puts there what the module shares.
+// Uploading from a task. A file of its own, as Reader.swift is, for the C libraries leave both
+// out: with them the whole runtime of tasks would come along (tools/build.sh). Not to be the room's
+// first file: the compiler puts there what the module shares.
 
 import CordwoodShip
 

@@ -110,7 +110,8 @@ enum Directories {
     static func failure(_ action: String, _ path: String) -> CordwoodError {
         let number = errno
         return CordwoodError(
-            Status.of(errno: number), "could not \(action) \(path): \(String(cString: strerror(number)))")
+            Status.of(errno: number),
+            "could not \(action) \(path): \(String(cString: strerror(number)))")
     }
 
     /// Removes a directory that holds files and directories of ours; used for ":memory:" stores

@@ -108,13 +108,15 @@ enum EngineThread {
         defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
         let start = Unmanaged.passRetained(Start(name, body))
         var thread = pthread_t()
-        let error = pthread_create(&thread, &attributes, { argument in
-            let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
-            cw_set_thread_name(
-                UnsafeRawPointer(start.name.utf8Start).assumingMemoryBound(to: CChar.self))
-            start.body()
-            return nil
-        }, start.toOpaque())
+        let error = pthread_create(
+            &thread, &attributes,
+            { argument in
+                let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
+                cw_set_thread_name(
+                    UnsafeRawPointer(start.name.utf8Start).assumingMemoryBound(to: CChar.self))
+                start.body()
+                return nil
+            }, start.toOpaque())
         if error != 0 { start.release() }
         return error == 0
     }

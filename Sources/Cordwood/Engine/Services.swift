@@ -47,7 +47,8 @@ final class Services: @unchecked Sendable {
         self.directory = directory
         self.levels = levels
         forkCount = cwi_process_get().pointee.fork_count
-        echo = Echo(console: settings.console, level: settings.options.consoleLevel, store: directory)
+        echo = Echo(
+            console: settings.console, level: settings.options.consoleLevel, store: directory)
         let reporter = DiagnosticsReporter()
         do {
             uploads = try UploadService(
@@ -111,9 +112,12 @@ final class Services: @unchecked Sendable {
     }
 
     func setResource(_ key: String, _ value: String) throws(CordwoodError) {
-        guard !key.isEmpty else { throw CordwoodError(Status.argument, "the resource key is empty") }
+        guard !key.isEmpty else {
+            throw CordwoodError(Status.argument, "the resource key is empty")
+        }
         guard key.utf8.count <= 255, value.utf8.count <= 4096 else {
-            throw CordwoodError(Status.limit, "resource \(key.prefix(64)): key or value is too long")
+            throw CordwoodError(
+                Status.limit, "resource \(key.prefix(64)): key or value is too long")
         }
         var payload: [UInt8] = []
         for text in [key, value] {
@@ -144,10 +148,14 @@ final class Services: @unchecked Sendable {
         if echo != nil { bodies.append(("cordwood-echo", { [self] in echoLoop() })) }
         for (name, body) in bodies {
             monitor.locked { threadsRunning += 1 }
-            guard EngineThread.start(name, { [self] in
-                body()
-                threadEnds()
-            }) else {
+            guard
+                EngineThread.start(
+                    name,
+                    { [self] in
+                        body()
+                        threadEnds()
+                    })
+            else {
                 monitor.locked { threadsRunning -= 1 }
                 throw CordwoodError(Status.memory, "the system gave no thread")
             }
@@ -176,7 +184,8 @@ final class Services: @unchecked Sendable {
             if now >= nextPair {
                 sealing.locked { EngineCore.addClockPair(engine) }
                 pairs += 1
-                nextPair = now + (pairs < 2 ? 100_000_000 : pairs < 10 ? 1_000_000_000 : 10_000_000_000)
+                nextPair =
+                    now + (pairs < 2 ? 100_000_000 : pairs < 10 ? 1_000_000_000 : 10_000_000_000)
             }
             rollByAge(now)
             seal()
@@ -312,7 +321,8 @@ final class Services: @unchecked Sendable {
             let run: ClosedRange<UInt64>? = monitor.locked {
                 guard let first = sealedWaiting.first else { return nil }
                 var last = first
-                for number in sealedWaiting.dropFirst() where number == last + 1 && last - first < 7 {
+                for number in sealedWaiting.dropFirst() where number == last + 1 && last - first < 7
+                {
                     last = number
                 }
                 return first...last
@@ -397,8 +407,10 @@ final class Services: @unchecked Sendable {
                 try rollForUpload()
                 seal()
                 _ = archiveWaiting()
-                status = uploads.pass(
-                    explicit: true, deadlineMonotonicMs: .max, result: &result).rawValue
+                status =
+                    uploads.pass(
+                        explicit: true, deadlineMonotonicMs: .max, result: &result
+                    ).rawValue
             } catch {
                 status = error.status
             }
@@ -413,7 +425,8 @@ final class Services: @unchecked Sendable {
         try rollForUpload()
         try archiveWait(deadline)
         let status = uploads.pass(
-            explicit: true, deadlineMonotonicMs: deadline.monotonicMs, result: &result).rawValue
+            explicit: true, deadlineMonotonicMs: deadline.monotonicMs, result: &result
+        ).rawValue
         let after = uploads.totals
         let sent = UInt32(truncatingIfNeeded: after.succeeded &- before.succeeded)
         if sent > result.uploaded {
@@ -471,7 +484,8 @@ final class Services: @unchecked Sendable {
     var totals: Totals {
         monitor.locked {
             Totals(
-                segmentsSealed: sealedCount, segmentsRecovered: recoveredCount, archiving: archiving)
+                segmentsSealed: sealedCount, segmentsRecovered: recoveredCount, archiving: archiving
+            )
         }
     }
 

@@ -114,7 +114,9 @@ public enum StoreArchiver {
         var result: [ClosedRange<UInt64>] = []
         for number in numbers {
             if let last = result.last,
-                !covered.contains(where: { $0.lowerBound > last.upperBound && $0.upperBound < number })
+                !covered.contains(where: {
+                    $0.lowerBound > last.upperBound && $0.upperBound < number
+                })
             {
                 result[result.count - 1] = last.lowerBound...number
             } else {
@@ -242,7 +244,8 @@ struct LaneLock {
             }
             if header.load(fromByteOffset: LaneHeader.closed, as: UInt32.self) != 0 { return true }
             let boot = Machine.bootID()
-            let sameBoot = word(LaneHeader.bootID) == boot.high
+            let sameBoot =
+                word(LaneHeader.bootID) == boot.high
                 && word(LaneHeader.bootID + 8) == boot.low
             var namespace = stat()
             guard sameBoot, stat("/proc/self/ns/pid", &namespace) == 0,

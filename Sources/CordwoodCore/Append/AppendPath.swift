@@ -29,7 +29,8 @@ public enum AppendPath {
         // ORDER: compiler only. A handler on this thread must see busy before anything moves (A1).
         cwa_fence_compiler()
         // ORDER: relaxed. A stale limit is caught by the second look below (A2).
-        let room = Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
+        let room =
+            Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
             &- Int(bitPattern: thread.pointee.ptr)
         let ticks = cw_ticks_tsc()
         let delta = ticks &- thread.pointee.base_ticks

@@ -63,7 +63,8 @@ public enum AppendSlow {
             status = append(engine, identifier: logger.pointee.id, level, body)
         }
         if status == Status.full { Drops.count(engine) }
-        if status == Status.ok, engine.pointee.echo != 0, let echo = cwi_process_get().pointee.echo {
+        if status == Status.ok, engine.pointee.echo != 0, let echo = cwi_process_get().pointee.echo
+        {
             echo(engine)
         }
         return status

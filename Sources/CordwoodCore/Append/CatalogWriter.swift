@@ -76,11 +76,14 @@ public enum CatalogWriter {
                 return error == 0 ? Status.full : Status.of(errno: error)
             }
             file.storeBytes(of: 1, toByteOffset: CatalogHeader.version, as: UInt32.self)
-            file.storeBytes(of: UInt32(bytes), toByteOffset: CatalogHeader.fileBytes, as: UInt32.self)
-            file.storeBytes(of: lane.pointee.id.0, toByteOffset: CatalogHeader.laneID, as: UInt64.self)
+            file.storeBytes(
+                of: UInt32(bytes), toByteOffset: CatalogHeader.fileBytes, as: UInt32.self)
+            file.storeBytes(
+                of: lane.pointee.id.0, toByteOffset: CatalogHeader.laneID, as: UInt64.self)
             file.storeBytes(
                 of: lane.pointee.id.1, toByteOffset: CatalogHeader.laneID + 8, as: UInt64.self)
-            file.storeBytes(of: lane.pointee.salt, toByteOffset: CatalogHeader.salt, as: UInt64.self)
+            file.storeBytes(
+                of: lane.pointee.salt, toByteOffset: CatalogHeader.salt, as: UInt64.self)
             cwa_store_release_u64(file, CatalogHeader.magicValue)
             lane.pointee.catalog = file.assumingMemoryBound(to: UInt8.self) + CatalogHeader.bytes
             lane.pointee.catalog_bytes = bytes - UInt64(CatalogHeader.bytes)

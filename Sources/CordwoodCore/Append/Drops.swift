@@ -8,7 +8,8 @@ enum Drops {
     /// Counts one refused call of the host.
     static func count(_ engine: EngineBlock) {
         guard let lane = engine.pointee.lane, let file = lane.pointee.file else {
-            let word = UnsafeMutableRawPointer(engine)
+            let word =
+                UnsafeMutableRawPointer(engine)
                 + MemoryLayout<cwi_engine>.offset(of: \.child_dropped)!
             _ = cwa_add_u64(word, 1)
             return

@@ -62,7 +62,8 @@ public enum EngineCore {
     /// True for one caller in each process.
     public static func takesHelperStart(_ engine: EngineBlock) -> Bool {
         guard let lane = engine.pointee.lane else { return false }
-        let word = UnsafeMutableRawPointer(lane)
+        let word =
+            UnsafeMutableRawPointer(lane)
             + MemoryLayout<cwi_lane>.offset(of: \.helper_started)!
         return cwa_cas_u32(word, 0, 1)
     }
@@ -99,16 +100,20 @@ public enum EngineCore {
         engine.pointee.machine_id = (machine.high, machine.low)
         let name = configuration.processName.prefix(LaneHeader.processNameBytesMax)
         engine.pointee.process_name_length = UInt32(name.count)
-        let target = UnsafeMutableRawPointer(engine)
+        let target =
+            UnsafeMutableRawPointer(engine)
             + MemoryLayout<cwi_engine>.offset(of: \.process_name)!
-        for (i, byte) in name.enumerated() { target.storeBytes(of: byte, toByteOffset: i, as: UInt8.self) }
+        for (i, byte) in name.enumerated() {
+            target.storeBytes(of: byte, toByteOffset: i, as: UInt8.self)
+        }
         Segments.forEach(engine) { $0.pointee.fd = -1 }
         return engine
     }
 
     private static func register(_ engine: EngineBlock) -> Bool {
         let process = cwi_process_get()!
-        let table = UnsafeMutableRawPointer(process)
+        let table =
+            UnsafeMutableRawPointer(process)
             + MemoryLayout<cwi_process>.offset(of: \.engines)!
         for i in 0..<Int(CWI_ENGINES_MAX)
         where cwa_cas_u64(table + i * 8, 0, UInt64(UInt(bitPattern: engine))) {
@@ -119,7 +124,8 @@ public enum EngineCore {
     }
 
     private static func unregister(_ engine: EngineBlock) {
-        let table = UnsafeMutableRawPointer(cwi_process_get()!)
+        let table =
+            UnsafeMutableRawPointer(cwi_process_get()!)
             + MemoryLayout<cwi_process>.offset(of: \.engines)!
         _ = cwa_cas_u64(
             table + Int(engine.pointee.index) * 8, UInt64(UInt(bitPattern: engine)), 0)
@@ -133,7 +139,8 @@ public enum EngineCore {
         let tls = cwi_tls_get()!
         tls.pointee.current = nil
         tls.pointee.others = (nil, nil, nil)
-        let table = UnsafeMutableRawPointer(process)
+        let table =
+            UnsafeMutableRawPointer(process)
             + MemoryLayout<cwi_process>.offset(of: \.engines)!
         for i in 0..<Int(CWI_ENGINES_MAX) {
             let word = (table + i * 8).load(as: UInt.self)
@@ -168,7 +175,8 @@ public enum EngineCore {
     /// Keeps a catalog entry for this lane and for those of children. A status. The caller holds
     /// its lock.
     public static func addName(
-        _ engine: EngineBlock, _ type: UInt8, _ identifier: UInt32, _ payload: UnsafeRawBufferPointer
+        _ engine: EngineBlock, _ type: UInt8, _ identifier: UInt32,
+        _ payload: UnsafeRawBufferPointer
     ) -> Int32 {
         let used = Int(engine.pointee.names_bytes)
         let bytes = (CatalogWriter.keptHeaderBytes + payload.count + 3) & ~3
@@ -178,12 +186,14 @@ public enum EngineCore {
         entry.storeBytes(of: identifier, toByteOffset: 4, as: UInt32.self)
         entry.storeBytes(of: UInt32(payload.count), toByteOffset: 8, as: UInt32.self)
         if let start = payload.baseAddress {
-            (entry + CatalogWriter.keptHeaderBytes).copyMemory(from: start, byteCount: payload.count)
+            (entry + CatalogWriter.keptHeaderBytes).copyMemory(
+                from: start, byteCount: payload.count)
         }
         let lane = engine.pointee.lane!
         if cwa_load_acquire_u32(lane) == Lanes.readyState {
             let status = CatalogWriter.write(
-                engine, lane, type: type, identifier: identifier, entry + CatalogWriter.keptHeaderBytes,
+                engine, lane, type: type, identifier: identifier,
+                entry + CatalogWriter.keptHeaderBytes,
                 payload.count)
             guard status == Status.ok else { return status }
         }
@@ -249,7 +259,7 @@ public enum EngineCore {
     /// which have one clock pair at first, start with it.
     private static func refineRate(_ engine: EngineBlock) {
         guard engine.pointee.clock_kind == SegmentHeader.clockTSC else { return }
-        let sample = ClockSample.take(kind: engine.pointee.clock_kind)
+        let sample = ClockSample.take(tsc: true)
         if engine.pointee.rate_ticks == 0 {
             engine.pointee.rate_ticks = sample.ticks
             engine.pointee.rate_monotonic = sample.monotonic
@@ -281,7 +291,8 @@ public enum EngineCore {
             }
             Segments.prefault(current, upTo: wanted)
         }
-        let wantsSpare = current.pointee.in_lane != 0
+        let wantsSpare =
+            current.pointee.in_lane != 0
             ? used > current.pointee.size / 4 : used > current.pointee.size / 2
         if wantsSpare, !Segments.hasSpare(lane),
             let spare = Segments.make(engine, lane, populate: true)
@@ -452,7 +463,8 @@ public enum EngineCore {
             _ = sealRetired(engine, all: true)
             while let spare = Segments.takeSpare(lane) { Segments.destroy(engine, lane, spare) }
             let file = UnsafeMutableRawPointer(lane.pointee.file)!
-            file.storeBytes(of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
+            file.storeBytes(
+                of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
             cwa_store_release_u32(file + LaneHeader.closed, 1)
             cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
             releaseQuiet(engine)

@@ -127,7 +127,8 @@ public final class JournalWriter: @unchecked Sendable {
             if to > from, UInt64(to) <= size {
                 if isNew {
                     frame(
-                        JournalFrame.kindSegmentHeader, segment.pointee.number, 0, 0, nil, base, 4096)
+                        JournalFrame.kindSegmentHeader, segment.pointee.number, 0, 0, nil, base,
+                        4096)
                     isNew = false
                 }
                 frame(

@@ -36,7 +36,8 @@ public enum Lanes {
     }
 
     /// Makes the lane where there is none: at open, or in a forked child.
-    public static func make(_ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>) -> Int32 {
+    public static func make(_ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>) -> Int32
+    {
         let none = UInt32(CWI_LANE_NONE)
         let making = UInt32(CWI_LANE_MAKING)
         let thread = cw_gettid()
@@ -65,7 +66,9 @@ public enum Lanes {
         if status != Status.ok {
             cwa_store_relaxed_u64(fullUntilWord(lane), cw_monotonic_ns() &+ 100_000_000)
             cwa_store_release_u32(lane, UInt32(CWI_LANE_FAILED))
-        } else if engine.pointee.lane_generation > 1, let start = cwi_process_get().pointee.start_helper {
+        } else if engine.pointee.lane_generation > 1,
+            let start = cwi_process_get().pointee.start_helper
+        {
             start(engine)
         }
         return status
@@ -156,12 +159,15 @@ public enum Lanes {
         }
         unlinkat(directory, temporary, 0)
         Files.close(descriptor)
-        Segments.forEach(engine) { $0.pointee.state = Segments.free; $0.pointee.base = nil }
+        Segments.forEach(engine) {
+            $0.pointee.state = Segments.free; $0.pointee.base = nil
+        }
         return Status.of(errno: error)
     }
 
     private static func fill(
-        _ engine: EngineBlock, _ lane: LaneBlock, _ descriptor: Int32, _ file: UnsafeMutableRawPointer
+        _ engine: EngineBlock, _ lane: LaneBlock, _ descriptor: Int32,
+        _ file: UnsafeMutableRawPointer
     ) {
         lane.pointee.file = file.assumingMemoryBound(to: UInt8.self)
         lane.pointee.lock_fd = descriptor
@@ -220,7 +226,8 @@ public enum Lanes {
         file.storeBytes(
             of: UInt16(engine.pointee.process_name_length),
             toByteOffset: LaneHeader.processNameBytes, as: UInt16.self)
-        let name = UnsafeRawPointer(engine)
+        let name =
+            UnsafeRawPointer(engine)
             + MemoryLayout<cwi_engine>.offset(of: \.process_name)!
         (file + LaneHeader.processName).copyMemory(
             from: name, byteCount: Int(engine.pointee.process_name_length))

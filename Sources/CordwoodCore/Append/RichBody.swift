@@ -59,7 +59,8 @@ public struct RichBody: RecordBody {
         if trace != nil { sum += section + TraceLayout.bytes }
         if timeNs != 0 { sum += section + 8 }
         if hasException {
-            sum += section + 12 + exceptionType.count + exceptionMessage.count
+            sum +=
+                section + 12 + exceptionType.count + exceptionMessage.count
                 + exceptionStacktrace.count
         }
         if kind != 0 { sum += section + 1 }

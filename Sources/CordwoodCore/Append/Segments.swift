@@ -26,7 +26,8 @@ public enum Segments {
     static let firstBytes: UInt64 = 64 << 10
 
     static func table(_ engine: EngineBlock) -> SegmentBlock {
-        let start = UnsafeMutableRawPointer(engine)
+        let start =
+            UnsafeMutableRawPointer(engine)
             + MemoryLayout<cwi_engine>.offset(of: \.segments)!
         return start.assumingMemoryBound(to: cwi_segment.self)
     }
@@ -44,7 +45,8 @@ public enum Segments {
         // ORDER: acquire. The file's blocks are there when ready says so (A6).
         var ready = cwa_load_acquire_u64(readyWord(segment))
         guard ready < upTo else { return true }
-        let fullUntil = UnsafeMutableRawPointer(lane)
+        let fullUntil =
+            UnsafeMutableRawPointer(lane)
             + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
         if thread != nil {
             if cw_monotonic_ns() < cwa_load_relaxed_u64(fullUntil) { return false }
@@ -58,7 +60,9 @@ public enum Segments {
             let error = Files.allocate(
                 segment.pointee.fd, offset: offset &+ ready, bytes: target &- ready)
             let base = UnsafeMutableRawPointer(segment.pointee.base)!
-            if error == 0, Mapping.populate(base + Int(ready), bytes: Int(min(target, upTo) - ready)) {
+            if error == 0,
+                Mapping.populate(base + Int(ready), bytes: Int(min(target, upTo) - ready))
+            {
                 break
             }
             if target > upTo {
@@ -87,8 +91,8 @@ public enum Segments {
     ) -> Int32 {
         let oldWord = UInt64(UInt(bitPattern: old))
         guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return Status.ok }
-        // From here on the thread may touch no sealed segment but the old one, so that others can be
-        // released while it waits for a slot (Quiescence).
+        // From here on the thread may touch no sealed segment but the old one, so that others can
+        // be released while it waits for a slot (Quiescence).
         thread?.pointee.segment = old
         cwa_fence_compiler()
         defer {
@@ -308,7 +312,8 @@ public enum Segments {
         header.storeBytes(
             of: UInt32(SegmentHeader.bytes), toByteOffset: SegmentHeader.headerBytes,
             as: UInt32.self)
-        header.storeBytes(of: lane.pointee.id.0, toByteOffset: SegmentHeader.laneID, as: UInt64.self)
+        header.storeBytes(
+            of: lane.pointee.id.0, toByteOffset: SegmentHeader.laneID, as: UInt64.self)
         header.storeBytes(
             of: lane.pointee.id.1, toByteOffset: SegmentHeader.laneID + 8, as: UInt64.self)
         header.storeBytes(
@@ -449,7 +454,8 @@ enum ClockPairs {
             kept += 1
             i += 2
         }
-        memmove(pairs + kept * ClockPair.bytes, pairs + (count - 1) * ClockPair.bytes, ClockPair.bytes)
+        memmove(
+            pairs + kept * ClockPair.bytes, pairs + (count - 1) * ClockPair.bytes, ClockPair.bytes)
         return kept + 1
     }
 }

@@ -69,8 +69,8 @@ enum Settle {
             let word = cwa_load_acquire_u64(chunkWord)
             guard let chunk = UnsafeMutableRawPointer(bitPattern: UInt(word)) else { return }
             let offset = chunk - UnsafeMutableRawPointer(segment.pointee.base)
-            // An idle thread keeps the address of a chunk that was settled long ago; another segment
-            // may be mapped there now.
+            // An idle thread keeps the address of a chunk that was settled long ago; another
+            // segment may be mapped there now.
             guard offset >= 0, UInt64(offset) < segment.pointee.size,
                 cwa_load_relaxed_u64(ThreadBlocks.saltWord(thread)) == segment.pointee.salt
             else { return }

@@ -15,7 +15,9 @@ public enum ThreadContext {
     private static let traceOffset = 8
 
     /// Sets or (value nil) removes one field in the calling thread.
-    public static func set(key: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>?) -> Int32 {
+    public static func set(key: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>?)
+        -> Int32
+    {
         guard let words = words() else { return Status.memory }
         let fields = words + fieldsOffset
         let used = Int(words.load(as: UInt32.self))
@@ -33,7 +35,9 @@ public enum ThreadContext {
             let field = fields + rest
             field.storeBytes(of: UInt16(FieldType.string), as: UInt16.self)
             field.storeBytes(of: UInt16(key.count), toByteOffset: 2, as: UInt16.self)
-            if let start = key.baseAddress { (field + 4).copyMemory(from: start, byteCount: key.count) }
+            if let start = key.baseAddress {
+                (field + 4).copyMemory(from: start, byteCount: key.count)
+            }
             let length = field + 4 + key.count
             length.storeBytes(of: UInt32(value.count), as: UInt32.self)
             if let start = value.baseAddress {

@@ -30,8 +30,9 @@ final class LaneContext {
         let boot = head?.bootID ?? alone?.bootID ?? .zero
         let differs = boot != .zero && runningBoot != .zero && boot != runningBoot
         let journal = differs || head == nil ? try? Journal(path: files.journalPath) : nil
-        if head == nil, let saved = try? journal?.header(
-            kind: JournalFrame.kindLaneHeader, segment: 0)
+        if head == nil,
+            let saved = try? journal?.header(
+                kind: JournalFrame.kindLaneHeader, segment: 0)
         {
             head = try? LaneHead(saved.bytes, path: files.journalPath)
         }

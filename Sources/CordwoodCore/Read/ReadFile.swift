@@ -11,8 +11,9 @@ final class ReadFile {
 
     init(path: String) throws(ReadProblem) {
         var fd: Int32
-        repeat { fd = cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) }
-        while fd < 0 && errno == EINTR
+        repeat {
+            fd = cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+        } while fd < 0 && errno == EINTR
         guard fd >= 0 else { throw .system("open \(path)", errno: errno) }
         var status = stat()
         guard fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {

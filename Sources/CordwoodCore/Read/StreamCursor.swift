@@ -16,7 +16,8 @@ final class StreamCursor {
     var mustMove = true
     var thread: ThreadInfo
     /// Chunks to come, in order of their sequence.
-    private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64, sequence: UInt32)] = []
+    private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64, sequence: UInt32)] =
+        []
     private var next = 0
 
     private(set) var segment: SegmentFile?

@@ -102,13 +102,13 @@ public enum Machine {
     /// invariant.
     static func tscIsTrusted() -> Bool {
         #if arch(x86_64)
-            return withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
-                let count = Files.readSmall(
-                    "/sys/devices/system/clocksource/clocksource0/current_clocksource", buffer)
-                return count >= 3 && buffer[0] == 116 && buffer[1] == 115 && buffer[2] == 99
-            }
+        return withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
+            let count = Files.readSmall(
+                "/sys/devices/system/clocksource/clocksource0/current_clocksource", buffer)
+            return count >= 3 && buffer[0] == 116 && buffer[1] == 115 && buffer[2] == 99
+        }
         #else
-            return false
+        return false
         #endif
     }
 }

@@ -7,8 +7,10 @@ import Glibc
 enum Mapping {
     /// Zeroed private memory, committed when touched. wipedOnFork: a child sees zero.
     static func anonymous(bytes: Int, wipedOnFork: Bool) -> UnsafeMutableRawPointer? {
-        guard let start = mmap(
-            nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+        guard
+            let start = mmap(
+                nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                0),
             start != MAP_FAILED
         else { return nil }
         if wipedOnFork, madvise(start, bytes, 18 /* MADV_WIPEONFORK */) != 0 {
@@ -19,8 +21,9 @@ enum Mapping {
     }
 
     static func file(_ descriptor: Int32, offset: UInt64, bytes: Int) -> UnsafeMutableRawPointer? {
-        guard let start = mmap(
-            nil, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, off_t(offset)),
+        guard
+            let start = mmap(
+                nil, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, off_t(offset)),
             start != MAP_FAILED
         else { return nil }
         return start

@@ -93,7 +93,8 @@ struct GrowingBytes: ~Copyable {
         guard reserve(10) else { return }
         var rest = value
         while rest >= 0x80 {
-            base.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count,
+            base.storeBytes(
+                of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count,
                 as: UInt8.self)
             count &+= 1
             rest &>>= 7

@@ -89,8 +89,9 @@ public struct UploadHooks: Sendable {
         archiveInfo: @escaping @Sendable (_ path: String) -> ArchiveSummary?,
         isCovered: @escaping @Sendable (_ archiveName: String) -> Bool,
         diagnostics: @escaping @Sendable (UploadDiagnostic) -> Void = { _ in },
-        archiveRemoved: @escaping @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void
-            = { _, _ in }
+        archiveRemoved:
+            @escaping @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void = { _, _ in
+            }
     ) {
         self.openRecords = openRecords
         self.archiveInfo = archiveInfo

@@ -69,10 +69,12 @@ final class Body: Sendable {
 func startThread(_ run: @escaping @Sendable () -> Void) -> pthread_t {
     var thread = pthread_t()
     let body = Unmanaged.passRetained(Body(run)).toOpaque()
-    let failed = pthread_create(&thread, nil, { body in
-        Unmanaged<Body>.fromOpaque(body!).takeRetainedValue().run()
-        return nil
-    }, body)
+    let failed = pthread_create(
+        &thread, nil,
+        { body in
+            Unmanaged<Body>.fromOpaque(body!).takeRetainedValue().run()
+            return nil
+        }, body)
     guard failed == 0 else { fail("thread: cannot be started") }
     return thread
 }
