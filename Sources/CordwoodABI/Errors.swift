@@ -44,7 +44,8 @@ enum LastError {
 
     /// What a failed write names besides its status.
     enum Detail: UInt32 {
-        case none, handle, message, string, fieldCount, fields, fieldKey, fieldValue, fieldType, span
+        case none, handle, message, string, fieldCount, fields, fieldKey, fieldValue, fieldType,
+            span
     }
 
     /// Signals: safe.

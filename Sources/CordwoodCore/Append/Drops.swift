@@ -29,7 +29,8 @@ enum Drops {
     /// A lane takes over what was refused while there was none; before it is ready.
     static func takeOver(_ engine: EngineBlock, _ lane: LaneBlock) {
         guard let file = lane.pointee.file else { return }
-        let word = UnsafeMutableRawPointer(engine)
+        let word =
+            UnsafeMutableRawPointer(engine)
             + MemoryLayout<cwi_engine>.offset(of: \.child_dropped)!
         let count = cwa_exchange_u64(word, 0)
         guard count > 0 else { return }

@@ -26,7 +26,8 @@ struct WebAddress: Equatable {
             throw UploadError.argument("url is longer than \(WebAddress.bytesMax) bytes")
         }
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != 0x5C }) else {
-            throw UploadError.argument("url '\(WebAddress.shown(text))' holds a space, control character or backslash")
+            throw UploadError.argument(
+                "url '\(WebAddress.shown(text))' holds a space, control character or backslash")
         }
         let lower = text.lowercased()
         if lower.hasPrefix("http://") {
@@ -34,7 +35,8 @@ struct WebAddress: Equatable {
         } else if lower.hasPrefix("https://") {
             scheme = "https"
         } else {
-            throw UploadError.argument("url '\(WebAddress.shown(text))' begins with neither http:// nor https://")
+            throw UploadError.argument(
+                "url '\(WebAddress.shown(text))' begins with neither http:// nor https://")
         }
         let rest = text.dropFirst(scheme.count + 3)
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
