@@ -9,8 +9,8 @@ enum Stamped {
     /// No later version of a struct is larger: what claims to be was never initialised.
     static let bytesMax = 65_536
 
-    /// Copies a struct that starts with `struct_size`. Smaller than the version known here is refused;
-    /// a larger one must be zero behind it.
+    /// Copies a struct that starts with `struct_size`. Smaller than the version known here is
+    /// refused; a larger one must be zero behind it.
     static func copy<T>(_ source: UnsafePointer<T>, into target: inout T) -> Int32 {
         let raw = UnsafeRawPointer(source)
         let size = Int(raw.loadUnaligned(as: UInt32.self))

@@ -323,8 +323,8 @@ public final class Engine: @unchecked Sendable {
     }
 }
 
-/// The services that were closed last. Another thread may have read an engine's slot just before close
-/// emptied it and not retained them yet, so they are let go only after 64 more closes.
+/// The services that were closed last. Another thread may have read an engine's slot just before
+/// close emptied it and not retained them yet, so they are let go only after 64 more closes.
 private enum ClosedServices {
     private static let count = 64
     // SAFETY: one atomic word each and one for the next index; never freed.

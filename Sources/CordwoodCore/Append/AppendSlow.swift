@@ -70,8 +70,8 @@ public enum AppendSlow {
         return status
     }
 
-    /// CW_OVERFLOW_BLOCK, outside nested calls and forked children. Not busy here, so that close and
-    /// the release of segments go on; close ends the wait.
+    /// CW_OVERFLOW_BLOCK, outside nested calls and forked children. Not busy here, so that close
+    /// and the release of segments go on; close ends the wait.
     private static func mayWait(_ engine: EngineBlock) -> Bool {
         guard engine.pointee.overflow == UInt32(CW_OVERFLOW_BLOCK),
             engine.pointee.lane_generation == 1, let own = ThreadBlocks.own(engine)

@@ -39,7 +39,9 @@ enum Claim {
     ) -> Outcome {
         let least = roundUp(bytes + ChunkHeader.bytes + preambleBytes(thread, lane))
         let wanted = max(least, size(thread, lane, segment))
-        let base = UnsafeMutableRawPointer(segment.pointee.base)!
+        // A child forked in a handler that interrupted a claim finds its parent's segments gone.
+        guard let start = segment.pointee.base else { return .again }
+        let base = UnsafeMutableRawPointer(start)
         let allocated = cwa_load_relaxed_u64(base + SegmentHeader.allocated)
         guard allocated < segment.pointee.size else { return .segmentFull }
         let left = segment.pointee.size - allocated

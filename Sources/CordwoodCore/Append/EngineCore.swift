@@ -72,8 +72,8 @@ public enum EngineCore {
         let page = 4096
         let engineBytes = (MemoryLayout<cwi_engine>.size + page - 1) & ~(page - 1)
         let loggerBytes = loggersMax * MemoryLayout<cwi_logger>.stride
-        // Whole huge pages, which the kernel aligns large mappings to: those of many engines then join
-        // into one, and a host that opens and closes for ever does not run out of mappings.
+        // Whole huge pages, which the kernel aligns large mappings to: those of many engines then
+        // join into one, and a host that opens and closes for ever does not run out of mappings.
         let hugePage = 2 << 20
         let allBytes = (engineBytes + loggerBytes + namesBytesMax + hugePage - 1) & ~(hugePage - 1)
         guard
@@ -384,8 +384,8 @@ public enum EngineCore {
         }
         guard waiting else { return }
         // busy is set before any segment pointer is loaded (R6), so after the fence a thread that
-        // is idle, or busy with a chunk published elsewhere, cannot store here any more. One that is
-        // claiming has no chunk and may hold any segment.
+        // is idle, or busy with a chunk published elsewhere, cannot store here any more. One that
+        // is claiming has no chunk and may hold any segment.
         guard Membarrier.heavyFence() || Membarrier.isMissing else { return }
         Segments.forEach(engine) { segment in
             guard cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed,
@@ -454,9 +454,9 @@ public enum EngineCore {
         _ = Membarrier.heavyFence()
     }
 
-    /// Seals everything, marks the lane as closed and lets go of its lock. The block stays for ever;
-    /// what it holds reads as closed. False: a thread stayed inside an append for a second. The engine
-    /// is then parked with its lock and files, for that record may still be kept.
+    /// Seals everything, marks the lane as closed and lets go of its lock. The block stays for
+    /// ever; what it holds reads as closed. False: a thread stayed inside an append for a second.
+    /// The engine is then parked with its lock and files, for that record may still be kept.
     public static func finish(_ engine: EngineBlock) -> Bool {
         guard waitForQuiet(engine) else { return false }
         if let lane = readyLane(engine) {
@@ -515,8 +515,8 @@ public struct CoreError: Error {
     public var number: Int32 = 0
 }
 
-/// Lane blocks, wiped in a forked child and never reused; many to a mapping, for each mapping of its own
-/// kind counts against the process's limit (R22).
+/// Lane blocks, wiped in a forked child and never reused; many to a mapping, for each mapping of
+/// its own kind counts against the process's limit (R22).
 private enum LanePool {
     private static let bytesEach = 4096
     private static let countEach: UInt64 = 1024

@@ -79,7 +79,8 @@ public enum Lanes {
     }
 
     /// A child lets go of its parent's segments: other memory takes their place, so that nothing it
-    /// does can reach the parent's files; thread blocks that the parent's threads held are not reused.
+    /// does can reach the parent's files; thread blocks that the parent's threads held are not
+    /// reused.
     static func forget(_ engine: EngineBlock, _ lane: LaneBlock?) {
         let process = cwi_process_get()!
         // A second try in the same process has blocks of its own below the mark.

@@ -131,9 +131,9 @@ public enum Segments {
         return Status.ok
     }
 
-    /// Gives a spare its number and name: the next after the old one's. Who finds that name taken lets
-    /// its taker publish, and takes the one after it where that thread was stopped. False: another
-    /// segment is current now, or the directory refuses; the spare is still one.
+    /// Gives a spare its number and name: the next after the old one's. Who finds that name taken
+    /// lets its taker publish, and takes the one after it where that thread was stopped. False:
+    /// another segment is current now, or the directory refuses; the spare is still one.
     private static func number(
         _ engine: EngineBlock, _ lane: LaneBlock, _ next: SegmentBlock, after old: SegmentBlock,
         _ oldWord: UInt64
@@ -176,9 +176,9 @@ public enum Segments {
         }
     }
 
-    /// One writer makes the segment; the others look up every few microseconds whether it is there, for
-    /// at most a millisecond, and then make their own: a maker that was stopped holds nobody up. nil:
-    /// there is another current segment now, or none can be made.
+    /// One writer makes the segment; the others look up every few microseconds whether it is there,
+    /// for at most a millisecond, and then make their own: a maker that was stopped holds nobody
+    /// up. nil: there is another current segment now, or none can be made.
     private static func makeInLine(
         _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64
     ) -> SegmentBlock? {
