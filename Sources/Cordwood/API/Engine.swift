@@ -182,7 +182,9 @@ public final class Engine: @unchecked Sendable {
         let services = try services()
         services.echo?.pump(lane: EngineCore.laneName(block))
         guard durability == .machine, !settings.isMemory else { return }
-        let error = services.journal.locked { services.journalWriter.flush(block) }
+        let error = services.journal.locked {
+            services.journalWriter.flush(block) { copy in services.sealing.locked { copy() } }
+        }
         guard error == 0 else {
             throw CordwoodError(
                 Status.of(errno: error),

@@ -189,8 +189,8 @@ final class Services: @unchecked Sendable {
             }
             rollByAge(now)
             seal()
-            // Never while a flush or a roll looks at what is mapped.
-            journal.tryLocked { sealing.locked { EngineCore.releaseQuiet(engine) } }
+            // Never while a flush copies or a roll looks at what is mapped.
+            sealing.locked { EngineCore.releaseQuiet(engine) }
             let busy = did || EngineCore.isFilling(engine)
             EngineCore.sleep(engine, ns: busy ? 1_000_000 : 200_000_000)
         }
@@ -215,7 +215,15 @@ final class Services: @unchecked Sendable {
     /// Seals what is open. Everything whose call returned before is covered.
     func roll() throws(CordwoodError) {
         let records = hostRecords()
-        let status = sealing.locked { EngineCore.roll(engine) }
+        var status = sealing.locked { EngineCore.roll(engine) }
+        let deadline = Deadline(afterMs: 5_000)
+        while status == Status.full, !deadline.hasPassed, !EngineCore.hasFreeSlot(engine) {
+            // Every slot is taken: what is sealed and quiet makes room.
+            seal()
+            sealing.locked { EngineCore.releaseQuiet(engine) }
+            usleep(1_000)
+            status = sealing.locked { EngineCore.roll(engine) }
+        }
         guard status == Status.ok else {
             throw CordwoodError(status, "no new segment could be made in \(directory)/lanes")
         }

@@ -80,7 +80,11 @@ public enum StoreArchiver {
             return summary
         }
         defer { lock.release() }
-        summary = try archiveLane(directory: directory, lane: lane, codec: codec, level: level)
+        // Listed again under the lock: until it died the process may have made, sealed or renamed
+        // segments that the first listing does not know.
+        guard let locked = LaneListing(directory: directory).lanes[lane.name], locked.hasLaneFile
+        else { return summary }
+        summary = try archiveLane(directory: directory, lane: locked, codec: codec, level: level)
         return summary
     }
 

@@ -312,6 +312,9 @@ public enum EngineCore {
         return Segments.publishNext(engine, lane, after: current, nil)
     }
 
+    /// False: as many segments are mapped as there may be.
+    public static func hasFreeSlot(_ engine: EngineBlock) -> Bool { Segments.hasFreeSlot(engine) }
+
     /// True where no chunk was claimed in it.
     static func isEmpty(_ segment: SegmentBlock) -> Bool {
         guard let base = segment.pointee.base else { return true }

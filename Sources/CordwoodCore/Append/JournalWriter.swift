@@ -29,7 +29,8 @@ public final class JournalWriter: @unchecked Sendable {
     deinit { if descriptor >= 0 { Glibc.close(descriptor) } }
 
     /// Makes every record that is committed now durable. 0 or an errno.
-    public func flush(_ engine: EngineBlock) -> Int32 {
+    /// copying: runs its body while no mapping is released; the sync itself holds nobody up.
+    public func flush(_ engine: EngineBlock, copying: (() -> Void) -> Void) -> Int32 {
         guard let lane = EngineCore.readyLane(engine) else { return 0 }
         // After a failed sync nothing of the old file is believed: a new one, written from memory
         // (R36).
@@ -37,7 +38,7 @@ public final class JournalWriter: @unchecked Sendable {
         failed = false
         let error = fresh ? begin(engine, lane) : 0
         guard error == 0 else { return error }
-        copyAll(engine, lane)
+        copying { copyAll(engine, lane) }
         var result = failed ? EIO : writeBatch()
         if result == 0 { result = Files.syncData(descriptor) }
         if result == 0, fresh { result = publish(engine, lane) }

@@ -109,7 +109,7 @@ public enum Segments {
             }
             thread?.pointee.slow_appends &+= 1
             // Held until the segment is published, so that nobody makes another meanwhile.
-            next = makeInLine(engine, lane, oldWord)
+            next = makeInLine(engine, lane, oldWord, waits: thread != nil)
             if next == nil, cwa_load_acquire_u64(Lanes.currentWord(lane)) != oldWord {
                 return Status.ok
             }
@@ -180,7 +180,7 @@ public enum Segments {
     /// for at most a millisecond, and then make their own: a maker that was stopped holds nobody
     /// up. nil: there is another current segment now, or none can be made.
     private static func makeInLine(
-        _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64
+        _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64, waits: Bool
     ) -> SegmentBlock? {
         let maker = makerWord(lane)
         let tid = cw_gettid()
@@ -198,13 +198,15 @@ public enum Segments {
         while true {
             guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return nil }
             if let made = make(engine, lane, populate: false) { return made }
-            guard !hasFreeSlot(engine), cw_monotonic_ns() < patience else { return nil }
+            guard waits, !hasFreeSlot(engine), cw_monotonic_ns() < patience else {
+                return nil
+            }
             EngineCore.wake(engine)
             sched_yield()
         }
     }
 
-    private static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
+    static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
         let table = table(engine)
         return (0..<Int(CWI_SEGMENTS_MAX)).contains {
             cwa_load_relaxed_u32(stateWord(table + $0)) == free
