@@ -283,7 +283,7 @@ public enum EngineCore {
         let used = min(
             cwa_load_relaxed_u64(header + SegmentHeader.allocated), current.pointee.size)
         var did = false
-        let reserve: UInt64 = used > 256 << 10 ? 2 << 20 : used > 64 << 10 ? 256 << 10 : 32 << 10
+        let reserve: UInt64 = used > 256 << 10 ? 4 << 20 : used > 64 << 10 ? 256 << 10 : 32 << 10
         if current.pointee.in_lane == 0 {
             let wanted = min(current.pointee.size, used + reserve)
             if cwa_load_relaxed_u64(header + SegmentHeader.ready) < wanted {
@@ -297,6 +297,12 @@ public enum EngineCore {
         if wantsSpare, !Segments.hasSpare(lane),
             let spare = Segments.make(engine, lane, populate: true)
         {
+            // Under load a new segment is used at once: its first pages are there before it is.
+            if used > 256 << 10 {
+                let first = min(spare.pointee.size, 2 << 20)
+                _ = Segments.grow(engine, lane, spare, upTo: first, nil)
+                Segments.prefault(spare, upTo: first)
+            }
             Segments.putSpare(engine, lane, spare)
             did = true
         }
