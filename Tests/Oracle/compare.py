@@ -63,9 +63,8 @@ def per_thread(group):
 
 
 def differences(expected, lines):
-    texts = f"oracle {pair[0]}\n  tool   {pair[1]}"
-    yield f"thread {thread}, record {at + 1}:\n  {texts}"
-    may differ; among threads the tool may be out by SLACK_NS where the files of a lane meet."""
+    """`expected`: (key, line) of the oracle, key[0] the ordering time in ns. Thread by thread
+    nothing may differ; among threads the tool may be out by SLACK_NS where the files of a lane meet."""
     if len(expected) != len(lines):
         yield f"the oracle has {len(expected)} records, the tool {len(lines)}"
     ours = per_thread(line for _, line in expected)
