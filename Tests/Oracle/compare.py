@@ -64,7 +64,7 @@ def per_thread(group):
 
 def differences(expected, lines):
     """`expected`: (key, line) of the oracle, key[0] the ordering time in ns. Thread by thread
-    nothing may differ; among threads the tool may be out by SLACK_NS where the files of a lane meet."""
+    nothing may differ; among threads the tool may be out by SLACK_NS where a lane's files meet."""
     if len(expected) != len(lines):
         yield f"the oracle has {len(expected)} records, the tool {len(lines)}"
     ours = per_thread(line for _, line in expected)
