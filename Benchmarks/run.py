@@ -68,7 +68,9 @@ def sources(quick):
 def measure(quick):
     with tempfile.TemporaryDirectory() as folder:
         hot, idle, nothing = build(folder)
-        out = {"append": said(hot, f"{folder}/bursts", "bursts", "2000" if quick else "20000")}
+        out = {"append": said(hot, f"{folder}/bursts", "bursts", "2000" if quick else "30000")}
+        sustained = said(hot, f"{folder}/sustained", "sustained", "2000" if quick else "20000")
+        out["append"].update({f"{name}_sustained": row for name, row in sustained.items()})
         out["append"].update(said(hot, f"{folder}/calls", "calls",
                                   "500000" if quick else "20000000"))
         out["costs"] = said(hot, f"{folder}/costs", "costs", "2000")

@@ -62,12 +62,11 @@ typedef struct cwi_segment {
     uint32_t state;     /* A5 */
     int32_t fd;
     uint32_t in_lane;   /* 1: segment 0, inside the lane file */
-    uint64_t populated; /* helper only: bytes pre-faulted */
+    uint64_t populated; /* A6: bytes pre-faulted; helper writes */
     uint64_t file_offset;
     uint64_t spare_id;  /* names the file while it is a spare */
     uint64_t sealed_end;
-    uint64_t synced;    /* helper only: allocated when it last looked */
-    uint8_t reserved[32];
+    uint8_t reserved[40];
 } cwi_segment;
 
 enum {

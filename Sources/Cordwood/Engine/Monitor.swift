@@ -86,13 +86,18 @@ struct Deadline: Sendable {
 /// One of the engine's own threads: all signals blocked, so that the host's handlers and `sigwait`
 /// never meet it; named; 1 MiB of stack.
 enum EngineThread {
+    /// background: yields to the host and to the supply thread wherever processors are short.
     /// False: the system has no more threads.
-    static func start(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
+    static func start(
+        _ name: StaticString, background: Bool = false, _ body: @escaping @Sendable () -> Void
+    ) -> Bool {
         final class Start {
             let name: StaticString
+            let background: Bool
             let body: @Sendable () -> Void
-            init(_ name: StaticString, _ body: @escaping @Sendable () -> Void) {
+            init(_ name: StaticString, _ background: Bool, _ body: @escaping @Sendable () -> Void) {
                 self.name = name
+                self.background = background
                 self.body = body
             }
         }
@@ -106,7 +111,7 @@ enum EngineThread {
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, &old)
         defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
-        let start = Unmanaged.passRetained(Start(name, body))
+        let start = Unmanaged.passRetained(Start(name, background, body))
         var thread = pthread_t()
         let error = pthread_create(
             &thread, &attributes,
@@ -114,6 +119,10 @@ enum EngineThread {
                 let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
                 cw_set_thread_name(
                     UnsafeRawPointer(start.name.utf8Start).assumingMemoryBound(to: CChar.self))
+                // On Linux 0 is this thread alone, and a thread may always become nicer.
+                if start.background {
+                    _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+                }
                 start.body()
                 return nil
             }, start.toOpaque())

@@ -142,15 +142,16 @@ final class Services: @unchecked Sendable {
     // MARK: Threads
 
     func startThreads() throws(CordwoodError) {
-        var bodies: [(StaticString, @Sendable () -> Void)] = [
-            ("cordwood-supply", { [self] in supply() }), ("cordwood-ship", { [self] in ship() }),
+        var bodies: [(StaticString, Bool, @Sendable () -> Void)] = [
+            ("cordwood-supply", false, { [self] in supply() }),
+            ("cordwood-ship", true, { [self] in ship() }),
         ]
-        if echo != nil { bodies.append(("cordwood-echo", { [self] in echoLoop() })) }
-        for (name, body) in bodies {
+        if echo != nil { bodies.append(("cordwood-echo", false, { [self] in echoLoop() })) }
+        for (name, background, body) in bodies {
             monitor.locked { threadsRunning += 1 }
             guard
                 EngineThread.start(
-                    name,
+                    name, background: background,
                     { [self] in
                         body()
                         threadEnds()
@@ -176,10 +177,11 @@ final class Services: @unchecked Sendable {
     /// Keeps the append path supplied: room ahead of the writers, clock pairs, rolls by age.
     private func supply() {
         EngineCore.helperStarts(engine)
+        var supply = Supply()
         var nextPair = cw_monotonic_ns() + 10_000_000
         var pairs: UInt64 = 0
         while !stops {
-            let did = EngineCore.prepare(engine)
+            let pause = supply.prepare(engine)
             let now = cw_monotonic_ns()
             if now >= nextPair {
                 sealing.locked { EngineCore.addClockPair(engine) }
@@ -191,8 +193,7 @@ final class Services: @unchecked Sendable {
             seal()
             // Never while a flush copies or a roll looks at what is mapped.
             sealing.locked { EngineCore.releaseQuiet(engine) }
-            let busy = did || EngineCore.isFilling(engine)
-            EngineCore.sleep(engine, ns: busy ? 1_000_000 : 200_000_000)
+            EngineCore.sleep(engine, ns: pause)
         }
     }
 

@@ -57,6 +57,9 @@ enum Claim {
         guard Segments.grow(engine, lane, segment, upTo: offset + bytes, thread) else {
             return .noSpace
         }
+        if bytes >= 32 << 10, Segments.runsShort(segment, offset + bytes) {
+            EngineCore.wake(engine)
+        }
         thread.pointee.chunk_bytes = UInt32(bytes)
         fill(thread, engine, lane, segment, base + Int(offset), offset, UInt32(bytes))
         return publish(thread, segment, base + Int(offset), UInt32(bytes)) ? .done : .again

@@ -273,42 +273,6 @@ public enum EngineCore {
         engine.pointee.ticks_per_second = ns.dividingFullWidth(product).quotient
     }
 
-    /// Keeps room ready ahead of the writers: grows and pre-faults the current segment, and makes a
-    /// spare once it is half used. True: did something, so look again soon.
-    public static func prepare(_ engine: EngineBlock) -> Bool {
-        guard let lane = readyLane(engine), let current = lane.pointee.current,
-            let base = current.pointee.base
-        else { return false }
-        let header = UnsafeMutableRawPointer(base)
-        let used = min(
-            cwa_load_relaxed_u64(header + SegmentHeader.allocated), current.pointee.size)
-        var did = false
-        let reserve: UInt64 = used > 256 << 10 ? 4 << 20 : used > 64 << 10 ? 256 << 10 : 32 << 10
-        if current.pointee.in_lane == 0 {
-            let wanted = min(current.pointee.size, used + reserve)
-            if cwa_load_relaxed_u64(header + SegmentHeader.ready) < wanted {
-                did = Segments.grow(engine, lane, current, upTo: wanted, nil)
-            }
-            Segments.prefault(current, upTo: wanted)
-        }
-        let wantsSpare =
-            current.pointee.in_lane != 0
-            ? used > current.pointee.size / 4 : used > current.pointee.size / 2
-        if wantsSpare, !Segments.hasSpare(lane),
-            let spare = Segments.make(engine, lane, populate: true)
-        {
-            // Under load a new segment is used at once: its first pages are there before it is.
-            if used > 256 << 10 {
-                let first = min(spare.pointee.size, 2 << 20)
-                _ = Segments.grow(engine, lane, spare, upTo: first, nil)
-                Segments.prefault(spare, upTo: first)
-            }
-            Segments.putSpare(engine, lane, spare)
-            did = true
-        }
-        return did
-    }
-
     /// Replaces the current segment, so that what is in it can be sealed. Covers every append that
     /// returned before. A status; ok where the current segment is empty.
     public static func roll(_ engine: EngineBlock) -> Int32 {
@@ -326,18 +290,6 @@ public enum EngineCore {
         guard let base = segment.pointee.base else { return true }
         return cwa_load_acquire_u64(UnsafeMutableRawPointer(base) + SegmentHeader.allocated)
             <= UInt64(SegmentHeader.bytes)
-    }
-
-    /// True while writers use up what is ready faster than it should be looked at five times a
-    /// second.
-    public static func isFilling(_ engine: EngineBlock) -> Bool {
-        guard let lane = readyLane(engine), let current = lane.pointee.current,
-            let base = current.pointee.base
-        else { return false }
-        let used = cwa_load_relaxed_u64(UnsafeMutableRawPointer(base) + SegmentHeader.allocated)
-        let grew = used != current.pointee.synced
-        current.pointee.synced = used
-        return grew && used > 128 << 10
     }
 
     /// No new segment is made while the quota is full of data that is not archived.

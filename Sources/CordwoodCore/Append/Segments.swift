@@ -60,8 +60,10 @@ public enum Segments {
             let error = Files.allocate(
                 segment.pointee.fd, offset: offset &+ ready, bytes: target &- ready)
             let base = UnsafeMutableRawPointer(segment.pointee.base)!
+            // The helper populates by itself, in steps (Supply).
             if error == 0,
-                Mapping.populate(base + Int(ready), bytes: Int(min(target, upTo) - ready))
+                thread == nil
+                    || Mapping.populate(base + Int(ready), bytes: Int(min(target, upTo) - ready))
             {
                 break
             }
@@ -197,7 +199,7 @@ public enum Segments {
         let patience = cw_monotonic_ns() &+ 2_000_000_000
         while true {
             guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return nil }
-            if let made = make(engine, lane, populate: false) { return made }
+            if let made = make(engine, lane) { return made }
             guard waits, !hasFreeSlot(engine), cw_monotonic_ns() < patience else {
                 return nil
             }
@@ -243,9 +245,7 @@ public enum Segments {
 
     /// Makes a segment file with its header, mapped; state SPARE. nil: no slot, space or
     /// descriptor.
-    static func make(
-        _ engine: EngineBlock, _ lane: LaneBlock, populate: Bool
-    ) -> SegmentBlock? {
+    static func make(_ engine: EngineBlock, _ lane: LaneBlock) -> SegmentBlock? {
         guard engine.pointee.quota_full == 0 else { return nil }
         guard let slot = takeSlot(engine) else { return nil }
         // It gets its number when it is published, so that numbers follow time.
@@ -265,7 +265,6 @@ public enum Segments {
             cwa_store_release_u32(stateWord(slot), free)
             return nil
         }
-        if populate { prefault(slot, upTo: firstBytes) }
         return slot
     }
 
@@ -353,19 +352,6 @@ public enum Segments {
             of: sample.monotonic, toByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
         ClockPairs.store(sample, at: header + SegmentHeader.clockPairs)
         cwa_store_release_u32(header + SegmentHeader.clockCount, 1)
-    }
-
-    /// Pre-faults up to a bound, in steps, from the helper.
-    static func prefault(_ segment: SegmentBlock, upTo: UInt64) {
-        let base = UnsafeMutableRawPointer(segment.pointee.base)!
-        let bound = min(upTo, cwa_load_acquire_u64(readyWord(segment)))
-        while segment.pointee.populated < bound {
-            let step = min(256 << 10, bound - segment.pointee.populated)
-            guard Mapping.populate(base + Int(segment.pointee.populated), bytes: Int(step)) else {
-                return
-            }
-            segment.pointee.populated += step
-        }
     }
 
     /// `<lane>.<number>-<generation>.seg` or `.sealed`

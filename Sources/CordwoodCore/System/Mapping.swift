@@ -40,9 +40,13 @@ enum Mapping {
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0)
     }
 
-    /// Pre-faults for writing. False: the file's pages cannot be had (EFAULT instead of a SIGBUS).
+    /// Pre-faults the pages that these bytes lie in, for writing. False: they cannot be had (EFAULT
+    /// instead of a SIGBUS).
     static func populate(_ start: UnsafeMutableRawPointer, bytes: Int) -> Bool {
-        if madvise(start, bytes, 23 /* MADV_POPULATE_WRITE */) == 0 { return true }
+        let before = Int(bitPattern: start) & (Int(getpagesize()) - 1)
+        if madvise(start - before, bytes + before, 23 /* MADV_POPULATE_WRITE */) == 0 {
+            return true
+        }
         // Kernels before 5.14 do not know it; blocks are preallocated, so a fault will do.
         return errno == EINVAL || errno == EINTR || errno == EAGAIN
     }
