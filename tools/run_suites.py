@@ -64,9 +64,11 @@ def counts(text, code):
     return passed, failed
 
 
-def run(suite):
+def run(suite, everything):
     environment = dict(os.environ, CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
                        PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1")
+    if everything:
+        environment["CORDWOOD_TEST_ALL"] = "1"
     started = time.monotonic()
     done = subprocess.run(suite.command, cwd=ROOT, env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, check=False)
@@ -96,7 +98,7 @@ def main():
         if suite.needs and not suite.needs.exists():
             lines.append(f"{suite.name:12} {'':>7} {'':>7} {'':>8}  not there")
             continue
-        good, bad, minutes, text = run(suite)
+        good, bad, minutes, text = run(suite, arguments.all)
         passed, failed = passed + good, failed + bad
         lines.append(f"{suite.name:12} {good:7} {bad:7} {minutes:8.1f}")
         print(lines[-1], flush=True)

@@ -238,8 +238,8 @@ static void *close_job(void *argument) {
         cw_status status = numbered(j->log, j->writer, i);
         if (status == CW_E_CLOSED) break;
         EXPECT(CW_OK, status);
+        __atomic_store_n(&j->count, i + 1, __ATOMIC_RELAXED);
     }
-    j->count = i;
     return NULL;
 }
 
@@ -256,7 +256,8 @@ static void case_close_race(void) { /* what returned CW_OK beside a close is kep
             jobs[i] = (job){log, i, 0, 0, NULL};
             pthread_create(&threads[i], NULL, close_job, &jobs[i]);
         }
-        usleep(3000);
+        for (unsigned i = 0; i < 4; i++) /* each is in the middle of it */
+            while (__atomic_load_n(&jobs[i].count, __ATOMIC_RELAXED) < 100) sched_yield();
         EXPECT(CW_OK, cw_close(&engine, 20000));
         for (unsigned i = 0; i < 4; i++) {
             pthread_join(threads[i], NULL);
@@ -358,9 +359,23 @@ static void case_full_disk(void) { /* run.py mounted a small tmpfs there */
     space_case(engine, drop_ballast);
 }
 
-static void *release_later(void *argument) {
-    (void)argument;
-    usleep(300000);
+static volatile uint64_t block_sent;
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Lifts the limit once the writer has stood in one call for a tenth of a second. */
+static void *release_blocked(void *argument) {
+    uint64_t seen = 0, since = now_ns();
+    while (now_ns() - since < 100000000u) {
+        if (block_sent == seen) continue;
+        seen = block_sent;
+        since = now_ns();
+    }
+    *(uint64_t *)argument = seen;
     lift_limit();
     return NULL;
 }
@@ -375,9 +390,14 @@ static void case_block(void) { /* waits for space instead of refusing */
     limit.rlim_cur = 60000;
     setrlimit(RLIMIT_FSIZE, &limit);
     pthread_t thread;
-    pthread_create(&thread, NULL, release_later, NULL);
-    for (uint64_t i = 0; i < 3000; i++) EXPECT(CW_OK, numbered(log, 0, i));
+    uint64_t blocked_at = 0;
+    pthread_create(&thread, NULL, release_blocked, &blocked_at);
+    for (uint64_t i = 0; i < 3000; i++) {
+        EXPECT(CW_OK, numbered(log, 0, i));
+        block_sent = i + 1;
+    }
     pthread_join(thread, NULL);
+    HOLDS(blocked_at < 3000);
     EXPECT(CW_OK, cw_close(&engine, 20000));
     EXPECT(3000, read_logs(NULL, NULL));
 }

@@ -113,19 +113,13 @@ def full_disk(suite, store):
 
 
 PLAIN = """paths sizes values large large_cut not_utf8 memory console_closed context life fork
-storm churn reopen rolls no_membarrier close_race file_limit file_limit_exact block
+storm storm_small churn reopen rolls no_membarrier close_race file_limit file_limit_exact block
 no_standard_streams""".split()
 
 
-# Runs by name only: compares the order between a thread and its own signal handler, which with
-# segments of 64 KiB is that of their times only (docs/ARCHITECTURE.md, limits).
-KNOWN_TO_FAIL = ["storm_small"]
-
-
-def cases(wanted):
-    names = PLAIN + [name for name in KNOWN_TO_FAIL if name in wanted]
+def cases():
     table = {
-        name: (lambda suite, store, name=name: suite.run(name, store)) for name in names
+        name: (lambda suite, store, name=name: suite.run(name, store)) for name in PLAIN
     }
     table |= {
         "damaged_segment": damaged_segment,
@@ -150,7 +144,7 @@ def main():
     passed = failed = 0
     try:
         suite = Suite(build(directory))
-        for name, body in cases(wanted).items():
+        for name, body in cases().items():
             if wanted and name not in wanted:
                 continue
             work = directory / name
