@@ -114,6 +114,71 @@ static void storm_case(uint64_t segment_bytes) {
     EXPECT(storm_sent * (storm_sent - 1) / 2, t.sum[1]);
     EXPECT(0, t.bad);
 }
+/* ── A handler that jumps out of the append it interrupted ── */
+
+enum { JUMP_RECORDS = 1000000 };
+static sigjmp_buf away;
+static volatile sig_atomic_t jumps_on;
+static unsigned char jump_returned[JUMP_RECORDS + 1], jump_read[JUMP_RECORDS + 1];
+
+static void jump(int signal_number) {
+    (void)signal_number;
+    if (jumps_on) siglongjmp(away, 1);
+}
+
+static void jump_each(const cw_record_view *view, void *user) {
+    unsigned writer;
+    unsigned long long number;
+    char text[64] = "";
+    memcpy(text, view->message.data, view->message.length < 63 ? view->message.length : 63);
+    HOLDS(sscanf(text, "%u %llu", &writer, &number) == 2 && number <= JUMP_RECORDS);
+    uint64_t *next = user;
+    HOLDS(number >= *next);
+    *next = number + 1;
+    if (number <= JUMP_RECORDS) jump_read[number]++;
+}
+
+static void case_longjmp(void) {
+    cw_options options = defaults();
+    options.segment_bytes = 256u << 10;
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "jump");
+    struct sigaction action = {.sa_handler = jump};
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    volatile uint64_t n = 0, jumps = 0;
+    while (n < JUMP_RECORDS) {
+        if (sigsetjmp(away, 1) != 0) {
+            jumps++;
+            continue;
+        }
+        jumps_on = 1;
+        while (n < JUMP_RECORDS) {
+            uint64_t number = n++;
+            EXPECT(CW_OK, numbered(log, 0, number));
+            jump_returned[number] = 1;
+        }
+    }
+    jumps_on = 0;
+    setitimer(ITIMER_REAL, &never, NULL);
+    EXPECT(CW_OK, numbered(log, 0, JUMP_RECORDS)); /* takes back what the last jump left */
+    jump_returned[JUMP_RECORDS] = 1;
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+    uint64_t next = 0, missing = 0, twice = 0, left = 0;
+    read_logs(jump_each, &next);
+    for (size_t i = 0; i <= JUMP_RECORDS; i++) {
+        left += !jump_returned[i];
+        missing += jump_returned[i] && jump_read[i] == 0;
+        twice += jump_read[i] > 1;
+    }
+    EXPECT(0, missing);
+    EXPECT(0, twice);
+    HOLDS(jumps > 100 && left > 0);
+    if (failures)
+        printf("%llu jumps, %llu left\n", (unsigned long long)jumps, (unsigned long long)left);
+}
+
 static void case_storm(void) { storm_case(16u << 20); }
 static void case_storm_small(void) { storm_case(64u << 10); }
 
@@ -216,11 +281,12 @@ static void rolls_case(void) {
 }
 static void case_rolls(void) { rolls_case(); }
 
-static void case_no_membarrier(void) { /* writers then fence themselves, and segments still go */
+/* From here on the kernel answers ENOSYS to both system calls. */
+static void without(unsigned first, unsigned second) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrandom, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -228,8 +294,23 @@ static void case_no_membarrier(void) { /* writers then fence themselves, and seg
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0)
         exit(77);
+}
+
+static void case_no_membarrier(void) { /* writers then fence themselves, and segments still go */
+    without(SYS_membarrier, SYS_getrandom);
     rolls_case();
 }
+
+static void case_no_fallocate(void) { /* write mode: nothing is mapped, all is written */
+    without(SYS_fallocate, SYS_fallocate);
+    rolls_case();
+}
+
+static void case_no_fallocate_fork(void) {
+    without(SYS_fallocate, SYS_fallocate);
+    case_fork();
+}
+
 
 static void *close_job(void *argument) {
     job *j = argument;
@@ -354,9 +435,17 @@ static void case_full_disk(void) { /* run.py mounted a small tmpfs there */
     cw_engine *engine = open_with(&options);
     snprintf(ballast, sizeof ballast, "%s/../ballast", store);
     int fd = open(ballast, O_WRONLY | O_CREAT, 0600);
-    if (fd < 0 || fallocate(fd, 0, 0, 5 << 20) != 0) exit(77);
+    if (fd < 0) exit(77);
+    static char zeros[1 << 20];
+    for (int i = 0; i < 5; i++)
+        if (write(fd, zeros, sizeof zeros) != (ssize_t)sizeof zeros) exit(77);
     close(fd);
     space_case(engine, drop_ballast);
+}
+
+static void case_full_disk_written(void) {
+    without(SYS_fallocate, SYS_fallocate);
+    case_full_disk();
 }
 
 static volatile uint64_t block_sent;
@@ -422,8 +511,9 @@ static const struct {
     CASE(paths), CASE(sizes), CASE(values), CASE(large), CASE(large_cut), CASE(not_utf8),
     CASE(fill), CASE(damaged), CASE(newer), CASE(memory), CASE(console_text), CASE(console_json),
     CASE(console_auto), CASE(console_sync), CASE(console_closed), CASE(context), CASE(life),
-    CASE(fork), CASE(storm), CASE(storm_small), CASE(churn), CASE(reopen), CASE(rolls),
-    CASE(no_membarrier), CASE(close_race), CASE(file_limit), CASE(file_limit_exact),
+    CASE(fork), CASE(storm), CASE(longjmp), CASE(storm_small), CASE(churn), CASE(reopen),
+    CASE(rolls), CASE(no_membarrier), CASE(no_fallocate), CASE(no_fallocate_fork),
+    CASE(full_disk_written), CASE(close_race), CASE(file_limit), CASE(file_limit_exact),
     CASE(full_disk), CASE(block), CASE(no_standard_streams),
 };
 

@@ -100,20 +100,24 @@ def is_text(text):
     return "seen on the console" in text and "{" not in text and "\x1b" not in text
 
 
-def full_disk(suite, store):
+def full_disk(name):
+    return lambda suite, store: on_small_disk(suite, store, name)
+
+
+def on_small_disk(suite, store, name):
     store.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", store]
     done = subprocess.run(mount, capture_output=True, check=False)
     if done.returncode != 0:
         raise Skipped("tmpfs cannot be mounted: " + done.stderr.decode().strip())
     try:
-        suite.run("full_disk", store / "store")
+        suite.run(name, store / "store")
     finally:
         subprocess.run(["umount", store], check=True)
 
 
 PLAIN = """paths sizes values large large_cut not_utf8 memory console_closed context life fork
-storm storm_small churn reopen rolls no_membarrier close_race file_limit file_limit_exact block
+storm longjmp storm_small churn reopen rolls no_membarrier no_fallocate no_fallocate_fork close_race file_limit file_limit_exact block
 no_standard_streams""".split()
 
 
@@ -129,7 +133,8 @@ def cases():
         "console_json": console("console_json", is_json),
         "console_auto": console("console_auto", is_json),
         "console_sync": console("console_sync", is_text),
-        "full_disk": full_disk,
+        "full_disk": full_disk("full_disk"),
+        "full_disk_written": full_disk("full_disk_written"),
     }
     return table
 

@@ -184,7 +184,7 @@ void cw_options_init(cw_options *options, size_t size_of_options);
  * Blocks: for file creation. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
  * CW_E_NO_DIRECTORY · CW_E_NOT_DIRECTORY · CW_E_PERMISSION · CW_E_IO · CW_E_FULL · CW_E_MEMORY ·
- * CW_E_VERSION · CW_E_UNSUPPORTED (a file system without preallocation) */
+ * CW_E_VERSION */
 cw_status cw_open(const cw_options *options, cw_engine **out);
 
 /* Sets an attribute of the resource that logs: service.name, service.version,

@@ -194,6 +194,21 @@ extern __thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec")))
 static inline cwi_tls *cwi_tls_get(void) { return &cwi_tls_words; }
 static inline uintptr_t cwi_frame(void) { return (uintptr_t)__builtin_frame_address(0); }
 
+static inline void cwi_block_signals(sigset_t *old) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, old);
+}
+static inline void cwi_restore_signals(const sigset_t *old) {
+    pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* 1 on a stack of sigaltstack(2). A stack that disarms itself (SS_AUTODISARM) is not seen. */
+static inline int cwi_on_alternate_stack(void) {
+    stack_t stack;
+    return sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
 /* Sets the thread's destructor; on_exit is called when a thread with words set ends. */
 void cwi_tls_register(void (*on_exit)(cwi_tls *));
 /* Calls in_child in a child after fork(2). Once a process. */

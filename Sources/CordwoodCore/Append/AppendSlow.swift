@@ -105,9 +105,13 @@ public enum AppendSlow {
             let status = Claim.makeRoom(thread, engine, bytes: 16 + 24 + body.bytes + 7)
             guard status == Status.ok else { return status }
             let (start, end) = write(thread, engine, identifier, level, body)
-            guard commit(thread, engine, start, end) else { continue }
-            if body.isRecord { thread.pointee.records &+= 1 }
-            return Status.ok
+            switch commit(thread, engine, start, end) {
+            case .again: continue
+            case .full: return Status.full
+            case .kept:
+                if body.isRecord { thread.pointee.records &+= 1 }
+                return Status.ok
+            }
         }
         return Status.full
     }
@@ -148,20 +152,31 @@ public enum AppendSlow {
         return (start, cursor + ((length + 7) & ~7))
     }
 
-    /// Publishes [start, end). False: the helper settled the chunk before it; write it again.
+    private enum Commit { case kept, again, full }
+
+    /// Publishes [start, end). again: the helper settled the chunk before it; write it again. full:
+    /// in write mode, the file does not take it.
     private static func commit(
         _ thread: ThreadBlock, _ engine: EngineBlock, _ start: UnsafeMutableRawPointer,
         _ end: UnsafeMutableRawPointer
-    ) -> Bool {
-        let chunk = UnsafeMutableRawPointer(thread.pointee.chunk)!
+    ) -> Commit {
+        guard let header = thread.pointee.chunk, let segment = thread.pointee.segment else {
+            return .again
+        }
+        let chunk = UnsafeMutableRawPointer(header)
+        guard WriteThrough.segment(engine, segment, start, end - start) else { return .full }
         // ORDER: release, then compiler; as AppendPath (A4, A2).
         cwa_store_release_u32(chunk + 8, UInt32(end - chunk))
         thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
         Membarrier.lightFence()
         if cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0, !Settle.own(thread) {
-            return false
+            return .again
         }
-        return true
+        // Still busy with the chunk, so its memory and descriptor are there.
+        guard WriteThrough.segment(engine, segment, chunk + ChunkHeader.committed, 4) else {
+            return .full
+        }
+        return .kept
     }
 
     /// The hot path committed and then saw its limit gone. True: the record is kept. False: it must

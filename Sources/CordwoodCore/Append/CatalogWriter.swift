@@ -46,10 +46,19 @@ public enum CatalogWriter {
         (entry + CatalogEntry.headerBytes).copyMemory(from: payload, byteCount: count)
         let crc = cwi_crc32c(0, entry + 16, length - 16)
         entry.storeBytes(of: crc, toByteOffset: CatalogEntry.crc, as: UInt32.self)
+        guard WriteThrough.catalogEntry(engine, lane, entry, length) else { return Status.full }
         // CRASH: before this store the entry does not exist, and no record refers to it.
         // ORDER: release. The entry exists once its salt does (A19).
         cwa_store_release_u64(entry, lane.pointee.salt)
+        guard WriteThrough.catalogEntry(engine, lane, entry, 8) else { return Status.full }
         return Status.ok
+    }
+
+    /// `<lane>.catalog-<index>`
+    static func addFileName(_ name: inout NameBuffer, _ lane: LaneBlock, _ index: UInt32) {
+        Lanes.addName(&name, lane)
+        name.add(".catalog-")
+        name.add(decimal: UInt64(index))
     }
 
     /// A new growth file becomes the region being filled. The rest of the old one stays unused.
@@ -61,16 +70,15 @@ public enum CatalogWriter {
         let bytes = max(UInt64(1 << 20), (atLeast + UInt64(CatalogHeader.bytes) + 4095) & ~4095)
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = NameBuffer(buffer)
-            Lanes.addName(&name, lane)
-            name.add(".catalog-")
-            name.add(decimal: UInt64(index))
+            addFileName(&name, lane, index)
             let descriptor = cw_open_at(
                 engine.pointee.lanes_fd, name.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
             guard descriptor >= 0 else { return Status.of(errno: errno) }
             defer { Files.close(descriptor) }
-            let error = Files.allocate(descriptor, offset: 0, bytes: bytes)
-            guard error == 0, let file = Mapping.file(descriptor, offset: 0, bytes: Int(bytes)),
-                Mapping.populate(file, bytes: Int(bytes))
+            let error = WriteThrough.allocate(engine, descriptor, bytes: bytes, isFirst: false)
+            guard error == 0,
+                let file = WriteThrough.memory(engine, descriptor, bytes: Int(bytes)),
+                WriteThrough.isOn(engine) || Mapping.populate(file, bytes: Int(bytes))
             else {
                 unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
                 return error == 0 ? Status.full : Status.of(errno: error)
@@ -85,6 +93,13 @@ public enum CatalogWriter {
             file.storeBytes(
                 of: lane.pointee.salt, toByteOffset: CatalogHeader.salt, as: UInt64.self)
             cwa_store_release_u64(file, CatalogHeader.magicValue)
+            if WriteThrough.isOn(engine),
+                Files.write(descriptor, file, CatalogHeader.bytes, at: 0) != 0
+            {
+                Mapping.release(file, bytes: Int(bytes))
+                unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+                return Status.full
+            }
             lane.pointee.catalog = file.assumingMemoryBound(to: UInt8.self) + CatalogHeader.bytes
             lane.pointee.catalog_bytes = bytes - UInt64(CatalogHeader.bytes)
             lane.pointee.catalog_used = 0

@@ -61,15 +61,19 @@ enum Claim {
             EngineCore.wake(engine)
         }
         thread.pointee.chunk_bytes = UInt32(bytes)
-        fill(thread, engine, lane, segment, base + Int(offset), offset, UInt32(bytes))
+        guard fill(thread, engine, lane, segment, base + Int(offset), offset, UInt32(bytes)) else {
+            thread.pointee.ptr = nil
+            return .noSpace
+        }
         return publish(thread, segment, base + Int(offset), UInt32(bytes)) ? .done : .again
     }
 
-    /// Header, then what the chunk starts with: gap, context and trace records; salt last.
+    /// Header, then what the chunk starts with: gap, context and trace records; salt last. False:
+    /// in write mode, that the file took none of it.
     private static func fill(
         _ thread: ThreadBlock, _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
         _ chunk: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: UInt32
-    ) {
+    ) -> Bool {
         let ticks = Clock.now(engine)
         thread.pointee.base_ticks = ticks
         chunk.storeBytes(of: bytes, toByteOffset: ChunkHeader.size, as: UInt32.self)
@@ -91,10 +95,13 @@ enum Claim {
         let end = preamble(thread, lane, chunk + ChunkHeader.bytes)
         cwa_store_relaxed_u32(chunk + ChunkHeader.committed, UInt32(end - chunk))
         thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
+        guard WriteThrough.segment(engine, segment, chunk, end - chunk) else { return false }
         // CRASH: before this store the chunk does not exist; a reader steps over it (R4).
         // ORDER: release. The header exists once its salt does (A5).
         cwa_store_release_u64(chunk + ChunkHeader.salt, segment.pointee.salt)
-        Drops.noteReported(thread, lane)
+        guard WriteThrough.segment(engine, segment, chunk, 8) else { return false }
+        Drops.noteReported(thread, engine, lane)
+        return true
     }
 
     /// Publishes the claim and looks again. False: the segment was closed meanwhile; the chunk is

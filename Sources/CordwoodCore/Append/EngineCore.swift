@@ -39,6 +39,7 @@ public enum EngineCore {
         guard let engine = makeBlock(configuration) else {
             return .failure(CoreError(status: Status.memory))
         }
+        WriteThrough.decide(engine)
         guard register(engine) else {
             dispose(engine)
             return .failure(CoreError(status: Status.limit))
@@ -319,7 +320,8 @@ public enum EngineCore {
         var numbers: [UInt64] = []
         Segments.forEach(engine) { segment in
             let state = cwa_load_acquire_u32(Segments.stateWord(segment))
-            guard state == Segments.open else { return }
+            // SEALING: its file refused the end of it; again.
+            guard state == Segments.open || state == Segments.sealing else { return }
             // A segment is open a moment before it is current, and must not be sealed then: one
             // that holds a chunk has been current. Empty first, current second.
             let wasCurrent = segment.pointee.in_lane != 0 || !isEmpty(segment)
@@ -374,6 +376,9 @@ public enum EngineCore {
     public static func markArchived(_ engine: EngineBlock, below number: UInt64) -> Int32 {
         guard let lane = readyLane(engine), let file = lane.pointee.file else { return 0 }
         cwa_store_release_u64(UnsafeMutableRawPointer(file) + LaneHeader.archivedBelow, number)
+        guard WriteThrough.lane(engine, lane, UnsafeMutableRawPointer(file), 4096) else {
+            return EIO
+        }
         return Files.syncData(lane.pointee.lock_fd)
     }
 
@@ -427,6 +432,7 @@ public enum EngineCore {
             file.storeBytes(
                 of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
             cwa_store_release_u32(file + LaneHeader.closed, 1)
+            _ = WriteThrough.lane(engine, lane, file, 4096)
             cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
             releaseQuiet(engine)
             // Late calls may still read the drop slots: the address stays, the file goes.

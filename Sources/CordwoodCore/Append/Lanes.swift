@@ -138,11 +138,14 @@ public enum Lanes {
         guard descriptor >= 0 else { return Status.of(errno: errno) }
         var error: Int32 = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
         let bytes = LaneHeader.fileBytesValue
-        if error == 0 { error = Files.allocate(descriptor, offset: 0, bytes: UInt64(bytes)) }
-        if error == 0, let file = Mapping.file(descriptor, offset: 0, bytes: bytes) {
+        if error == 0 {
+            error = WriteThrough.allocate(
+                engine, descriptor, bytes: UInt64(bytes), isFirst: true)
+        }
+        if error == 0, let file = WriteThrough.memory(engine, descriptor, bytes: bytes) {
             if !Mapping.populate(file, bytes: bytes) { error = ENOSPC }
+            if error == 0 { error = fill(engine, lane, descriptor, file) }
             if error == 0 {
-                fill(engine, lane, descriptor, file)
                 if renameat(directory, temporary, directory, name) != 0 { error = errno }
             }
             if error == 0 {
@@ -169,7 +172,7 @@ public enum Lanes {
     private static func fill(
         _ engine: EngineBlock, _ lane: LaneBlock, _ descriptor: Int32,
         _ file: UnsafeMutableRawPointer
-    ) {
+    ) -> Int32 {
         lane.pointee.file = file.assumingMemoryBound(to: UInt8.self)
         lane.pointee.lock_fd = descriptor
         lane.pointee.catalog = lane.pointee.file + LaneHeader.catalogOffsetValue
@@ -192,6 +195,9 @@ public enum Lanes {
         segment.pointee.state = Segments.open
         lane.pointee.current = segment
         CatalogWriter.writeAll(engine, lane)
+        guard WriteThrough.isOn(engine) else { return 0 }
+        let error = Files.write(descriptor, file, LaneHeader.fileBytesValue, at: 0)
+        return error == 0 && !WriteThrough.header(engine, segment) ? EIO : error
     }
 
     private static func writeHeader(

@@ -24,8 +24,7 @@ public enum Sealer {
         fence()
         ThreadBlocks.forEach(engine) { Settle.forced($0, in: segment) }
         let end = settleRest(segment, base)
-        finish(engine, lane, segment, base, end)
-        return true
+        return finish(engine, lane, segment, base, end)
     }
 
     private static func fence() {
@@ -66,7 +65,7 @@ public enum Sealer {
     private static func finish(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
         _ base: UnsafeMutableRawPointer, _ end: UInt64
-    ) {
+    ) -> Bool {
         // The next segment's first pair stands in both, and so does the last pair of this one:
         // where they overlap, both map ticks to the same time (FORMAT §4).
         if let next = lane.pointee.current, next != segment, let nextBase = next.pointee.base {
@@ -82,7 +81,9 @@ public enum Sealer {
         base.storeBytes(of: end, toByteOffset: SegmentHeader.end, as: UInt64.self)
         base.storeBytes(
             of: cw_realtime_ns(), toByteOffset: SegmentHeader.sealedRealtime, as: UInt64.self)
+        guard WriteThrough.sealed(engine, segment, end: end) else { return false }
         cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealed)
+        guard WriteThrough.header(engine, segment) else { return false }
         segment.pointee.sealed_end = end
         if segment.pointee.in_lane == 0 {
             withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
@@ -99,6 +100,7 @@ public enum Sealer {
             }
         }
         cwa_store_release_u32(Segments.stateWord(segment), Segments.sealed)
+        return true
     }
 
     /// Adds one clock pair to the current segment, and to `also` as its last.
@@ -110,6 +112,7 @@ public enum Sealer {
         }
         if let current = lane.pointee.current, current != also, let base = current.pointee.base {
             ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
+            _ = WriteThrough.header(engine, current)
         }
     }
 }

@@ -74,15 +74,17 @@ public enum Segments {
             cwa_store_relaxed_u64(fullUntil, cw_monotonic_ns() &+ 100_000_000)
             return false
         }
+        // Readers' bound first: another thread may claim beyond the old one, and be killed with us,
+        // as soon as the writers' word is raised.
         let header = UnsafeMutableRawPointer(segment.pointee.base) + SegmentHeader.ready
-        while ready < target {
-            if cwa_cas_u64(readyWord(segment), ready, target) { break }
-            ready = cwa_load_acquire_u64(readyWord(segment))
-        }
         var shown = cwa_load_relaxed_u64(header)
         while shown < target {
             if cwa_cas_u64(header, shown, target) { break }
             shown = cwa_load_relaxed_u64(header)
+        }
+        while ready < target {
+            if cwa_cas_u64(readyWord(segment), ready, target) { break }
+            ready = cwa_load_acquire_u64(readyWord(segment))
         }
         return true
     }
@@ -93,6 +95,10 @@ public enum Segments {
     ) -> Int32 {
         let oldWord = UInt64(UInt(bitPattern: old))
         guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return Status.ok }
+        // A handler that jumped out of here would leave a slot, a file and a descriptor behind.
+        var mask = sigset_t()
+        cwi_block_signals(&mask)
+        defer { cwi_restore_signals(&mask) }
         // From here on the thread may touch no sealed segment but the old one, so that others can
         // be released while it waits for a slot (Quiescence).
         thread?.pointee.segment = old
@@ -123,6 +129,10 @@ public enum Segments {
                 ? Status.full : Status.ok
         }
         writeFirstPair(engine, next)
+        guard WriteThrough.header(engine, next) else {
+            destroy(engine, lane, next)
+            return Status.full
+        }
         // ORDER: release. Claims on it may begin as soon as it is current (A5, A10).
         cwa_store_release_u32(stateWord(next), open)
         if !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
@@ -215,6 +225,12 @@ public enum Segments {
         }
     }
 
+    /// The calling thread left an append in which it may have been the maker.
+    static func abandonMaking(_ engine: EngineBlock) {
+        guard let lane = engine.pointee.lane else { return }
+        _ = cwa_cas_u32(makerWord(lane), cw_gettid(), 0)
+    }
+
     private static func makerWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
         UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.segment_maker)!
     }
@@ -283,9 +299,10 @@ public enum Segments {
         let descriptor = cw_open_at(
             engine.pointee.lanes_fd, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else { return false }
-        let error = Files.allocate(descriptor, offset: 0, bytes: firstBytes)
+        let error = WriteThrough.allocate(
+            engine, descriptor, bytes: firstBytes, isFirst: false)
         guard error == 0,
-            let base = Mapping.file(descriptor, offset: 0, bytes: Int(slot.pointee.size))
+            let base = WriteThrough.memory(engine, descriptor, bytes: Int(slot.pointee.size))
         else {
             Files.close(descriptor)
             unlinkat(engine.pointee.lanes_fd, name, 0)
@@ -299,9 +316,16 @@ public enum Segments {
         }
         slot.pointee.fd = descriptor
         slot.pointee.base = base.assumingMemoryBound(to: UInt8.self)
-        slot.pointee.ready = firstBytes
-        slot.pointee.populated = UInt64(SegmentHeader.bytes)
+        let all = WriteThrough.isOn(engine)
+        slot.pointee.ready = all ? slot.pointee.size : firstBytes
+        slot.pointee.populated = all ? slot.pointee.size : UInt64(SegmentHeader.bytes)
         writeHeader(engine, lane, slot)
+        guard WriteThrough.header(engine, slot) else {
+            Mapping.release(base, bytes: Int(slot.pointee.size))
+            Files.close(descriptor)
+            unlinkat(engine.pointee.lanes_fd, name, 0)
+            return false
+        }
         cwa_store_release_u32(stateWord(slot), spare)
         return true
     }

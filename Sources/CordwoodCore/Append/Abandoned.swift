@@ -1,0 +1,51 @@
+// Appends that a host left by longjmp, or by an asynchronous cancellation: `busy` stays set, and
+// nobody will ever finish them. The thread's next call from where it jumped to finds that out by
+// its frame (R18). docs/CONCURRENCY.md, Nested and abandoned.
+
+import CShims
+import Glibc
+
+enum Abandoned {
+    /// Stack that the slow path takes from the host's call down to here, and less than a signal
+    /// frame with its red zone: a handler's own call is further down than that.
+    private static let slowPathBytes: UInt64 = 1024
+
+    /// Only where `busy` is set. Takes the thread's block back where its append was left, with
+    /// those nested in it.
+    @inline(never)
+    static func reclaim(_ own: ThreadBlock) {
+        let frame = UInt64(cwi_frame())
+        let busy = cwa_load_relaxed_u64(AppendPath.busyWord(own))
+        // The stack grows down. A handler on another stack may lie anywhere.
+        guard frame &+ slowPathBytes > busy, cwi_on_alternate_stack() == 0 else { return }
+        if let engine = ThreadBlocks.engine(of: own) { Segments.abandonMaking(engine) }
+        var next: ThreadBlock? = own
+        while let block = next {
+            next = block.pointee.nested
+            if cwa_load_relaxed_u64(AppendPath.busyWord(block)) != 0 { settle(block) }
+        }
+    }
+
+    /// What was committed is kept; what was not is left, and never written again. Busy until the
+    /// end, so the chunk's mapping stays.
+    private static func settle(_ block: ThreadBlock) {
+        if let header = block.pointee.chunk, block.pointee.segment != nil {
+            let chunk = UnsafeMutableRawPointer(header)
+            let verdict = Verdict.load(block)
+            if verdict.isOpen {
+                // ORDER: acquire. The append may have got as far as publishing its record (A4).
+                let committed = cwa_load_acquire_u32(chunk + ChunkHeader.committed)
+                block.pointee.ptr = header + Int(committed)
+                _ = Settle.own(block)
+            } else {
+                // It was left while it settled: the length is fixed, and perhaps not written.
+                cwa_store_release_u32(chunk + ChunkHeader.final, verdict.offset)
+            }
+        }
+        cwa_store_relaxed_u64(AppendPath.limitWord(block), 0)
+        block.pointee.ptr = nil
+        block.pointee.chunk = nil
+        block.pointee.segment = nil
+        cwa_store_release_u64(AppendPath.busyWord(block), 0)
+    }
+}
