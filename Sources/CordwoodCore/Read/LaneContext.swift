@@ -82,7 +82,8 @@ final class LaneContext {
         }
         if let journal {
             for frame in journal.frames where frame.kind == JournalFrame.kindCatalog {
-                catalog.read(region: try journal.content(frame).bytes, salt: head.salt)
+                let region = try journal.content(frame)
+                catalog.read(region: region.bytes, salt: head.salt)
             }
         }
         let old = process.resource

@@ -66,6 +66,8 @@ final class ReadBuffer {
 
     deinit { memory.deallocate() }
 
+    /// SAFETY: holds until the buffer grows and while a variable holds the object: `.bytes` of a
+    /// call's result points to memory that is freed already.
     var bytes: UnsafeRawBufferPointer {
         Bytes.slice(UnsafeRawBufferPointer(memory), 0, count) ?? Bytes.none
     }

@@ -99,12 +99,12 @@ final class SegmentFile {
     /// Whether bytes copied just now were this segment's (PROTOCOL R11).
     func recheck() throws(ReadProblem) -> Bool {
         guard let file, !isLost, !isOtherBoot else { return !isLost }
-        let now = try file.copy(at: base, count: 128).bytes
+        let now = try file.copy(at: base, count: 128)
         let same =
-            Bytes.u64(now, SegmentHeader.salt) == head.salt
-            && Bytes.u64(now, SegmentHeader.number) == head.number
-            && Bytes.u32(now, SegmentHeader.generation) == head.generation
-            && Bytes.u32(now, SegmentHeader.state) != SegmentHeader.stateDead
+            Bytes.u64(now.bytes, SegmentHeader.salt) == head.salt
+            && Bytes.u64(now.bytes, SegmentHeader.number) == head.number
+            && Bytes.u32(now.bytes, SegmentHeader.generation) == head.generation
+            && Bytes.u32(now.bytes, SegmentHeader.state) != SegmentHeader.stateDead
         if !same { isLost = true }
         return same
     }
