@@ -4,6 +4,9 @@ import PackageDescription
 // Layers and their directions are drawn in docs/ARCHITECTURE.md and enforced by `./dev check`.
 // Each dependency has its reason in docs/HACKING.md.
 
+// Of every target under Sources: what the compiler cannot prove safe is marked `unsafe` there.
+let strict: [SwiftSetting] = [.strictMemorySafety()]
+
 let package = Package(
     name: "cordwood",
     products: [
@@ -29,7 +32,8 @@ let package = Package(
         .target(name: "CShims"),
         .target(name: "CCurl"),
 
-        .target(name: "CordwoodCore", dependencies: ["CShims", "CCordwood"]),
+        .target(
+            name: "CordwoodCore", dependencies: ["CShims", "CCordwood"], swiftSettings: strict),
         .target(
             name: "CordwoodShip",
             dependencies: ["CordwoodCore", "CShims", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"]),

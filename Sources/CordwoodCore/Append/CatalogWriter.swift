@@ -1,6 +1,8 @@
 // The lane's catalog: names that records refer to by number (FORMAT §5). A definition is complete
 // in the lane before its number is used in a record. Writers take space by CAS and store the salt
 // last, so a kill leaves at worst a hole that readers step over.
+// SAFETY: `catalog` points into the lane file or a growth file, mapped for the life of the process;
+// an entry is written only where `catalog_used` leaves room for all of it.
 
 import CShims
 import Glibc
@@ -12,13 +14,13 @@ public enum CatalogWriter {
 
     /// Writes everything the engine knows into a new lane.
     static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) {
-        guard let names = engine.pointee.names else { return }
-        let used = Int(engine.pointee.names_bytes)
+        guard let names = unsafe engine.pointee.names else { return }
+        let used = unsafe Int(engine.pointee.names_bytes)
         var at = 0
         while at + keptHeaderBytes <= used {
-            let entry = UnsafeRawPointer(names) + at
-            let count = Int(entry.load(fromByteOffset: 8, as: UInt32.self))
-            _ = write(
+            let entry = unsafe UnsafeRawPointer(names) + at
+            let count = unsafe Int(entry.load(fromByteOffset: 8, as: UInt32.self))
+            _ = unsafe write(
                 engine, lane, type: UInt8(truncatingIfNeeded: entry.load(as: UInt32.self)),
                 identifier: entry.load(fromByteOffset: 4, as: UInt32.self),
                 entry + keptHeaderBytes, count)
@@ -34,21 +36,24 @@ public enum CatalogWriter {
         let length = CatalogEntry.headerBytes + count
         let rounded = UInt64((length + CatalogEntry.alignment - 1) & ~(CatalogEntry.alignment - 1))
         guard length <= CatalogEntry.lengthMax else { return Status.limit }
-        if lane.pointee.catalog_used + rounded > lane.pointee.catalog_bytes {
-            let status = growFile(engine, lane, atLeast: rounded)
+        if unsafe lane.pointee.catalog_used + rounded > lane.pointee.catalog_bytes {
+            let status = unsafe growFile(engine, lane, atLeast: rounded)
             guard status == Status.ok else { return status }
         }
-        let entry = UnsafeMutableRawPointer(lane.pointee.catalog + Int(lane.pointee.catalog_used))
-        lane.pointee.catalog_used += rounded
-        entry.storeBytes(of: UInt32(length), toByteOffset: CatalogEntry.length, as: UInt32.self)
-        entry.storeBytes(of: UInt32(type), toByteOffset: CatalogEntry.type, as: UInt32.self)
-        entry.storeBytes(of: identifier, toByteOffset: CatalogEntry.identifier, as: UInt32.self)
-        (entry + CatalogEntry.headerBytes).copyMemory(from: payload, byteCount: count)
-        let crc = cwi_crc32c(0, entry + 16, length - 16)
-        entry.storeBytes(of: crc, toByteOffset: CatalogEntry.crc, as: UInt32.self)
+        let entry = unsafe UnsafeMutableRawPointer(
+            lane.pointee.catalog + Int(lane.pointee.catalog_used))
+        unsafe lane.pointee.catalog_used += rounded
+        unsafe entry.storeBytes(
+            of: UInt32(length), toByteOffset: CatalogEntry.length, as: UInt32.self)
+        unsafe entry.storeBytes(of: UInt32(type), toByteOffset: CatalogEntry.type, as: UInt32.self)
+        unsafe entry.storeBytes(
+            of: identifier, toByteOffset: CatalogEntry.identifier, as: UInt32.self)
+        unsafe (entry + CatalogEntry.headerBytes).copyMemory(from: payload, byteCount: count)
+        let crc = unsafe cwi_crc32c(0, entry + 16, length - 16)
+        unsafe entry.storeBytes(of: crc, toByteOffset: CatalogEntry.crc, as: UInt32.self)
         // CRASH: before this store the entry does not exist, and no record refers to it.
         // ORDER: release. The entry exists once its salt does (A19).
-        cwa_store_release_u64(entry, lane.pointee.salt)
+        unsafe cwa_store_release_u64(entry, lane.pointee.salt)
         return Status.ok
     }
 
@@ -56,39 +61,41 @@ public enum CatalogWriter {
     private static func growFile(
         _ engine: EngineBlock, _ lane: LaneBlock, atLeast: UInt64
     ) -> Int32 {
-        let index = lane.pointee.catalog_index + 1
+        let index = unsafe lane.pointee.catalog_index + 1
         guard index <= UInt32(CatalogHeader.filesMax) else { return Status.limit }
         let bytes = max(UInt64(1 << 20), (atLeast + UInt64(CatalogHeader.bytes) + 4095) & ~4095)
-        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-            var name = NameBuffer(buffer)
-            Lanes.addName(&name, lane)
+        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            unsafe Lanes.addName(&name, lane)
             name.add(".catalog-")
             name.add(decimal: UInt64(index))
-            let descriptor = cw_open_at(
+            let descriptor = unsafe cw_open_at(
                 engine.pointee.lanes_fd, name.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
             guard descriptor >= 0 else { return Status.of(errno: errno) }
             defer { Files.close(descriptor) }
             let error = Files.allocate(descriptor, offset: 0, bytes: bytes)
-            guard error == 0, let file = Mapping.file(descriptor, offset: 0, bytes: Int(bytes)),
-                Mapping.populate(file, bytes: Int(bytes))
+            guard error == 0,
+                let file = unsafe Mapping.file(descriptor, offset: 0, bytes: Int(bytes)),
+                unsafe Mapping.populate(file, bytes: Int(bytes))
             else {
-                unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+                unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
                 return error == 0 ? Status.full : Status.of(errno: error)
             }
-            file.storeBytes(of: 1, toByteOffset: CatalogHeader.version, as: UInt32.self)
-            file.storeBytes(
+            unsafe file.storeBytes(of: 1, toByteOffset: CatalogHeader.version, as: UInt32.self)
+            unsafe file.storeBytes(
                 of: UInt32(bytes), toByteOffset: CatalogHeader.fileBytes, as: UInt32.self)
-            file.storeBytes(
+            unsafe file.storeBytes(
                 of: lane.pointee.id.0, toByteOffset: CatalogHeader.laneID, as: UInt64.self)
-            file.storeBytes(
+            unsafe file.storeBytes(
                 of: lane.pointee.id.1, toByteOffset: CatalogHeader.laneID + 8, as: UInt64.self)
-            file.storeBytes(
+            unsafe file.storeBytes(
                 of: lane.pointee.salt, toByteOffset: CatalogHeader.salt, as: UInt64.self)
-            cwa_store_release_u64(file, CatalogHeader.magicValue)
-            lane.pointee.catalog = file.assumingMemoryBound(to: UInt8.self) + CatalogHeader.bytes
-            lane.pointee.catalog_bytes = bytes - UInt64(CatalogHeader.bytes)
-            lane.pointee.catalog_used = 0
-            lane.pointee.catalog_index = index
+            unsafe cwa_store_release_u64(file, CatalogHeader.magicValue)
+            unsafe lane.pointee.catalog =
+                file.assumingMemoryBound(to: UInt8.self) + CatalogHeader.bytes
+            unsafe lane.pointee.catalog_bytes = bytes - UInt64(CatalogHeader.bytes)
+            unsafe lane.pointee.catalog_used = 0
+            unsafe lane.pointee.catalog_index = index
             return Status.ok
         }
     }
