@@ -36,7 +36,8 @@ let package = Package(
             name: "CordwoodCore", dependencies: ["CShims", "CCordwood"], swiftSettings: strict),
         .target(
             name: "CordwoodShip",
-            dependencies: ["CordwoodCore", "CShims", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"]),
+            dependencies: ["CordwoodCore", "CShims", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"],
+            swiftSettings: strict),
         .target(
             name: "Cordwood",
             dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims"]),
