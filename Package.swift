@@ -40,7 +40,8 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "Cordwood",
-            dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims"]),
+            dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims"],
+            swiftSettings: strict),
         .target(
             name: "CordwoodABI",
             dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"]),
