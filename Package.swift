@@ -44,7 +44,8 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "CordwoodABI",
-            dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"]),
+            dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"],
+            swiftSettings: strict),
         .target(
             name: "CordwoodCollector",
             dependencies: [
@@ -52,13 +53,15 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-            ]),
+            ],
+            swiftSettings: strict),
         .executableTarget(
             name: "CordwoodCLI",
             dependencies: [
                 "Cordwood", "CordwoodCollector",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ]),
+            ],
+            swiftSettings: strict),
 
         .testTarget(name: "CordwoodCoreTests", dependencies: ["CordwoodCore"]),
         .testTarget(name: "CordwoodShipTests", dependencies: ["CordwoodShip"]),
