@@ -4,8 +4,11 @@ import PackageDescription
 // Layers and their directions are drawn in docs/ARCHITECTURE.md and enforced by `./dev check`.
 // Each dependency has its reason in docs/HACKING.md.
 
-// Of every target under Sources: what the compiler cannot prove safe is marked `unsafe` there.
-let strict: [SwiftSetting] = [.strictMemorySafety()]
+// Of every target under Sources: what the compiler cannot prove safe is marked `unsafe` there, or
+// does not build (docs/HACKING.md).
+let strict: [SwiftSetting] = [
+    .strictMemorySafety(), .treatWarning("StrictMemorySafety", as: .error),
+]
 
 let package = Package(
     name: "cordwood",
