@@ -4,6 +4,12 @@ import PackageDescription
 // Layers and their directions are drawn in docs/ARCHITECTURE.md and enforced by `./dev check`.
 // Each dependency has its reason in docs/HACKING.md.
 
+// Of every target under Sources: what the compiler cannot prove safe is marked `unsafe` there, or
+// does not build (docs/HACKING.md).
+let strict: [SwiftSetting] = [
+    .strictMemorySafety(), .treatWarning("StrictMemorySafety", as: .error),
+]
+
 let package = Package(
     name: "cordwood",
     products: [
@@ -29,16 +35,20 @@ let package = Package(
         .target(name: "CShims"),
         .target(name: "CCurl"),
 
-        .target(name: "CordwoodCore", dependencies: ["CShims", "CCordwood"]),
+        .target(
+            name: "CordwoodCore", dependencies: ["CShims", "CCordwood"], swiftSettings: strict),
         .target(
             name: "CordwoodShip",
-            dependencies: ["CordwoodCore", "CShims", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"]),
+            dependencies: ["CordwoodCore", "CShims", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"],
+            swiftSettings: strict),
         .target(
             name: "Cordwood",
-            dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims"]),
+            dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims"],
+            swiftSettings: strict),
         .target(
             name: "CordwoodABI",
-            dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"]),
+            dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"],
+            swiftSettings: strict),
         .target(
             name: "CordwoodCollector",
             dependencies: [
@@ -46,13 +56,15 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-            ]),
+            ],
+            swiftSettings: strict),
         .executableTarget(
             name: "CordwoodCLI",
             dependencies: [
                 "Cordwood", "CordwoodCollector",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ]),
+            ],
+            swiftSettings: strict),
 
         .testTarget(name: "CordwoodCoreTests", dependencies: ["CordwoodCore"]),
         .testTarget(name: "CordwoodShipTests", dependencies: ["CordwoodShip"]),

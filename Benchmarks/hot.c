@@ -1,6 +1,6 @@
 /* cw_write of 100 bytes, seen from the host: hot STORE MODE [N]
  *
- *   bursts N    mean of each burst of 1,000 calls, a burst a millisecond, by one thread, then by two
+ *   bursts N    mean of each burst of 1,000 calls, a burst a millisecond, by one thread, then two
  *   sustained N the same without pauses: what the disk's fresh pages and the second core leave
  *   calls N     single calls at a million a second: their distribution
  *   count N     N calls and nothing else; callgrind counts instructions of two such runs

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Who may import whom, as docs/ARCHITECTURE.md draws it: modules by their imports and by what
-Package.swift lets them depend on, rooms inside a module by the types they name."""
+Package.swift lets them depend on, rooms inside a module by the types they name. Swift modules must
+have the setting for strict memory safety."""
 
 import re
 import sys
@@ -72,6 +73,11 @@ def check_package(problems):
             r',\s*package:\s*"[^"]*"', "", found[2] or ""))
         for name in {a or b for a, b in names} - MODULES.get(found[1], set()):
             problems.append(f"Package.swift: {found[1]} may not depend on {name}")
+    for target in re.split(r"\.(?=\w*[tT]arget\()", text):
+        found = re.match(r'(?:target|executableTarget)\(\s*name:\s*"(\w+)"', target)
+        swift = found and any((ROOT / "Sources" / found[1]).rglob("*.swift"))
+        if swift and "swiftSettings: strict" not in target:
+            problems.append(f"Package.swift: {found[1]} without swiftSettings: strict")
 
 
 def without_comments_keep_strings(text):

@@ -1,4 +1,6 @@
 // Open, roll, flush, close, loggers and levels: check, convert, call, return.
+// SAFETY: pointers are the host's and hold during the call; NULL and sizes are checked before one
+// is followed, strings and structs are copied.
 
 import CCordwood
 import Cordwood
@@ -7,8 +9,10 @@ import CordwoodShip
 
 /// The engine of a C handle, or the status to return.
 func engine(_ handle: OpaquePointer?) throws(CordwoodError) -> Engine {
-    guard let handle else { throw CordwoodError(Status.argument, "the engine is NULL") }
-    guard let engine = Engine.of(EngineBlock(handle)) else {
+    guard let handle = unsafe handle else {
+        throw CordwoodError(Status.argument, "the engine is NULL")
+    }
+    guard let engine = unsafe Engine.of(EngineBlock(handle)) else {
         throw CordwoodError(Status.closed, "the engine is closed")
     }
     return engine
@@ -16,36 +20,38 @@ func engine(_ handle: OpaquePointer?) throws(CordwoodError) -> Engine {
 
 @_cdecl("cw_options_init") @implementation
 public func cw_options_init(_ options: UnsafeMutablePointer<cw_options>!, _ size: Int) {
-    guard let options, size >= MemoryLayout<cw_options>.size else { return }
+    guard let options = unsafe options, unsafe size >= MemoryLayout<cw_options>.size else { return }
     let raw = UnsafeMutableRawPointer(options)
-    raw.initializeMemory(as: UInt8.self, repeating: 0, count: size)
-    options.pointee.struct_size = UInt32(truncatingIfNeeded: size)
-    options.pointee.level = UInt32(CW_LEVEL_INFO)
-    options.pointee.segment_bytes = 16 << 20
-    options.pointee.roll_age_s = 86_400
-    options.pointee.quota_bytes = 5 << 30
-    options.pointee.expiration_days = 30
-    options.pointee.codec_level = 3
-    options.pointee.upload_interval_s = 30
+    unsafe raw.initializeMemory(as: UInt8.self, repeating: 0, count: size)
+    unsafe options.pointee.struct_size = UInt32(truncatingIfNeeded: size)
+    unsafe options.pointee.level = UInt32(CW_LEVEL_INFO)
+    unsafe options.pointee.segment_bytes = 16 << 20
+    unsafe options.pointee.roll_age_s = 86_400
+    unsafe options.pointee.quota_bytes = 5 << 30
+    unsafe options.pointee.expiration_days = 30
+    unsafe options.pointee.codec_level = 3
+    unsafe options.pointee.upload_interval_s = 30
 }
 
 @_cdecl("cw_open") @implementation
 public func cw_open(
     _ options: UnsafePointer<cw_options>!, _ out: UnsafeMutablePointer<OpaquePointer?>!
 ) -> cw_status {
-    guard let options, let out else { return failed(Status.argument, "cw_open: a pointer is NULL") }
-    var copy = cw_options()
-    let stamp = Stamped.copy(options, into: &copy)
+    guard let options = unsafe options, let out = unsafe out else {
+        return failed(Status.argument, "cw_open: a pointer is NULL")
+    }
+    var copy = unsafe cw_options()
+    let stamp = unsafe Stamped.copy(options, into: &copy)
     guard stamp == Status.ok else {
-        return failed(
+        return unsafe failed(
             stamp,
             Stamped.text(
                 stamp, "cw_options", options.pointee.struct_size, MemoryLayout<cw_options>.size))
     }
     return status { () throws(CordwoodError) in
-        let engine = try Engine(
+        let engine = try unsafe Engine(
             directory: CText.string(copy.directory), options: try Options.convert(copy))
-        out.pointee = OpaquePointer(engine.block)
+        unsafe out.pointee = OpaquePointer(engine.block)
         return Status.ok
     }
 }
@@ -53,36 +59,39 @@ public func cw_open(
 enum Options {
     static func convert(_ options: cw_options) throws(CordwoodError) -> EngineOptions {
         var result = EngineOptions()
-        result.processName = CText.string(options.process_name)
-        let level = try threshold(options.level)
+        result.processName = unsafe CText.string(options.process_name)
+        let level = try unsafe threshold(options.level)
         // The default is what a host left unset: CORDWOOD_LEVEL may fill it.
         result.level = level == .info ? nil : level
-        result.segmentBytes = options.segment_bytes
-        result.rollAgeSeconds = options.roll_age_s
-        result.quotaBytes = options.quota_bytes
-        result.archivesMax = options.archives_max
-        result.expirationDays = options.expiration_days
-        result.codec = try word(
+        result.segmentBytes = unsafe options.segment_bytes
+        result.rollAgeSeconds = unsafe options.roll_age_s
+        result.quotaBytes = unsafe options.quota_bytes
+        result.archivesMax = unsafe options.archives_max
+        result.expirationDays = unsafe options.expiration_days
+        result.codec = try unsafe word(
             Codec(rawValue: UInt8(clamping: options.codec)), "codec", options.codec)
-        result.codecLevel = options.codec_level
-        result.consent = try word(Consent(rawValue: options.consent), "consent", options.consent)
-        result.overflow = try word(
+        result.codecLevel = unsafe options.codec_level
+        result.consent = try unsafe word(
+            Consent(rawValue: options.consent), "consent", options.consent)
+        result.overflow = try unsafe word(
             Overflow(rawValue: options.overflow), "overflow", options.overflow)
-        let console = try word(Console(rawValue: options.console), "console", options.console)
+        let console = try unsafe word(
+            Console(rawValue: options.console), "console", options.console)
         result.console = console == .off ? nil : console
-        guard options.console_level <= 24 else {
-            throw CordwoodError(Status.level, "console_level \(options.console_level) is over 24")
+        guard unsafe options.console_level <= 24 else {
+            throw unsafe CordwoodError(
+                Status.level, "console_level \(options.console_level) is over 24")
         }
-        result.consoleLevel = UInt8(options.console_level)
-        guard options.flags & ~UInt32(CW_FLAG_SYNC_CONSOLE) == 0 else {
-            throw CordwoodError(Status.argument, "flags \(options.flags) has unknown bits")
+        result.consoleLevel = unsafe UInt8(options.console_level)
+        guard unsafe options.flags & ~UInt32(CW_FLAG_SYNC_CONSOLE) == 0 else {
+            throw unsafe CordwoodError(Status.argument, "flags \(options.flags) has unknown bits")
         }
-        result.syncConsole = options.flags & UInt32(CW_FLAG_SYNC_CONSOLE) != 0
-        result.uploadIntervalSeconds = options.upload_interval_s
-        if let removed = options.archive_removed {
-            let user = HostPointer(value: options.user)
+        result.syncConsole = unsafe options.flags & UInt32(CW_FLAG_SYNC_CONSOLE) != 0
+        result.uploadIntervalSeconds = unsafe options.upload_interval_s
+        if let removed = unsafe options.archive_removed {
+            let user = unsafe HostPointer(value: options.user)
             result.archiveRemoved = { archive, reason in
-                removed(user.value, archive, reason.rawValue)
+                unsafe removed(user.value, archive, reason.rawValue)
             }
         }
         return result
@@ -111,10 +120,10 @@ public func cw_resource_set(
     _ handle: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: UnsafePointer<CChar>!
 ) -> cw_status {
     status { () throws(CordwoodError) in
-        guard let key, let value else {
+        guard let key = unsafe key, let value = unsafe value else {
             throw CordwoodError(Status.argument, "cw_resource_set: key or value is NULL")
         }
-        try engine(handle).setResource(String(cString: key), String(cString: value))
+        try unsafe engine(handle).setResource(String(cString: key), String(cString: value))
         return Status.ok
     }
 }
@@ -128,7 +137,7 @@ public func cw_flush(
             throw CordwoodError(
                 Status.argument, "cw_flush: durability \(durability.rawValue) is not known")
         }
-        try engine(handle).flush(level, timeoutMs: timeout)
+        try unsafe engine(handle).flush(level, timeoutMs: timeout)
         return Status.ok
     }
 }
@@ -136,7 +145,7 @@ public func cw_flush(
 @_cdecl("cw_roll") @implementation
 public func cw_roll(_ handle: OpaquePointer!) -> cw_status {
     status { () throws(CordwoodError) in
-        try engine(handle).roll()
+        try unsafe engine(handle).roll()
         return Status.ok
     }
 }
@@ -144,7 +153,7 @@ public func cw_roll(_ handle: OpaquePointer!) -> cw_status {
 @_cdecl("cw_archive_wait") @implementation
 public func cw_archive_wait(_ handle: OpaquePointer!, _ timeout: UInt32) -> cw_status {
     status { () throws(CordwoodError) in
-        try engine(handle).archiveWait(timeoutMs: timeout)
+        try unsafe engine(handle).archiveWait(timeoutMs: timeout)
         return Status.ok
     }
 }
@@ -154,11 +163,13 @@ public func cw_stats_get(
     _ handle: OpaquePointer!, _ out: UnsafeMutablePointer<cw_stats>!, _ size: Int
 ) -> cw_status {
     status { () throws(CordwoodError) in
-        guard let out else { throw CordwoodError(Status.argument, "cw_stats_get: out is NULL") }
+        guard let out = unsafe out else {
+            throw CordwoodError(Status.argument, "cw_stats_get: out is NULL")
+        }
         guard size >= 16 else {
             throw CordwoodError(Status.structSize, "cw_stats_get: size_of_stats is \(size)")
         }
-        let stats = try engine(handle).stats()
+        let stats = try unsafe engine(handle).stats()
         var result = cw_stats()
         result.struct_size = UInt32(truncatingIfNeeded: size)
         result.lanes = stats.lanes
@@ -176,8 +187,8 @@ public func cw_stats_get(
         result.uploads_failed = stats.uploadsFailed
         result.upload_bytes = stats.uploadBytes
         let count = min(size, MemoryLayout<cw_stats>.size)
-        withUnsafeBytes(of: &result) {
-            UnsafeMutableRawPointer(out).copyMemory(from: $0.baseAddress!, byteCount: count)
+        unsafe withUnsafeBytes(of: &result) {
+            unsafe UnsafeMutableRawPointer(out).copyMemory(from: $0.baseAddress!, byteCount: count)
         }
         return Status.ok
     }
@@ -187,11 +198,13 @@ public func cw_stats_get(
 public func cw_close(
     _ handle: UnsafeMutablePointer<OpaquePointer?>!, _ timeout: UInt32
 ) -> cw_status {
-    guard let handle else { return failed(Status.argument, "cw_close: engine is NULL") }
-    guard let block = handle.pointee else { return Status.ok }
+    guard let handle = unsafe handle else {
+        return failed(Status.argument, "cw_close: engine is NULL")
+    }
+    guard let block = unsafe handle.pointee else { return Status.ok }
     return status { () throws(CordwoodError) in
-        let ended = try engine(block).close(timeoutMs: timeout)
-        handle.pointee = nil
+        let ended = try unsafe engine(block).close(timeoutMs: timeout)
+        unsafe handle.pointee = nil
         guard ended else {
             throw CordwoodError(
                 Status.timeout, "closed; the helper is still busy and ends by itself")
@@ -206,10 +219,11 @@ public func cw_logger_get(
     _ out: UnsafeMutablePointer<OpaquePointer?>!
 ) -> cw_status {
     status { () throws(CordwoodError) in
-        guard let name, let out else {
+        guard let name = unsafe name, let out = unsafe out else {
             throw CordwoodError(Status.argument, "cw_logger_get: name or out is NULL")
         }
-        out.pointee = OpaquePointer(try engine(handle).findLogger(String(cString: name)).block)
+        unsafe out.pointee = OpaquePointer(
+            try engine(handle).findLogger(String(cString: name)).block)
         return Status.ok
     }
 }
@@ -219,15 +233,15 @@ public func cw_level_set(
     _ handle: OpaquePointer!, _ prefix: UnsafePointer<CChar>!, _ level: cw_level
 ) -> cw_status {
     status { () throws(CordwoodError) in
-        guard let prefix else {
+        guard let prefix = unsafe prefix else {
             throw CordwoodError(Status.argument, "cw_level_set: name_prefix is NULL")
         }
         let threshold = try Options.threshold(level)
-        let text = String(cString: prefix)
+        let text = unsafe String(cString: prefix)
         guard text.utf8.count <= 255 else {
             throw CordwoodError(Status.limit, "cw_level_set: the prefix has over 255 bytes")
         }
-        try engine(handle).setLevel(threshold, prefix: text)
+        try unsafe engine(handle).setLevel(threshold, prefix: text)
         return Status.ok
     }
 }
@@ -238,7 +252,7 @@ public func cw_consent_set(_ handle: OpaquePointer!, _ consent: cw_consent) -> c
         guard let value = Consent(rawValue: consent) else {
             throw CordwoodError(Status.argument, "cw_consent_set: \(consent) is no consent")
         }
-        try engine(handle).setConsent(value)
+        try unsafe engine(handle).setConsent(value)
         return Status.ok
     }
 }

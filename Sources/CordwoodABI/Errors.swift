@@ -1,6 +1,8 @@
 // Status names, sentences, and the calling thread's last failure. Strings are static, or the
 // thread's own and freed with it. A write's failure is noted in thread-local words only, for it may
 // happen in a signal handler.
+// SAFETY: `last_error` is bytesMax from calloc and the thread's own; into the host's buffer goes
+// nothing beyond the n it gives.
 
 import CCordwood
 import CShims
@@ -29,15 +31,17 @@ enum LastError {
     static let bytesMax = 2_048
 
     static func set(_ text: String) {
-        let tls = cwi_tls_get()!
-        guard let memory = tls.pointee.last_error ?? calloc(1, bytesMax) else { return }
-        tls.pointee.last_error = memory
-        tls.pointee.last_status = 0
+        let tls = unsafe cwi_tls_get()!
+        guard let memory = unsafe tls.pointee.last_error ?? calloc(1, bytesMax) else { return }
+        unsafe tls.pointee.last_error = memory
+        unsafe tls.pointee.last_status = 0
         var text = text
         text.withUTF8 { utf8 in
             let count = min(utf8.count, bytesMax - 1)
-            if let start = utf8.baseAddress { memory.copyMemory(from: start, byteCount: count) }
-            memory.storeBytes(of: 0, toByteOffset: count, as: UInt8.self)
+            if let start = utf8.baseAddress {
+                unsafe memory.copyMemory(from: start, byteCount: count)
+            }
+            unsafe memory.storeBytes(of: 0, toByteOffset: count, as: UInt8.self)
         }
         ThreadContext.registerThread()
     }
@@ -52,10 +56,10 @@ enum LastError {
     static func setWrite(
         _ status: Int32, _ value: UInt32, _ detail: Detail = .none, _ index: Int = 0
     ) -> cw_status {
-        let tls = cwi_tls_get()!
-        tls.pointee.last_status = status
-        tls.pointee.last_value = value
-        tls.pointee.last_detail = UInt32(truncatingIfNeeded: index) << 8 | detail.rawValue
+        let tls = unsafe cwi_tls_get()!
+        unsafe tls.pointee.last_status = status
+        unsafe tls.pointee.last_value = value
+        unsafe tls.pointee.last_detail = UInt32(truncatingIfNeeded: index) << 8 | detail.rawValue
         return status
     }
 
@@ -63,22 +67,22 @@ enum LastError {
     static func copy(_ buffer: UnsafeMutablePointer<CChar>?, _ n: Int) -> Int {
         // A size_t beyond the signed range means: no limit.
         let n = n < 0 ? Int.max : n
-        let tls = cwi_tls_get()!
-        if tls.pointee.last_status == 0 {
-            guard let memory = tls.pointee.last_error else {
-                if let buffer, n > 0 { buffer[0] = 0 }
+        let tls = unsafe cwi_tls_get()!
+        if unsafe tls.pointee.last_status == 0 {
+            guard let memory = unsafe tls.pointee.last_error else {
+                if let buffer = unsafe buffer, n > 0 { unsafe buffer[0] = 0 }
                 return 0
             }
-            let length = Int(strlen(memory.assumingMemoryBound(to: CChar.self)))
-            if let buffer, n > 0 {
+            let length = unsafe Int(strlen(memory.assumingMemoryBound(to: CChar.self)))
+            if let buffer = unsafe buffer, n > 0 {
                 let count = min(length, n - 1)
-                memcpy(buffer, memory, count)
-                buffer[count] = 0
+                unsafe memcpy(buffer, memory, count)
+                unsafe buffer[count] = 0
             }
             return length
         }
-        var line = Line(buffer: buffer, capacity: n)
-        writeFailure(
+        var line = unsafe Line(buffer: buffer, capacity: n)
+        unsafe writeFailure(
             tls.pointee.last_status, tls.pointee.last_value,
             Detail(rawValue: tls.pointee.last_detail & 0xFF) ?? .none,
             tls.pointee.last_detail >> 8, &line)
@@ -127,25 +131,25 @@ enum LastError {
     }
 
     /// Text into the host's buffer, without the heap.
-    private struct Line {
+    @safe private struct Line {
         let buffer: UnsafeMutablePointer<CChar>?
         let capacity: Int
         var length = 0
 
         init(buffer: UnsafeMutablePointer<CChar>?, capacity: Int) {
-            self.buffer = buffer
+            unsafe self.buffer = buffer
             self.capacity = capacity
         }
 
         private mutating func add(byte: UInt8) {
-            if let buffer, capacity > 0, length < capacity - 1 {
-                buffer[length] = CChar(bitPattern: byte)
+            if let buffer = unsafe buffer, capacity > 0, length < capacity - 1 {
+                unsafe buffer[length] = CChar(bitPattern: byte)
             }
             length += 1
         }
 
         mutating func add(_ text: StaticString) {
-            for i in 0..<text.utf8CodeUnitCount { add(byte: text.utf8Start[i]) }
+            for i in 0..<text.utf8CodeUnitCount { unsafe add(byte: text.utf8Start[i]) }
         }
 
         mutating func add(_ value: UInt32) {
@@ -158,7 +162,9 @@ enum LastError {
         }
 
         func end() -> Int {
-            if let buffer, capacity > 0 { buffer[min(length, capacity - 1)] = 0 }
+            if let buffer = unsafe buffer, capacity > 0 {
+                unsafe buffer[min(length, capacity - 1)] = 0
+            }
             return length
         }
     }
@@ -214,23 +220,23 @@ enum Sentences {
     }
 
     static func pointer(_ text: StaticString) -> UnsafePointer<CChar> {
-        UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
+        unsafe UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
     }
 }
 
 @_cdecl("cw_status_name") @implementation
 public func cw_status_name(_ status: cw_status) -> UnsafePointer<CChar>! {
-    Sentences.pointer(Sentences.of(status).name)
+    unsafe Sentences.pointer(Sentences.of(status).name)
 }
 
 @_cdecl("cw_strerror") @implementation
 public func cw_strerror(_ status: cw_status) -> UnsafePointer<CChar>! {
-    Sentences.pointer(Sentences.of(status).text)
+    unsafe Sentences.pointer(Sentences.of(status).text)
 }
 
 @_cdecl("cw_last_error") @implementation
 public func cw_last_error(_ buffer: UnsafeMutablePointer<CChar>!, _ n: Int) -> Int {
-    LastError.copy(buffer, buffer == nil ? 0 : n)
+    unsafe LastError.copy(buffer, buffer == nil ? 0 : n)
 }
 
 @_cdecl("cw_version") @implementation
@@ -239,4 +245,4 @@ public func cw_version() -> UInt32 {
 }
 
 @_cdecl("cw_version_string") @implementation
-public func cw_version_string() -> UnsafePointer<CChar>! { Sentences.pointer("0.1.0") }
+public func cw_version_string() -> UnsafePointer<CChar>! { unsafe Sentences.pointer("0.1.0") }

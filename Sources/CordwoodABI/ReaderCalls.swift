@@ -1,4 +1,5 @@
 // The cursor for C: a record's view points into the reader's own memory until the next call.
+// SAFETY: a handle is a retained ReaderHandle from open to close, used by one thread at a time.
 
 import CCordwood
 import Cordwood
@@ -6,11 +7,11 @@ import CordwoodCore
 import Glibc
 
 /// What a cw_reader is. One thread at a time.
-private final class ReaderHandle {
+@safe private final class ReaderHandle {
     let reader: StoreReader
     let follows: Bool
     /// Grows to the most fields seen; lent to the host until the next call.
-    var fields: [cw_field] = []
+    var fields: [cw_field] = unsafe []
 
     init(_ reader: StoreReader, follows: Bool) {
         self.reader = reader
@@ -18,8 +19,8 @@ private final class ReaderHandle {
     }
 
     deinit {
-        lent?.deallocate()
-        free(name)
+        unsafe lent?.deallocate()
+        unsafe free(name)
     }
 
     // SAFETY: a copy of `fields` and the name at an address that holds until the next call.
@@ -27,27 +28,27 @@ private final class ReaderHandle {
     private var lentCapacity = 0
 
     func lendFields() -> UnsafePointer<cw_field>? {
-        guard !fields.isEmpty else { return nil }
-        if lentCapacity < fields.count {
-            lent?.deallocate()
-            lentCapacity = max(16, fields.count * 2)
-            lent = .allocate(capacity: lentCapacity)
+        guard unsafe !fields.isEmpty else { return nil }
+        if unsafe lentCapacity < fields.count {
+            unsafe lent?.deallocate()
+            lentCapacity = unsafe max(16, fields.count * 2)
+            unsafe lent = .allocate(capacity: lentCapacity)
         }
-        for (i, field) in fields.enumerated() { lent?[i] = field }
-        return lent.map { UnsafePointer($0) }
+        for i in unsafe 0..<fields.count { unsafe lent?[i] = fields[i] }
+        return unsafe lent.map { unsafe UnsafePointer($0) }
     }
 
     private var name: UnsafeMutablePointer<CChar>?
     private weak var namedProcess: ProcessInfo?
 
     func lendName(_ process: ProcessInfo) -> cw_str {
-        if namedProcess !== process || name == nil {
-            free(name)
-            name = strdup(process.name)
+        if unsafe namedProcess !== process || name == nil {
+            unsafe free(name)
+            unsafe name = strdup(process.name)
             namedProcess = process
         }
-        guard let name else { return cw_str(data: nil, length: 0) }
-        return cw_str(data: name, length: CText.length(name))
+        guard let name = unsafe name else { return unsafe cw_str(data: nil, length: 0) }
+        return unsafe cw_str(data: name, length: CText.length(name))
     }
 }
 
@@ -57,26 +58,26 @@ public func cw_reader_open(
     _ out: UnsafeMutablePointer<OpaquePointer?>!
 ) -> cw_status {
     status { () throws(CordwoodError) in
-        guard let directory, let out else {
+        guard let directory = unsafe directory, let out = unsafe out else {
             throw CordwoodError(Status.argument, "cw_reader_open: directory or out is NULL")
         }
-        var copy = cw_reader_options()
-        if let options {
-            let stamp = Stamped.copy(options, into: &copy)
+        var copy = unsafe cw_reader_options()
+        if let options = unsafe options {
+            let stamp = unsafe Stamped.copy(options, into: &copy)
             guard stamp == Status.ok else {
-                throw CordwoodError(
+                throw unsafe CordwoodError(
                     stamp,
                     Stamped.text(
                         stamp, "cw_reader_options", options.pointee.struct_size,
                         MemoryLayout<cw_reader_options>.size))
             }
         }
-        let converted = try convert(copy)
+        let converted = try unsafe convert(copy)
         do throws(ReadProblem) {
-            let path = MemoryStore.directory(for: String(cString: directory))
+            let path = unsafe MemoryStore.directory(for: String(cString: directory))
             let reader = try StoreReader(path: path, options: converted)
             let handle = ReaderHandle(reader, follows: converted.follow)
-            out.pointee = OpaquePointer(Unmanaged.passRetained(handle).toOpaque())
+            unsafe out.pointee = OpaquePointer(Unmanaged.passRetained(handle).toOpaque())
         } catch {
             throw CordwoodError(error)
         }
@@ -85,20 +86,22 @@ public func cw_reader_open(
 }
 
 private func convert(_ options: cw_reader_options) throws(CordwoodError) -> ReaderOptions {
-    guard options.level <= 24 else {
-        throw CordwoodError(Status.argument, "cw_reader_options.level \(options.level) is over 24")
+    guard unsafe options.level <= 24 else {
+        throw unsafe CordwoodError(
+            Status.argument, "cw_reader_options.level \(options.level) is over 24")
     }
-    guard options.flags <= 3 else {
-        throw CordwoodError(Status.argument, "cw_reader_options.flags \(options.flags) is unknown")
+    guard unsafe options.flags <= 3 else {
+        throw unsafe CordwoodError(
+            Status.argument, "cw_reader_options.flags \(options.flags) is unknown")
     }
     var result = ReaderOptions()
-    result.level = UInt8(options.level)
-    result.kinds = options.kinds
-    result.since = options.since_ns
-    result.until = options.until_ns
-    result.logger = CText.string(options.logger) ?? ""
-    result.follow = options.flags & UInt32(CW_READ_FOLLOW) != 0
-    result.fromEnd = options.flags & UInt32(CW_READ_FROM_END) != 0
+    result.level = unsafe UInt8(options.level)
+    result.kinds = unsafe options.kinds
+    result.since = unsafe options.since_ns
+    result.until = unsafe options.until_ns
+    result.logger = unsafe CText.string(options.logger) ?? ""
+    result.follow = unsafe options.flags & UInt32(CW_READ_FOLLOW) != 0
+    result.fromEnd = unsafe options.flags & UInt32(CW_READ_FROM_END) != 0
     return result
 }
 
@@ -106,23 +109,24 @@ private func convert(_ options: cw_reader_options) throws(CordwoodError) -> Read
 public func cw_reader_next(
     _ handle: OpaquePointer!, _ out: UnsafeMutablePointer<cw_record_view>!
 ) -> cw_status {
-    guard let handle, let out else {
+    guard let handle = unsafe handle, let out = unsafe out else {
         return failed(Status.argument, "cw_reader_next: a pointer is NULL")
     }
-    let size = Int(out.pointee.struct_size)
-    guard size >= MemoryLayout<cw_record_view>.size else {
-        return failed(
+    let size = unsafe Int(out.pointee.struct_size)
+    guard unsafe size >= MemoryLayout<cw_record_view>.size else {
+        return unsafe failed(
             Status.structSize,
             Stamped.text(
                 Status.structSize, "cw_record_view", out.pointee.struct_size,
                 MemoryLayout<cw_record_view>.size))
     }
-    let reader = Unmanaged<ReaderHandle>.fromOpaque(UnsafeRawPointer(handle)).takeUnretainedValue()
+    let reader = unsafe Unmanaged<ReaderHandle>.fromOpaque(UnsafeRawPointer(handle))
+        .takeUnretainedValue()
     do throws(ReadProblem) {
         guard let record = try reader.reader.advance() else {
             return reader.follows ? Status.again : Status.end
         }
-        fill(out, record, reader, UInt32(size))
+        unsafe fill(out, record, reader, UInt32(size))
         return Status.ok
     } catch {
         return failed(CordwoodError(error))
@@ -130,75 +134,77 @@ public func cw_reader_next(
 }
 
 private func text(_ bytes: UnsafeRawBufferPointer) -> cw_str {
-    cw_str(data: bytes.baseAddress?.assumingMemoryBound(to: CChar.self), length: bytes.count)
+    unsafe cw_str(data: bytes.baseAddress?.assumingMemoryBound(to: CChar.self), length: bytes.count)
 }
 
 private func fill(
     _ out: UnsafeMutablePointer<cw_record_view>, _ record: RecordRef, _ reader: ReaderHandle,
     _ size: UInt32
 ) {
-    var view = cw_record_view()
-    view.struct_size = size
-    view.time_ns = record.timeNs
-    view.level = UInt32(record.level)
-    view.process_id = record.thread.process.processID
-    view.thread_id = UInt64(record.thread.threadID)
-    view.sequence = record.sequence
-    view.logger = text(record.logger)
-    view.message = text(record.message)
-    view.file = text(record.file)
-    view.function = text(record.function)
-    view.line = record.line
-    reader.fields.removeAll(keepingCapacity: true)
+    var view = unsafe cw_record_view()
+    unsafe view.struct_size = size
+    unsafe view.time_ns = record.timeNs
+    unsafe view.level = UInt32(record.level)
+    unsafe view.process_id = record.thread.process.processID
+    unsafe view.thread_id = UInt64(record.thread.threadID)
+    unsafe view.sequence = record.sequence
+    unsafe view.logger = text(record.logger)
+    unsafe view.message = text(record.message)
+    unsafe view.file = text(record.file)
+    unsafe view.function = text(record.function)
+    unsafe view.line = record.line
+    unsafe reader.fields.removeAll(keepingCapacity: true)
     var fields = RecordFields(record)
-    while let field = fields.next() { reader.fields.append(convert(field.key, field.value)) }
-    view.fields = reader.lendFields()
-    view.field_count = reader.fields.count
+    while let field = fields.next() { unsafe reader.fields.append(convert(field.key, field.value)) }
+    unsafe view.fields = reader.lendFields()
+    unsafe view.field_count = reader.fields.count
     if record.trace.count >= TraceLayout.bytes, let start = record.trace.baseAddress {
-        withUnsafeMutableBytes(of: &view.trace_id) {
-            $0.copyMemory(from: .init(start: start, count: 16))
+        unsafe withUnsafeMutableBytes(of: &view.trace_id) {
+            unsafe $0.copyMemory(from: .init(start: start, count: 16))
         }
-        withUnsafeMutableBytes(of: &view.span_id) {
-            $0.copyMemory(from: .init(start: start + 16, count: 8))
+        unsafe withUnsafeMutableBytes(of: &view.span_id) {
+            unsafe $0.copyMemory(from: .init(start: start + 16, count: 8))
         }
-        view.trace_flags = UInt32(record.trace[24])
+        unsafe view.trace_flags = UInt32(record.trace[24])
     }
-    view.kind = UInt32(record.kind)
-    view.flags = UInt32(record.flags.rawValue)
-    if !UTF8Scan.isValid(record.message) { view.flags |= UInt32(CW_VIEW_NOT_UTF8) }
-    view.original_length = record.originalLength
-    view.process_name = reader.lendName(record.thread.process)
-    out.pointee = view
+    unsafe view.kind = UInt32(record.kind)
+    unsafe view.flags = UInt32(record.flags.rawValue)
+    if !UTF8Scan.isValid(record.message) { unsafe view.flags |= UInt32(CW_VIEW_NOT_UTF8) }
+    unsafe view.original_length = record.originalLength
+    unsafe view.process_name = reader.lendName(record.thread.process)
+    unsafe out.pointee = view
 }
 
 private func convert(_ key: UnsafeRawBufferPointer, _ value: FieldValue) -> cw_field {
-    var field = cw_field()
-    field.key = text(key)
+    var field = unsafe cw_field()
+    unsafe field.key = text(key)
     switch value {
     case .int(let value):
-        field.type = UInt32(CW_TYPE_INT)
-        field.value.i = value
+        unsafe field.type = UInt32(CW_TYPE_INT)
+        unsafe field.value.i = value
     case .uint(let value):
-        field.type = UInt32(CW_TYPE_UINT)
-        field.value.u = value
+        unsafe field.type = UInt32(CW_TYPE_UINT)
+        unsafe field.value.u = value
     case .double(let value):
-        field.type = UInt32(CW_TYPE_DOUBLE)
-        field.value.d = value
+        unsafe field.type = UInt32(CW_TYPE_DOUBLE)
+        unsafe field.value.d = value
     case .bool(let value):
-        field.type = UInt32(CW_TYPE_BOOL)
-        field.value.b = value
+        unsafe field.type = UInt32(CW_TYPE_BOOL)
+        unsafe field.value.b = value
     case .string(let value):
-        field.type = UInt32(CW_TYPE_STRING)
-        field.value.s = text(value)
+        unsafe field.type = UInt32(CW_TYPE_STRING)
+        unsafe field.value.s = text(value)
     }
-    return field
+    return unsafe field
 }
 
 @_cdecl("cw_reader_close") @implementation
 public func cw_reader_close(_ handle: UnsafeMutablePointer<OpaquePointer?>!) -> cw_status {
-    guard let handle else { return failed(Status.argument, "cw_reader_close: reader is NULL") }
-    guard let reader = handle.pointee else { return Status.ok }
-    Unmanaged<ReaderHandle>.fromOpaque(UnsafeRawPointer(reader)).release()
-    handle.pointee = nil
+    guard let handle = unsafe handle else {
+        return failed(Status.argument, "cw_reader_close: reader is NULL")
+    }
+    guard let reader = unsafe handle.pointee else { return Status.ok }
+    unsafe Unmanaged<ReaderHandle>.fromOpaque(UnsafeRawPointer(reader)).release()
+    unsafe handle.pointee = nil
     return Status.ok
 }

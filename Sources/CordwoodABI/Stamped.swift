@@ -1,5 +1,6 @@
 // Size-stamped structs and C strings from the host: checked, then copied, so that what was checked
 // is what is used.
+// SAFETY: a struct is read as far as its own `struct_size` says, which is at least what is copied.
 
 import CCordwood
 import CordwoodCore
@@ -12,15 +13,16 @@ enum Stamped {
     /// Copies a struct that starts with `struct_size`. Smaller than the version known here is
     /// refused; a larger one must be zero behind it.
     static func copy<T>(_ source: UnsafePointer<T>, into target: inout T) -> Int32 {
-        let raw = UnsafeRawPointer(source)
-        let size = Int(raw.loadUnaligned(as: UInt32.self))
+        let raw = unsafe UnsafeRawPointer(source)
+        let size = unsafe Int(raw.loadUnaligned(as: UInt32.self))
         let known = MemoryLayout<T>.size
         guard size >= known else { return Status.structSize }
         guard size <= bytesMax else { return Status.structTail }
-        for i in known..<max(known, size) where raw.load(fromByteOffset: i, as: UInt8.self) != 0 {
+        for i in known..<max(known, size)
+        where unsafe raw.load(fromByteOffset: i, as: UInt8.self) != 0 {
             return Status.structTail
         }
-        target = source.pointee
+        target = unsafe source.pointee
         return Status.ok
     }
 
@@ -34,15 +36,15 @@ enum Stamped {
 }
 
 enum CText {
-    static func length(_ text: UnsafePointer<CChar>) -> Int { Int(strlen(text)) }
+    static func length(_ text: UnsafePointer<CChar>) -> Int { unsafe Int(strlen(text)) }
 
     static func string(_ text: UnsafePointer<CChar>?) -> String? {
-        text.map { String(cString: $0) }
+        unsafe text.map { unsafe String(cString: $0) }
     }
 }
 
 /// Lets a callback's `user` travel to another thread: what it points to is the host's affair.
-struct HostPointer: @unchecked Sendable {
+@safe struct HostPointer: @unchecked Sendable {
     // SAFETY: never dereferenced here.
     let value: UnsafeMutableRawPointer?
 }

@@ -1,4 +1,6 @@
 // Targets and uploads: check, convert, call, return.
+// SAFETY: as the header says: options and results hold during the call, `user` until the callback
+// has run; results are written as far as the host's size allows.
 
 import CCordwood
 import Cordwood
@@ -9,11 +11,14 @@ import CordwoodShip
 public func cw_target_options_init(
     _ options: UnsafeMutablePointer<cw_target_options>!, _ size: Int
 ) {
-    guard let options, size >= MemoryLayout<cw_target_options>.size else { return }
-    UnsafeMutableRawPointer(options).initializeMemory(as: UInt8.self, repeating: 0, count: size)
-    options.pointee.struct_size = UInt32(truncatingIfNeeded: size)
-    options.pointee.connect_timeout_ms = Target.connectTimeoutMsDefault
-    options.pointee.request_timeout_ms = Target.requestTimeoutMsDefault
+    guard let options = unsafe options, unsafe size >= MemoryLayout<cw_target_options>.size else {
+        return
+    }
+    unsafe UnsafeMutableRawPointer(options).initializeMemory(
+        as: UInt8.self, repeating: 0, count: size)
+    unsafe options.pointee.struct_size = UInt32(truncatingIfNeeded: size)
+    unsafe options.pointee.connect_timeout_ms = Target.connectTimeoutMsDefault
+    unsafe options.pointee.request_timeout_ms = Target.requestTimeoutMsDefault
 }
 
 @_cdecl("cw_target_add") @implementation
@@ -22,62 +27,62 @@ public func cw_target_add(
     _ out: UnsafeMutablePointer<UInt32>!
 ) -> cw_status {
     status { () throws(CordwoodError) in
-        guard let options else {
+        guard let options = unsafe options else {
             throw CordwoodError(Status.argument, "cw_target_add: options is NULL")
         }
-        var copy = cw_target_options()
-        let stamp = Stamped.copy(options, into: &copy)
+        var copy = unsafe cw_target_options()
+        let stamp = unsafe Stamped.copy(options, into: &copy)
         guard stamp == Status.ok else {
-            throw CordwoodError(
+            throw unsafe CordwoodError(
                 stamp,
                 Stamped.text(
                     stamp, "cw_target_options", options.pointee.struct_size,
                     MemoryLayout<cw_target_options>.size))
         }
-        let number = try engine(handle).addTarget(
+        let number = try unsafe engine(handle).addTarget(
             try convert(copy), attempting: attempting(copy), completed: completed(copy))
-        if let out { out.pointee = number }
+        if let out = unsafe out { unsafe out.pointee = number }
         return Status.ok
     }
 }
 
 private func convert(_ options: cw_target_options) throws(CordwoodError) -> TargetOptions {
-    guard let url = CText.string(options.url) else {
+    guard let url = unsafe CText.string(options.url) else {
         throw CordwoodError(Status.argument, "cw_target_options.url is NULL")
     }
     var result = TargetOptions(url: url)
-    result.name = CText.string(options.name)
-    result.kind = CText.string(options.kind)
-    result.format = CText.string(options.format)
-    result.encoding = CText.string(options.encoding)
-    result.headers = CText.string(options.headers)
-    result.authToken = CText.string(options.auth_token)
-    result.method = CText.string(options.method)
-    result.connectTimeoutMs = options.connect_timeout_ms
-    result.requestTimeoutMs = options.request_timeout_ms
-    result.bytesPerSecond = options.bytes_per_s
+    result.name = unsafe CText.string(options.name)
+    result.kind = unsafe CText.string(options.kind)
+    result.format = unsafe CText.string(options.format)
+    result.encoding = unsafe CText.string(options.encoding)
+    result.headers = unsafe CText.string(options.headers)
+    result.authToken = unsafe CText.string(options.auth_token)
+    result.method = unsafe CText.string(options.method)
+    result.connectTimeoutMs = unsafe options.connect_timeout_ms
+    result.requestTimeoutMs = unsafe options.request_timeout_ms
+    result.bytesPerSecond = unsafe options.bytes_per_s
     return result
 }
 
 private func attempting(_ options: cw_target_options) -> Target.Attempting? {
-    guard let call = options.attempting else { return nil }
-    let user = HostPointer(value: options.user)
-    return { archive, attempt in call(user.value, archive, attempt) }
+    guard let call = unsafe options.attempting else { return nil }
+    let user = unsafe HostPointer(value: options.user)
+    return { archive, attempt in unsafe call(user.value, archive, attempt) }
 }
 
 private func completed(_ options: cw_target_options) -> Target.Completed? {
-    guard let call = options.completed else { return nil }
-    let user = HostPointer(value: options.user)
-    return { archive, status, http in call(user.value, archive, status.rawValue, http) }
+    guard let call = unsafe options.completed else { return nil }
+    let user = unsafe HostPointer(value: options.user)
+    return { archive, status, http in unsafe call(user.value, archive, status.rawValue, http) }
 }
 
 @_cdecl("cw_target_remove") @implementation
 public func cw_target_remove(_ handle: OpaquePointer!, _ name: UnsafePointer<CChar>!) -> cw_status {
     status { () throws(CordwoodError) in
-        guard let name else {
+        guard let name = unsafe name else {
             throw CordwoodError(Status.argument, "cw_target_remove: name is NULL")
         }
-        try engine(handle).removeTarget(String(cString: name))
+        try unsafe engine(handle).removeTarget(String(cString: name))
         return Status.ok
     }
 }
@@ -100,25 +105,25 @@ public func cw_upload(
     _ handle: OpaquePointer!, _ timeout: UInt32, _ out: UnsafeMutablePointer<cw_upload_result>!,
     _ size: Int
 ) -> cw_status {
-    if out != nil, size < MemoryLayout<cw_upload_result>.size {
+    if unsafe out != nil, size < MemoryLayout<cw_upload_result>.size {
         return failed(Status.structSize, "cw_upload: size_of_result is \(size)")
     }
     var result = UploadResult()
     let answer = status { () throws(CordwoodError) in
-        let engine = try engine(handle)
+        let engine = try unsafe engine(handle)
         let answer = try engine.upload(timeoutMs: timeout, result: &result)
         guard answer < 0 else { return answer }
         throw CordwoodError(
             answer,
-            "\(String(cString: cw_strerror(answer))): \(result.uploaded) sent, "
+            unsafe "\(String(cString: cw_strerror(answer))): \(result.uploaded) sent, "
                 + "\(result.failed) failed, \(result.waiting) waiting, "
                 + "last HTTP status \(result.lastHTTPStatus)")
     }
-    if let out, answer != Status.argument, answer != Status.closed {
+    if let out = unsafe out, answer != Status.argument, answer != Status.closed {
         let known = MemoryLayout<cw_upload_result>.size
-        out.pointee = convert(result, size)
+        unsafe out.pointee = convert(result, size)
         if size > known {
-            (UnsafeMutableRawPointer(out) + known).initializeMemory(
+            unsafe (UnsafeMutableRawPointer(out) + known).initializeMemory(
                 as: UInt8.self, repeating: 0, count: size - known)
         }
     }
@@ -130,15 +135,15 @@ public func cw_upload_async(
     _ handle: OpaquePointer!, _ done: cw_upload_done_fn!, _ user: UnsafeMutableRawPointer!
 ) -> cw_status {
     status { () throws(CordwoodError) in
-        let user = HostPointer(value: user)
-        let engine = try engine(handle)
-        guard let done else {
+        let user = unsafe HostPointer(value: user)
+        let engine = try unsafe engine(handle)
+        guard let done = unsafe done else {
             try engine.uploadAsync(nil)
             return Status.ok
         }
         try engine.uploadAsync { status, result in
             var converted = convert(result, MemoryLayout<cw_upload_result>.size)
-            done(user.value, status, &converted)
+            unsafe done(user.value, status, &converted)
         }
         return Status.ok
     }

@@ -39,7 +39,8 @@ struct CollectCommand: ParsableCommand {
     func run() throws {
         var options = CollectorOptions(directory: directory)
         (options.host, options.port) = try CollectCommand.address(listen)
-        options.token = token ?? getenv("CORDWOOD_TOKEN").map { String(cString: $0) }
+        // SAFETY: read before any thread runs; the text is copied at once.
+        options.token = unsafe token ?? getenv("CORDWOOD_TOKEN").map { unsafe String(cString: $0) }
         guard options.token != "" else { throw Failure(.usage, "the token is empty") }
         guard refuse >= 0, retryAfter >= 0, maxBytes > 0 else {
             throw Failure(.usage, "--refuse, --retry-after and --max-bytes take positive numbers")
@@ -50,10 +51,10 @@ struct CollectCommand: ParsableCommand {
 
         // Blocked before any thread starts, so that this one alone takes them.
         var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, SIGTERM)
-        sigaddset(&signals, SIGINT)
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        unsafe sigemptyset(&signals)
+        unsafe sigaddset(&signals, SIGTERM)
+        unsafe sigaddset(&signals, SIGINT)
+        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
         let collector = Collector(options: options)
         let port: Int
         do throws(CollectorError) {
@@ -68,7 +69,7 @@ struct CollectCommand: ParsableCommand {
         Output.standard.append("listening on http://\(host):\(port)\n")
         Output.standard.flush()
         var signal: Int32 = 0
-        sigwait(&signals, &signal)
+        unsafe sigwait(&signals, &signal)
         collector.stop()
     }
 

@@ -29,7 +29,9 @@ enum Complaint {
     static func write(_ text: String) {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(2, $0.baseAddress, $0.count) }
+            let count = unsafe rest.withUnsafeBytes {
+                unsafe Glibc.write(2, $0.baseAddress, $0.count)
+            }
             if count <= 0 {
                 if count < 0 && errno == EINTR { continue }
                 return

@@ -56,7 +56,8 @@ enum Raw {
         var fields = RecordFields(record)
         while let (key, value) = fields.next() {
             guard case .bool(true) = value else { continue }
-            if key.elementsEqual(noNewline.utf8) { return true }
+            // SAFETY: `key` is a view of the record, which `advance` has not moved on from.
+            if unsafe key.elementsEqual(noNewline.utf8) { return true }
         }
         return false
     }

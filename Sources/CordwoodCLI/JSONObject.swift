@@ -60,10 +60,11 @@ enum UTCTime {
     /// `2026-11-21T08:15:30.123Z`.
     static func text(_ ns: UInt64) -> String {
         var seconds = time_t(ns / 1_000_000_000)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        let date = [Int(parts.tm_year) + 1900, Int(parts.tm_mon) + 1, Int(parts.tm_mday)]
-        let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { pad(Int($0), 2) }
+        // SAFETY: `tm` is unsafe for its zone name, which gmtime_r points to static text.
+        var parts = unsafe tm()
+        unsafe gmtime_r(&seconds, &parts)
+        let date = unsafe [Int(parts.tm_year) + 1900, Int(parts.tm_mon) + 1, Int(parts.tm_mday)]
+        let clock = unsafe [parts.tm_hour, parts.tm_min, parts.tm_sec].map { pad(Int($0), 2) }
         let day = date.map { pad($0, 2) }.joined(separator: "-")
         let milliseconds = pad(Int(ns / 1_000_000 % 1000), 3)
         return "\(day)T\(clock.joined(separator: ":")).\(milliseconds)Z"

@@ -1,10 +1,12 @@
 // Splits a file or a pipe into lines without holding more than one line: bytes between newlines,
 // exactly as they are. One thread.
+// SAFETY: `buffer` is freed in deinit and moved by `fill` only; 0 ≤ start ≤ scanned ≤ end ≤ its
+// count, and a piece is read only where there is room for one.
 
 import Glibc
 
-struct LineReader: ~Copyable {
-    enum Line {
+@safe struct LineReader: ~Copyable {
+    @safe enum Line {
         case whole(UnsafeRawBufferPointer)
         /// The last one, without a newline behind it.
         case unended(UnsafeRawBufferPointer)
@@ -26,64 +28,65 @@ struct LineReader: ~Copyable {
     init(descriptor: Int32, limit: Int) {
         self.descriptor = descriptor
         self.limit = limit
-        buffer = .allocate(byteCount: LineReader.pieceBytes * 4, alignment: 16)
+        unsafe buffer = .allocate(byteCount: LineReader.pieceBytes * 4, alignment: 16)
     }
 
-    deinit { buffer.deallocate() }
+    deinit { unsafe buffer.deallocate() }
 
     /// The bytes hold until the next call. nil: the end. Throws errno.
     mutating func next() throws(ReadFailure) -> Line? {
         while true {
             if let newline = find() {
-                let line = slice(start, newline)
+                let line = unsafe slice(start, newline)
                 start = newline + 1
                 scanned = start
-                guard line.count > limit else { return .whole(line) }
-                return .cut(UnsafeRawBufferPointer(rebasing: line[..<limit]), length: line.count)
+                guard line.count > limit else { return unsafe .whole(line) }
+                return unsafe .cut(
+                    UnsafeRawBufferPointer(rebasing: line[..<limit]), length: line.count)
             }
             scanned = end
             if end - start > limit { return try cut() }
             if isAtEnd {
                 guard end > start else { return nil }
-                let line = slice(start, end)
+                let line = unsafe slice(start, end)
                 start = end
-                return .unended(line)
+                return unsafe .unended(line)
             }
             try fill()
         }
     }
 
     private func slice(_ from: Int, _ to: Int) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: buffer[from..<to])
+        unsafe UnsafeRawBufferPointer(rebasing: buffer[from..<to])
     }
 
     private func find() -> Int? {
-        guard scanned < end, let base = buffer.baseAddress else { return nil }
-        guard let found = memchr(base + scanned, 10, end - scanned) else { return nil }
-        return UnsafeRawPointer(found) - UnsafeRawPointer(base)
+        guard scanned < end, let base = unsafe buffer.baseAddress else { return nil }
+        guard let found = unsafe memchr(base + scanned, 10, end - scanned) else { return nil }
+        return unsafe UnsafeRawPointer(found) - UnsafeRawPointer(base)
     }
 
     private mutating func fill() throws(ReadFailure) {
         if start > 0 {
-            memmove(buffer.baseAddress!, buffer.baseAddress! + start, end - start)
+            unsafe memmove(buffer.baseAddress!, buffer.baseAddress! + start, end - start)
             end -= start
             scanned -= start
             start = 0
         }
         // Two: `cut` needs one behind the limit, wherever in the first one the limit falls.
-        if buffer.count - end < LineReader.pieceBytes * 2 {
-            let larger = UnsafeMutableRawBufferPointer.allocate(
+        if unsafe buffer.count - end < LineReader.pieceBytes * 2 {
+            let larger = unsafe UnsafeMutableRawBufferPointer.allocate(
                 byteCount: buffer.count * 2, alignment: 16)
-            larger.copyMemory(from: slice(0, end))
-            buffer.deallocate()
-            buffer = larger
+            unsafe larger.copyMemory(from: slice(0, end))
+            unsafe buffer.deallocate()
+            unsafe buffer = larger
         }
         end += try read(into: end)
     }
 
     private mutating func read(into offset: Int) throws(ReadFailure) -> Int {
         while true {
-            let count = Glibc.read(
+            let count = unsafe Glibc.read(
                 descriptor, buffer.baseAddress! + offset, LineReader.pieceBytes)
             if count > 0 { return count }
             if count == 0 {
@@ -97,26 +100,26 @@ struct LineReader: ~Copyable {
     /// INVARIANT: [start, start + limit) is given and stays in place. What stood behind it holds no
     /// newline and is written over by what is read to find the end of the line.
     private mutating func cut() throws(ReadFailure) -> Line {
-        let head = slice(start, start + limit)
+        let head = unsafe slice(start, start + limit)
         var length = end - start
         let scratch = start + limit
         while true {
             let count = try read(into: scratch)
             if count == 0 { break }
-            if let found = memchr(buffer.baseAddress! + scratch, 10, count) {
-                let newline = UnsafeRawPointer(found) - UnsafeRawPointer(buffer.baseAddress!)
+            if let found = unsafe memchr(buffer.baseAddress! + scratch, 10, count) {
+                let newline = unsafe UnsafeRawPointer(found) - UnsafeRawPointer(buffer.baseAddress!)
                 length += newline - scratch
                 start = newline + 1
                 end = scratch + count
                 scanned = start
-                return .cut(head, length: length)
+                return unsafe .cut(head, length: length)
             }
             length += count
         }
         start = 0
         end = 0
         scanned = 0
-        return .cut(head, length: length)
+        return unsafe .cut(head, length: length)
     }
 }
 

@@ -1,4 +1,5 @@
 // `cordwood log`: lines of files or of standard input become records, one each, byte for byte.
+// SAFETY: a line's bytes hold until the next one is asked for, and the logger copies them.
 
 import ArgumentParser
 import Cordwood
@@ -36,8 +37,8 @@ struct LogCommand: ParsableCommand {
     func run() throws {
         let number = try Selection.level(level)
         guard let recordLevel = Level(number: number) else { throw Failure(.usage, "no level") }
-        for path in files where path != "-" && access(path, R_OK) != 0 {
-            throw Failure(.cannotOpen, "\(path): \(String(cString: strerror(errno)))")
+        for path in files where unsafe path != "-" && access(path, R_OK) != 0 {
+            throw unsafe Failure(.cannotOpen, "\(path): \(String(cString: strerror(errno)))")
         }
         var options = EngineOptions()
         options.level = .trace
@@ -67,9 +68,9 @@ struct LogCommand: ParsableCommand {
     }
 
     private func read(_ path: String, _ writer: inout LineWriter) throws(Failure) {
-        let descriptor = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = unsafe path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            throw Failure(.cannotOpen, "\(path): \(String(cString: strerror(errno)))")
+            throw unsafe Failure(.cannotOpen, "\(path): \(String(cString: strerror(errno)))")
         }
         defer { if descriptor > 0 { close(descriptor) } }
         var lines = LineReader(descriptor: descriptor, limit: LogCommand.lineBytesMax)
@@ -79,7 +80,7 @@ struct LogCommand: ParsableCommand {
             }
         } catch {
             let name = path == "-" ? "standard input" : path
-            throw Failure(.failed, "\(name): \(String(cString: strerror(error.errno)))")
+            throw unsafe Failure(.failed, "\(name): \(String(cString: strerror(error.errno)))")
         }
         if let refusal = writer.refusal { throw Failure(.failed, refusal) }
     }
@@ -103,12 +104,12 @@ private struct LineWriter {
         count += 1
         let status: Int32
         switch line {
-        case .whole(let bytes): status = log.write(level, bytes: bytes)
+        case .whole(let bytes): status = unsafe log.write(level, bytes: bytes)
         case .unended(let bytes):
-            status = log.write(level, bytes: bytes, fields: [(Raw.noNewline, .bool(true))])
+            status = unsafe log.write(level, bytes: bytes, fields: [(Raw.noNewline, .bool(true))])
         case .cut(let bytes, let length):
             cutCount += 1
-            status = log.write(
+            status = unsafe log.write(
                 level, bytes: bytes, fields: [("cordwood.line_bytes", .uint(UInt64(length)))])
         }
         if status == 0 { return true }

@@ -5,7 +5,7 @@ import Glibc
 
 final class Output {
     // SAFETY: the command's main thread alone writes.
-    nonisolated(unsafe) static let standard = Output(descriptor: 1)
+    @safe nonisolated(unsafe) static let standard = Output(descriptor: 1)
 
     private static let flushAt = 256 << 10
 
@@ -19,8 +19,8 @@ final class Output {
     private init(descriptor: Int32) {
         self.descriptor = descriptor
         isTerminal = isatty(descriptor) == 1
-        let unwanted = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
-        let dumb = getenv("TERM").map { String(cString: $0) == "dumb" } ?? false
+        let unwanted = unsafe getenv("NO_COLOR").map { unsafe $0.pointee != 0 } ?? false
+        let dumb = unsafe getenv("TERM").map { unsafe String(cString: $0) == "dumb" } ?? false
         hasColor = isTerminal && !unwanted && !dumb
         bytes.reserveCapacity(Output.flushAt * 2)
     }
@@ -36,9 +36,9 @@ final class Output {
         settle()
     }
 
-    func append(_ data: UnsafeRawBufferPointer) {
+    @safe func append(_ data: UnsafeRawBufferPointer) {
         if data.count < Output.flushAt {
-            bytes.append(contentsOf: data)
+            unsafe bytes.append(contentsOf: data)
             settle()
         } else {
             flush()
@@ -48,23 +48,23 @@ final class Output {
 
     func flush() {
         if bytes.isEmpty { return }
-        bytes.withUnsafeBytes { write($0) }
+        unsafe bytes.withUnsafeBytes { write($0) }
         bytes.removeAll(keepingCapacity: true)
     }
 
-    private func write(_ data: UnsafeRawBufferPointer) {
+    @safe private func write(_ data: UnsafeRawBufferPointer) {
         var done = 0
         while done < data.count {
-            let count = Glibc.write(descriptor, data.baseAddress! + done, data.count - done)
+            let count = unsafe Glibc.write(descriptor, data.baseAddress! + done, data.count - done)
             if count > 0 {
                 done += count
             } else if errno == EAGAIN {
                 var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                poll(&wait, 1, -1)
+                unsafe poll(&wait, 1, -1)
             } else if errno == EPIPE {
                 exit(Exit.fine.rawValue)
             } else if errno != EINTR {
-                Complaint.tell("cannot write: \(String(cString: strerror(errno)))")
+                unsafe Complaint.tell("cannot write: \(String(cString: strerror(errno)))")
                 exit(Exit.failed.rawValue)
             }
         }

@@ -1,5 +1,6 @@
 // What grep looks for, tried on the bytes of a message: a fixed string, or an extended regular
 // expression of the C library in the C locale, which takes any bytes, NUL included.
+// SAFETY: found places lie within the text, whose count bounds every search.
 
 import Glibc
 
@@ -20,7 +21,7 @@ enum Pattern: ~Copyable {
 
     private static let special = Set(".[]()*+?{}|^$\\".utf8)
 
-    borrowing func matches(_ text: UnsafeRawBufferPointer) -> Bool {
+    @safe borrowing func matches(_ text: UnsafeRawBufferPointer) -> Bool {
         switch self {
         case .fixed(let needle, let ignoresCase):
             ignoresCase ? Pattern.findFolded(needle, text) : Pattern.find(needle, text)
@@ -28,26 +29,29 @@ enum Pattern: ~Copyable {
         }
     }
 
-    private static func find(_ needle: [UInt8], _ text: UnsafeRawBufferPointer) -> Bool {
+    @safe private static func find(_ needle: [UInt8], _ text: UnsafeRawBufferPointer) -> Bool {
         guard let first = needle.first else { return true }
         guard let base = text.baseAddress else { return false }
         var from = 0
         while text.count - from >= needle.count {
             let room = text.count - needle.count + 1 - from
-            guard let found = memchr(base + from, Int32(first), room) else { return false }
-            if memcmp(found, needle, needle.count) == 0 { return true }
-            from = UnsafeRawPointer(found) - base + 1
+            guard let found = unsafe memchr(base + from, Int32(first), room) else { return false }
+            if unsafe memcmp(found, needle, needle.count) == 0 { return true }
+            from = unsafe UnsafeRawPointer(found) - base + 1
         }
         return false
     }
 
     /// Letters of ASCII only. The first byte is looked for in both cases, the rest compared.
-    private static func findFolded(_ needle: [UInt8], _ text: UnsafeRawBufferPointer) -> Bool {
+    @safe private static func findFolded(_ needle: [UInt8], _ text: UnsafeRawBufferPointer) -> Bool
+    {
         guard let first = needle.first else { return true }
         guard text.count >= needle.count else { return false }
-        for at in 0...(text.count - needle.count) where lower(text[at]) == first {
+        for at in 0...(text.count - needle.count) where unsafe lower(text[at]) == first {
             var index = 1
-            while index < needle.count, lower(text[at &+ index]) == needle[index] { index &+= 1 }
+            while index < needle.count, unsafe lower(text[at &+ index]) == needle[index] {
+                index &+= 1
+            }
             if index == needle.count { return true }
         }
         return false
@@ -59,12 +63,12 @@ enum Pattern: ~Copyable {
     }
 }
 
-struct CompiledExpression: ~Copyable {
+@safe struct CompiledExpression: ~Copyable {
     // SAFETY: freed in deinit; regexec does not change it.
     private let compiled: UnsafeMutablePointer<regex_t>
 
     init(_ text: String, ignoresCase: Bool) throws(Failure) {
-        compiled = try CompiledExpression.compile(text, ignoresCase)
+        unsafe compiled = try CompiledExpression.compile(text, ignoresCase)
     }
 
     private static func compile(
@@ -72,30 +76,32 @@ struct CompiledExpression: ~Copyable {
     ) throws(Failure) -> UnsafeMutablePointer<regex_t> {
         guard !text.utf8.contains(0) else { throw Failure(.usage, "a pattern has no NUL; use -F") }
         let compiled = UnsafeMutablePointer<regex_t>.allocate(capacity: 1)
-        let status = regcomp(compiled, text, REG_EXTENDED | (ignoresCase ? REG_ICASE : 0))
+        let status = unsafe regcomp(compiled, text, REG_EXTENDED | (ignoresCase ? REG_ICASE : 0))
         guard status == 0 else {
             var buffer = [CChar](repeating: 0, count: 256)
-            regerror(status, compiled, &buffer, buffer.count)
-            compiled.deallocate()
-            let reason = buffer.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+            unsafe regerror(status, compiled, &buffer, buffer.count)
+            unsafe compiled.deallocate()
+            let reason = unsafe buffer.withUnsafeBufferPointer {
+                unsafe String(cString: $0.baseAddress!)
+            }
             throw Failure(.usage, "pattern: \(reason)")
         }
-        return compiled
+        return unsafe compiled
     }
 
     deinit {
-        regfree(compiled)
-        compiled.deallocate()
+        unsafe regfree(compiled)
+        unsafe compiled.deallocate()
     }
 
-    borrowing func matches(_ text: UnsafeRawBufferPointer) -> Bool {
+    @safe borrowing func matches(_ text: UnsafeRawBufferPointer) -> Bool {
         guard text.count <= Int(Int32.max) else { return false }
         var range = regmatch_t(rm_so: 0, rm_eo: regoff_t(text.count))
         // With REG_STARTEND the text needs no NUL at its end, but it needs an address.
         guard let base = text.baseAddress else {
-            return regexec(compiled, "", 1, &range, REG_STARTEND) == 0
+            return unsafe regexec(compiled, "", 1, &range, REG_STARTEND) == 0
         }
-        let characters = base.assumingMemoryBound(to: CChar.self)
-        return regexec(compiled, characters, 1, &range, REG_STARTEND) == 0
+        let characters = unsafe base.assumingMemoryBound(to: CChar.self)
+        return unsafe regexec(compiled, characters, 1, &range, REG_STARTEND) == 0
     }
 }

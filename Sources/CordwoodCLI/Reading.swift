@@ -54,7 +54,7 @@ final class Reading {
         switch problem {
         case .damaged(let text): "damaged: \(text)"
         case .version(let text): "newer format: \(text)"
-        case .system(let text, let number): "\(text): \(String(cString: strerror(number)))"
+        case .system(let text, let number): unsafe "\(text): \(String(cString: strerror(number)))"
         }
     }
 }

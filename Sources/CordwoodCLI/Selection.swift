@@ -73,8 +73,9 @@ struct Sources: ParsableArguments {
 
     static func resolved(_ paths: [String]) throws(Failure) -> [String] {
         if !paths.isEmpty { return paths }
-        if let directory = getenv("CORDWOOD_DIR"), directory.pointee != 0 {
-            return [String(cString: directory)]
+        // SAFETY: the command never changes its environment; the text is copied.
+        if let directory = unsafe getenv("CORDWOOD_DIR"), unsafe directory.pointee != 0 {
+            return unsafe [String(cString: directory)]
         }
         throw Failure(.usage, "no store: give a directory or set CORDWOOD_DIR")
     }

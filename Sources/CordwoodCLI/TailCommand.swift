@@ -70,7 +70,8 @@ private struct LastLines {
     func print() {
         for index in lines.indices {
             let line = lines[(oldest + index) % lines.count]
-            line.withUnsafeBytes { Output.standard.append($0) }
+            // SAFETY: `append` copies or writes before it returns.
+            unsafe line.withUnsafeBytes { Output.standard.append($0) }
         }
         Output.standard.flush()
     }

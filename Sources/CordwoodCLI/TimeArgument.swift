@@ -1,5 +1,6 @@
 // A time as people give it: RFC 3339, a date, or how long ago (`10m`, `2h`, `3d`). As UTC
 // nanoseconds since 1970. Pure, but for the clock that is handed in and the zone of the machine.
+// SAFETY: `tm` is a struct on the stack; its pointer to a zone's name is never followed.
 
 import Glibc
 
@@ -35,28 +36,30 @@ enum TimeArgument {
             scan.take("-"), let day = scan.digits(2), (1...12).contains(month),
             (1...31).contains(day)
         else { return nil }
-        var parts = tm()
-        parts.tm_year = Int32(year - 1900)
-        parts.tm_mon = Int32(month - 1)
-        parts.tm_mday = Int32(day)
+        var parts = unsafe tm()
+        unsafe parts.tm_year = Int32(year - 1900)
+        unsafe parts.tm_mon = Int32(month - 1)
+        unsafe parts.tm_mday = Int32(day)
         var nanoseconds: UInt64 = 0
         if !scan.isAtEnd {
             guard scan.take("T") || scan.take("t") || scan.take(" "),
                 let hour = scan.digits(2), hour < 24, scan.take(":"),
                 let minute = scan.digits(2), minute < 60
             else { return nil }
-            parts.tm_hour = Int32(hour)
-            parts.tm_min = Int32(minute)
+            unsafe parts.tm_hour = Int32(hour)
+            unsafe parts.tm_min = Int32(minute)
             if scan.take(":") {
                 guard let second = scan.digits(2), second <= 60 else { return nil }
-                parts.tm_sec = Int32(second)
+                unsafe parts.tm_sec = Int32(second)
                 if scan.take(".") {
                     guard let fraction = scan.fraction() else { return nil }
                     nanoseconds = fraction
                 }
             }
         }
-        guard let seconds = scan.zone(&parts, utc), scan.isAtEnd, seconds >= 0 else { return nil }
+        guard let seconds = unsafe scan.zone(&parts, utc), scan.isAtEnd, seconds >= 0 else {
+            return nil
+        }
         return UInt64(seconds) * 1_000_000_000 + nanoseconds
     }
 
@@ -91,16 +94,16 @@ enum TimeArgument {
         /// Seconds since 1970 of the parts in the zone that follows.
         mutating func zone(_ parts: inout tm, _ utc: Bool) -> Int? {
             if isAtEnd {
-                parts.tm_isdst = -1
-                return utc ? timegm(&parts) : mktime(&parts)
+                unsafe parts.tm_isdst = -1
+                return unsafe utc ? timegm(&parts) : mktime(&parts)
             }
-            if take("Z") || take("z") { return timegm(&parts) }
+            if take("Z") || take("z") { return unsafe timegm(&parts) }
             let isEast = take("+")
             guard isEast || take("-"), let hours = digits(2) else { return nil }
             _ = take(":")
             guard let minutes = digits(2), hours < 24, minutes < 60 else { return nil }
             let offset = (hours * 60 + minutes) * 60
-            return timegm(&parts) - (isEast ? offset : -offset)
+            return unsafe timegm(&parts) - (isEast ? offset : -offset)
         }
 
         static func number(_ digits: ArraySlice<UInt8>) -> Int? {
@@ -115,7 +118,7 @@ enum TimeArgument {
 
     static func now() -> UInt64 {
         var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }

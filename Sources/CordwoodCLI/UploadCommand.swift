@@ -63,7 +63,9 @@ struct UploadCommand: ParsableCommand {
         target.encoding = encoding
         target.name = name
         target.headers = headers.isEmpty ? nil : headers.joined(separator: "\n")
-        target.authToken = token ?? getenv("CORDWOOD_TOKEN").map { String(cString: $0) }
+        // SAFETY: nothing here calls setenv; the text is copied at once.
+        target.authToken =
+            unsafe token ?? getenv("CORDWOOD_TOKEN").map { unsafe String(cString: $0) }
         guard watch else { return try attempt(store, target) }
         while true {
             do {

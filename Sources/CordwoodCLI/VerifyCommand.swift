@@ -48,7 +48,7 @@ struct VerifyCommand: ParsableCommand {
 
     private func look(_ path: String) throws(ReadProblem) -> VerifyReport {
         var status = stat()
-        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             return try StoreInspector.verify(directory: path)
         }
         return try StoreInspector.verify(file: path)

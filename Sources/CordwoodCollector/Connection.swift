@@ -155,7 +155,8 @@ final class Connection: ChannelInboundHandler {
             let bytes = upload.pending
             upload.pending = ByteBuffer()
             let append: @Sendable () throws -> Void = {
-                try bytes.withUnsafeReadableBytes { try file.append($0) }
+                // SAFETY: the closure holds `bytes` until `append` has written them.
+                try unsafe bytes.withUnsafeReadableBytes { try file.append($0) }
             }
             run(context, upload, append) { _ in
                 if self.isCurrent(upload) {

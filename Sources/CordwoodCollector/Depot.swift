@@ -132,7 +132,7 @@ final class Depot: Sendable {
         for name in try Files.names(in: folder) {
             let path = "\(folder)/\(name)"
             if name.hasPrefix(IncomingFile.prefix) {
-                unlink(path)
+                unsafe unlink(path)
             } else if name.hasSuffix(".cwa"), let facts = try? inspector.identify(path) {
                 table.add(facts.id, name: name)
             }

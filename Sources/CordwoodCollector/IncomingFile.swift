@@ -19,7 +19,7 @@ final class IncomingFile: @unchecked Sendable {
 
     deinit { discard() }
 
-    func append(_ data: UnsafeRawBufferPointer) throws(FileProblem) {
+    @safe func append(_ data: UnsafeRawBufferPointer) throws(FileProblem) {
         try Files.writeAll(descriptor, data)
         bytes += UInt64(data.count)
     }
@@ -38,6 +38,6 @@ final class IncomingFile: @unchecked Sendable {
         guard descriptor >= 0 else { return }
         close(descriptor)
         descriptor = -1
-        unlink(path)
+        unsafe unlink(path)
     }
 }

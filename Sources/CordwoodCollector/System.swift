@@ -1,5 +1,7 @@
 // The few file operations of the collector, each with its retry and its error in one place.
 // Blocking: called on the file pool or before the collector serves, never on an event loop.
+// SAFETY: paths are lent to one call each, names copied before the next entry is read; writes take
+// the view's bytes and no more.
 
 import Glibc
 
@@ -11,24 +13,24 @@ struct FileProblem: Error {
 }
 
 func errorText(_ number: Int32) -> String {
-    String(cString: strerror(number))
+    unsafe String(cString: strerror(number))
 }
 
 enum Files {
     static func open(_ path: String, _ flags: Int32) throws(FileProblem) -> Int32 {
         while true {
-            let descriptor = Glibc.open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            let descriptor = unsafe Glibc.open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
             if descriptor >= 0 { return descriptor }
             if errno != EINTR { throw FileProblem(operation: "open \(path)", errno: errno) }
         }
     }
 
-    static func writeAll(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer)
+    @safe static func writeAll(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer)
         throws(FileProblem)
     {
         var done = 0
         while done < bytes.count {
-            let written = write(descriptor, bytes.baseAddress! + done, bytes.count - done)
+            let written = unsafe write(descriptor, bytes.baseAddress! + done, bytes.count - done)
             if written > 0 {
                 done += written
             } else if written == 0 {
@@ -52,22 +54,24 @@ enum Files {
     }
 
     static func move(_ from: String, to: String) throws(FileProblem) {
-        guard rename(from, to) == 0 else {
+        guard unsafe rename(from, to) == 0 else {
             throw FileProblem(operation: "rename to \(to)", errno: errno)
         }
     }
 
-    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+    static func exists(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
 
     static func names(in path: String) throws(FileProblem) -> [String] {
-        guard let directory = opendir(path) else {
+        guard let directory = unsafe opendir(path) else {
             throw FileProblem(operation: "list \(path)", errno: errno)
         }
-        defer { closedir(directory) }
+        defer { unsafe closedir(directory) }
         var names: [String] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        while let entry = unsafe readdir(directory) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
+                unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) {
+                    unsafe String(cString: $0)
+                }
             }
             if name != "." && name != ".." { names.append(name) }
         }

@@ -1,12 +1,14 @@
 // One open store, for Swift hosts and for the C interface alike. Any thread may call anything at
 // any time, also in a forked child. Handles stay safe after close: they answer `closed`.
+// SAFETY: `block` is never unmapped. `slot` holds a retained Services; who reads it while close
+// empties it is covered by ClosedServices.
 
 import CShims
 import CordwoodCore
 import CordwoodShip
 import Glibc
 
-public final class Engine: @unchecked Sendable {
+@safe public final class Engine: @unchecked Sendable {
     // SAFETY: block and settings never change; `slot` is one atomic word.
     public let block: EngineBlock
     /// The store's directory; for ":memory:" where it lies until close.
@@ -23,19 +25,19 @@ public final class Engine: @unchecked Sendable {
         settings = try Settings(directory: directory, options: options)
         let path = settings.isMemory ? try MemoryStore.make() : settings.directory
         self.directory = path
-        slot.storeBytes(of: 0, as: UInt64.self)
+        unsafe slot.storeBytes(of: 0, as: UInt64.self)
         let lanes = try Engine.prepareStore(path, settings)
         let name = options.processName ?? Environment.processName()
-        let opened = EngineCore.open(
+        let opened = unsafe EngineCore.open(
             EngineCore.Configuration(
                 lanesDirectory: lanes, segmentBytes: settings.segmentBytes,
                 overflow: settings.options.overflow.rawValue, processName: Array(name.utf8),
                 echoInLine: options.syncConsole && settings.console != .off))
-        switch opened {
+        switch unsafe opened {
         case .failure(let error):
             Glibc.close(lanes)
             throw CordwoodError(error.status, "could not make an engine for \(path)")
-        case .success(let block): self.block = block
+        case .success(let block): unsafe self.block = block
         }
         try start()
     }
@@ -58,15 +60,15 @@ public final class Engine: @unchecked Sendable {
     }
 
     private func start() throws(CordwoodError) {
-        let process = cwi_process_get()!
-        process.pointee.start_helper = { Engine.childStarts($0) }
-        process.pointee.echo = { $0.flatMap { Engine.of($0) }?.echoInLine() }
-        block.pointee.services = Unmanaged.passRetained(self).toOpaque()
+        let process = unsafe cwi_process_get()!
+        unsafe process.pointee.start_helper = { unsafe Engine.childStarts($0) }
+        unsafe process.pointee.echo = { unsafe $0.flatMap { unsafe Engine.of($0) }?.echoInLine() }
+        unsafe block.pointee.services = Unmanaged.passRetained(self).toOpaque()
         let services = try makeServices()
         do throws(CordwoodError) {
-            _ = try services.logger("")
+            _ = try unsafe services.logger("")
             for (key, value) in Environment.resource() { try services.setResource(key, value) }
-            let status = EngineCore.start(block)
+            let status = unsafe EngineCore.start(block)
             guard status == Status.ok else {
                 throw CordwoodError(status, "could not make a lane in \(directory)/lanes")
             }
@@ -80,7 +82,7 @@ public final class Engine: @unchecked Sendable {
     }
 
     private func makeServices() throws(CordwoodError) -> Services {
-        try Services(
+        try unsafe Services(
             engine: block, settings: settings, directory: directory,
             levels: LevelTable(root: settings.rootLevel, settings.levels))
     }
@@ -92,16 +94,16 @@ public final class Engine: @unchecked Sendable {
 
     /// The engine of a block; nil after close.
     public static func of(_ block: EngineBlock) -> Engine? {
-        guard let pointer = block.pointee.services else { return nil }
-        return Unmanaged<Engine>.fromOpaque(pointer).takeUnretainedValue()
+        guard let pointer = unsafe block.pointee.services else { return nil }
+        return unsafe Unmanaged<Engine>.fromOpaque(pointer).takeUnretainedValue()
     }
 
     // MARK: Services of this process
 
     private func store(_ services: Services) {
-        let word = UInt64(UInt(bitPattern: Unmanaged.passRetained(services).toOpaque()))
+        let word = unsafe UInt64(UInt(bitPattern: Unmanaged.passRetained(services).toOpaque()))
         // ORDER: release. What the services hold is there when they are found (A13).
-        cwa_store_release_u64(slot, word)
+        unsafe cwa_store_release_u64(slot, word)
     }
 
     /// This process's services. A forked child gets its own from a thread of its own, and its calls
@@ -109,8 +111,8 @@ public final class Engine: @unchecked Sendable {
     /// hangs.
     func services() throws(CordwoodError) -> Services {
         if let services = try current() { return services }
-        _ = EngineCore.makeLane(block)
-        Engine.childStarts(block)
+        _ = unsafe EngineCore.makeLane(block)
+        unsafe Engine.childStarts(block)
         let deadline = Deadline(afterMs: Engine.childWaitMs)
         while !deadline.hasPassed {
             if let services = try current() { return services }
@@ -124,18 +126,20 @@ public final class Engine: @unchecked Sendable {
     /// nil: a forked child that has none yet.
     private func current() throws(CordwoodError) -> Services? {
         // ORDER: acquire. Pairs with `store` (A13).
-        let word = cwa_load_acquire_u64(slot)
-        guard word != 0, let pointer = UnsafeRawPointer(bitPattern: UInt(word)) else {
+        let word = unsafe cwa_load_acquire_u64(slot)
+        guard word != 0, let pointer = unsafe UnsafeRawPointer(bitPattern: UInt(word)) else {
             throw CordwoodError(Status.closed, "the engine is closed")
         }
-        let services = Unmanaged<Services>.fromOpaque(pointer).takeUnretainedValue()
-        return services.forkCount == cwi_process_get().pointee.fork_count ? services : nil
+        let services = unsafe Unmanaged<Services>.fromOpaque(pointer).takeUnretainedValue()
+        return unsafe services.forkCount == cwi_process_get().pointee.fork_count ? services : nil
     }
 
     /// In a forked child, once: its services and threads start on a thread of the engine's. The
     /// parent's are left alone for ever: their locks may be held by threads that are gone.
     private static func childStarts(_ block: UnsafeMutablePointer<cwi_engine>?) {
-        guard let block, EngineCore.takesHelperStart(block), let engine = of(block) else { return }
+        guard let block = unsafe block, unsafe EngineCore.takesHelperStart(block),
+            let engine = unsafe of(block)
+        else { return }
         _ = EngineThread.start("cordwood-child") {
             guard let fresh = try? engine.makeServices() else { return }
             engine.store(fresh)
@@ -145,7 +149,7 @@ public final class Engine: @unchecked Sendable {
 
     private func echoInLine() {
         guard let services = try? services() else { return }
-        services.echo?.pump(lane: EngineCore.laneName(block))
+        unsafe services.echo?.pump(lane: EngineCore.laneName(block))
     }
 
     // MARK: Loggers and levels
@@ -153,12 +157,12 @@ public final class Engine: @unchecked Sendable {
     /// The logger of a dotted name; "" is the root. The same name gives the same logger. One that
     /// cannot be had (after close, or a name over 255 bytes) answers closed to every record.
     public func logger(_ name: String) -> Logger {
-        (try? findLogger(name)) ?? Logger(block: Logger.closedBlock, name: name)
+        unsafe (try? findLogger(name)) ?? Logger(block: Logger.closedBlock, name: name)
     }
 
     /// As `logger`, and says why it cannot be had.
     public func findLogger(_ name: String) throws(CordwoodError) -> Logger {
-        Logger(block: try services().logger(name), name: name)
+        unsafe Logger(block: try services().logger(name), name: name)
     }
 
     /// Threshold of a name and all dotted names below it.
@@ -180,15 +184,16 @@ public final class Engine: @unchecked Sendable {
         _ durability: Durability = .process, timeoutMs: UInt32 = .max
     ) throws(CordwoodError) {
         let services = try services()
-        services.echo?.pump(lane: EngineCore.laneName(block))
+        unsafe services.echo?.pump(lane: EngineCore.laneName(block))
         guard durability == .machine, !settings.isMemory else { return }
         let error = services.journal.locked {
-            services.journalWriter.flush(block) { copy in services.sealing.locked { copy() } }
+            unsafe services.journalWriter.flush(block) { copy in services.sealing.locked { copy() }
+            }
         }
         guard error == 0 else {
             throw CordwoodError(
                 Status.of(errno: error),
-                "could not sync the journal in \(directory)/lanes: "
+                unsafe "could not sync the journal in \(directory)/lanes: "
                     + String(cString: strerror(error))
             )
         }
@@ -289,7 +294,7 @@ public final class Engine: @unchecked Sendable {
     /// Counts since open.
     public func stats() throws(CordwoodError) -> Stats {
         let services = try services()
-        let counts = EngineCore.counts(block)
+        let counts = unsafe EngineCore.counts(block)
         let totals = services.totals
         let uploads = services.uploads.totals
         var stats = Stats()
@@ -318,7 +323,7 @@ public final class Engine: @unchecked Sendable {
         guard !services.isOwnThread else {
             throw CordwoodError(Status.busy, "an engine cannot be closed from its own callback")
         }
-        guard cwa_exchange_u64(slot, 0) != 0 else { return true }
+        guard unsafe cwa_exchange_u64(slot, 0) != 0 else { return true }
         let ended = services.close(Deadline(timeoutMs: timeoutMs))
         ClosedServices.keep(services)
         return ended
@@ -332,16 +337,16 @@ private enum ClosedServices {
     // SAFETY: one atomic word each and one for the next index; never freed.
     nonisolated(unsafe) private static let words: UnsafeMutableRawPointer = {
         let words = UnsafeMutableRawPointer.allocate(byteCount: (count + 1) * 8, alignment: 8)
-        words.initializeMemory(as: UInt64.self, repeating: 0, count: count + 1)
-        return words
+        unsafe words.initializeMemory(as: UInt64.self, repeating: 0, count: count + 1)
+        return unsafe words
     }()
 
     /// Takes over the reference that the slot held.
     static func keep(_ services: Services) {
-        let index = Int(cwa_add_u64(words, 1) % UInt64(count)) + 1
-        let word = UInt64(UInt(bitPattern: Unmanaged.passUnretained(services).toOpaque()))
-        let oldest = cwa_exchange_u64(words + index * 8, word)
-        guard let pointer = UnsafeRawPointer(bitPattern: UInt(oldest)) else { return }
-        Unmanaged<Services>.fromOpaque(pointer).release()
+        let index = unsafe Int(cwa_add_u64(words, 1) % UInt64(count)) + 1
+        let word = unsafe UInt64(UInt(bitPattern: Unmanaged.passUnretained(services).toOpaque()))
+        let oldest = unsafe cwa_exchange_u64(words + index * 8, word)
+        guard let pointer = unsafe UnsafeRawPointer(bitPattern: UInt(oldest)) else { return }
+        unsafe Unmanaged<Services>.fromOpaque(pointer).release()
     }
 }

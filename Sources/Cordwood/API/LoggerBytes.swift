@@ -1,5 +1,6 @@
 // Bytes with fields: for hosts whose messages are not text of their own making, such as lines of a
 // file.
+// SAFETY: the caller's bytes and the encoded fields hold during the append, which copies them.
 
 import CordwoodCore
 
@@ -11,11 +12,11 @@ extension Logger {
     ) -> Int32 {
         guard fields.count <= FieldType.countMax else { return Status.limit }
         let encoded = RecordWriter.encode(fields)
-        return encoded.withUnsafeBytes {
+        return unsafe encoded.withUnsafeBytes {
             var body = RichBody()
-            body.message = bytes
-            body.encodedFields = $0
-            return AppendSlow.rich(block, level.number, body)
+            unsafe body.message = bytes
+            unsafe body.encodedFields = $0
+            return unsafe AppendSlow.rich(block, level.number, body)
         }
     }
 }

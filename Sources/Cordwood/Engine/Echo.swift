@@ -1,6 +1,7 @@
 // The console: records of this process as lines on stderr, read from its own lane like any reader
 // would, so that the append path knows nothing of it. Text with colour on a terminal, JSON lines in
 // a pipe or container. Any thread; one pumps at a time.
+// SAFETY: signal sets and lines are this call's own, lent to one system call each.
 
 import CShims
 import CordwoodCore
@@ -70,20 +71,20 @@ final class Echo: @unchecked Sendable {
         var pipe = sigset_t()
         var old = sigset_t()
         var pending = sigset_t()
-        sigemptyset(&pipe)
-        sigaddset(&pipe, SIGPIPE)
-        sigpending(&pending)
-        let wasPending = sigismember(&pending, SIGPIPE) == 1
-        pthread_sigmask(SIG_BLOCK, &pipe, &old)
+        unsafe sigemptyset(&pipe)
+        unsafe sigaddset(&pipe, SIGPIPE)
+        unsafe sigpending(&pending)
+        let wasPending = unsafe sigismember(&pending, SIGPIPE) == 1
+        unsafe pthread_sigmask(SIG_BLOCK, &pipe, &old)
         defer {
             var none = timespec()
-            if !wasPending { sigtimedwait(&pipe, nil, &none) }
-            pthread_sigmask(SIG_SETMASK, &old, nil)
+            if !wasPending { unsafe sigtimedwait(&pipe, nil, &none) }
+            unsafe pthread_sigmask(SIG_SETMASK, &old, nil)
         }
         var done = 0
         while done < lines.count {
-            let n = lines.withUnsafeBytes {
-                Glibc.write(2, $0.baseAddress! + done, $0.count - done)
+            let n = unsafe lines.withUnsafeBytes {
+                unsafe Glibc.write(2, $0.baseAddress! + done, $0.count - done)
             }
             if n < 0, errno == EINTR { continue }
             guard n > 0 else { break }

@@ -1,4 +1,6 @@
 // Environment variables, paths and the store's directories: what open needs from the system.
+// SAFETY: what the C library returns is copied before the next call; buffers lie on the stack and
+// are read as far as the call says it filled them.
 
 import CShims
 import CordwoodCore
@@ -7,16 +9,16 @@ import Glibc
 
 enum Environment {
     static func value(_ name: String) -> String? {
-        getenv(name).map { String(cString: $0) }
+        unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
     /// The program's own name, without directories.
     static func processName() -> String {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
-            let count = readlink("/proc/self/exe", buffer.baseAddress!, 4095)
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
+            let count = unsafe readlink("/proc/self/exe", buffer.baseAddress!, 4095)
             guard count > 0 else { return "unknown" }
-            buffer[count] = 0
-            let path = String(cString: buffer.baseAddress!)
+            unsafe buffer[count] = 0
+            let path = unsafe String(cString: buffer.baseAddress!)
             return path.split(separator: "/").last.map(String.init) ?? "unknown"
         }
     }
@@ -25,7 +27,7 @@ enum Environment {
     static func resource() -> [(String, String)] {
         var result: [(String, String)] = []
         var names = utsname()
-        if uname(&names) == 0 {
+        if unsafe uname(&names) == 0 {
             result.append(("host.name", text(&names.nodename)))
             result.append(("os.type", text(&names.sysname).lowercased()))
             result.append(("os.version", text(&names.release)))
@@ -41,20 +43,20 @@ enum Environment {
     }
 
     private static func text<T>(_ field: inout T) -> String {
-        withUnsafeBytes(of: &field) { bytes in
-            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        unsafe withUnsafeBytes(of: &field) { bytes in
+            unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
         }
     }
 
     private static func firstLine(_ path: String) -> String? {
-        let descriptor = cw_open_file(path, O_RDONLY, 0)
+        let descriptor = unsafe cw_open_file(path, O_RDONLY, 0)
         guard descriptor >= 0 else { return nil }
         defer { Glibc.close(descriptor) }
-        return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
-            let count = read(descriptor, buffer.baseAddress, 256)
+        return unsafe withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
+            let count = unsafe read(descriptor, buffer.baseAddress, 256)
             guard count > 0 else { return nil }
-            let line = buffer.prefix(count).prefix { $0 != 10 }
-            return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
+            let line = unsafe buffer.prefix(count).prefix { $0 != 10 }
+            return unsafe line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
         }
     }
 }
@@ -63,7 +65,7 @@ enum Directories {
     /// Makes a directory and its missing parents, 0700.
     static func make(_ path: String) throws(CordwoodError) {
         var status = stat()
-        if stat(path, &status) == 0 {
+        if unsafe stat(path, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFDIR else {
                 throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
             }
@@ -75,24 +77,27 @@ enum Directories {
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
             try make(String(path[..<slash]))
         }
-        guard mkdir(path, 0o700) != 0, errno != EEXIST else { return }
+        guard unsafe mkdir(path, 0o700) != 0, errno != EEXIST else { return }
         throw failure("make directory", path)
     }
 
     static func open(_ path: String) throws(CordwoodError) -> Int32 {
-        let descriptor = cw_above_standard(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+        let descriptor = unsafe cw_above_standard(
+            Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
         guard descriptor >= 0 else { throw failure("open directory", path) }
         return descriptor
     }
 
     /// Names in a directory, unsorted; none where it does not exist.
     static func names(_ path: String) -> [String] {
-        guard let directory = opendir(path) else { return [] }
-        defer { closedir(directory) }
+        guard let directory = unsafe opendir(path) else { return [] }
+        defer { unsafe closedir(directory) }
         var names: [String] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        while let entry = unsafe readdir(directory) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
+                unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) {
+                    unsafe String(cString: $0)
+                }
             }
             if name != ".", name != ".." { names.append(name) }
         }
@@ -100,7 +105,7 @@ enum Directories {
     }
 
     static func sync(_ path: String) -> Int32 {
-        let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return errno }
         defer { Glibc.close(descriptor) }
         return fsync(descriptor) == 0 ? 0 : errno
@@ -111,7 +116,7 @@ enum Directories {
         let number = errno
         return CordwoodError(
             Status.of(errno: number),
-            "could not \(action) \(path): \(String(cString: strerror(number)))")
+            unsafe "could not \(action) \(path): \(String(cString: strerror(number)))")
     }
 
     /// Removes a directory that holds files and directories of ours; used for ":memory:" stores
@@ -119,8 +124,8 @@ enum Directories {
     static func removeTree(_ path: String) {
         for name in names(path) {
             let child = path + "/" + name
-            if unlink(child) != 0, errno == EISDIR || errno == EPERM { removeTree(child) }
+            if unsafe unlink(child) != 0, errno == EISDIR || errno == EPERM { removeTree(child) }
         }
-        rmdir(path)
+        unsafe rmdir(path)
     }
 }

@@ -6,7 +6,8 @@ import Glibc
 
 public enum MemoryStore {
     private static let monitor = Monitor()
-    nonisolated(unsafe) private static var newest: String?
+    // SAFETY: read and written under `monitor` only.
+    @safe nonisolated(unsafe) private static var newest: String?
 
     /// The directory to read for a path: itself, or the newest memory store's.
     public static func directory(for path: String) -> String {
@@ -18,7 +19,7 @@ public enum MemoryStore {
         removeLeftovers()
         for parent in parents {
             let path = "\(parent)/cordwood-\(getpid())-\(UInt64.random(in: 1 ... .max))"
-            guard mkdir(path, 0o700) == 0 else { continue }
+            guard unsafe mkdir(path, 0o700) == 0 else { continue }
             monitor.locked { newest = path }
             return path
         }

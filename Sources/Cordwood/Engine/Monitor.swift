@@ -4,53 +4,53 @@
 import CShims
 import Glibc
 
-final class Monitor: @unchecked Sendable {
+@safe final class Monitor: @unchecked Sendable {
     // SAFETY: both are allocated once, used only through pthread, and freed with the object.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     init() {
-        pthread_mutex_init(mutex, nil)
+        unsafe pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
-        pthread_condattr_init(&attributes)
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        pthread_cond_init(condition, &attributes)
-        pthread_condattr_destroy(&attributes)
+        unsafe pthread_condattr_init(&attributes)
+        unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        unsafe pthread_cond_init(condition, &attributes)
+        unsafe pthread_condattr_destroy(&attributes)
     }
 
     deinit {
-        pthread_cond_destroy(condition)
-        pthread_mutex_destroy(mutex)
-        condition.deallocate()
-        mutex.deallocate()
+        unsafe pthread_cond_destroy(condition)
+        unsafe pthread_mutex_destroy(mutex)
+        unsafe condition.deallocate()
+        unsafe mutex.deallocate()
     }
 
     func locked<T>(_ body: () throws -> T) rethrows -> T {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
+        unsafe pthread_mutex_lock(mutex)
+        defer { unsafe pthread_mutex_unlock(mutex) }
         return try body()
     }
 
     /// Runs the body where nobody holds the lock.
     func tryLocked(_ body: () -> Void) {
-        guard pthread_mutex_trylock(mutex) == 0 else { return }
-        defer { pthread_mutex_unlock(mutex) }
+        guard unsafe pthread_mutex_trylock(mutex) == 0 else { return }
+        defer { unsafe pthread_mutex_unlock(mutex) }
         body()
     }
 
     func notify() {
-        pthread_cond_broadcast(condition)
+        unsafe pthread_cond_broadcast(condition)
     }
 
     /// Holding the lock: sleeps until notified or the deadline. False: the deadline has passed.
     func wait(until deadline: Deadline) -> Bool {
         guard let ns = deadline.monotonicNs else {
-            pthread_cond_wait(condition, mutex)
+            unsafe pthread_cond_wait(condition, mutex)
             return true
         }
         var time = timespec(
             tv_sec: Int(ns / 1_000_000_000), tv_nsec: Int(ns % 1_000_000_000))
-        return pthread_cond_timedwait(condition, mutex, &time) != ETIMEDOUT
+        return unsafe pthread_cond_timedwait(condition, mutex, &time) != ETIMEDOUT
     }
 }
 
@@ -102,22 +102,22 @@ enum EngineThread {
             }
         }
         var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        defer { pthread_attr_destroy(&attributes) }
-        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-        pthread_attr_setstacksize(&attributes, 1 << 20)
+        unsafe pthread_attr_init(&attributes)
+        defer { unsafe pthread_attr_destroy(&attributes) }
+        unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        unsafe pthread_attr_setstacksize(&attributes, 1 << 20)
         var all = sigset_t()
         var old = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_SETMASK, &all, &old)
-        defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
-        let start = Unmanaged.passRetained(Start(name, background, body))
+        unsafe sigfillset(&all)
+        unsafe pthread_sigmask(SIG_SETMASK, &all, &old)
+        defer { unsafe pthread_sigmask(SIG_SETMASK, &old, nil) }
+        let start = unsafe Unmanaged.passRetained(Start(name, background, body))
         var thread = pthread_t()
-        let error = pthread_create(
+        let error = unsafe pthread_create(
             &thread, &attributes,
             { argument in
-                let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
-                cw_set_thread_name(
+                let start = unsafe Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
+                unsafe cw_set_thread_name(
                     UnsafeRawPointer(start.name.utf8Start).assumingMemoryBound(to: CChar.self))
                 // On Linux 0 is this thread alone, and a thread may always become nicer.
                 if start.background {
@@ -125,8 +125,8 @@ enum EngineThread {
                 }
                 start.body()
                 return nil
-            }, start.toOpaque())
-        if error != 0 { start.release() }
+            }, unsafe start.toOpaque())
+        if error != 0 { unsafe start.release() }
         return error == 0
     }
 }

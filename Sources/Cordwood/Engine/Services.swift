@@ -7,7 +7,7 @@ import CordwoodCore
 import CordwoodShip
 import Glibc
 
-final class Services: @unchecked Sendable {
+@safe final class Services: @unchecked Sendable {
     // SAFETY: everything below `monitor` is read and written under it; the rest never changes.
     let engine: EngineBlock
     let settings: Settings
@@ -21,7 +21,7 @@ final class Services: @unchecked Sendable {
     let journal = Monitor()
     let journalWriter = JournalWriter()
 
-    private var names: [String: LoggerBlock] = [:]
+    private var names: [String: LoggerBlock] = unsafe [:]
     private(set) var levels: LevelTable
     private var isStopping = false
     private var threadsRunning = 0
@@ -42,11 +42,11 @@ final class Services: @unchecked Sendable {
     init(
         engine: EngineBlock, settings: Settings, directory: String, levels: LevelTable
     ) throws(CordwoodError) {
-        self.engine = engine
+        unsafe self.engine = engine
         self.settings = settings
         self.directory = directory
         self.levels = levels
-        forkCount = cwi_process_get().pointee.fork_count
+        forkCount = unsafe cwi_process_get().pointee.fork_count
         echo = Echo(
             console: settings.console, level: settings.options.consoleLevel, store: directory)
         let reporter = DiagnosticsReporter()
@@ -73,28 +73,29 @@ final class Services: @unchecked Sendable {
 
     /// A child finds the handles that its parent made; names stand in the engine's own memory.
     private func restoreNames() {
-        let names = EngineCore.loggerNames(engine)
-        for (index, name) in names { self.names[name] = engine.pointee.loggers + index }
+        let names = unsafe EngineCore.loggerNames(engine)
+        for (index, name) in names { unsafe self.names[name] = engine.pointee.loggers + index }
     }
 
     func logger(_ name: String) throws(CordwoodError) -> LoggerBlock {
         guard name.utf8.count <= 255 else {
             throw CordwoodError(Status.limit, "a logger's name has over 255 bytes")
         }
-        let result: LoggerBlock? = monitor.locked {
-            if let known = names[name] { return known }
+        let result: LoggerBlock? = unsafe monitor.locked {
+            if let known = unsafe names[name] { return unsafe known }
             let enabled = 256 - UInt32(levels.threshold(name))
             var name = name
             let made = name.withUTF8 {
-                EngineCore.addLogger(engine, name: UnsafeRawBufferPointer($0), enabled: enabled)
+                unsafe EngineCore.addLogger(
+                    engine, name: UnsafeRawBufferPointer($0), enabled: enabled)
             }
-            if let made { names[name] = made }
-            return made
+            if let made = unsafe made { unsafe names[name] = made }
+            return unsafe made
         }
-        guard let result else {
+        guard let result = unsafe result else {
             throw CordwoodError(Status.limit, "no room for logger \(name): 65,536 loggers at most")
         }
-        return result
+        return unsafe result
     }
 
     func setLevel(prefix: String, level: UInt8) throws(CordwoodError) {
@@ -103,8 +104,8 @@ final class Services: @unchecked Sendable {
                 return CordwoodError(Status.limit, "over 4,096 level prefixes")
             }
             levels = changed
-            for (name, logger) in names {
-                EngineCore.setEnabled(logger, 256 - UInt32(levels.threshold(name)))
+            unsafe names.forEach { name, logger in
+                unsafe EngineCore.setEnabled(logger, 256 - UInt32(levels.threshold(name)))
             }
             return nil
         }
@@ -130,8 +131,8 @@ final class Services: @unchecked Sendable {
             payload += Array(text.utf8)
         }
         let status = monitor.locked {
-            payload.withUnsafeBytes {
-                EngineCore.addName(engine, CatalogEntry.typeResource, 0, $0)
+            unsafe payload.withUnsafeBytes {
+                unsafe EngineCore.addName(engine, CatalogEntry.typeResource, 0, $0)
             }
         }
         guard status == Status.ok else {
@@ -176,15 +177,15 @@ final class Services: @unchecked Sendable {
 
     /// Keeps the append path supplied: room ahead of the writers, clock pairs, rolls by age.
     private func supply() {
-        EngineCore.helperStarts(engine)
+        unsafe EngineCore.helperStarts(engine)
         var supply = Supply()
         var nextPair = cw_monotonic_ns() + 10_000_000
         var pairs: UInt64 = 0
         while !stops {
-            let pause = supply.prepare(engine)
+            let pause = unsafe supply.prepare(engine)
             let now = cw_monotonic_ns()
             if now >= nextPair {
-                sealing.locked { EngineCore.addClockPair(engine) }
+                sealing.locked { unsafe EngineCore.addClockPair(engine) }
                 pairs += 1
                 nextPair =
                     now + (pairs < 2 ? 100_000_000 : pairs < 10 ? 1_000_000_000 : 10_000_000_000)
@@ -192,23 +193,23 @@ final class Services: @unchecked Sendable {
             rollByAge(now)
             seal()
             // Never while a flush copies or a roll looks at what is mapped.
-            sealing.locked { EngineCore.releaseQuiet(engine) }
-            EngineCore.sleep(engine, ns: pause)
+            sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
+            unsafe EngineCore.sleep(engine, ns: pause)
         }
     }
 
     private func rollByAge(_ now: UInt64) {
         let age = UInt64(settings.options.rollAgeSeconds) * 1_000_000_000
-        let since = EngineCore.currentSince(engine)
+        let since = unsafe EngineCore.currentSince(engine)
         if age > 0, since > 0, now > since, now - since >= age { _ = try? roll() }
     }
 
     private func echoLoop() {
         while !stops {
-            echo?.pump(lane: EngineCore.laneName(engine))
+            unsafe echo?.pump(lane: EngineCore.laneName(engine))
             echo?.wait(ms: 20)
         }
-        echo?.pump(lane: EngineCore.laneName(engine))
+        unsafe echo?.pump(lane: EngineCore.laneName(engine))
     }
 
     // MARK: Rolling and archiving
@@ -216,14 +217,14 @@ final class Services: @unchecked Sendable {
     /// Seals what is open. Everything whose call returned before is covered.
     func roll() throws(CordwoodError) {
         let records = hostRecords()
-        var status = sealing.locked { EngineCore.roll(engine) }
+        var status = sealing.locked { unsafe EngineCore.roll(engine) }
         let deadline = Deadline(afterMs: 5_000)
-        while status == Status.full, !deadline.hasPassed, !EngineCore.hasFreeSlot(engine) {
+        while status == Status.full, !deadline.hasPassed, unsafe !EngineCore.hasFreeSlot(engine) {
             // Every slot is taken: what is sealed and quiet makes room.
             seal()
-            sealing.locked { EngineCore.releaseQuiet(engine) }
+            sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
             usleep(1_000)
-            status = sealing.locked { EngineCore.roll(engine) }
+            status = sealing.locked { unsafe EngineCore.roll(engine) }
         }
         guard status == Status.ok else {
             throw CordwoodError(status, "no new segment could be made in \(directory)/lanes")
@@ -234,7 +235,7 @@ final class Services: @unchecked Sendable {
 
     private func seal() {
         sealing.locked {
-            let numbers = EngineCore.sealRetired(engine, all: false)
+            let numbers = unsafe EngineCore.sealRetired(engine, all: false)
             guard !numbers.isEmpty else { return }
             monitor.locked {
                 sealedWaiting = (sealedWaiting + numbers).sorted()
@@ -247,7 +248,7 @@ final class Services: @unchecked Sendable {
 
     /// Records that the host wrote, without the engine's own diagnostics.
     private func hostRecords() -> UInt64 {
-        let all = EngineCore.counts(engine).records
+        let all = unsafe EngineCore.counts(engine).records
         return monitor.locked { all &- min(all, diagnosticRecords) }
     }
 
@@ -338,7 +339,7 @@ final class Services: @unchecked Sendable {
             }
             guard let run else { return did }
             do {
-                let summary = try StoreArchiver.archive(
+                let summary = try unsafe StoreArchiver.archive(
                     directory: directory, lane: EngineCore.laneName(engine), segments: run,
                     codec: settings.options.codec, level: settings.options.codecLevel,
                     endsLane: false)
@@ -362,15 +363,15 @@ final class Services: @unchecked Sendable {
     /// CRASH: the archive stands under its name; readers and adopters see that these are covered.
     private func removeArchived(_ run: ClosedRange<UInt64>) throws(CordwoodError) {
         if run.lowerBound == 0 {
-            let error = EngineCore.markArchived(engine, below: 1)
+            let error = unsafe EngineCore.markArchived(engine, below: 1)
             guard error == 0 else {
                 throw CordwoodError(Status.of(errno: error), "could not sync the lane file")
             }
         }
-        let lane = EngineCore.laneName(engine)
+        let lane = unsafe EngineCore.laneName(engine)
         let listing = LaneListing(directory: directory)
         for segment in listing.lanes[lane]?.segments ?? [] where run.contains(segment.number) {
-            unlink("\(directory)/lanes/\(segment.fileName)")
+            unsafe unlink("\(directory)/lanes/\(segment.fileName)")
         }
         _ = Directories.sync(directory + "/lanes")
     }
@@ -392,13 +393,13 @@ final class Services: @unchecked Sendable {
         var live: UInt64 = 0
         for name in Directories.names(directory + "/lanes") {
             var status = stat()
-            if stat("\(directory)/lanes/\(name)", &status) == 0 {
+            if unsafe stat("\(directory)/lanes/\(name)", &status) == 0 {
                 live += UInt64(max(0, status.st_blocks)) * 512
             }
         }
         _ = try? uploads.applyRetention(otherBytes: live)
         let quota = settings.options.quotaBytes
-        EngineCore.setQuotaFull(engine, quota > 0 && live >= quota)
+        unsafe EngineCore.setQuotaFull(engine, quota > 0 && live >= quota)
     }
 
     // MARK: Uploading
@@ -469,7 +470,7 @@ final class Services: @unchecked Sendable {
 
     /// One line of the engine's own log; never counted as a reason to roll.
     func report(_ diagnostic: UploadDiagnostic) {
-        guard let logger = try? logger("Cordwood.Uploader") else { return }
+        guard let logger = try? unsafe logger("Cordwood.Uploader") else { return }
         monitor.locked { diagnosticRecords += 1 }
         let fields = diagnostic.fields.map { field -> (String, FieldInput) in
             switch field.value {
@@ -477,7 +478,7 @@ final class Services: @unchecked Sendable {
             case .number(let number): return (field.key, .int(number))
             }
         }
-        let status = RecordWriter.write(
+        let status = unsafe RecordWriter.write(
             logger, level: diagnostic.level, message: diagnostic.message, fields: fields)
         if status != Status.ok { monitor.locked { diagnosticRecords -= 1 } }
     }
@@ -505,12 +506,12 @@ final class Services: @unchecked Sendable {
 
     /// Stops the threads and finishes. False: one is still busy; it finishes when it ends.
     func close(_ deadline: Deadline) -> Bool {
-        EngineCore.closeHandles(engine)
+        unsafe EngineCore.closeHandles(engine)
         uploads.requestStop()
         let ended = monitor.locked {
             isStopping = true
             monitor.notify()
-            EngineCore.wakeHelper(engine)
+            unsafe EngineCore.wakeHelper(engine)
             echo?.wake()
             while threadsRunning > 0 {
                 if !monitor.wait(until: deadline), threadsRunning > 0 {
@@ -525,7 +526,7 @@ final class Services: @unchecked Sendable {
 
     @discardableResult
     private func finish() -> Bool {
-        let ended = journal.locked { sealing.locked { EngineCore.finish(engine) } }
+        let ended = journal.locked { sealing.locked { unsafe EngineCore.finish(engine) } }
         guard ended else { return false }
         if settings.isMemory { MemoryStore.remove(directory) }
         return true

@@ -1,4 +1,6 @@
 // Fields of a record that is being written, and how Swift callers' values reach the append path.
+// SAFETY: the body's views are of strings and arrays that their closures hold until the append has
+// copied them.
 
 import CCordwood
 import CShims
@@ -28,7 +30,7 @@ enum RecordWriter {
         _ logger: LoggerBlock, level: UInt8, message: String, fields: [(String, FieldInput)],
         file: String = "", function: String = "", line: UInt32 = 0, error: (any Error)? = nil
     ) -> Int32 {
-        let refusal = AppendSlow.refusal(logger, UInt32(level))
+        let refusal = unsafe AppendSlow.refusal(logger, UInt32(level))
         guard refusal == Status.ok else { return refusal }
         guard fields.count <= FieldType.countMax else { return Status.limit }
         var message = message
@@ -37,20 +39,20 @@ enum RecordWriter {
         var type = error.map { String(describing: Swift.type(of: $0)) } ?? ""
         var text = error.map { "\($0)" } ?? ""
         return message.withUTF8 { message in
-            encoded.withUnsafeMutableBytes { encoded in
+            unsafe encoded.withUnsafeMutableBytes { encoded in
                 place.file.withUTF8 { file in
                     place.function.withUTF8 { function in
                         type.withUTF8 { type in
                             text.withUTF8 { text in
                                 var body = RichBody()
-                                body.message = UnsafeRawBufferPointer(message)
-                                body.encodedFields = UnsafeRawBufferPointer(encoded)
-                                body.file = UnsafeRawBufferPointer(file)
-                                body.function = UnsafeRawBufferPointer(function)
+                                unsafe body.message = UnsafeRawBufferPointer(message)
+                                unsafe body.encodedFields = UnsafeRawBufferPointer(encoded)
+                                unsafe body.file = UnsafeRawBufferPointer(file)
+                                unsafe body.function = UnsafeRawBufferPointer(function)
                                 body.line = line
-                                body.exceptionType = UnsafeRawBufferPointer(type)
-                                body.exceptionMessage = UnsafeRawBufferPointer(text)
-                                return AppendSlow.rich(logger, level, body)
+                                unsafe body.exceptionType = UnsafeRawBufferPointer(type)
+                                unsafe body.exceptionMessage = UnsafeRawBufferPointer(text)
+                                return unsafe AppendSlow.rich(logger, level, body)
                             }
                         }
                     }
@@ -94,6 +96,6 @@ enum RecordWriter {
     }
 
     private static func put<T: FixedWidthInteger>(_ value: T, _ bytes: inout [UInt8]) {
-        withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+        unsafe withUnsafeBytes(of: value.littleEndian) { unsafe bytes.append(contentsOf: $0) }
     }
 }

@@ -1,6 +1,7 @@
 // A record as a value of its own: what `StoreReader.nextRecord` gives to those who keep records or
 // hand them to another thread. Bytes that are not UTF-8 become U+FFFD in strings; `messageBytes`
 // has the message byte for byte.
+// SAFETY: everything is copied out of the record's views; none is kept.
 
 import CordwoodCore
 
@@ -17,7 +18,7 @@ public enum Field: Sendable, Equatable {
         case .uint(let number): self = .uint(number)
         case .double(let number): self = .double(number)
         case .bool(let flag): self = .bool(flag)
-        case .string(let bytes): self = .string(String(decoding: bytes, as: UTF8.self))
+        case .string(let bytes): self = unsafe .string(String(decoding: bytes, as: UTF8.self))
         }
     }
 }
@@ -58,31 +59,34 @@ public struct Record: Sendable {
         level = r.level
         kind = r.kind
         flags = r.flags
-        logger = String(decoding: r.logger, as: UTF8.self)
-        messageBytes = Array(r.message)
+        logger = unsafe String(decoding: r.logger, as: UTF8.self)
+        messageBytes = unsafe Array(r.message)
         originalLength = r.originalLength
         processID = r.thread.process.processID
         processName = r.thread.process.name
         threadID = r.thread.threadID
         threadName = r.thread.name
         sequence = r.sequence
-        file = String(decoding: r.file, as: UTF8.self)
-        function = String(decoding: r.function, as: UTF8.self)
+        file = unsafe String(decoding: r.file, as: UTF8.self)
+        function = unsafe String(decoding: r.function, as: UTF8.self)
         line = r.line
         fields = []
         var all = RecordFields(r)
         while let (key, value) = all.next() {
-            fields.append((String(decoding: key, as: UTF8.self), Field(value)))
+            unsafe fields.append((String(decoding: key, as: UTF8.self), Field(value)))
         }
         traceID = Record.hex(Bytes.slice(r.trace, 0, 16))
         spanID = Record.hex(Bytes.slice(r.trace, 16, 8))
     }
 
-    private static func hex(_ bytes: UnsafeRawBufferPointer?) -> String? {
-        guard let bytes, bytes.contains(where: { $0 != 0 }) else { return nil }
+    @safe private static func hex(_ bytes: UnsafeRawBufferPointer?) -> String? {
+        guard let bytes = unsafe bytes, unsafe bytes.contains(where: { $0 != 0 }) else {
+            return nil
+        }
         let digits = Array("0123456789abcdef".utf8)
         var text: [UInt8] = []
-        for byte in bytes {
+        for at in 0..<bytes.count {
+            let byte = Bytes.u8(bytes, at)
             text.append(digits[Int(byte >> 4)])
             text.append(digits[Int(byte & 15)])
         }

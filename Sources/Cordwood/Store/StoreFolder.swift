@@ -24,13 +24,13 @@ enum StoreFolder {
 
     static func isDirectory(_ path: String) -> Bool {
         var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
     /// Bytes of all files directly in a directory.
     static func bytes(of path: String) -> UInt64 {
         var status = stat()
-        guard stat(path, &status) == 0, status.st_size > 0 else { return 0 }
+        guard unsafe stat(path, &status) == 0, status.st_size > 0 else { return 0 }
         return UInt64(status.st_size)
     }
 
@@ -43,11 +43,14 @@ enum StoreFolder {
 
     /// Small text; cut at 64 KiB.
     private static func read(_ path: String) -> String {
-        let fd = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        let fd = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard fd >= 0 else { return "" }
         defer { close(fd) }
         var bytes = [UInt8](repeating: 0, count: 65_536)
-        let count = bytes.withUnsafeMutableBytes { Glibc.read(fd, $0.baseAddress, $0.count) }
+        // SAFETY: read takes the array's count.
+        let count = unsafe bytes.withUnsafeMutableBytes {
+            unsafe Glibc.read(fd, $0.baseAddress, $0.count)
+        }
         return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
     }
 }

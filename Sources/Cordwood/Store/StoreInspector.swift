@@ -191,7 +191,7 @@ public enum StoreInspector {
 
     /// Whether a process holds the lane (FORMAT §2). Asks with a shared lock for a moment.
     private static func isLocked(_ path: String) -> Bool {
-        let fd = cw_open_file(path, O_RDONLY, 0)
+        let fd = unsafe cw_open_file(path, O_RDONLY, 0)
         guard fd >= 0 else { return false }
         defer { close(fd) }
         return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
@@ -200,7 +200,7 @@ public enum StoreInspector {
     static func text(_ problem: ReadProblem) -> String {
         switch problem {
         case .damaged(let text), .version(let text): text
-        case .system(let text, let number): "\(text): \(String(cString: strerror(number)))"
+        case .system(let text, let number): unsafe "\(text): \(String(cString: strerror(number)))"
         }
     }
 }

@@ -2,6 +2,8 @@
 // segment: read the clock, copy, one store-release of the chunk's committed offset. No lock, no
 // system call, no allocation, no read-modify-write. Any thread may enter, also in a signal handler
 // and in a forked child; whatever is unusual goes to AppendSlow. docs/CONCURRENCY.md has the proof.
+// SAFETY: `ptr`, `limit` and `chunk` point into a segment's mapping, which the helper releases only
+// when no busy thread can store there (R2); `room` bounds every store. Blocks are never unmapped.
 
 import CShims
 
@@ -16,63 +18,66 @@ public enum AppendPath {
         _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
     ) -> Int32 {
         // ORDER: relaxed. A threshold may take effect late; nothing is published by it (A16).
-        let word = cwa_load_relaxed_u32(logger)
-        guard level &+ word > 255, level &- 1 < 24, let message else {
-            return AppendSlow.unusual(logger, level, message, length)
+        let word = unsafe cwa_load_relaxed_u32(logger)
+        guard level &+ word > 255, level &- 1 < 24, let message = unsafe message else {
+            return unsafe AppendSlow.unusual(logger, level, message, length)
         }
-        let engine = logger.pointee.engine
-        guard let thread = cwi_tls_get().pointee.current,
-            thread.pointee.engine == engine, thread.pointee.busy == 0
-        else { return AppendSlow.text(logger, level, message, length) }
+        let engine = unsafe logger.pointee.engine
+        guard let thread = unsafe cwi_tls_get().pointee.current,
+            unsafe thread.pointee.engine == engine, unsafe thread.pointee.busy == 0
+        else { return unsafe AppendSlow.text(logger, level, message, length) }
 
-        thread.pointee.busy = cwi_frame()
+        unsafe thread.pointee.busy = cwi_frame()
         // ORDER: compiler only. A handler on this thread must see busy before anything moves (A1).
         cwa_fence_compiler()
         // ORDER: relaxed. A stale limit is caught by the second look below (A2).
         let room =
-            Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
+            unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
             &- Int(bitPattern: thread.pointee.ptr)
         let ticks = cw_ticks_tsc()
-        let delta = ticks &- thread.pointee.base_ticks
+        let delta = unsafe ticks &- thread.pointee.base_ticks
         guard room > 23, UInt(bitPattern: length) < UInt(bitPattern: room &- 23),
-            delta <= 0xFFFF_FFFF, let ptr = thread.pointee.ptr, let header = thread.pointee.chunk
+            delta <= 0xFFFF_FFFF, let ptr = unsafe thread.pointee.ptr,
+            let header = unsafe thread.pointee.chunk
         else {
-            thread.pointee.busy = 0
-            return AppendSlow.text(logger, level, message, length)
+            unsafe thread.pointee.busy = 0
+            return unsafe AppendSlow.text(logger, level, message, length)
         }
         let start = UnsafeMutableRawPointer(ptr)
         // FORMAT §8: length, delta, identifier, level and type.
-        start.storeBytes(of: UInt32(truncatingIfNeeded: length &+ 16), as: UInt32.self)
-        start.storeBytes(
+        unsafe start.storeBytes(of: UInt32(truncatingIfNeeded: length &+ 16), as: UInt32.self)
+        unsafe start.storeBytes(
             of: UInt32(truncatingIfNeeded: delta), toByteOffset: 4, as: UInt32.self)
-        start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
-        start.storeBytes(of: level | 1 << 8, toByteOffset: 12, as: UInt32.self)
-        (start + 16).copyMemory(from: message, byteCount: length)
-        let end = start + ((length &+ 23) & ~7)
+        unsafe start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
+        unsafe start.storeBytes(of: level | 1 << 8, toByteOffset: 12, as: UInt32.self)
+        unsafe (start + 16).copyMemory(from: message, byteCount: length)
+        let end = unsafe start + ((length &+ 23) & ~7)
         let chunk = UnsafeMutableRawPointer(header)
         // ORDER: release. Publishes the record's bytes to readers and to whoever finds us dead.
         // Pairs: ChunkReader, pread after the load (A4).
-        cwa_store_release_u32(chunk + 8, UInt32(truncatingIfNeeded: end - chunk))
-        thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
+        unsafe cwa_store_release_u32(chunk + 8, UInt32(truncatingIfNeeded: end - chunk))
+        unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
         // ORDER: compiler only. The helper's membarrier makes the store above and the load below
         // ordered against its poison and its look at committed (A2).
         cwa_fence_compiler()
-        if cwa_load_relaxed_u64(limitWord(thread)) == 0, !AppendSlow.settledKept(thread) {
-            return AppendSlow.text(logger, level, message, length)
+        if unsafe cwa_load_relaxed_u64(limitWord(thread)) == 0,
+            unsafe !AppendSlow.settledKept(thread)
+        {
+            return unsafe AppendSlow.text(logger, level, message, length)
         }
-        thread.pointee.records &+= 1
+        unsafe thread.pointee.records &+= 1
         // ORDER: release. The helper that sees us idle sees our last store (A1).
-        cwa_store_release_u64(busyWord(thread), 0)
+        unsafe cwa_store_release_u64(busyWord(thread), 0)
         return Status.ok
     }
 
     @inlinable @inline(__always)
     static func limitWord(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(thread) + 8
+        unsafe UnsafeMutableRawPointer(thread) + 8
     }
 
     @inlinable @inline(__always)
     static func busyWord(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(thread) + 32
+        unsafe UnsafeMutableRawPointer(thread) + 32
     }
 }

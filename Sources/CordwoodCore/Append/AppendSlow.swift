@@ -1,6 +1,8 @@
 // What the hot path hands over: the first record of a thread, a full chunk, a nested call, a forked
 // child, records with more than text, and every refusal. Nothing here locks, takes memory from the
 // heap or waits (but for CW_OVERFLOW_BLOCK where it is safe), so any thread may enter anywhere.
+// SAFETY: the caller's bytes last for the call; blocks are never unmapped; `write` stores only what
+// `makeRoom` left below the limit, while `busy` keeps the segment mapped.
 
 import CCordwood
 import CShims
@@ -28,15 +30,15 @@ public enum AppendSlow {
     public static func unusual(
         _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
     ) -> Int32 {
-        let refusal = refusal(logger, level)
+        let refusal = unsafe refusal(logger, level)
         guard refusal == Status.ok else { return refusal }
-        guard message != nil || length == 0 else { return Status.argument }
-        return text(logger, level, message, length)
+        guard unsafe message != nil || length == 0 else { return Status.argument }
+        return unsafe text(logger, level, message, length)
     }
 
     /// Why a record of that level is not written, or ok.
     public static func refusal(_ logger: LoggerBlock, _ level: UInt32) -> Int32 {
-        let word = cwa_load_relaxed_u32(logger)
+        let word = unsafe cwa_load_relaxed_u32(logger)
         if level == 0 || level > 24 { return Status.level }
         if word == 0 { return Status.closed }
         return level &+ word > 255 ? Status.ok : Status.disabled
@@ -46,26 +48,27 @@ public enum AppendSlow {
     public static func text(
         _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
     ) -> Int32 {
-        guard length >= 0, message != nil || length == 0 else { return Status.argument }
-        let body = TextBody(start: message, count: length, originalLength: nil)
-        return append(logger, UInt8(level), body)
+        guard length >= 0, unsafe message != nil || length == 0 else { return Status.argument }
+        let body = unsafe TextBody(start: message, count: length, originalLength: nil)
+        return unsafe append(logger, UInt8(level), body)
     }
 
     static func append<Body: RecordBody>(
         _ logger: LoggerBlock, _ level: UInt8, _ body: Body
     ) -> Int32 {
-        guard let engine = logger.pointee.engine else { return Status.closed }
-        var status = append(engine, identifier: logger.pointee.id, level, body)
-        while status == Status.full, mayWait(engine) {
-            EngineCore.wake(engine)
+        guard let engine = unsafe logger.pointee.engine else { return Status.closed }
+        var status = unsafe append(engine, identifier: logger.pointee.id, level, body)
+        while status == Status.full, unsafe mayWait(engine) {
+            unsafe EngineCore.wake(engine)
             var pause = timespec(tv_sec: 0, tv_nsec: 2_000_000)
-            nanosleep(&pause, nil)
-            status = append(engine, identifier: logger.pointee.id, level, body)
+            unsafe nanosleep(&pause, nil)
+            status = unsafe append(engine, identifier: logger.pointee.id, level, body)
         }
-        if status == Status.full { Drops.count(engine) }
-        if status == Status.ok, engine.pointee.echo != 0, let echo = cwi_process_get().pointee.echo
+        if status == Status.full { unsafe Drops.count(engine) }
+        if status == Status.ok, unsafe engine.pointee.echo != 0,
+            let echo = unsafe cwi_process_get().pointee.echo
         {
-            echo(engine)
+            unsafe echo(engine)
         }
         return status
     }
@@ -73,10 +76,10 @@ public enum AppendSlow {
     /// CW_OVERFLOW_BLOCK, outside nested calls and forked children. Not busy here, so that close
     /// and the release of segments go on; close ends the wait.
     private static func mayWait(_ engine: EngineBlock) -> Bool {
-        guard engine.pointee.overflow == UInt32(CW_OVERFLOW_BLOCK),
-            engine.pointee.lane_generation == 1, let own = ThreadBlocks.own(engine)
+        guard unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_BLOCK),
+            unsafe engine.pointee.lane_generation == 1, let own = unsafe ThreadBlocks.own(engine)
         else { return false }
-        return cwa_load_relaxed_u64(AppendPath.busyWord(own)) == 0
+        return unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) == 0
     }
 
     /// Appends to the calling thread's block, nested where an append is interrupted. Kept exactly
@@ -85,24 +88,26 @@ public enum AppendSlow {
         _ engine: EngineBlock, identifier: UInt32, _ level: UInt8, _ body: Body
     ) -> Int32 {
         // ORDER: acquire. Pairs with close, which stores CLOSING before it settles (A13).
-        guard cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
+        guard unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
             return Status.closed
         }
-        guard let own = ThreadBlocks.own(engine) else { return Status.full }
-        guard let thread = ThreadBlocks.enter(own) else { return Status.full }
+        guard let own = unsafe ThreadBlocks.own(engine) else { return Status.full }
+        guard let thread = unsafe ThreadBlocks.enter(own) else { return Status.full }
         // The frame that entered must leave, whatever happens.
-        defer { cwa_store_release_u64(AppendPath.busyWord(thread), 0) }
+        defer { unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0) }
         // Again, now that busy is set: close waits for who was before it (A13).
-        guard cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
+        guard unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
             return Status.closed
         }
         var body = body
-        if body.bytes > recordBytesMax(engine) {
-            guard let cut = body.truncated(to: recordBytesMax(engine)) else { return Status.limit }
+        if unsafe body.bytes > recordBytesMax(engine) {
+            guard let cut = unsafe body.truncated(to: recordBytesMax(engine)) else {
+                return Status.limit
+            }
             body = cut
         }
         for _ in 0..<16 {
-            let status = Claim.makeRoom(thread, engine, bytes: 16 + 24 + body.bytes + 7)
+            let status = unsafe Claim.makeRoom(thread, engine, bytes: 16 + 24 + body.bytes + 7)
             guard status == Status.ok else { return status }
             let (start, end) = write(thread, engine, identifier, level, body)
             switch commit(thread, engine, start, end) {
@@ -118,7 +123,7 @@ public enum AppendSlow {
 
     /// The largest payload that a fresh segment holds.
     static func recordBytesMax(_ engine: EngineBlock) -> Int {
-        Int(engine.pointee.segment_bytes) - SegmentHeader.bytes - ChunkHeader.bytes
+        unsafe Int(engine.pointee.segment_bytes) - SegmentHeader.bytes - ChunkHeader.bytes
             - Claim.preambleBytesMax - 64
     }
 
@@ -127,29 +132,31 @@ public enum AppendSlow {
         _ thread: ThreadBlock, _ engine: EngineBlock, _ identifier: UInt32, _ level: UInt8,
         _ body: Body
     ) -> (UnsafeMutableRawPointer, UnsafeMutableRawPointer) {
-        let start = UnsafeMutableRawPointer(thread.pointee.ptr)!
-        var cursor = start
-        let ticks = Clock.now(engine)
-        if ticks < thread.pointee.base_ticks || ticks &- thread.pointee.base_ticks > 0xFFFF_FFFF {
-            cursor.storeBytes(of: 24, as: UInt32.self)
-            cursor.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
-            cursor.storeBytes(
+        let start = unsafe UnsafeMutableRawPointer(thread.pointee.ptr)!
+        var cursor = unsafe start
+        let ticks = unsafe Clock.now(engine)
+        if unsafe ticks < thread.pointee.base_ticks
+            || ticks &- thread.pointee.base_ticks > 0xFFFF_FFFF
+        {
+            unsafe cursor.storeBytes(of: 24, as: UInt32.self)
+            unsafe cursor.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
+            unsafe cursor.storeBytes(
                 of: UInt32(RecordType.timeBase) << 8, toByteOffset: 12, as: UInt32.self)
-            cursor.storeBytes(of: ticks, toByteOffset: 16, as: UInt64.self)
-            thread.pointee.base_ticks = ticks
-            cursor += 24
+            unsafe cursor.storeBytes(of: ticks, toByteOffset: 16, as: UInt64.self)
+            unsafe thread.pointee.base_ticks = ticks
+            unsafe cursor += 24
         }
         let length = 16 + body.bytes
-        cursor.storeBytes(of: UInt32(length), as: UInt32.self)
-        cursor.storeBytes(
+        unsafe cursor.storeBytes(of: UInt32(length), as: UInt32.self)
+        unsafe cursor.storeBytes(
             of: UInt32(truncatingIfNeeded: ticks &- thread.pointee.base_ticks), toByteOffset: 4,
             as: UInt32.self)
-        cursor.storeBytes(of: identifier, toByteOffset: 8, as: UInt32.self)
-        cursor.storeBytes(of: level, toByteOffset: 12, as: UInt8.self)
-        cursor.storeBytes(of: body.type, toByteOffset: 13, as: UInt8.self)
-        cursor.storeBytes(of: body.flags, toByteOffset: 14, as: UInt16.self)
-        body.write(to: cursor + 16)
-        return (start, cursor + ((length + 7) & ~7))
+        unsafe cursor.storeBytes(of: identifier, toByteOffset: 8, as: UInt32.self)
+        unsafe cursor.storeBytes(of: level, toByteOffset: 12, as: UInt8.self)
+        unsafe cursor.storeBytes(of: body.type, toByteOffset: 13, as: UInt8.self)
+        unsafe cursor.storeBytes(of: body.flags, toByteOffset: 14, as: UInt16.self)
+        unsafe body.write(to: cursor + 16)
+        return unsafe (start, cursor + ((length + 7) & ~7))
     }
 
     private enum Commit { case kept, again, full }
@@ -166,8 +173,8 @@ public enum AppendSlow {
         let chunk = UnsafeMutableRawPointer(header)
         guard WriteThrough.segment(engine, segment, start, end - start) else { return .full }
         // ORDER: release, then compiler; as AppendPath (A4, A2).
-        cwa_store_release_u32(chunk + 8, UInt32(end - chunk))
-        thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
+        unsafe cwa_store_release_u32(chunk + 8, UInt32(end - chunk))
+        unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
         Membarrier.lightFence()
         if cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0, !Settle.own(thread) {
             return .again
@@ -183,14 +190,14 @@ public enum AppendSlow {
     /// be written again; the thread is idle again either way only in the second case.
     @inline(never)
     public static func settledKept(_ thread: ThreadBlock) -> Bool {
-        if Settle.own(thread) { return true }
-        cwa_store_release_u64(AppendPath.busyWord(thread), 0)
+        if unsafe Settle.own(thread) { return true }
+        unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
         return false
     }
 }
 
 /// A record of text (FORMAT §8, type 1).
-struct TextBody: RecordBody {
+@safe struct TextBody: RecordBody {
     var start: UnsafeRawPointer?
     var count: Int
     var originalLength: UInt64?
@@ -200,23 +207,25 @@ struct TextBody: RecordBody {
     var bytes: Int { originalLength == nil ? count : count + 8 }
 
     func write(to target: UnsafeMutableRawPointer) {
-        var target = target
+        var target = unsafe target
         if let originalLength {
-            target.storeBytes(of: originalLength, as: UInt64.self)
-            target += 8
+            unsafe target.storeBytes(of: originalLength, as: UInt64.self)
+            unsafe target += 8
         }
-        if let start, count > 0 { target.copyMemory(from: start, byteCount: count) }
+        if let start = unsafe start, count > 0 {
+            unsafe target.copyMemory(from: start, byteCount: count)
+        }
     }
 
     func truncated(to limit: Int) -> TextBody? {
         guard limit > 8 else { return nil }
-        return TextBody(
+        return unsafe TextBody(
             start: start, count: min(count, limit - 8), originalLength: UInt64(count))
     }
 }
 
 /// Plain bytes of one of the engine's own types: context, trace, gap.
-struct RawBody: RecordBody {
+@safe struct RawBody: RecordBody {
     var type: UInt8
     var start: UnsafeRawPointer?
     var count: Int
@@ -226,7 +235,9 @@ struct RawBody: RecordBody {
     var isRecord: Bool { false }
 
     func write(to target: UnsafeMutableRawPointer) {
-        if let start, count > 0 { target.copyMemory(from: start, byteCount: count) }
+        if let start = unsafe start, count > 0 {
+            unsafe target.copyMemory(from: start, byteCount: count)
+        }
     }
 
     func truncated(to limit: Int) -> RawBody? { nil }
@@ -235,7 +246,7 @@ struct RawBody: RecordBody {
 enum Clock {
     /// Ticks of the engine's clock (FORMAT §4).
     static func now(_ engine: EngineBlock) -> UInt64 {
-        switch engine.pointee.clock_kind {
+        switch unsafe engine.pointee.clock_kind {
         case SegmentHeader.clockTSC: return cw_ticks_tsc()
         case SegmentHeader.clockCoarse: return cw_clock_ns(CLOCK_MONOTONIC_COARSE)
         default: return cw_monotonic_ns()

@@ -1,6 +1,8 @@
 // The lane's catalog: names that records refer to by number (FORMAT §5). A definition is complete
 // in the lane before its number is used in a record. Writers take space by CAS and store the salt
 // last, so a kill leaves at worst a hole that readers step over.
+// SAFETY: `catalog` points into the lane file or a growth file, mapped for the life of the process;
+// an entry is written only where `catalog_used` leaves room for all of it.
 
 import CShims
 import Glibc
@@ -12,13 +14,13 @@ public enum CatalogWriter {
 
     /// Writes everything the engine knows into a new lane.
     static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) {
-        guard let names = engine.pointee.names else { return }
-        let used = Int(engine.pointee.names_bytes)
+        guard let names = unsafe engine.pointee.names else { return }
+        let used = unsafe Int(engine.pointee.names_bytes)
         var at = 0
         while at + keptHeaderBytes <= used {
-            let entry = UnsafeRawPointer(names) + at
-            let count = Int(entry.load(fromByteOffset: 8, as: UInt32.self))
-            _ = write(
+            let entry = unsafe UnsafeRawPointer(names) + at
+            let count = unsafe Int(entry.load(fromByteOffset: 8, as: UInt32.self))
+            _ = unsafe write(
                 engine, lane, type: UInt8(truncatingIfNeeded: entry.load(as: UInt32.self)),
                 identifier: entry.load(fromByteOffset: 4, as: UInt32.self),
                 entry + keptHeaderBytes, count)
@@ -34,8 +36,8 @@ public enum CatalogWriter {
         let length = CatalogEntry.headerBytes + count
         let rounded = UInt64((length + CatalogEntry.alignment - 1) & ~(CatalogEntry.alignment - 1))
         guard length <= CatalogEntry.lengthMax else { return Status.limit }
-        if lane.pointee.catalog_used + rounded > lane.pointee.catalog_bytes {
-            let status = growFile(engine, lane, atLeast: rounded)
+        if unsafe lane.pointee.catalog_used + rounded > lane.pointee.catalog_bytes {
+            let status = unsafe growFile(engine, lane, atLeast: rounded)
             guard status == Status.ok else { return status }
         }
         let entry = UnsafeMutableRawPointer(lane.pointee.catalog + Int(lane.pointee.catalog_used))
@@ -65,7 +67,7 @@ public enum CatalogWriter {
     private static func growFile(
         _ engine: EngineBlock, _ lane: LaneBlock, atLeast: UInt64
     ) -> Int32 {
-        let index = lane.pointee.catalog_index + 1
+        let index = unsafe lane.pointee.catalog_index + 1
         guard index <= UInt32(CatalogHeader.filesMax) else { return Status.limit }
         let bytes = max(UInt64(1 << 20), (atLeast + UInt64(CatalogHeader.bytes) + 4095) & ~4095)
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
@@ -80,17 +82,17 @@ public enum CatalogWriter {
                 let file = WriteThrough.memory(engine, descriptor, bytes: Int(bytes)),
                 WriteThrough.isOn(engine) || Mapping.populate(file, bytes: Int(bytes))
             else {
-                unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+                unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
                 return error == 0 ? Status.full : Status.of(errno: error)
             }
-            file.storeBytes(of: 1, toByteOffset: CatalogHeader.version, as: UInt32.self)
-            file.storeBytes(
+            unsafe file.storeBytes(of: 1, toByteOffset: CatalogHeader.version, as: UInt32.self)
+            unsafe file.storeBytes(
                 of: UInt32(bytes), toByteOffset: CatalogHeader.fileBytes, as: UInt32.self)
-            file.storeBytes(
+            unsafe file.storeBytes(
                 of: lane.pointee.id.0, toByteOffset: CatalogHeader.laneID, as: UInt64.self)
-            file.storeBytes(
+            unsafe file.storeBytes(
                 of: lane.pointee.id.1, toByteOffset: CatalogHeader.laneID + 8, as: UInt64.self)
-            file.storeBytes(
+            unsafe file.storeBytes(
                 of: lane.pointee.salt, toByteOffset: CatalogHeader.salt, as: UInt64.self)
             cwa_store_release_u64(file, CatalogHeader.magicValue)
             if WriteThrough.isOn(engine),

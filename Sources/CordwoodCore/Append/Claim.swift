@@ -1,6 +1,8 @@
 // Claiming a chunk: settle the old one, take the next bytes of the lane's current segment with one
 // fetch-and-add, write the header (salt last), publish, and look again whether the segment is still
 // open. Lock-free and without the heap; safe in signal handlers. docs/CONCURRENCY.md, A2–A5, A10.
+// SAFETY: the chunk lies within the segment because the claimed range is checked against its size,
+// and `grow` has given it blocks; `busy` keeps the mapping from being released.
 
 import CShims
 
@@ -13,16 +15,19 @@ enum Claim {
 
     /// Sees to it that `bytes` fit below the thread's limit.
     static func makeRoom(_ thread: ThreadBlock, _ engine: EngineBlock, bytes: Int) -> Int32 {
-        let limit = Int(truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
-        if let ptr = thread.pointee.ptr, limit - Int(bitPattern: ptr) >= bytes { return Status.ok }
-        _ = Settle.own(thread)
+        let limit = unsafe Int(
+            truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
+        if let ptr = unsafe thread.pointee.ptr, limit - Int(bitPattern: ptr) >= bytes {
+            return Status.ok
+        }
+        _ = unsafe Settle.own(thread)
         for _ in 0..<64 {
-            guard let lane = Lanes.ready(engine) else { return Lanes.whyNot(engine) }
-            guard let segment = current(lane) else { return Status.full }
-            switch claim(thread, engine, lane, segment, bytes) {
+            guard let lane = unsafe Lanes.ready(engine) else { return unsafe Lanes.whyNot(engine) }
+            guard let segment = unsafe current(lane) else { return Status.full }
+            switch unsafe claim(thread, engine, lane, segment, bytes) {
             case .done: return Status.ok
             case .segmentFull:
-                let status = Segments.publishNext(engine, lane, after: segment, thread)
+                let status = unsafe Segments.publishNext(engine, lane, after: segment, thread)
                 guard status == Status.ok else { return status }
             case .again: continue
             case .noSpace: return Status.full
@@ -37,28 +42,28 @@ enum Claim {
         _ thread: ThreadBlock, _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
         _ bytes: Int
     ) -> Outcome {
-        let least = roundUp(bytes + ChunkHeader.bytes + preambleBytes(thread, lane))
-        let wanted = max(least, size(thread, lane, segment))
+        let least = unsafe roundUp(bytes + ChunkHeader.bytes + preambleBytes(thread, lane))
+        let wanted = unsafe max(least, size(thread, lane, segment))
         // A child forked in a handler that interrupted a claim finds its parent's segments gone.
-        guard let start = segment.pointee.base else { return .again }
+        guard let start = unsafe segment.pointee.base else { return .again }
         let base = UnsafeMutableRawPointer(start)
-        let allocated = cwa_load_relaxed_u64(base + SegmentHeader.allocated)
-        guard allocated < segment.pointee.size else { return .segmentFull }
-        let left = segment.pointee.size - allocated
+        let allocated = unsafe cwa_load_relaxed_u64(base + SegmentHeader.allocated)
+        guard unsafe allocated < segment.pointee.size else { return .segmentFull }
+        let left = unsafe segment.pointee.size - allocated
         guard UInt64(least) <= left else { return .segmentFull }
         let bytes = min(UInt64(wanted), left)
         // Look before taking: a failed claim on a full disk must not eat the segment.
-        guard Segments.grow(engine, lane, segment, upTo: allocated + bytes, thread) else {
+        guard unsafe Segments.grow(engine, lane, segment, upTo: allocated + bytes, thread) else {
             return .noSpace
         }
         // ORDER: acquire-release. Chunks of different threads never overlap (A5).
-        let offset = cwa_add_u64(base + SegmentHeader.allocated, bytes)
-        guard offset + bytes <= segment.pointee.size else { return .again }
-        guard Segments.grow(engine, lane, segment, upTo: offset + bytes, thread) else {
+        let offset = unsafe cwa_add_u64(base + SegmentHeader.allocated, bytes)
+        guard unsafe offset + bytes <= segment.pointee.size else { return .again }
+        guard unsafe Segments.grow(engine, lane, segment, upTo: offset + bytes, thread) else {
             return .noSpace
         }
-        if bytes >= 32 << 10, Segments.runsShort(segment, offset + bytes) {
-            EngineCore.wake(engine)
+        if bytes >= 32 << 10, unsafe Segments.runsShort(segment, offset + bytes) {
+            unsafe EngineCore.wake(engine)
         }
         thread.pointee.chunk_bytes = UInt32(bytes)
         guard fill(thread, engine, lane, segment, base + Int(offset), offset, UInt32(bytes)) else {
@@ -81,12 +86,12 @@ enum Claim {
         chunk.storeBytes(of: ticks, toByteOffset: ChunkHeader.baseTicks, as: UInt64.self)
         chunk.storeBytes(
             of: serial(thread, lane), toByteOffset: ChunkHeader.threadSerial, as: UInt32.self)
-        chunk.storeBytes(
+        unsafe chunk.storeBytes(
             of: thread.pointee.chunk_sequence, toByteOffset: ChunkHeader.sequence, as: UInt32.self)
-        thread.pointee.chunk_sequence &+= 1
-        chunk.storeBytes(
+        unsafe thread.pointee.chunk_sequence &+= 1
+        unsafe chunk.storeBytes(
             of: thread.pointee.tid, toByteOffset: ChunkHeader.threadID, as: UInt32.self)
-        chunk.storeBytes(
+        unsafe chunk.storeBytes(
             of: thread.pointee.depth == 0 ? 0 : 1, toByteOffset: ChunkHeader.stream,
             as: UInt32.self)
         let name = UnsafeRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.name)!
@@ -110,37 +115,38 @@ enum Claim {
         _ thread: ThreadBlock, _ segment: SegmentBlock, _ chunk: UnsafeMutableRawPointer,
         _ bytes: UInt32
     ) -> Bool {
-        let claim = Verdict.load(thread).claim &+ 1
-        let committed = UInt32(thread.pointee.ptr - chunk.assumingMemoryBound(to: UInt8.self))
+        let claim = unsafe Verdict.load(thread).claim &+ 1
+        let committed = unsafe UInt32(
+            thread.pointee.ptr - chunk.assumingMemoryBound(to: UInt8.self))
         let empty = Verdict(claim: claim, open: false, offset: committed)
         let open = Verdict(claim: claim, open: true, offset: 0)
         // ORDER: release, before the chunk: who finds the new chunk finds no older claim's length
         // beside it (A3, Settle.forced).
-        cwa_store_release_u64(Verdict.address(thread), empty.word)
-        thread.pointee.segment = segment
-        cwa_store_relaxed_u64(ThreadBlocks.saltWord(thread), segment.pointee.salt)
-        cwa_store_release_u64(
+        unsafe cwa_store_release_u64(Verdict.address(thread), empty.word)
+        unsafe thread.pointee.segment = segment
+        unsafe cwa_store_relaxed_u64(ThreadBlocks.saltWord(thread), segment.pointee.salt)
+        unsafe cwa_store_release_u64(
             UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!,
             UInt64(UInt(bitPattern: chunk)))
         // ORDER: release. The helper that sees the open verdict sees the chunk (A3).
-        cwa_store_release_u64(Verdict.address(thread), open.word)
-        cwa_store_release_u64(
+        unsafe cwa_store_release_u64(Verdict.address(thread), open.word)
+        unsafe cwa_store_release_u64(
             AppendPath.limitWord(thread), UInt64(UInt(bitPattern: chunk + Int(bytes))))
         // ORDER: full. Either the sealer sees our verdict or we see its SEALING (A5, R3).
         cwa_fence_full()
-        if cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.open { return true }
+        if unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.open { return true }
         // Where the sealer was faster it has settled the same length: the preamble's.
-        _ = cwa_cas_u64(Verdict.address(thread), open.word, empty.word)
-        cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
-        thread.pointee.ptr = nil
-        thread.pointee.chunk = nil
-        thread.pointee.segment = nil
+        _ = unsafe cwa_cas_u64(Verdict.address(thread), open.word, empty.word)
+        unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
+        unsafe thread.pointee.ptr = nil
+        unsafe thread.pointee.chunk = nil
+        unsafe thread.pointee.segment = nil
         return false
     }
 
     private static func current(_ lane: LaneBlock) -> SegmentBlock? {
         // ORDER: acquire. The segment's words are there when its pointer is (A10).
-        SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
+        unsafe SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
     }
 
     static func roundUp(_ bytes: Int) -> Int {
@@ -154,9 +160,9 @@ enum Claim {
         _ thread: ThreadBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Int {
         let now = UInt32(truncatingIfNeeded: cw_monotonic_ns() / 1_000_000)
-        let took = now &- thread.pointee.claim_ms
-        thread.pointee.claim_ms = now
-        let previous = Int(thread.pointee.chunk_bytes)
+        let took = unsafe now &- thread.pointee.claim_ms
+        unsafe thread.pointee.claim_ms = now
+        let previous = unsafe Int(thread.pointee.chunk_bytes)
         var bytes = previous
         if previous == 0 {
             bytes = 1024
@@ -167,18 +173,20 @@ enum Claim {
         } else if took > 1000 {
             bytes = max(4096, previous / 2)
         }
-        let threads = max(1, Int(cwa_load_relaxed_u32(Lanes.serialWord(lane))))
-        let share = max(1024, Int(segment.pointee.size) / (4 * min(threads, 1024)))
+        let threads = unsafe max(1, Int(cwa_load_relaxed_u32(Lanes.serialWord(lane))))
+        let share = unsafe max(1024, Int(segment.pointee.size) / (4 * min(threads, 1024)))
         return roundUp(min(bytes, 256 << 10, share))
     }
 
     private static func serial(_ thread: ThreadBlock, _ lane: LaneBlock) -> UInt32 {
-        if thread.pointee.serial == 0 || thread.pointee.lane_generation != lane.pointee.generation {
-            thread.pointee.serial = cwa_add_u32(Lanes.serialWord(lane), 1) &+ 1
-            thread.pointee.lane_generation = lane.pointee.generation
-            thread.pointee.chunk_sequence = 0
+        if unsafe thread.pointee.serial == 0
+            || thread.pointee.lane_generation != lane.pointee.generation
+        {
+            unsafe thread.pointee.serial = cwa_add_u32(Lanes.serialWord(lane), 1) &+ 1
+            unsafe thread.pointee.lane_generation = lane.pointee.generation
+            unsafe thread.pointee.chunk_sequence = 0
         }
-        return thread.pointee.serial
+        return unsafe thread.pointee.serial
     }
 
     private static func preambleBytes(_ thread: ThreadBlock, _ lane: LaneBlock) -> Int {
@@ -188,8 +196,8 @@ enum Claim {
     private static func preamble(
         _ thread: ThreadBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer
     ) -> UnsafeMutableRawPointer {
-        var end = Drops.writeGap(thread, lane, start)
-        end = ThreadContext.writePreamble(end)
-        return end
+        var end = unsafe Drops.writeGap(thread, lane, start)
+        unsafe end = ThreadContext.writePreamble(end)
+        return unsafe end
     }
 }

@@ -1,27 +1,29 @@
 // Exact counts of what could not be kept. Refused calls are counted in a slot of the mapped lane
 // file, so that a kill does not lose the count; the next chunk of a thread of that slot starts with
 // a gap record that says how many and between which times (FORMAT §3.2, §8.6). Safe everywhere.
+// SAFETY: the slots lie in the lane file's mapping, over which close lays private memory in place;
+// their index is taken modulo the number of slots. The gap record fits `Claim.preambleBytesMax`.
 
 import CShims
 
 enum Drops {
     /// Counts one refused call of the host.
     static func count(_ engine: EngineBlock) {
-        guard let lane = engine.pointee.lane, let file = lane.pointee.file else {
+        guard let lane = unsafe engine.pointee.lane, let file = unsafe lane.pointee.file else {
             let word =
-                UnsafeMutableRawPointer(engine)
+                unsafe UnsafeMutableRawPointer(engine)
                 + MemoryLayout<cwi_engine>.offset(of: \.child_dropped)!
-            _ = cwa_add_u64(word, 1)
+            _ = unsafe cwa_add_u64(word, 1)
             return
         }
-        let serial = ThreadBlocks.own(engine)?.pointee.serial ?? 0
-        let slot = slot(file, serial)
+        let serial = unsafe ThreadBlocks.own(engine)?.pointee.serial ?? 0
+        let slot = unsafe slot(file, serial)
         let now = cw_monotonic_ns()
         // ORDER: relaxed is enough for counts; the fetch-and-add is shared by a slot's threads
         // (A17).
-        let before = cwa_add_u64(slot + DropSlot.dropped, 1)
-        if before == cwa_load_relaxed_u64(slot + DropSlot.reported) {
-            cwa_store_relaxed_u64(slot + DropSlot.firstMonotonic, now)
+        let before = unsafe cwa_add_u64(slot + DropSlot.dropped, 1)
+        if unsafe before == cwa_load_relaxed_u64(slot + DropSlot.reported) {
+            unsafe cwa_store_relaxed_u64(slot + DropSlot.firstMonotonic, now)
         }
         cwa_store_relaxed_u64(slot + DropSlot.lastMonotonic, now)
         _ = WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
@@ -29,14 +31,14 @@ enum Drops {
 
     /// A lane takes over what was refused while there was none; before it is ready.
     static func takeOver(_ engine: EngineBlock, _ lane: LaneBlock) {
-        guard let file = lane.pointee.file else { return }
+        guard let file = unsafe lane.pointee.file else { return }
         let word =
-            UnsafeMutableRawPointer(engine)
+            unsafe UnsafeMutableRawPointer(engine)
             + MemoryLayout<cwi_engine>.offset(of: \.child_dropped)!
-        let count = cwa_exchange_u64(word, 0)
+        let count = unsafe cwa_exchange_u64(word, 0)
         guard count > 0 else { return }
-        let slot = slot(file, 0)
-        slot.storeBytes(of: count, toByteOffset: DropSlot.dropped, as: UInt64.self)
+        let slot = unsafe slot(file, 0)
+        unsafe slot.storeBytes(of: count, toByteOffset: DropSlot.dropped, as: UInt64.self)
         let now = cw_monotonic_ns()
         slot.storeBytes(of: now, toByteOffset: DropSlot.firstMonotonic, as: UInt64.self)
         slot.storeBytes(of: now, toByteOffset: DropSlot.lastMonotonic, as: UInt64.self)
@@ -44,10 +46,12 @@ enum Drops {
     }
 
     static func total(_ engine: EngineBlock) -> UInt64 {
-        var sum = engine.pointee.child_dropped
-        guard let lane = engine.pointee.lane, let file = lane.pointee.file else { return sum }
+        var sum = unsafe engine.pointee.child_dropped
+        guard let lane = unsafe engine.pointee.lane, let file = unsafe lane.pointee.file else {
+            return sum
+        }
         for serial in 0..<UInt32(LaneHeader.dropsCountValue) {
-            sum &+= cwa_load_relaxed_u64(slot(file, serial) + DropSlot.dropped)
+            unsafe sum &+= cwa_load_relaxed_u64(slot(file, serial) + DropSlot.dropped)
         }
         return sum
     }
@@ -56,30 +60,30 @@ enum Drops {
     static func writeGap(
         _ thread: ThreadBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer
     ) -> UnsafeMutableRawPointer {
-        guard let file = lane.pointee.file else { return start }
-        let slot = slot(file, thread.pointee.serial)
-        let reporting = reportingWord(lane, thread.pointee.serial)
-        let to = cwa_load_relaxed_u64(slot + DropSlot.dropped)
-        let from = cwa_load_relaxed_u64(reporting)
+        guard let file = unsafe lane.pointee.file else { return unsafe start }
+        let slot = unsafe slot(file, thread.pointee.serial)
+        let reporting = unsafe reportingWord(lane, thread.pointee.serial)
+        let to = unsafe cwa_load_relaxed_u64(slot + DropSlot.dropped)
+        let from = unsafe cwa_load_relaxed_u64(reporting)
         // Only one thread of the slot reports it; the file says so once the chunk exists, so that a
         // kill in between leaves the count to the reader (A17).
-        guard to != from, cwa_cas_u64(reporting, from, to) else { return start }
+        guard to != from, unsafe cwa_cas_u64(reporting, from, to) else { return unsafe start }
         let length = RecordHeader.bytes + GapPayload.bytes
-        start.storeBytes(of: UInt32(length), as: UInt32.self)
-        start.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
-        start.storeBytes(of: UInt32(RecordType.gap) << 8, toByteOffset: 12, as: UInt32.self)
-        let payload = start + RecordHeader.bytes
-        payload.storeBytes(
+        unsafe start.storeBytes(of: UInt32(length), as: UInt32.self)
+        unsafe start.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
+        unsafe start.storeBytes(of: UInt32(RecordType.gap) << 8, toByteOffset: 12, as: UInt32.self)
+        let payload = unsafe start + RecordHeader.bytes
+        unsafe payload.storeBytes(
             of: UInt64(thread.pointee.serial % UInt32(LaneHeader.dropsCountValue)), as: UInt64.self)
-        payload.storeBytes(of: from, toByteOffset: GapPayload.from, as: UInt64.self)
-        payload.storeBytes(of: to, toByteOffset: GapPayload.to, as: UInt64.self)
-        payload.storeBytes(
+        unsafe payload.storeBytes(of: from, toByteOffset: GapPayload.from, as: UInt64.self)
+        unsafe payload.storeBytes(of: to, toByteOffset: GapPayload.to, as: UInt64.self)
+        unsafe payload.storeBytes(
             of: cwa_load_relaxed_u64(slot + DropSlot.firstMonotonic),
             toByteOffset: GapPayload.firstMonotonic, as: UInt64.self)
-        payload.storeBytes(
+        unsafe payload.storeBytes(
             of: cwa_load_relaxed_u64(slot + DropSlot.lastMonotonic),
             toByteOffset: GapPayload.lastMonotonic, as: UInt64.self)
-        return start + length
+        return unsafe start + length
     }
 
     /// The chunk that may start with a gap record exists: the file says what it covers.
@@ -96,7 +100,7 @@ enum Drops {
     private static func reportingWord(
         _ lane: LaneBlock, _ serial: UInt32
     ) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.reporting)!
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.reporting)!
             + Int(serial % UInt32(LaneHeader.dropsCountValue)) * 8
     }
 
@@ -104,6 +108,7 @@ enum Drops {
         _ file: UnsafeMutablePointer<UInt8>, _ serial: UInt32
     ) -> UnsafeMutableRawPointer {
         let index = Int(serial % UInt32(LaneHeader.dropsCountValue))
-        return UnsafeMutableRawPointer(file) + LaneHeader.dropsOffsetValue + index * DropSlot.bytes
+        return unsafe UnsafeMutableRawPointer(file) + LaneHeader.dropsOffsetValue + index
+            * DropSlot.bytes
     }
 }

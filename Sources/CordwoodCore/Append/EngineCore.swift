@@ -1,6 +1,8 @@
 // One engine's block in memory, from open to close: configuration, loggers, the lane, and what the
 // helper does to keep the append path supplied. The engine above owns policy (archives, uploads,
 // threads); here is only what touches segments. The block's address is never reused (R22).
+// SAFETY: engine and lane blocks lie in anonymous mappings that are never unmapped, so any pointer
+// to one that was ever handed out may be followed; offsets into them are fields' own.
 
 import CCordwood
 import CShims
@@ -34,91 +36,94 @@ public enum EngineCore {
     public static func open(_ configuration: Configuration) -> Result<EngineBlock, CoreError> {
         cwi_pin_module()
         Membarrier.query()
-        guard ThreadBlocks.makePool() else { return .failure(CoreError(status: Status.memory)) }
+        guard ThreadBlocks.makePool() else {
+            return unsafe .failure(CoreError(status: Status.memory))
+        }
         cwi_atfork_register { EngineCore.forked() }
-        guard let engine = makeBlock(configuration) else {
-            return .failure(CoreError(status: Status.memory))
+        guard let engine = unsafe makeBlock(configuration) else {
+            return unsafe .failure(CoreError(status: Status.memory))
         }
         WriteThrough.decide(engine)
         guard register(engine) else {
             dispose(engine)
             return .failure(CoreError(status: Status.limit))
         }
-        return .success(engine)
+        return unsafe .success(engine)
     }
 
     /// Makes the first lane, when resource attributes and loggers are known.
     public static func start(_ engine: EngineBlock) -> Int32 {
-        cwa_store_release_u32(engine, UInt32(CWI_ENGINE_OPEN))
+        unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_OPEN))
         // This process's helpers are started by who opened it, not by the first record.
-        _ = takesHelperStart(engine)
-        return Lanes.make(engine, engine.pointee.lane)
+        _ = unsafe takesHelperStart(engine)
+        return unsafe Lanes.make(engine, engine.pointee.lane)
     }
 
     /// Makes the lane where a forked child has none yet. A status.
     public static func makeLane(_ engine: EngineBlock) -> Int32 {
-        Lanes.make(engine, engine.pointee.lane)
+        unsafe Lanes.make(engine, engine.pointee.lane)
     }
 
     /// True for one caller in each process.
     public static func takesHelperStart(_ engine: EngineBlock) -> Bool {
-        guard let lane = engine.pointee.lane else { return false }
+        guard let lane = unsafe engine.pointee.lane else { return false }
         let word =
-            UnsafeMutableRawPointer(lane)
+            unsafe UnsafeMutableRawPointer(lane)
             + MemoryLayout<cwi_lane>.offset(of: \.helper_started)!
-        return cwa_cas_u32(word, 0, 1)
+        return unsafe cwa_cas_u32(word, 0, 1)
     }
 
     private static func makeBlock(_ configuration: Configuration) -> EngineBlock? {
         let page = 4096
-        let engineBytes = (MemoryLayout<cwi_engine>.size + page - 1) & ~(page - 1)
-        let loggerBytes = loggersMax * MemoryLayout<cwi_logger>.stride
+        let engineBytes = unsafe (MemoryLayout<cwi_engine>.size + page - 1) & ~(page - 1)
+        let loggerBytes = unsafe loggersMax * MemoryLayout<cwi_logger>.stride
         // Whole huge pages, which the kernel aligns large mappings to: those of many engines then
         // join into one, and a host that opens and closes for ever does not run out of mappings.
         let hugePage = 2 << 20
         let allBytes = (engineBytes + loggerBytes + namesBytesMax + hugePage - 1) & ~(hugePage - 1)
         guard
-            let memory = Mapping.anonymous(bytes: allBytes, wipedOnFork: false),
-            let laneMemory = LanePool.take()
+            let memory = unsafe Mapping.anonymous(bytes: allBytes, wipedOnFork: false),
+            let laneMemory = unsafe LanePool.take()
         else { return nil }
-        let names = memory + engineBytes + loggerBytes
-        let engine = memory.assumingMemoryBound(to: cwi_engine.self)
-        engine.pointee.lane = laneMemory.assumingMemoryBound(to: cwi_lane.self)
-        engine.pointee.loggers = (memory + engineBytes).assumingMemoryBound(to: cwi_logger.self)
-        engine.pointee.names = names.assumingMemoryBound(to: UInt8.self)
-        engine.pointee.overflow = configuration.overflow
-        engine.pointee.segment_bytes = configuration.segmentBytes
-        engine.pointee.lanes_fd = configuration.lanesDirectory
-        engine.pointee.echo = configuration.echoInLine ? 1 : 0
-        engine.pointee.clock_kind =
+        let names = unsafe memory + engineBytes + loggerBytes
+        let engine = unsafe memory.assumingMemoryBound(to: cwi_engine.self)
+        unsafe engine.pointee.lane = laneMemory.assumingMemoryBound(to: cwi_lane.self)
+        unsafe engine.pointee.loggers = (memory + engineBytes).assumingMemoryBound(
+            to: cwi_logger.self)
+        unsafe engine.pointee.names = names.assumingMemoryBound(to: UInt8.self)
+        unsafe engine.pointee.overflow = configuration.overflow
+        unsafe engine.pointee.segment_bytes = configuration.segmentBytes
+        unsafe engine.pointee.lanes_fd = configuration.lanesDirectory
+        unsafe engine.pointee.echo = configuration.echoInLine ? 1 : 0
+        unsafe engine.pointee.clock_kind =
             Machine.tscIsTrusted() ? SegmentHeader.clockTSC : SegmentHeader.clockMonotonic
-        engine.pointee.ticks_per_second =
-            engine.pointee.clock_kind == SegmentHeader.clockTSC
+        unsafe engine.pointee.ticks_per_second =
+            unsafe engine.pointee.clock_kind == SegmentHeader.clockTSC
             ? ClockSample.ticksPerSecond() : 1_000_000_000
         let boot = Machine.bootID()
-        engine.pointee.boot_id = (boot.high, boot.low)
+        unsafe engine.pointee.boot_id = (boot.high, boot.low)
         let machine = Machine.machineID()
-        engine.pointee.machine_id = (machine.high, machine.low)
+        unsafe engine.pointee.machine_id = (machine.high, machine.low)
         let name = configuration.processName.prefix(LaneHeader.processNameBytesMax)
-        engine.pointee.process_name_length = UInt32(name.count)
+        unsafe engine.pointee.process_name_length = UInt32(name.count)
         let target =
-            UnsafeMutableRawPointer(engine)
+            unsafe UnsafeMutableRawPointer(engine)
             + MemoryLayout<cwi_engine>.offset(of: \.process_name)!
         for (i, byte) in name.enumerated() {
-            target.storeBytes(of: byte, toByteOffset: i, as: UInt8.self)
+            unsafe target.storeBytes(of: byte, toByteOffset: i, as: UInt8.self)
         }
-        Segments.forEach(engine) { $0.pointee.fd = -1 }
-        return engine
+        unsafe Segments.forEach(engine) { unsafe $0.pointee.fd = -1 }
+        return unsafe engine
     }
 
     private static func register(_ engine: EngineBlock) -> Bool {
-        let process = cwi_process_get()!
+        let process = unsafe cwi_process_get()!
         let table =
-            UnsafeMutableRawPointer(process)
+            unsafe UnsafeMutableRawPointer(process)
             + MemoryLayout<cwi_process>.offset(of: \.engines)!
         for i in 0..<Int(CWI_ENGINES_MAX)
-        where cwa_cas_u64(table + i * 8, 0, UInt64(UInt(bitPattern: engine))) {
-            engine.pointee.index = UInt32(i)
+        where unsafe cwa_cas_u64(table + i * 8, 0, UInt64(UInt(bitPattern: engine))) {
+            unsafe engine.pointee.index = UInt32(i)
             return true
         }
         return false
@@ -126,26 +131,28 @@ public enum EngineCore {
 
     private static func unregister(_ engine: EngineBlock) {
         let table =
-            UnsafeMutableRawPointer(cwi_process_get()!)
+            unsafe UnsafeMutableRawPointer(cwi_process_get()!)
             + MemoryLayout<cwi_process>.offset(of: \.engines)!
-        _ = cwa_cas_u64(
+        _ = unsafe cwa_cas_u64(
             table + Int(engine.pointee.index) * 8, UInt64(UInt(bitPattern: engine)), 0)
     }
 
     /// Runs in a child after fork(2): lets go of the parent's lock and segments. Takes no lock.
     private static func forked() {
-        let process = cwi_process_get()!
-        process.pointee.fork_count &+= 1
-        process.pointee.pool_floor = process.pointee.pool_used
-        let tls = cwi_tls_get()!
-        tls.pointee.current = nil
-        tls.pointee.others = (nil, nil, nil)
+        let process = unsafe cwi_process_get()!
+        unsafe process.pointee.fork_count &+= 1
+        unsafe process.pointee.pool_floor = process.pointee.pool_used
+        let tls = unsafe cwi_tls_get()!
+        unsafe tls.pointee.current = nil
+        unsafe tls.pointee.others = (nil, nil, nil)
         let table =
-            UnsafeMutableRawPointer(process)
+            unsafe UnsafeMutableRawPointer(process)
             + MemoryLayout<cwi_process>.offset(of: \.engines)!
         for i in 0..<Int(CWI_ENGINES_MAX) {
-            let word = (table + i * 8).load(as: UInt.self)
-            if let engine = EngineBlock(bitPattern: word) { Lanes.forget(engine, nil) }
+            let word = unsafe (table + i * 8).load(as: UInt.self)
+            if let engine = unsafe EngineBlock(bitPattern: word) {
+                unsafe Lanes.forget(engine, nil)
+            }
         }
     }
 
@@ -155,22 +162,22 @@ public enum EngineCore {
     public static func addLogger(
         _ engine: EngineBlock, name: UnsafeRawBufferPointer, enabled: UInt32
     ) -> LoggerBlock? {
-        let index = engine.pointee.loggers_count
+        let index = unsafe engine.pointee.loggers_count
         guard Int(index) < loggersMax else { return nil }
-        if index > 0, addName(engine, CatalogEntry.typeLogger, index, name) != Status.ok {
+        if index > 0, unsafe addName(engine, CatalogEntry.typeLogger, index, name) != Status.ok {
             return nil
         }
-        engine.pointee.loggers_count = index + 1
-        let logger = engine.pointee.loggers + Int(index)
-        logger.pointee.id = index
-        logger.pointee.engine = engine
-        cwa_store_release_u32(logger, enabled)
-        return logger
+        unsafe engine.pointee.loggers_count = index + 1
+        let logger = unsafe engine.pointee.loggers + Int(index)
+        unsafe logger.pointee.id = index
+        unsafe logger.pointee.engine = engine
+        unsafe cwa_store_release_u32(logger, enabled)
+        return unsafe logger
     }
 
     public static func setEnabled(_ logger: LoggerBlock, _ enabled: UInt32) {
         // ORDER: relaxed. A level may take effect late (A16).
-        cwa_store_relaxed_u32(logger, enabled)
+        unsafe cwa_store_relaxed_u32(logger, enabled)
     }
 
     /// Keeps a catalog entry for this lane and for those of children. A status. The caller holds
@@ -179,45 +186,46 @@ public enum EngineCore {
         _ engine: EngineBlock, _ type: UInt8, _ identifier: UInt32,
         _ payload: UnsafeRawBufferPointer
     ) -> Int32 {
-        let used = Int(engine.pointee.names_bytes)
+        let used = unsafe Int(engine.pointee.names_bytes)
         let bytes = (CatalogWriter.keptHeaderBytes + payload.count + 3) & ~3
         guard used + bytes <= namesBytesMax else { return Status.limit }
-        let entry = UnsafeMutableRawPointer(engine.pointee.names + used)
-        entry.storeBytes(of: UInt32(type), as: UInt32.self)
-        entry.storeBytes(of: identifier, toByteOffset: 4, as: UInt32.self)
-        entry.storeBytes(of: UInt32(payload.count), toByteOffset: 8, as: UInt32.self)
+        let entry = unsafe UnsafeMutableRawPointer(engine.pointee.names + used)
+        unsafe entry.storeBytes(of: UInt32(type), as: UInt32.self)
+        unsafe entry.storeBytes(of: identifier, toByteOffset: 4, as: UInt32.self)
+        unsafe entry.storeBytes(of: UInt32(payload.count), toByteOffset: 8, as: UInt32.self)
         if let start = payload.baseAddress {
-            (entry + CatalogWriter.keptHeaderBytes).copyMemory(
+            unsafe (entry + CatalogWriter.keptHeaderBytes).copyMemory(
                 from: start, byteCount: payload.count)
         }
-        let lane = engine.pointee.lane!
-        if cwa_load_acquire_u32(lane) == Lanes.readyState {
-            let status = CatalogWriter.write(
+        let lane = unsafe engine.pointee.lane!
+        if unsafe cwa_load_acquire_u32(lane) == Lanes.readyState {
+            let status = unsafe CatalogWriter.write(
                 engine, lane, type: type, identifier: identifier,
                 entry + CatalogWriter.keptHeaderBytes,
                 payload.count)
             guard status == Status.ok else { return status }
         }
-        engine.pointee.names_bytes = UInt64(used + bytes)
+        unsafe engine.pointee.names_bytes = UInt64(used + bytes)
         return Status.ok
     }
 
     /// The handles made so far, by index and name; index 0 is the root.
     public static func loggerNames(_ engine: EngineBlock) -> [(Int, String)] {
-        guard engine.pointee.loggers_count > 0, let names = engine.pointee.names else { return [] }
+        guard unsafe engine.pointee.loggers_count > 0, let names = unsafe engine.pointee.names
+        else { return [] }
         var result: [(Int, String)] = [(0, "")]
         var at = 0
-        let used = Int(engine.pointee.names_bytes)
+        let used = unsafe Int(engine.pointee.names_bytes)
         while at + CatalogWriter.keptHeaderBytes <= used {
-            let entry = UnsafeRawPointer(names) + at
-            let count = Int(entry.load(fromByteOffset: 8, as: UInt32.self))
-            let index = Int(entry.load(fromByteOffset: 4, as: UInt32.self))
-            if entry.load(as: UInt32.self) == UInt32(CatalogEntry.typeLogger),
-                index < Int(engine.pointee.loggers_count)
+            let entry = unsafe UnsafeRawPointer(names) + at
+            let count = unsafe Int(entry.load(fromByteOffset: 8, as: UInt32.self))
+            let index = unsafe Int(entry.load(fromByteOffset: 4, as: UInt32.self))
+            if unsafe entry.load(as: UInt32.self) == UInt32(CatalogEntry.typeLogger),
+                unsafe index < Int(engine.pointee.loggers_count)
             {
-                let bytes = UnsafeRawBufferPointer(
+                let bytes = unsafe UnsafeRawBufferPointer(
                     start: entry + CatalogWriter.keptHeaderBytes, count: count)
-                result.append((index, String(decoding: bytes, as: UTF8.self)))
+                unsafe result.append((index, String(decoding: bytes, as: UTF8.self)))
             }
             at += (CatalogWriter.keptHeaderBytes + count + 3) & ~3
         }
@@ -228,22 +236,24 @@ public enum EngineCore {
 
     /// Wakes the helper; one system call, only from slow paths.
     static func wake(_ engine: EngineBlock) {
-        let word = UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.wake)!
+        let word =
+            unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.wake)!
         // ORDER: acquire-release. Pairs with the helper's load before it sleeps (A14).
-        if cwa_exchange_u32(word, 1) == 0 {
-            cwi_futex_wake(word.assumingMemoryBound(to: UInt32.self))
+        if unsafe cwa_exchange_u32(word, 1) == 0 {
+            unsafe cwi_futex_wake(word.assumingMemoryBound(to: UInt32.self))
         }
     }
 
-    public static func wakeHelper(_ engine: EngineBlock) { wake(engine) }
+    public static func wakeHelper(_ engine: EngineBlock) { unsafe wake(engine) }
 
     /// Sleeps until woken or the time is up.
     public static func sleep(_ engine: EngineBlock, ns: UInt64) {
-        let word = UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.wake)!
-        if cwa_load_acquire_u32(word) == 0 {
-            _ = cwi_futex_wait(word.assumingMemoryBound(to: UInt32.self), 0, ns)
+        let word =
+            unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.wake)!
+        if unsafe cwa_load_acquire_u32(word) == 0 {
+            _ = unsafe cwi_futex_wait(word.assumingMemoryBound(to: UInt32.self), 0, ns)
         }
-        _ = cwa_exchange_u32(word, 0)
+        _ = unsafe cwa_exchange_u32(word, 0)
     }
 
     /// Called first on a helper thread.
@@ -251,72 +261,77 @@ public enum EngineCore {
 
     /// Adds a clock pair to the current segment.
     public static func addClockPair(_ engine: EngineBlock) {
-        guard let lane = readyLane(engine) else { return }
-        Sealer.addClockPair(engine, lane, also: nil)
-        refineRate(engine)
+        guard let lane = unsafe readyLane(engine) else { return }
+        unsafe Sealer.addClockPair(engine, lane, also: nil)
+        unsafe refineRate(engine)
     }
 
     /// The rate measured at open is good to 0.1 %; over seconds it becomes exact, and new segments,
     /// which have one clock pair at first, start with it.
     private static func refineRate(_ engine: EngineBlock) {
-        guard engine.pointee.clock_kind == SegmentHeader.clockTSC else { return }
+        guard unsafe engine.pointee.clock_kind == SegmentHeader.clockTSC else { return }
         let sample = ClockSample.take(tsc: true)
-        if engine.pointee.rate_ticks == 0 {
-            engine.pointee.rate_ticks = sample.ticks
-            engine.pointee.rate_monotonic = sample.monotonic
+        if unsafe engine.pointee.rate_ticks == 0 {
+            unsafe engine.pointee.rate_ticks = sample.ticks
+            unsafe engine.pointee.rate_monotonic = sample.monotonic
             return
         }
-        let ticks = sample.ticks &- engine.pointee.rate_ticks
-        let ns = sample.monotonic &- engine.pointee.rate_monotonic
+        let ticks = unsafe sample.ticks &- engine.pointee.rate_ticks
+        let ns = unsafe sample.monotonic &- engine.pointee.rate_monotonic
         guard ns > 5_000_000 else { return }
         let product = ticks.multipliedFullWidth(by: 1_000_000_000)
         guard product.high < ns else { return }
-        engine.pointee.ticks_per_second = ns.dividingFullWidth(product).quotient
+        unsafe engine.pointee.ticks_per_second = ns.dividingFullWidth(product).quotient
     }
 
     /// Replaces the current segment, so that what is in it can be sealed. Covers every append that
     /// returned before. A status; ok where the current segment is empty.
     public static func roll(_ engine: EngineBlock) -> Int32 {
-        guard let lane = readyLane(engine) else { return Status.ok }
-        guard let current = lane.pointee.current else { return Status.ok }
-        guard !isEmpty(current) else { return Status.ok }
-        return Segments.publishNext(engine, lane, after: current, nil)
+        guard let lane = unsafe readyLane(engine) else { return Status.ok }
+        guard let current = unsafe lane.pointee.current else { return Status.ok }
+        guard unsafe !isEmpty(current) else { return Status.ok }
+        return unsafe Segments.publishNext(engine, lane, after: current, nil)
     }
 
     /// False: as many segments are mapped as there may be.
-    public static func hasFreeSlot(_ engine: EngineBlock) -> Bool { Segments.hasFreeSlot(engine) }
+    public static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
+        unsafe Segments.hasFreeSlot(engine)
+    }
 
     /// True where no chunk was claimed in it.
     static func isEmpty(_ segment: SegmentBlock) -> Bool {
-        guard let base = segment.pointee.base else { return true }
-        return cwa_load_acquire_u64(UnsafeMutableRawPointer(base) + SegmentHeader.allocated)
+        guard let base = unsafe segment.pointee.base else { return true }
+        return unsafe cwa_load_acquire_u64(UnsafeMutableRawPointer(base) + SegmentHeader.allocated)
             <= UInt64(SegmentHeader.bytes)
     }
 
     /// No new segment is made while the quota is full of data that is not archived.
     public static func setQuotaFull(_ engine: EngineBlock, _ full: Bool) {
-        engine.pointee.quota_full = full ? 1 : 0
+        unsafe engine.pointee.quota_full = full ? 1 : 0
     }
 
     /// True where something waits to be rolled.
     public static func hasOpenRecords(_ engine: EngineBlock) -> Bool {
-        guard let lane = readyLane(engine), let current = lane.pointee.current else { return false }
-        return !isEmpty(current)
+        guard let lane = unsafe readyLane(engine), let current = unsafe lane.pointee.current else {
+            return false
+        }
+        return unsafe !isEmpty(current)
     }
 
     /// Monotonic ns when the current segment was published; 0 where it is empty.
     public static func currentSince(_ engine: EngineBlock) -> UInt64 {
-        guard let lane = readyLane(engine), let current = lane.pointee.current, !isEmpty(current),
-            let base = current.pointee.base
+        guard let lane = unsafe readyLane(engine), let current = unsafe lane.pointee.current,
+            unsafe !isEmpty(current),
+            let base = unsafe current.pointee.base
         else { return 0 }
-        return UnsafeRawPointer(base).load(
+        return unsafe UnsafeRawPointer(base).load(
             fromByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
     }
 
     /// Seals every published segment but the current one; with `all` the current one too, after
     /// which nothing can be appended. Returns the numbers sealed now, ascending.
     public static func sealRetired(_ engine: EngineBlock, all: Bool) -> [UInt64] {
-        guard let lane = readyLane(engine) else { return [] }
+        guard let lane = unsafe readyLane(engine) else { return [] }
         var numbers: [UInt64] = []
         Segments.forEach(engine) { segment in
             let state = cwa_load_acquire_u32(Segments.stateWord(segment))
@@ -324,23 +339,25 @@ public enum EngineCore {
             guard state == Segments.open || state == Segments.sealing else { return }
             // A segment is open a moment before it is current, and must not be sealed then: one
             // that holds a chunk has been current. Empty first, current second.
-            let wasCurrent = segment.pointee.in_lane != 0 || !isEmpty(segment)
-            guard all || wasCurrent && readCurrent(lane) != segment else { return }
-            if Sealer.seal(engine, lane, segment) { numbers.append(segment.pointee.number) }
+            let wasCurrent = unsafe segment.pointee.in_lane != 0 || !isEmpty(segment)
+            guard unsafe all || wasCurrent && readCurrent(lane) != segment else { return }
+            if unsafe Sealer.seal(engine, lane, segment) {
+                unsafe numbers.append(segment.pointee.number)
+            }
         }
         return numbers.sorted()
     }
 
     private static func readCurrent(_ lane: LaneBlock) -> SegmentBlock? {
-        SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
+        unsafe SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
     }
 
     /// Unmaps sealed segments that no thread can be storing into any more (PROTOCOL, Quiescence).
     public static func releaseQuiet(_ engine: EngineBlock) {
         var waiting = false
-        Segments.forEach(engine) {
-            if cwa_load_acquire_u32(Segments.stateWord($0)) == Segments.sealed,
-                $0.pointee.in_lane == 0
+        unsafe Segments.forEach(engine) {
+            if unsafe cwa_load_acquire_u32(Segments.stateWord($0)) == Segments.sealed,
+                unsafe $0.pointee.in_lane == 0
             {
                 waiting = true
             }
@@ -350,25 +367,25 @@ public enum EngineCore {
         // is idle, or busy with a chunk published elsewhere, cannot store here any more. One that
         // is claiming has no chunk and may hold any segment.
         guard Membarrier.heavyFence() || Membarrier.isMissing else { return }
-        Segments.forEach(engine) { segment in
-            guard cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed,
-                segment.pointee.in_lane == 0
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed,
+                unsafe segment.pointee.in_lane == 0
             else { return }
             var inUse = false
-            ThreadBlocks.forEach(engine) { thread in
-                guard cwa_load_acquire_u64(AppendPath.busyWord(thread)) != 0 else { return }
-                let chunkIn = thread.pointee.segment
-                if chunkIn == nil || chunkIn == segment { inUse = true }
+            unsafe ThreadBlocks.forEach(engine) { thread in
+                guard unsafe cwa_load_acquire_u64(AppendPath.busyWord(thread)) != 0 else { return }
+                let chunkIn = unsafe thread.pointee.segment
+                if unsafe chunkIn == nil || chunkIn == segment { inUse = true }
             }
-            if !inUse { Segments.releaseMapping(segment) }
+            if !inUse { unsafe Segments.releaseMapping(segment) }
         }
     }
 
     /// The lane's name; empty where it has none yet.
     public static func laneName(_ engine: EngineBlock) -> String {
-        guard let lane = readyLane(engine) else { return "" }
-        return withUnsafeBytes(of: lane.pointee.name) {
-            String(decoding: $0.prefix(Int(lane.pointee.name_length)), as: UTF8.self)
+        guard let lane = unsafe readyLane(engine) else { return "" }
+        return unsafe withUnsafeBytes(of: lane.pointee.name) {
+            unsafe String(decoding: $0.prefix(Int(lane.pointee.name_length)), as: UTF8.self)
         }
     }
 
@@ -391,20 +408,22 @@ public enum EngineCore {
 
     public static func counts(_ engine: EngineBlock) -> Counts {
         var counts = Counts()
-        if let lane = engine.pointee.lane {
-            counts.records = lane.pointee.records
-            counts.bytes = lane.pointee.record_bytes
-            counts.slow = lane.pointee.slow_appends
+        if let lane = unsafe engine.pointee.lane {
+            counts.records = unsafe lane.pointee.records
+            counts.bytes = unsafe lane.pointee.record_bytes
+            counts.slow = unsafe lane.pointee.slow_appends
         }
-        ThreadBlocks.forEach(engine) { thread in
-            counts.records &+= thread.pointee.records
-            counts.bytes &+= thread.pointee.record_bytes
-            counts.slow &+= thread.pointee.slow_appends
-            if let chunk = thread.pointee.chunk, let ptr = thread.pointee.ptr, ptr > chunk {
-                counts.bytes &+= UInt64(max(0, ptr - chunk - ChunkHeader.bytes))
+        unsafe ThreadBlocks.forEach(engine) { thread in
+            unsafe counts.records &+= thread.pointee.records
+            unsafe counts.bytes &+= thread.pointee.record_bytes
+            unsafe counts.slow &+= thread.pointee.slow_appends
+            if let chunk = unsafe thread.pointee.chunk, let ptr = unsafe thread.pointee.ptr,
+                unsafe ptr > chunk
+            {
+                unsafe counts.bytes &+= UInt64(max(0, ptr - chunk - ChunkHeader.bytes))
             }
         }
-        counts.dropped = Drops.total(engine)
+        counts.dropped = unsafe Drops.total(engine)
         return counts
     }
 
@@ -412,10 +431,10 @@ public enum EngineCore {
 
     /// No append begins any more; running ones finish. Handles answer closed from here on.
     public static func closeHandles(_ engine: EngineBlock) {
-        for i in 0..<Int(engine.pointee.loggers_count) {
-            cwa_store_relaxed_u32(engine.pointee.loggers + i, 0)
+        for i in unsafe 0..<Int(engine.pointee.loggers_count) {
+            unsafe cwa_store_relaxed_u32(engine.pointee.loggers + i, 0)
         }
-        cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSING))
+        unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSING))
         cwa_fence_full()
         _ = Membarrier.heavyFence()
     }
@@ -424,26 +443,28 @@ public enum EngineCore {
     /// ever; what it holds reads as closed. False: a thread stayed inside an append for a second.
     /// The engine is then parked with its lock and files, for that record may still be kept.
     public static func finish(_ engine: EngineBlock) -> Bool {
-        guard waitForQuiet(engine) else { return false }
-        if let lane = readyLane(engine) {
-            _ = sealRetired(engine, all: true)
-            while let spare = Segments.takeSpare(lane) { Segments.destroy(engine, lane, spare) }
-            let file = UnsafeMutableRawPointer(lane.pointee.file)!
-            file.storeBytes(
+        guard unsafe waitForQuiet(engine) else { return false }
+        if let lane = unsafe readyLane(engine) {
+            _ = unsafe sealRetired(engine, all: true)
+            while let spare = unsafe Segments.takeSpare(lane) {
+                unsafe Segments.destroy(engine, lane, spare)
+            }
+            let file = unsafe UnsafeMutableRawPointer(lane.pointee.file)!
+            unsafe file.storeBytes(
                 of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
             cwa_store_release_u32(file + LaneHeader.closed, 1)
             _ = WriteThrough.lane(engine, lane, file, 4096)
             cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
             releaseQuiet(engine)
             // Late calls may still read the drop slots: the address stays, the file goes.
-            Mapping.overlay(file, bytes: LaneHeader.fileBytesValue)
-            Files.close(lane.pointee.lock_fd)
-        } else if let lane = engine.pointee.lane {
-            cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
+            unsafe Mapping.overlay(file, bytes: LaneHeader.fileBytesValue)
+            unsafe Files.close(lane.pointee.lock_fd)
+        } else if let lane = unsafe engine.pointee.lane {
+            unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
         }
-        cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
-        Files.close(engine.pointee.lanes_fd)
-        unregister(engine)
+        unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
+        unsafe Files.close(engine.pointee.lanes_fd)
+        unsafe unregister(engine)
         return true
     }
 
@@ -452,27 +473,29 @@ public enum EngineCore {
         let bound = cw_monotonic_ns() &+ 1_000_000_000
         while true {
             var isBusy = false
-            ThreadBlocks.forEach(engine) {
-                if cwa_load_acquire_u64(AppendPath.busyWord($0)) != 0 { isBusy = true }
+            unsafe ThreadBlocks.forEach(engine) {
+                if unsafe cwa_load_acquire_u64(AppendPath.busyWord($0)) != 0 { isBusy = true }
             }
             guard isBusy else { return true }
             guard cw_monotonic_ns() < bound else { return false }
             var pause = timespec(tv_sec: 0, tv_nsec: 100_000)
-            nanosleep(&pause, nil)
+            unsafe nanosleep(&pause, nil)
         }
     }
 
     /// Undoes an open that failed before any handle was given out.
     public static func dispose(_ engine: EngineBlock) {
-        cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
-        unregister(engine)
+        unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
+        unsafe unregister(engine)
     }
 
     static func readyLane(_ engine: EngineBlock) -> LaneBlock? {
-        guard let lane = engine.pointee.lane, cwa_load_acquire_u32(lane) == Lanes.readyState else {
+        guard let lane = unsafe engine.pointee.lane,
+            unsafe cwa_load_acquire_u32(lane) == Lanes.readyState
+        else {
             return nil
         }
-        return lane
+        return unsafe lane
     }
 }
 
@@ -490,26 +513,28 @@ private enum LanePool {
     // SAFETY: one atomic word: the pool's address | blocks taken in its low 12 bits; never freed.
     nonisolated(unsafe) private static let word: UnsafeMutableRawPointer = {
         let word = UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8)
-        word.initializeMemory(as: UInt64.self, repeating: 0, count: 1)
-        return word
+        unsafe word.initializeMemory(as: UInt64.self, repeating: 0, count: 1)
+        return unsafe word
     }()
 
     static func take() -> UnsafeMutableRawPointer? {
         while true {
-            let seen = cwa_load_acquire_u64(word)
+            let seen = unsafe cwa_load_acquire_u64(word)
             let taken = seen & 0xFFF
             if seen != 0, taken < countEach {
-                guard cwa_cas_u64(word, seen, seen + 1) else { continue }
-                let pool = UnsafeMutableRawPointer(bitPattern: UInt(seen & ~0xFFF))
-                return pool.map { $0 + Int(taken) * bytesEach }
+                guard unsafe cwa_cas_u64(word, seen, seen + 1) else { continue }
+                let pool = unsafe UnsafeMutableRawPointer(bitPattern: UInt(seen & ~0xFFF))
+                return unsafe pool.map { unsafe $0 + Int(taken) * bytesEach }
             }
             let bytes = Int(countEach) * bytesEach
-            guard let fresh = Mapping.anonymous(bytes: bytes, wipedOnFork: true) else { return nil }
-            if !cwa_cas_u64(word, seen, UInt64(UInt(bitPattern: fresh)) + 1) {
-                Mapping.release(fresh, bytes: bytes)
+            guard let fresh = unsafe Mapping.anonymous(bytes: bytes, wipedOnFork: true) else {
+                return nil
+            }
+            if unsafe !cwa_cas_u64(word, seen, UInt64(UInt(bitPattern: fresh)) + 1) {
+                unsafe Mapping.release(fresh, bytes: bytes)
                 continue
             }
-            return fresh
+            return unsafe fresh
         }
     }
 }

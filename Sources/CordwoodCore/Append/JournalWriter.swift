@@ -1,6 +1,8 @@
 // Machine durability (FORMAT §10): copies what is new in this process's lane to a journal and syncs
 // that once, so that the mapped pages of running threads are never write-protected by it. One
 // thread at a time, not in signal handlers; a forked child has its own.
+// SAFETY: copies from segments only under `copying`, while nothing is unmapped, and of a chunk what
+// lies below the size in its header, which only this process writes.
 
 import CShims
 import Glibc
@@ -31,17 +33,17 @@ public final class JournalWriter: @unchecked Sendable {
     /// Makes every record that is committed now durable. 0 or an errno.
     /// copying: runs its body while no mapping is released; the sync itself holds nobody up.
     public func flush(_ engine: EngineBlock, copying: (() -> Void) -> Void) -> Int32 {
-        guard let lane = EngineCore.readyLane(engine) else { return 0 }
+        guard let lane = unsafe EngineCore.readyLane(engine) else { return 0 }
         // After a failed sync nothing of the old file is believed: a new one, written from memory
         // (R36).
         let fresh = descriptor < 0 || failed || bytes > JournalWriter.compactBytes
         failed = false
-        let error = fresh ? begin(engine, lane) : 0
+        let error = unsafe fresh ? begin(engine, lane) : 0
         guard error == 0 else { return error }
-        copying { copyAll(engine, lane) }
+        copying { unsafe copyAll(engine, lane) }
         var result = failed ? EIO : writeBatch()
         if result == 0 { result = Files.syncData(descriptor) }
-        if result == 0, fresh { result = publish(engine, lane) }
+        if result == 0, fresh { result = unsafe publish(engine, lane) }
         failed = result != 0
         return result
     }
@@ -54,53 +56,54 @@ public final class JournalWriter: @unchecked Sendable {
         batch = []
         bytes = 0
         salt = Machine.random()
-        descriptor = withName(lane, ".", ".journal") {
-            cw_open_at(engine.pointee.lanes_fd, $0, O_RDWR | O_CREAT | O_TRUNC, 0o600)
+        descriptor = unsafe withName(lane, ".", ".journal") {
+            unsafe cw_open_at(engine.pointee.lanes_fd, $0, O_RDWR | O_CREAT | O_TRUNC, 0o600)
         }
         guard descriptor >= 0 else { return errno }
         put(JournalHeader.magicValue)
         put(UInt64(1))
-        put(lane.pointee.id.0)
-        put(lane.pointee.id.1)
+        unsafe put(lane.pointee.id.0)
+        unsafe put(lane.pointee.id.1)
         put(salt)
         while batch.count < JournalHeader.bytes { batch.append(0) }
-        frame(JournalFrame.kindLaneHeader, 0, 0, 0, nil, UnsafeRawPointer(lane.pointee.file), 4096)
+        unsafe frame(
+            JournalFrame.kindLaneHeader, 0, 0, 0, nil, UnsafeRawPointer(lane.pointee.file), 4096)
         return 0
     }
 
     /// The new journal takes the old one's place; the way to it is made durable too.
     private func publish(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
-        let renamed = withName(lane, ".", ".journal") { temporary in
-            withName(lane, "", ".journal") { name in
-                renameat(engine.pointee.lanes_fd, temporary, engine.pointee.lanes_fd, name)
+        let renamed = unsafe withName(lane, ".", ".journal") { temporary in
+            unsafe withName(lane, "", ".journal") { name in
+                unsafe renameat(engine.pointee.lanes_fd, temporary, engine.pointee.lanes_fd, name)
             }
         }
         guard renamed == 0 else { return errno }
-        let error = Files.sync(engine.pointee.lanes_fd)
+        let error = unsafe Files.sync(engine.pointee.lanes_fd)
         guard error == 0 else { return error }
-        let parent = cw_open_at(engine.pointee.lanes_fd, "..", O_RDONLY | O_DIRECTORY, 0)
+        let parent = unsafe cw_open_at(engine.pointee.lanes_fd, "..", O_RDONLY | O_DIRECTORY, 0)
         guard parent >= 0 else { return errno }
         defer { Glibc.close(parent) }
         return Files.sync(parent)
     }
 
     private func copyAll(_ engine: EngineBlock, _ lane: LaneBlock) {
-        copyCatalog(lane)
-        Segments.forEach(engine) { segment in
-            let state = cwa_load_acquire_u32(Segments.stateWord(segment))
+        unsafe copyCatalog(lane)
+        unsafe Segments.forEach(engine) { segment in
+            let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
             guard state == Segments.open || state == Segments.sealing || state == Segments.sealed,
-                let base = segment.pointee.base
+                let base = unsafe segment.pointee.base
             else { return }
-            copySegment(segment, UnsafeMutableRawPointer(base))
+            unsafe copySegment(segment, UnsafeMutableRawPointer(base))
         }
     }
 
     private func copyCatalog(_ lane: LaneBlock) {
-        let index = lane.pointee.catalog_index
+        let index = unsafe lane.pointee.catalog_index
         let from = catalogSynced[index] ?? 0
-        let to = lane.pointee.catalog_used
+        let to = unsafe lane.pointee.catalog_used
         if to > from {
-            frame(
+            unsafe frame(
                 JournalFrame.kindCatalog, UInt64(index), from, 0, nil,
                 UnsafeRawPointer(lane.pointee.catalog) + Int(from), Int(to - from))
             catalogSynced[index] = to
@@ -108,38 +111,38 @@ public final class JournalWriter: @unchecked Sendable {
     }
 
     private func copySegment(_ segment: SegmentBlock, _ base: UnsafeMutableRawPointer) {
-        let ready = cwa_load_acquire_u64(base + SegmentHeader.ready)
-        let bound = min(cwa_load_acquire_u64(base + SegmentHeader.allocated), ready)
+        let ready = unsafe cwa_load_acquire_u64(base + SegmentHeader.ready)
+        let bound = unsafe min(cwa_load_acquire_u64(base + SegmentHeader.allocated), ready)
         var offset = UInt64(SegmentHeader.bytes)
-        var isNew = headers.insert(segment.pointee.number).inserted
+        var isNew = unsafe headers.insert(segment.pointee.number).inserted
         while offset + UInt64(ChunkHeader.bytes) <= bound {
-            let chunk = base + Int(offset)
-            guard cwa_load_acquire_u64(chunk) == segment.pointee.salt else {
+            let chunk = unsafe base + Int(offset)
+            guard unsafe cwa_load_acquire_u64(chunk) == segment.pointee.salt else {
                 offset += UInt64(ChunkHeader.granule)
                 continue
             }
-            let size = UInt64(chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self))
-            let final = cwa_load_acquire_u32(chunk + ChunkHeader.final)
+            let size = unsafe UInt64(chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self))
+            let final = unsafe cwa_load_acquire_u32(chunk + ChunkHeader.final)
             // ORDER: acquire. Everything up to here is whole (A4).
-            let committed = cwa_load_acquire_u32(chunk + ChunkHeader.committed)
+            let committed = unsafe cwa_load_acquire_u32(chunk + ChunkHeader.committed)
             let to = final != 0 ? final : committed
-            let place = Place(segment: segment.pointee.number, chunk: offset)
+            let place = unsafe Place(segment: segment.pointee.number, chunk: offset)
             let from = synced[place] ?? UInt32(ChunkHeader.bytes)
             if to > from, UInt64(to) <= size {
                 if isNew {
-                    frame(
+                    unsafe frame(
                         JournalFrame.kindSegmentHeader, segment.pointee.number, 0, 0, nil, base,
                         4096)
                     isNew = false
                 }
-                frame(
+                unsafe frame(
                     JournalFrame.kindChunk, segment.pointee.number, offset, from, chunk,
                     chunk + Int(from), Int(to - from))
                 synced[place] = to
             }
             offset += max(size, UInt64(ChunkHeader.granule))
         }
-        if isNew { headers.remove(segment.pointee.number) }
+        if isNew { unsafe headers.remove(segment.pointee.number) }
     }
 
     /// One frame; the content is copied now, so that what is checked is what is written.
@@ -157,24 +160,24 @@ public final class JournalWriter: @unchecked Sendable {
         put(chunk)
         put(from)
         put(from &+ UInt32(count))
-        if let chunkHeader {
-            batch.append(contentsOf: UnsafeRawBufferPointer(start: chunkHeader, count: 64))
+        if let chunkHeader = unsafe chunkHeader {
+            unsafe batch.append(contentsOf: UnsafeRawBufferPointer(start: chunkHeader, count: 64))
         } else {
             batch.append(contentsOf: repeatElement(0, count: 64))
         }
-        batch.append(contentsOf: UnsafeRawBufferPointer(start: content, count: count))
-        batch.withUnsafeMutableBytes { all in
-            let frame = all.baseAddress! + start
-            let crc = cwi_crc32c(0, frame + 16, JournalFrame.headerBytes + count - 16)
-            frame.storeBytes(of: crc, toByteOffset: JournalFrame.crc, as: UInt32.self)
+        unsafe batch.append(contentsOf: UnsafeRawBufferPointer(start: content, count: count))
+        unsafe batch.withUnsafeMutableBytes { all in
+            let frame = unsafe all.baseAddress! + start
+            let crc = unsafe cwi_crc32c(0, frame + 16, JournalFrame.headerBytes + count - 16)
+            unsafe frame.storeBytes(of: crc, toByteOffset: JournalFrame.crc, as: UInt32.self)
         }
         if batch.count > JournalWriter.batchBytes, !failed { failed = writeBatch() != 0 }
     }
 
     private func writeBatch() -> Int32 {
         while batch.count % 8 != 0 { batch.append(0) }
-        let error = batch.withUnsafeBytes {
-            $0.isEmpty ? 0 : Files.write(descriptor, $0.baseAddress!, $0.count, at: bytes)
+        let error = unsafe batch.withUnsafeBytes {
+            unsafe $0.isEmpty ? 0 : Files.write(descriptor, $0.baseAddress!, $0.count, at: bytes)
         }
         bytes += UInt64(batch.count)
         batch.removeAll(keepingCapacity: batch.capacity <= 4 << 20)
@@ -182,19 +185,19 @@ public final class JournalWriter: @unchecked Sendable {
     }
 
     private func put<T: FixedWidthInteger>(_ value: T) {
-        withUnsafeBytes(of: value.littleEndian) { batch.append(contentsOf: $0) }
+        unsafe withUnsafeBytes(of: value.littleEndian) { unsafe batch.append(contentsOf: $0) }
     }
 
     private func withName<T>(
         _ lane: LaneBlock, _ prefix: StaticString, _ suffix: StaticString,
         _ body: (UnsafePointer<CChar>) -> T
     ) -> T {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-            var name = NameBuffer(buffer)
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
             name.add(prefix)
-            Lanes.addName(&name, lane)
+            unsafe Lanes.addName(&name, lane)
             name.add(suffix)
-            return body(name.pointer)
+            return unsafe body(name.pointer)
         }
     }
 }

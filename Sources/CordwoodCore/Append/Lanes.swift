@@ -1,6 +1,8 @@
 // This process's lane: its first file with lock, identity, catalog and segment 0. Made at open, and
 // again by the first record of a forked child, which finds its lane block wiped to zero; so this
 // room takes nothing from the heap and touches no lock that a parent's thread might hold.
+// SAFETY: the lane block is the engine's and never unmapped; `file` maps the whole lane file, and
+// its address stays good: close and a forked child lay private memory over it in place.
 
 import CCordwood
 import CShims
@@ -10,28 +12,29 @@ public enum Lanes {
     static var readyState: UInt32 { UInt32(CWI_LANE_READY) }
 
     static func currentWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.current)!
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.current)!
     }
 
     static func spareWord(_ lane: LaneBlock, _ index: Int) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.spare)! + index * 8
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.spare)! + index
+            * 8
     }
 
     static func serialWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.next_serial)!
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.next_serial)!
     }
 
     /// The lane, ready for claims. nil: closed, or it could not be made (`whyNot`).
     static func ready(_ engine: EngineBlock) -> LaneBlock? {
-        guard let lane = engine.pointee.lane else { return nil }
+        guard let lane = unsafe engine.pointee.lane else { return nil }
         // ORDER: acquire. Everything of the lane is there when it is ready (A7).
-        if cwa_load_acquire_u32(lane) == readyState { return lane }
-        return make(engine, lane) == Status.ok ? lane : nil
+        if unsafe cwa_load_acquire_u32(lane) == readyState { return unsafe lane }
+        return unsafe make(engine, lane) == Status.ok ? lane : nil
     }
 
     static func whyNot(_ engine: EngineBlock) -> Int32 {
-        guard let lane = engine.pointee.lane else { return Status.closed }
-        let state = cwa_load_acquire_u32(lane)
+        guard let lane = unsafe engine.pointee.lane else { return Status.closed }
+        let state = unsafe cwa_load_acquire_u32(lane)
         return state == UInt32(CWI_LANE_CLOSED) ? Status.closed : Status.full
     }
 
@@ -43,86 +46,89 @@ public enum Lanes {
         let thread = cw_gettid()
         let bound = cw_monotonic_ns() &+ 1_000_000_000
         while true {
-            let state = cwa_load_acquire_u32(lane)
+            let state = unsafe cwa_load_acquire_u32(lane)
             if state == readyState { return Status.ok }
             if state == UInt32(CWI_LANE_CLOSED) { return Status.closed }
             if state == UInt32(CWI_LANE_FAILED) {
-                guard cw_monotonic_ns() >= cwa_load_relaxed_u64(fullUntilWord(lane)) else {
+                guard unsafe cw_monotonic_ns() >= cwa_load_relaxed_u64(fullUntilWord(lane)) else {
                     return Status.full
                 }
-                _ = cwa_cas_u32(lane, state, none)
+                _ = unsafe cwa_cas_u32(lane, state, none)
                 continue
             }
-            if state == none, cwa_cas_u32(lane, none, making) { break }
+            if state == none, unsafe cwa_cas_u32(lane, none, making) { break }
             // Another thread makes it, and never waits for us; a handler on that thread gives up.
             // Bounded, for a handler may have interrupted the maker before it left its number.
-            if lane.pointee.maker_tid == thread || cw_monotonic_ns() >= bound { return Status.full }
+            if unsafe lane.pointee.maker_tid == thread || cw_monotonic_ns() >= bound {
+                return Status.full
+            }
             sched_yield()
         }
-        lane.pointee.maker_tid = thread
-        forget(engine, lane)
-        let status = build(engine, lane)
-        lane.pointee.maker_tid = 0
+        unsafe lane.pointee.maker_tid = thread
+        unsafe forget(engine, lane)
+        let status = unsafe build(engine, lane)
+        unsafe lane.pointee.maker_tid = 0
         if status != Status.ok {
-            cwa_store_relaxed_u64(fullUntilWord(lane), cw_monotonic_ns() &+ 100_000_000)
-            cwa_store_release_u32(lane, UInt32(CWI_LANE_FAILED))
-        } else if engine.pointee.lane_generation > 1,
-            let start = cwi_process_get().pointee.start_helper
+            unsafe cwa_store_relaxed_u64(fullUntilWord(lane), cw_monotonic_ns() &+ 100_000_000)
+            unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_FAILED))
+        } else if unsafe engine.pointee.lane_generation > 1,
+            let start = unsafe cwi_process_get().pointee.start_helper
         {
-            start(engine)
+            unsafe start(engine)
         }
         return status
     }
 
     private static func fullUntilWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
     }
 
     /// A child lets go of its parent's segments: other memory takes their place, so that nothing it
     /// does can reach the parent's files; thread blocks that the parent's threads held are not
     /// reused.
     static func forget(_ engine: EngineBlock, _ lane: LaneBlock?) {
-        let process = cwi_process_get()!
+        let process = unsafe cwi_process_get()!
         // A second try in the same process has blocks of its own below the mark.
-        if engine.pointee.lane_generation > 0, lane?.pointee.generation ?? 0 == 0 {
-            process.pointee.pool_floor = process.pointee.pool_used
+        if unsafe engine.pointee.lane_generation > 0, unsafe lane?.pointee.generation ?? 0 == 0 {
+            unsafe process.pointee.pool_floor = process.pointee.pool_used
         }
-        Segments.forEach(engine) { segment in
-            if let base = segment.pointee.base {
-                if segment.pointee.in_lane == 0 {
-                    Mapping.overlay(UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
+        unsafe Segments.forEach(engine) { segment in
+            if let base = unsafe segment.pointee.base {
+                if unsafe segment.pointee.in_lane == 0 {
+                    unsafe Mapping.overlay(
+                        UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
                 } else {
-                    Mapping.overlay(
+                    unsafe Mapping.overlay(
                         UnsafeMutableRawPointer(base) - LaneHeader.segmentOffsetValue,
                         bytes: LaneHeader.fileBytesValue)
                     // Closing lets the kernel drop our share of the lock; it is never unlocked,
                     // which would take the parent's lock away (R31).
                 }
             }
-            Files.close(segment.pointee.fd)
-            segment.pointee.fd = -1
-            segment.pointee.base = nil
-            segment.pointee.state = Segments.free
+            unsafe Files.close(segment.pointee.fd)
+            unsafe segment.pointee.fd = -1
+            unsafe segment.pointee.base = nil
+            unsafe segment.pointee.state = Segments.free
         }
     }
 
     private static func build(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
-        engine.pointee.lane_generation &+= 1
-        lane.pointee.generation = engine.pointee.lane_generation
-        lane.pointee.process_id = UInt32(getpid())
-        lane.pointee.id = (Machine.random(), Machine.random())
-        lane.pointee.salt = Machine.random()
-        nameLane(lane)
-        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-            withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { finalBuffer in
-                var temporary = NameBuffer(buffer)
+        unsafe engine.pointee.lane_generation &+= 1
+        unsafe lane.pointee.generation = engine.pointee.lane_generation
+        unsafe lane.pointee.process_id = UInt32(getpid())
+        unsafe lane.pointee.id = (Machine.random(), Machine.random())
+        unsafe lane.pointee.salt = Machine.random()
+        unsafe nameLane(lane)
+        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { finalBuffer in
+                var temporary = unsafe NameBuffer(buffer)
                 temporary.add(".")
-                addName(&temporary, lane)
+                unsafe addName(&temporary, lane)
                 temporary.add(".lane")
-                var name = NameBuffer(finalBuffer)
-                addName(&name, lane)
+                var name = unsafe NameBuffer(finalBuffer)
+                unsafe addName(&name, lane)
                 name.add(".lane")
-                return makeFile(engine, lane, temporary.pointer, name.pointer)
+                return unsafe makeFile(engine, lane, temporary.pointer, name.pointer)
             }
         }
     }
@@ -133,8 +139,8 @@ public enum Lanes {
         _ engine: EngineBlock, _ lane: LaneBlock, _ temporary: UnsafePointer<CChar>,
         _ name: UnsafePointer<CChar>
     ) -> Int32 {
-        let directory = engine.pointee.lanes_fd
-        let descriptor = cw_open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        let directory = unsafe engine.pointee.lanes_fd
+        let descriptor = unsafe cw_open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else { return Status.of(errno: errno) }
         var error: Int32 = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
         let bytes = LaneHeader.fileBytesValue
@@ -149,22 +155,22 @@ public enum Lanes {
                 if renameat(directory, temporary, directory, name) != 0 { error = errno }
             }
             if error == 0 {
-                Drops.takeOver(engine, lane)
-                cwa_store_release_u32(lane, readyState)
+                unsafe Drops.takeOver(engine, lane)
+                unsafe cwa_store_release_u32(lane, readyState)
                 return Status.ok
             }
             // Nobody may find it: refusals are counted there.
-            lane.pointee.file = nil
-            lane.pointee.catalog = nil
-            lane.pointee.current = nil
-            Mapping.release(file, bytes: bytes)
+            unsafe lane.pointee.file = nil
+            unsafe lane.pointee.catalog = nil
+            unsafe lane.pointee.current = nil
+            unsafe Mapping.release(file, bytes: bytes)
         } else if error == 0 {
             error = errno
         }
-        unlinkat(directory, temporary, 0)
+        unsafe unlinkat(directory, temporary, 0)
         Files.close(descriptor)
-        Segments.forEach(engine) {
-            $0.pointee.state = Segments.free; $0.pointee.base = nil
+        unsafe Segments.forEach(engine) {
+            unsafe $0.pointee.state = Segments.free; unsafe $0.pointee.base = nil
         }
         return Status.of(errno: error)
     }
@@ -204,23 +210,23 @@ public enum Lanes {
         _ engine: EngineBlock, _ lane: LaneBlock, _ file: UnsafeMutableRawPointer
     ) {
         func put32(_ value: UInt32, _ offset: Int) {
-            file.storeBytes(of: value, toByteOffset: offset, as: UInt32.self)
+            unsafe file.storeBytes(of: value, toByteOffset: offset, as: UInt32.self)
         }
         func put64(_ value: UInt64, _ offset: Int) {
-            file.storeBytes(of: value, toByteOffset: offset, as: UInt64.self)
+            unsafe file.storeBytes(of: value, toByteOffset: offset, as: UInt64.self)
         }
         put32(1, LaneHeader.version)
         put32(UInt32(LaneHeader.fileBytesValue), LaneHeader.fileBytes)
-        put64(lane.pointee.id.0, LaneHeader.laneID)
-        put64(lane.pointee.id.1, LaneHeader.laneID + 8)
-        put64(engine.pointee.boot_id.0, LaneHeader.bootID)
-        put64(engine.pointee.boot_id.1, LaneHeader.bootID + 8)
-        put64(engine.pointee.machine_id.0, LaneHeader.machineID)
-        put64(engine.pointee.machine_id.1, LaneHeader.machineID + 8)
-        put64(lane.pointee.salt, LaneHeader.salt)
-        put32(lane.pointee.process_id, LaneHeader.processID)
+        unsafe put64(lane.pointee.id.0, LaneHeader.laneID)
+        unsafe put64(lane.pointee.id.1, LaneHeader.laneID + 8)
+        unsafe put64(engine.pointee.boot_id.0, LaneHeader.bootID)
+        unsafe put64(engine.pointee.boot_id.1, LaneHeader.bootID + 8)
+        unsafe put64(engine.pointee.machine_id.0, LaneHeader.machineID)
+        unsafe put64(engine.pointee.machine_id.1, LaneHeader.machineID + 8)
+        unsafe put64(lane.pointee.salt, LaneHeader.salt)
+        unsafe put32(lane.pointee.process_id, LaneHeader.processID)
         put32(getuid(), LaneHeader.userID)
-        put64(Machine.processStart(lane.pointee.process_id), LaneHeader.processStart)
+        unsafe put64(Machine.processStart(lane.pointee.process_id), LaneHeader.processStart)
         put64(Machine.processNamespace(), LaneHeader.processNamespace)
         put64(cw_realtime_ns(), LaneHeader.createdRealtime)
         put64(cw_monotonic_ns(), LaneHeader.createdMonotonic)
@@ -230,43 +236,44 @@ public enum Lanes {
         put32(UInt32(LaneHeader.dropsCountValue), LaneHeader.dropsCount)
         put32(UInt32(LaneHeader.segmentOffsetValue), LaneHeader.segmentOffset)
         put32(UInt32(LaneHeader.segmentBytesValue), LaneHeader.segmentBytes)
-        file.storeBytes(
+        unsafe file.storeBytes(
             of: UInt16(engine.pointee.process_name_length),
             toByteOffset: LaneHeader.processNameBytes, as: UInt16.self)
         let name =
-            UnsafeRawPointer(engine)
+            unsafe UnsafeRawPointer(engine)
             + MemoryLayout<cwi_engine>.offset(of: \.process_name)!
-        (file + LaneHeader.processName).copyMemory(
+        unsafe (file + LaneHeader.processName).copyMemory(
             from: name, byteCount: Int(engine.pointee.process_name_length))
         put64(LaneHeader.magicValue, LaneHeader.magic)
     }
 
     /// `YYYYMMDDThhmmssZ-<pid>-<random>`
     private static func nameLane(_ lane: LaneBlock) {
-        let start = UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.name)!
+        let start =
+            unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.name)!
         let capacity = Int(CWI_LANE_NAME_MAX)
-        let buffer = UnsafeMutableBufferPointer(
+        let buffer = unsafe UnsafeMutableBufferPointer(
             start: start.assumingMemoryBound(to: CChar.self), count: capacity)
-        var name = NameBuffer(buffer)
+        var name = unsafe NameBuffer(buffer)
         var seconds = time_t(cw_realtime_ns() / 1_000_000_000)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        name.add(decimal: UInt64(parts.tm_year + 1900), digits: 4)
-        name.add(decimal: UInt64(parts.tm_mon + 1), digits: 2)
-        name.add(decimal: UInt64(parts.tm_mday), digits: 2)
+        var parts = unsafe tm()
+        unsafe gmtime_r(&seconds, &parts)
+        unsafe name.add(decimal: UInt64(parts.tm_year + 1900), digits: 4)
+        unsafe name.add(decimal: UInt64(parts.tm_mon + 1), digits: 2)
+        unsafe name.add(decimal: UInt64(parts.tm_mday), digits: 2)
         name.add("T")
-        name.add(decimal: UInt64(parts.tm_hour), digits: 2)
-        name.add(decimal: UInt64(parts.tm_min), digits: 2)
-        name.add(decimal: UInt64(parts.tm_sec), digits: 2)
+        unsafe name.add(decimal: UInt64(parts.tm_hour), digits: 2)
+        unsafe name.add(decimal: UInt64(parts.tm_min), digits: 2)
+        unsafe name.add(decimal: UInt64(parts.tm_sec), digits: 2)
         name.add("Z-")
-        name.add(decimal: UInt64(lane.pointee.process_id))
+        unsafe name.add(decimal: UInt64(lane.pointee.process_id))
         name.add("-")
         name.add(hex: Machine.random())
-        lane.pointee.name_length = UInt32(name.count)
+        unsafe lane.pointee.name_length = UInt32(name.count)
     }
 
     static func addName(_ name: inout NameBuffer, _ lane: LaneBlock) {
-        let start = UnsafeRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.name)!
-        name.add(start.assumingMemoryBound(to: CChar.self), Int(lane.pointee.name_length))
+        let start = unsafe UnsafeRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.name)!
+        unsafe name.add(start.assumingMemoryBound(to: CChar.self), Int(lane.pointee.name_length))
     }
 }

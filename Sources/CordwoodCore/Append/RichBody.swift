@@ -1,25 +1,27 @@
 // A record with fields, place, trace, own time, exception or kind, encoded straight into the chunk
 // from the caller's pointers (FORMAT §8.1). Nothing is copied twice, nothing comes from the heap.
+// SAFETY: all pointers are the caller's and hold during the append; `write` fills exactly the
+// `bytes` that the append path made room for.
 
 import CCordwood
 import CShims
 
-public struct RichBody: RecordBody {
-    public var message = UnsafeRawBufferPointer(start: nil, count: 0)
+@safe public struct RichBody: RecordBody {
+    public var message = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     /// SAFETY: the caller's memory, valid during the append.
     public var fields: UnsafePointer<cw_field>?
     public var fieldCount = 0
     /// Fields already encoded (FORMAT §8.2), instead of `fields`.
-    public var encodedFields = UnsafeRawBufferPointer(start: nil, count: 0)
-    public var file = UnsafeRawBufferPointer(start: nil, count: 0)
-    public var function = UnsafeRawBufferPointer(start: nil, count: 0)
+    public var encodedFields = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    public var file = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    public var function = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     public var line: UInt32 = 0
     /// 25 bytes (FORMAT §8.4), or nil: the thread's.
     public var trace: UnsafeRawPointer?
     public var timeNs: UInt64 = 0
-    public var exceptionType = UnsafeRawBufferPointer(start: nil, count: 0)
-    public var exceptionMessage = UnsafeRawBufferPointer(start: nil, count: 0)
-    public var exceptionStacktrace = UnsafeRawBufferPointer(start: nil, count: 0)
+    public var exceptionType = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    public var exceptionMessage = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    public var exceptionStacktrace = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     public var kind: UInt8 = 0
     var originalLength: UInt64?
 
@@ -29,37 +31,39 @@ public struct RichBody: RecordBody {
     var flags: UInt16 { originalLength == nil ? 0 : RecordHeader.flagTruncated }
 
     private var hasException: Bool {
-        exceptionType.count + exceptionMessage.count + exceptionStacktrace.count > 0
+        unsafe exceptionType.count + exceptionMessage.count + exceptionStacktrace.count > 0
     }
 
-    private var hasPlace: Bool { line != 0 || file.count > 0 || function.count > 0 }
+    private var hasPlace: Bool { unsafe line != 0 || file.count > 0 || function.count > 0 }
 
     private var fieldBytes: Int {
-        if encodedFields.count > 0 { return encodedFields.count }
-        guard let fields, fieldCount > 0 else { return 0 }
+        if unsafe encodedFields.count > 0 { return unsafe encodedFields.count }
+        guard let fields = unsafe fields, fieldCount > 0 else { return 0 }
         var bytes = 2
-        for i in 0..<fieldCount { bytes += 4 + fields[i].key.length + valueBytes(fields[i]) }
+        for i in 0..<fieldCount { unsafe bytes += 4 + fields[i].key.length + valueBytes(fields[i]) }
         return bytes
     }
 
     private func valueBytes(_ field: cw_field) -> Int {
-        switch field.type {
+        switch unsafe field.type {
         case UInt32(FieldType.bool): return 1
-        case UInt32(FieldType.string): return 4 + field.value.s.length
+        case UInt32(FieldType.string): return unsafe 4 + field.value.s.length
         default: return 8
         }
     }
 
     var bytes: Int {
         let section = SectionKind.headerBytes
-        var sum = section + message.count
+        var sum = unsafe section + message.count
         let fields = fieldBytes
         if fields > 0 { sum += section + fields }
-        if hasPlace { sum += section + 8 + min(file.count, 0xFFFF) + min(function.count, 0xFFFF) }
-        if trace != nil { sum += section + TraceLayout.bytes }
+        if hasPlace {
+            unsafe sum += section + 8 + min(file.count, 0xFFFF) + min(function.count, 0xFFFF)
+        }
+        if unsafe trace != nil { sum += section + TraceLayout.bytes }
         if timeNs != 0 { sum += section + 8 }
         if hasException {
-            sum +=
+            unsafe sum +=
                 section + 12 + exceptionType.count + exceptionMessage.count
                 + exceptionStacktrace.count
         }
@@ -70,35 +74,35 @@ public struct RichBody: RecordBody {
 
     func truncated(to limit: Int) -> RichBody? {
         var cut = self
-        cut.originalLength = UInt64(message.count)
-        cut.message = UnsafeRawBufferPointer(start: nil, count: 0)
+        cut.originalLength = unsafe UInt64(message.count)
+        unsafe cut.message = UnsafeRawBufferPointer(start: nil, count: 0)
         // Strings of the exception are cut with the message: the stack trace last written goes
         // first.
-        if cut.bytes > limit { cut.exceptionStacktrace = cut.message }
+        if cut.bytes > limit { unsafe cut.exceptionStacktrace = cut.message }
         guard cut.bytes <= limit else { return nil }
-        let room = min(message.count, limit - cut.bytes)
-        cut.message = UnsafeRawBufferPointer(rebasing: message.prefix(room))
+        let room = unsafe min(message.count, limit - cut.bytes)
+        unsafe cut.message = UnsafeRawBufferPointer(rebasing: message.prefix(room))
         return cut
     }
 
     func write(to start: UnsafeMutableRawPointer) {
-        var cursor = Cursor(at: start)
-        cursor.section(SectionKind.message, message.count)
-        cursor.bytes(message)
+        var cursor = unsafe Cursor(at: start)
+        unsafe cursor.section(SectionKind.message, message.count)
+        unsafe cursor.bytes(message)
         writeFields(&cursor)
         if hasPlace {
-            let file = file.prefix(0xFFFF)
-            let function = function.prefix(0xFFFF)
-            cursor.section(SectionKind.place, 8 + file.count + function.count)
+            let file = unsafe file.prefix(0xFFFF)
+            let function = unsafe function.prefix(0xFFFF)
+            unsafe cursor.section(SectionKind.place, 8 + file.count + function.count)
             cursor.put(line)
-            cursor.put(UInt16(file.count))
-            cursor.put(UInt16(function.count))
-            cursor.bytes(UnsafeRawBufferPointer(rebasing: file))
-            cursor.bytes(UnsafeRawBufferPointer(rebasing: function))
+            unsafe cursor.put(UInt16(file.count))
+            unsafe cursor.put(UInt16(function.count))
+            unsafe cursor.bytes(UnsafeRawBufferPointer(rebasing: file))
+            unsafe cursor.bytes(UnsafeRawBufferPointer(rebasing: function))
         }
-        if let trace {
+        if let trace = unsafe trace {
             cursor.section(SectionKind.trace, TraceLayout.bytes)
-            cursor.bytes(UnsafeRawBufferPointer(start: trace, count: TraceLayout.bytes))
+            unsafe cursor.bytes(UnsafeRawBufferPointer(start: trace, count: TraceLayout.bytes))
         }
         if timeNs != 0 {
             cursor.section(SectionKind.time, 8)
@@ -116,57 +120,58 @@ public struct RichBody: RecordBody {
     }
 
     private func writeException(_ cursor: inout Cursor) {
-        cursor.section(
+        unsafe cursor.section(
             SectionKind.exception,
             12 + exceptionType.count + exceptionMessage.count + exceptionStacktrace.count)
-        cursor.put(UInt32(exceptionType.count))
-        cursor.put(UInt32(exceptionMessage.count))
-        cursor.put(UInt32(exceptionStacktrace.count))
-        cursor.bytes(exceptionType)
-        cursor.bytes(exceptionMessage)
-        cursor.bytes(exceptionStacktrace)
+        unsafe cursor.put(UInt32(exceptionType.count))
+        unsafe cursor.put(UInt32(exceptionMessage.count))
+        unsafe cursor.put(UInt32(exceptionStacktrace.count))
+        unsafe cursor.bytes(exceptionType)
+        unsafe cursor.bytes(exceptionMessage)
+        unsafe cursor.bytes(exceptionStacktrace)
     }
 
     private func writeFields(_ cursor: inout Cursor) {
         let bytes = fieldBytes
         guard bytes > 0 else { return }
         cursor.section(SectionKind.fields, bytes)
-        if encodedFields.count > 0 {
-            cursor.bytes(encodedFields)
+        if unsafe encodedFields.count > 0 {
+            unsafe cursor.bytes(encodedFields)
             return
         }
-        guard let fields else { return }
+        guard let fields = unsafe fields else { return }
         cursor.put(UInt16(fieldCount))
         for i in 0..<fieldCount {
-            let field = fields[i]
-            cursor.put(UInt8(truncatingIfNeeded: field.type))
+            let field = unsafe fields[i]
+            unsafe cursor.put(UInt8(truncatingIfNeeded: field.type))
             cursor.put(UInt8(0))
-            cursor.put(UInt16(field.key.length))
-            cursor.bytes(UnsafeRawBufferPointer(start: field.key.data, count: field.key.length))
-            switch UInt8(truncatingIfNeeded: field.type) {
-            case FieldType.bool: cursor.put(UInt8(field.value.b ? 1 : 0))
+            unsafe cursor.put(UInt16(field.key.length))
+            unsafe cursor.bytes(
+                UnsafeRawBufferPointer(start: field.key.data, count: field.key.length))
+            switch unsafe UInt8(truncatingIfNeeded: field.type) {
+            case FieldType.bool: unsafe cursor.put(UInt8(field.value.b ? 1 : 0))
             case FieldType.string:
-                cursor.put(UInt32(field.value.s.length))
-                cursor.bytes(
+                unsafe cursor.put(UInt32(field.value.s.length))
+                unsafe cursor.bytes(
                     UnsafeRawBufferPointer(start: field.value.s.data, count: field.value.s.length))
-            default: cursor.put(field.value.u)
+            default: unsafe cursor.put(field.value.u)
             }
         }
     }
 
     /// SAFETY: writes exactly what `bytes` counted, into room the append path made.
-    private struct Cursor {
+    @safe private struct Cursor {
         var at: UnsafeMutableRawPointer
 
         mutating func put<T: FixedWidthInteger>(_ value: T) {
-            at.storeBytes(of: value, as: T.self)
-            at += MemoryLayout<T>.size
+            unsafe at.storeBytes(of: value, as: T.self)
+            unsafe at += MemoryLayout<T>.size
         }
 
         mutating func bytes(_ source: UnsafeRawBufferPointer) {
             guard let start = source.baseAddress, source.count > 0 else { return }
-            at.copyMemory(from: start, byteCount: source.count)
-            at += source.count
+            unsafe at.copyMemory(from: start, byteCount: source.count)
+            unsafe at += source.count
         }
 
         mutating func section(_ kind: UInt8, _ count: Int) {
@@ -179,6 +184,6 @@ public struct RichBody: RecordBody {
 extension AppendSlow {
     /// A record with everything; the caller has checked pointers and lengths.
     public static func rich(_ logger: LoggerBlock, _ level: UInt8, _ body: RichBody) -> Int32 {
-        append(logger, level, body)
+        unsafe append(logger, level, body)
     }
 }

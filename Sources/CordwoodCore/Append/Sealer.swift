@@ -1,6 +1,9 @@
 // The helper's side of the protocol: seal a segment under running writers without waiting for any
 // of them, and tell when nobody can store into its mapping any more. One thread at a time per
 // engine. docs/CONCURRENCY.md, A1–A5.
+// SAFETY: one thread seals, and mappings are released after that by the same thread, so `base`
+// holds; chunks are walked below `allocated` and `ready`, both within the mapping, by sizes that
+// only this process writes.
 
 import CShims
 import Glibc
@@ -9,16 +12,16 @@ public enum Sealer {
     /// Takes the segment out of use and fixes every chunk in it. The lane must have another current
     /// segment, or none is wanted any more. Returns false where it could not be done now.
     static func seal(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) -> Bool {
-        let base = UnsafeMutableRawPointer(segment.pointee.base)!
+        let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
         // ORDER: release, then the heavy fence: a claim that does not see SEALING has published its
         // verdict where we look (A5).
-        cwa_store_release_u32(Segments.stateWord(segment), Segments.sealing)
-        cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealing)
+        unsafe cwa_store_release_u32(Segments.stateWord(segment), Segments.sealing)
+        unsafe cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealing)
         fence()
-        ThreadBlocks.forEach(engine) { thread in
-            if thread.pointee.segment == segment {
+        unsafe ThreadBlocks.forEach(engine) { thread in
+            if unsafe thread.pointee.segment == segment {
                 // ORDER: release. The helper writes nothing but NULL here (A2).
-                cwa_store_release_u64(AppendPath.limitWord(thread), 0)
+                unsafe cwa_store_release_u64(AppendPath.limitWord(thread), 0)
             }
         }
         fence()
@@ -36,25 +39,26 @@ public enum Sealer {
     private static func settleRest(
         _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer
     ) -> UInt64 {
-        let ready = cwa_load_acquire_u64(
+        let ready = unsafe cwa_load_acquire_u64(
             UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.ready)!)
-        let bound = min(cwa_load_acquire_u64(base + SegmentHeader.allocated), ready)
+        let bound = unsafe min(cwa_load_acquire_u64(base + SegmentHeader.allocated), ready)
         var offset = UInt64(SegmentHeader.bytes)
         var end = offset
         while offset + UInt64(ChunkHeader.bytes) <= bound {
-            let chunk = base + Int(offset)
-            guard cwa_load_acquire_u64(chunk) == segment.pointee.salt,
-                chunk.load(fromByteOffset: ChunkHeader.offset, as: UInt64.self) == offset
+            let chunk = unsafe base + Int(offset)
+            guard unsafe cwa_load_acquire_u64(chunk) == segment.pointee.salt,
+                unsafe chunk.load(fromByteOffset: ChunkHeader.offset, as: UInt64.self) == offset
             else {
                 offset += UInt64(ChunkHeader.granule)
                 continue
             }
-            let size = UInt64(chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self))
-            let final = cwa_load_acquire_u32(chunk + ChunkHeader.final)
+            let size = unsafe UInt64(chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self))
+            let final = unsafe cwa_load_acquire_u32(chunk + ChunkHeader.final)
             if final >= UInt32(ChunkHeader.bytes), UInt64(final) <= size {
-                var crc = cwi_crc32c(0, chunk + 12, 52)
-                crc = cwi_crc32c(crc, chunk + ChunkHeader.bytes, Int(final) - ChunkHeader.bytes)
-                chunk.storeBytes(of: crc, toByteOffset: ChunkHeader.crc, as: UInt32.self)
+                var crc = unsafe cwi_crc32c(0, chunk + 12, 52)
+                crc = unsafe cwi_crc32c(
+                    crc, chunk + ChunkHeader.bytes, Int(final) - ChunkHeader.bytes)
+                unsafe chunk.storeBytes(of: crc, toByteOffset: ChunkHeader.crc, as: UInt32.self)
             }
             offset += max(size, UInt64(ChunkHeader.granule))
             end = offset
@@ -68,18 +72,20 @@ public enum Sealer {
     ) -> Bool {
         // The next segment's first pair stands in both, and so does the last pair of this one:
         // where they overlap, both map ticks to the same time (FORMAT §4).
-        if let next = lane.pointee.current, next != segment, let nextBase = next.pointee.base {
-            let pair = UnsafeMutableRawPointer(nextBase) + SegmentHeader.clockPairs
-            ClockPairs.add(
+        if let next = unsafe lane.pointee.current, unsafe next != segment,
+            let nextBase = unsafe next.pointee.base
+        {
+            let pair = unsafe UnsafeMutableRawPointer(nextBase) + SegmentHeader.clockPairs
+            unsafe ClockPairs.add(
                 ClockSample(
                     ticks: pair.load(as: UInt64.self),
                     monotonic: pair.load(fromByteOffset: 8, as: UInt64.self),
                     boottime: pair.load(fromByteOffset: 16, as: UInt64.self),
                     realtime: pair.load(fromByteOffset: 24, as: UInt64.self)), to: base)
         }
-        addClockPair(engine, lane, also: segment)
-        base.storeBytes(of: end, toByteOffset: SegmentHeader.end, as: UInt64.self)
-        base.storeBytes(
+        unsafe addClockPair(engine, lane, also: segment)
+        unsafe base.storeBytes(of: end, toByteOffset: SegmentHeader.end, as: UInt64.self)
+        unsafe base.storeBytes(
             of: cw_realtime_ns(), toByteOffset: SegmentHeader.sealedRealtime, as: UInt64.self)
         guard WriteThrough.sealed(engine, segment, end: end) else { return false }
         cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealed)
@@ -93,7 +99,7 @@ public enum Sealer {
                     var sealedName = NameBuffer(sealedBuffer)
                     Segments.addFileName(&sealedName, lane, segment, sealed: true)
                     // CRASH: the header says sealed, the name does not; adopters archive both.
-                    renameat(
+                    unsafe renameat(
                         engine.pointee.lanes_fd, name.pointer, engine.pointee.lanes_fd,
                         sealedName.pointer)
                 }
@@ -105,10 +111,10 @@ public enum Sealer {
 
     /// Adds one clock pair to the current segment, and to `also` as its last.
     static func addClockPair(_ engine: EngineBlock, _ lane: LaneBlock, also: SegmentBlock?) {
-        let sample = ClockSample.take(
+        let sample = unsafe ClockSample.take(
             tsc: engine.pointee.clock_kind == SegmentHeader.clockTSC)
-        if let also, let base = also.pointee.base {
-            ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
+        if let also = unsafe also, let base = unsafe also.pointee.base {
+            unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
         }
         if let current = lane.pointee.current, current != also, let base = current.pointee.base {
             ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))

@@ -1,6 +1,9 @@
 // Making, growing and publishing segments. The helper does it ahead of time; where no spare is
 // ready a writer does it in line, so everything here is lock-free, without the heap, and made of
 // system calls that a signal handler may make. docs/CONCURRENCY.md, A5, A6, A10, A11.
+// SAFETY: `base` maps `size` bytes from MAKING until the helper's grace period after SEALED; slots
+// lie in the engine's block, at most CWI_SEGMENTS_MAX. What is stored lies below `ready`, or in the
+// header page.
 
 import CCordwood
 import CShims
@@ -15,11 +18,11 @@ public enum Segments {
     static var sealed: UInt32 { UInt32(CWI_SEGMENT_SEALED) }
 
     static func stateWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.state)!
+        unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.state)!
     }
 
     private static func readyWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.ready)!
+        unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.ready)!
     }
 
     /// Bytes of a file at birth; it grows fourfold from there.
@@ -27,14 +30,14 @@ public enum Segments {
 
     static func table(_ engine: EngineBlock) -> SegmentBlock {
         let start =
-            UnsafeMutableRawPointer(engine)
+            unsafe UnsafeMutableRawPointer(engine)
             + MemoryLayout<cwi_engine>.offset(of: \.segments)!
-        return start.assumingMemoryBound(to: cwi_segment.self)
+        return unsafe start.assumingMemoryBound(to: cwi_segment.self)
     }
 
     static func forEach(_ engine: EngineBlock, _ body: (SegmentBlock) -> Void) {
-        let table = table(engine)
-        for i in 0..<Int(CWI_SEGMENTS_MAX) { body(table + i) }
+        let table = unsafe table(engine)
+        for i in 0..<Int(CWI_SEGMENTS_MAX) { unsafe body(table + i) }
     }
 
     /// Sees to it that bytes below `upTo` may be stored to. thread nil: the helper, ahead of time.
@@ -43,26 +46,26 @@ public enum Segments {
         _ thread: ThreadBlock?
     ) -> Bool {
         // ORDER: acquire. The file's blocks are there when ready says so (A6).
-        var ready = cwa_load_acquire_u64(readyWord(segment))
+        var ready = unsafe cwa_load_acquire_u64(readyWord(segment))
         guard ready < upTo else { return true }
         let fullUntil =
-            UnsafeMutableRawPointer(lane)
+            unsafe UnsafeMutableRawPointer(lane)
             + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
-        if thread != nil {
-            if cw_monotonic_ns() < cwa_load_relaxed_u64(fullUntil) { return false }
-            if engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) { return false }
+        if unsafe thread != nil {
+            if unsafe cw_monotonic_ns() < cwa_load_relaxed_u64(fullUntil) { return false }
+            if unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) { return false }
         }
-        thread?.pointee.slow_appends &+= 1
+        unsafe thread?.pointee.slow_appends &+= 1
         let quadrupled = min(ready &* 4, ready &+ (4 << 20))
-        var target = min(segment.pointee.size, max(upTo, quadrupled))
-        let offset = segment.pointee.file_offset
+        var target = unsafe min(segment.pointee.size, max(upTo, quadrupled))
+        let offset = unsafe segment.pointee.file_offset
         while true {
-            let error = Files.allocate(
+            let error = unsafe Files.allocate(
                 segment.pointee.fd, offset: offset &+ ready, bytes: target &- ready)
-            let base = UnsafeMutableRawPointer(segment.pointee.base)!
+            let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
             // The helper populates by itself, in steps (Supply).
             if error == 0,
-                thread == nil
+                unsafe thread == nil
                     || Mapping.populate(base + Int(ready), bytes: Int(min(target, upTo) - ready))
             {
                 break
@@ -71,7 +74,7 @@ public enum Segments {
                 target = upTo
                 continue
             }
-            cwa_store_relaxed_u64(fullUntil, cw_monotonic_ns() &+ 100_000_000)
+            unsafe cwa_store_relaxed_u64(fullUntil, cw_monotonic_ns() &+ 100_000_000)
             return false
         }
         // Readers' bound first: another thread may claim beyond the old one, and be killed with us,
@@ -79,8 +82,8 @@ public enum Segments {
         let header = UnsafeMutableRawPointer(segment.pointee.base) + SegmentHeader.ready
         var shown = cwa_load_relaxed_u64(header)
         while shown < target {
-            if cwa_cas_u64(header, shown, target) { break }
-            shown = cwa_load_relaxed_u64(header)
+            if unsafe cwa_cas_u64(header, shown, target) { break }
+            shown = unsafe cwa_load_relaxed_u64(header)
         }
         while ready < target {
             if cwa_cas_u64(readyWord(segment), ready, target) { break }
@@ -101,31 +104,33 @@ public enum Segments {
         defer { cwi_restore_signals(&mask) }
         // From here on the thread may touch no sealed segment but the old one, so that others can
         // be released while it waits for a slot (Quiescence).
-        thread?.pointee.segment = old
+        unsafe thread?.pointee.segment = old
         cwa_fence_compiler()
         defer {
             cwa_fence_compiler()
-            thread?.pointee.segment = nil
+            unsafe thread?.pointee.segment = nil
             cwa_fence_compiler()
         }
-        var next = takeSpare(lane)
-        defer { _ = cwa_cas_u32(makerWord(lane), cw_gettid(), 0) }
-        if next == nil {
-            if thread != nil, engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) {
-                EngineCore.wake(engine)
+        var next = unsafe takeSpare(lane)
+        defer { _ = unsafe cwa_cas_u32(makerWord(lane), cw_gettid(), 0) }
+        if unsafe next == nil {
+            if unsafe thread != nil, unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) {
+                unsafe EngineCore.wake(engine)
                 return Status.full
             }
-            thread?.pointee.slow_appends &+= 1
+            unsafe thread?.pointee.slow_appends &+= 1
             // Held until the segment is published, so that nobody makes another meanwhile.
-            next = makeInLine(engine, lane, oldWord, waits: thread != nil)
-            if next == nil, cwa_load_acquire_u64(Lanes.currentWord(lane)) != oldWord {
+            unsafe next = makeInLine(engine, lane, oldWord, waits: thread != nil)
+            if unsafe next == nil, unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) != oldWord {
                 return Status.ok
             }
         }
-        guard let next, let old, number(engine, lane, next, after: old, oldWord) else {
-            if let next { putSpare(engine, lane, next) }
-            EngineCore.wake(engine)
-            return cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord
+        guard let next = unsafe next, let old = unsafe old,
+            unsafe number(engine, lane, next, after: old, oldWord)
+        else {
+            if let next = unsafe next { unsafe putSpare(engine, lane, next) }
+            unsafe EngineCore.wake(engine)
+            return unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord
                 ? Status.full : Status.ok
         }
         writeFirstPair(engine, next)
@@ -134,12 +139,12 @@ public enum Segments {
             return Status.full
         }
         // ORDER: release. Claims on it may begin as soon as it is current (A5, A10).
-        cwa_store_release_u32(stateWord(next), open)
-        if !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
-            cwa_store_release_u32(stateWord(next), spare)
-            destroy(engine, lane, next)
+        unsafe cwa_store_release_u32(stateWord(next), open)
+        if unsafe !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
+            unsafe cwa_store_release_u32(stateWord(next), spare)
+            unsafe destroy(engine, lane, next)
         }
-        EngineCore.wake(engine)
+        unsafe EngineCore.wake(engine)
         return Status.ok
     }
 
@@ -152,15 +157,17 @@ public enum Segments {
     ) -> Bool {
         for step in 1...UInt64(8) {
             let bound = cw_monotonic_ns() &+ 1_000_000
-            next.pointee.number = old.pointee.number &+ step
-            UnsafeMutableRawPointer(next.pointee.base)!.storeBytes(
+            unsafe next.pointee.number = old.pointee.number &+ step
+            unsafe UnsafeMutableRawPointer(next.pointee.base)!.storeBytes(
                 of: next.pointee.number, toByteOffset: SegmentHeader.number, as: UInt64.self)
-            let error = renameSpare(engine, lane, next)
+            let error = unsafe renameSpare(engine, lane, next)
             if error == 0 { return true }
-            next.pointee.number = 0
+            unsafe next.pointee.number = 0
             guard error == EEXIST else { return false }
             while cw_monotonic_ns() < bound {
-                guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return false }
+                guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
+                    return false
+                }
                 sched_yield()
             }
         }
@@ -171,18 +178,19 @@ public enum Segments {
     private static func renameSpare(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Int32 {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-            withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { finalBuffer in
-                var spareName = NameBuffer(buffer)
-                addSpareName(&spareName, lane, segment)
-                var name = NameBuffer(finalBuffer)
-                addFileName(&name, lane, segment, sealed: false)
-                let directory = engine.pointee.lanes_fd
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { finalBuffer in
+                var spareName = unsafe NameBuffer(buffer)
+                unsafe addSpareName(&spareName, lane, segment)
+                var name = unsafe NameBuffer(finalBuffer)
+                unsafe addFileName(&name, lane, segment, sealed: false)
+                let directory = unsafe engine.pointee.lanes_fd
                 // A link never replaces, on any file system.
-                guard linkat(directory, spareName.pointer, directory, name.pointer, 0) == 0 else {
+                guard unsafe linkat(directory, spareName.pointer, directory, name.pointer, 0) == 0
+                else {
                     return errno
                 }
-                unlinkat(directory, spareName.pointer, 0)
+                unsafe unlinkat(directory, spareName.pointer, 0)
                 return 0
             }
         }
@@ -194,34 +202,40 @@ public enum Segments {
     private static func makeInLine(
         _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64, waits: Bool
     ) -> SegmentBlock? {
-        let maker = makerWord(lane)
+        let maker = unsafe makerWord(lane)
         let tid = cw_gettid()
         let bound = cw_monotonic_ns() &+ 1_000_000
-        while !cwa_cas_u32(maker, 0, tid) {
+        while unsafe !cwa_cas_u32(maker, 0, tid) {
             // A handler that interrupted the maker itself must not wait for it.
-            guard cwa_load_relaxed_u32(maker) != tid, cw_monotonic_ns() < bound else { break }
+            guard unsafe cwa_load_relaxed_u32(maker) != tid, cw_monotonic_ns() < bound else {
+                break
+            }
             sched_yield()
-            guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return nil }
-            if let spare = takeSpare(lane) { return spare }
+            guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
+                return nil
+            }
+            if let spare = unsafe takeSpare(lane) { return unsafe spare }
         }
         // Where sealing has fallen behind and every slot is taken, the writer is slowed down, for a
         // bounded time; a disk or quota that is full is refused at once.
         let patience = cw_monotonic_ns() &+ 2_000_000_000
         while true {
-            guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return nil }
-            if let made = make(engine, lane) { return made }
-            guard waits, !hasFreeSlot(engine), cw_monotonic_ns() < patience else {
+            guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
                 return nil
             }
-            EngineCore.wake(engine)
+            if let made = unsafe make(engine, lane) { return unsafe made }
+            guard waits, unsafe !hasFreeSlot(engine), cw_monotonic_ns() < patience else {
+                return nil
+            }
+            unsafe EngineCore.wake(engine)
             sched_yield()
         }
     }
 
     static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
-        let table = table(engine)
+        let table = unsafe table(engine)
         return (0..<Int(CWI_SEGMENTS_MAX)).contains {
-            cwa_load_relaxed_u32(stateWord(table + $0)) == free
+            unsafe cwa_load_relaxed_u32(stateWord(table + $0)) == free
         }
     }
 
@@ -232,14 +246,14 @@ public enum Segments {
     }
 
     private static func makerWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.segment_maker)!
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.segment_maker)!
     }
 
     static func takeSpare(_ lane: LaneBlock) -> SegmentBlock? {
         for i in 0..<Int(CWI_SPARES_MAX) {
             // ORDER: acquire-release. One taker gets it, with its words (A11).
-            let word = cwa_exchange_u64(Lanes.spareWord(lane, i), 0)
-            if word != 0 { return SegmentBlock(bitPattern: UInt(word)) }
+            let word = unsafe cwa_exchange_u64(Lanes.spareWord(lane, i), 0)
+            if word != 0 { return unsafe SegmentBlock(bitPattern: UInt(word)) }
         }
         return nil
     }
@@ -247,48 +261,48 @@ public enum Segments {
     static func putSpare(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) {
         let word = UInt64(UInt(bitPattern: segment))
         for i in 0..<Int(CWI_SPARES_MAX)
-        where cwa_cas_u64(Lanes.spareWord(lane, i), 0, word) {
+        where unsafe cwa_cas_u64(Lanes.spareWord(lane, i), 0, word) {
             return
         }
-        destroy(engine, lane, segment)
+        unsafe destroy(engine, lane, segment)
     }
 
     static func hasSpare(_ lane: LaneBlock) -> Bool {
         (0..<Int(CWI_SPARES_MAX)).contains {
-            cwa_load_relaxed_u64(Lanes.spareWord(lane, $0)) != 0
+            unsafe cwa_load_relaxed_u64(Lanes.spareWord(lane, $0)) != 0
         }
     }
 
     /// Makes a segment file with its header, mapped; state SPARE. nil: no slot, space or
     /// descriptor.
     static func make(_ engine: EngineBlock, _ lane: LaneBlock) -> SegmentBlock? {
-        guard engine.pointee.quota_full == 0 else { return nil }
-        guard let slot = takeSlot(engine) else { return nil }
+        guard unsafe engine.pointee.quota_full == 0 else { return nil }
+        guard let slot = unsafe takeSlot(engine) else { return nil }
         // It gets its number when it is published, so that numbers follow time.
-        slot.pointee.number = 0
-        slot.pointee.spare_id = Machine.random()
-        slot.pointee.generation = 1
-        slot.pointee.salt = Machine.random()
-        slot.pointee.size = engine.pointee.segment_bytes
-        slot.pointee.in_lane = 0
-        slot.pointee.file_offset = 0
-        let made = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-            var name = NameBuffer(buffer)
-            addSpareName(&name, lane, slot)
-            return makeFile(engine, lane, slot, name.pointer)
+        unsafe slot.pointee.number = 0
+        unsafe slot.pointee.spare_id = Machine.random()
+        unsafe slot.pointee.generation = 1
+        unsafe slot.pointee.salt = Machine.random()
+        unsafe slot.pointee.size = engine.pointee.segment_bytes
+        unsafe slot.pointee.in_lane = 0
+        unsafe slot.pointee.file_offset = 0
+        let made = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            unsafe addSpareName(&name, lane, slot)
+            return unsafe makeFile(engine, lane, slot, name.pointer)
         }
         guard made else {
-            cwa_store_release_u32(stateWord(slot), free)
+            unsafe cwa_store_release_u32(stateWord(slot), free)
             return nil
         }
-        return slot
+        return unsafe slot
     }
 
     private static func takeSlot(_ engine: EngineBlock) -> SegmentBlock? {
-        let table = table(engine)
+        let table = unsafe table(engine)
         for i in 0..<Int(CWI_SEGMENTS_MAX)
-        where cwa_cas_u32(stateWord(table + i), free, making) {
-            return table + i
+        where unsafe cwa_cas_u32(stateWord(table + i), free, making) {
+            return unsafe table + i
         }
         return nil
     }
@@ -296,7 +310,7 @@ public enum Segments {
     private static func makeFile(
         _ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock, _ name: UnsafePointer<CChar>
     ) -> Bool {
-        let descriptor = cw_open_at(
+        let descriptor = unsafe cw_open_at(
             engine.pointee.lanes_fd, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else { return false }
         let error = WriteThrough.allocate(
@@ -305,13 +319,13 @@ public enum Segments {
             let base = WriteThrough.memory(engine, descriptor, bytes: Int(slot.pointee.size))
         else {
             Files.close(descriptor)
-            unlinkat(engine.pointee.lanes_fd, name, 0)
+            unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
             return false
         }
-        guard Mapping.populate(base, bytes: SegmentHeader.bytes) else {
-            Mapping.release(base, bytes: Int(slot.pointee.size))
+        guard unsafe Mapping.populate(base, bytes: SegmentHeader.bytes) else {
+            unsafe Mapping.release(base, bytes: Int(slot.pointee.size))
             Files.close(descriptor)
-            unlinkat(engine.pointee.lanes_fd, name, 0)
+            unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
             return false
         }
         slot.pointee.fd = descriptor
@@ -332,61 +346,63 @@ public enum Segments {
 
     /// FORMAT §6.1. The magic comes last: a file without it is one that was being made.
     static func writeHeader(_ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock) {
-        let header = UnsafeMutableRawPointer(slot.pointee.base)!
-        header.storeBytes(of: 1, toByteOffset: SegmentHeader.version, as: UInt32.self)
-        header.storeBytes(
+        let header = unsafe UnsafeMutableRawPointer(slot.pointee.base)!
+        unsafe header.storeBytes(of: 1, toByteOffset: SegmentHeader.version, as: UInt32.self)
+        unsafe header.storeBytes(
             of: UInt32(SegmentHeader.bytes), toByteOffset: SegmentHeader.headerBytes,
             as: UInt32.self)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: lane.pointee.id.0, toByteOffset: SegmentHeader.laneID, as: UInt64.self)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: lane.pointee.id.1, toByteOffset: SegmentHeader.laneID + 8, as: UInt64.self)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: engine.pointee.boot_id.0, toByteOffset: SegmentHeader.bootID, as: UInt64.self)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: engine.pointee.boot_id.1, toByteOffset: SegmentHeader.bootID + 8, as: UInt64.self)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: slot.pointee.number, toByteOffset: SegmentHeader.number, as: UInt64.self)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: slot.pointee.generation, toByteOffset: SegmentHeader.generation, as: UInt32.self)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: engine.pointee.clock_kind, toByteOffset: SegmentHeader.clockKind, as: UInt32.self)
-        header.storeBytes(of: slot.pointee.salt, toByteOffset: SegmentHeader.salt, as: UInt64.self)
-        header.storeBytes(of: slot.pointee.size, toByteOffset: SegmentHeader.size, as: UInt64.self)
-        let tsc = engine.pointee.clock_kind == SegmentHeader.clockTSC
-        header.storeBytes(
+        unsafe header.storeBytes(
+            of: slot.pointee.salt, toByteOffset: SegmentHeader.salt, as: UInt64.self)
+        unsafe header.storeBytes(
+            of: slot.pointee.size, toByteOffset: SegmentHeader.size, as: UInt64.self)
+        let tsc = unsafe engine.pointee.clock_kind == SegmentHeader.clockTSC
+        unsafe header.storeBytes(
             of: tsc ? engine.pointee.ticks_per_second : 1_000_000_000,
             toByteOffset: SegmentHeader.ticksPerSecond, as: UInt64.self)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: SegmentHeader.stateOpen, toByteOffset: SegmentHeader.state, as: UInt32.self)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: UInt64(SegmentHeader.bytes), toByteOffset: SegmentHeader.allocated, as: UInt64.self)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: slot.pointee.ready, toByteOffset: SegmentHeader.ready, as: UInt64.self)
-        writeFirstPair(engine, slot)
-        cwa_store_release_u64(header, SegmentHeader.magicValue)
+        unsafe writeFirstPair(engine, slot)
+        unsafe cwa_store_release_u64(header, SegmentHeader.magicValue)
     }
 
     /// The first clock pair, taken anew when a spare is published: no record is older.
     private static func writeFirstPair(_ engine: EngineBlock, _ slot: SegmentBlock) {
-        let header = UnsafeMutableRawPointer(slot.pointee.base)!
-        let sample = ClockSample.take(
+        let header = unsafe UnsafeMutableRawPointer(slot.pointee.base)!
+        let sample = unsafe ClockSample.take(
             tsc: engine.pointee.clock_kind == SegmentHeader.clockTSC)
-        header.storeBytes(
+        unsafe header.storeBytes(
             of: sample.monotonic, toByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
-        ClockPairs.store(sample, at: header + SegmentHeader.clockPairs)
-        cwa_store_release_u32(header + SegmentHeader.clockCount, 1)
+        unsafe ClockPairs.store(sample, at: header + SegmentHeader.clockPairs)
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, 1)
     }
 
     /// `<lane>.<number>-<generation>.seg` or `.sealed`
     static func addFileName(
         _ name: inout NameBuffer, _ lane: LaneBlock, _ segment: SegmentBlock, sealed: Bool
     ) {
-        Lanes.addName(&name, lane)
+        unsafe Lanes.addName(&name, lane)
         name.add(".")
-        name.add(decimal: segment.pointee.number, digits: 8)
+        unsafe name.add(decimal: segment.pointee.number, digits: 8)
         name.add("-")
-        name.add(decimal: UInt64(segment.pointee.generation), digits: 4)
+        unsafe name.add(decimal: UInt64(segment.pointee.generation), digits: 4)
         name.add(sealed ? ".sealed" : ".seg")
     }
 
@@ -395,36 +411,37 @@ public enum Segments {
         _ name: inout NameBuffer, _ lane: LaneBlock, _ segment: SegmentBlock
     ) {
         name.add(".")
-        Lanes.addName(&name, lane)
+        unsafe Lanes.addName(&name, lane)
         name.add(".spare-")
-        name.add(hex: segment.pointee.spare_id)
+        unsafe name.add(hex: segment.pointee.spare_id)
     }
 
     /// Removes a segment that was never current.
     static func destroy(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-            var name = NameBuffer(buffer)
-            if segment.pointee.number == 0 {
-                addSpareName(&name, lane, segment)
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            if unsafe segment.pointee.number == 0 {
+                unsafe addSpareName(&name, lane, segment)
             } else {
-                addFileName(&name, lane, segment, sealed: false)
+                unsafe addFileName(&name, lane, segment, sealed: false)
             }
-            unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+            unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
         }
-        releaseMapping(segment)
+        unsafe releaseMapping(segment)
     }
 
     /// Unmaps and frees the slot. Only after a grace period, or where it was never published.
     static func releaseMapping(_ segment: SegmentBlock) {
-        if segment.pointee.in_lane == 0 {
-            if let base = segment.pointee.base {
-                Mapping.release(UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
+        if unsafe segment.pointee.in_lane == 0 {
+            if let base = unsafe segment.pointee.base {
+                unsafe Mapping.release(
+                    UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
             }
-            Files.close(segment.pointee.fd)
+            unsafe Files.close(segment.pointee.fd)
         }
-        segment.pointee.base = nil
-        segment.pointee.fd = -1
-        cwa_store_release_u32(stateWord(segment), free)
+        unsafe segment.pointee.base = nil
+        unsafe segment.pointee.fd = -1
+        unsafe cwa_store_release_u32(stateWord(segment), free)
     }
 }
 
@@ -432,41 +449,42 @@ public enum Segments {
 /// a segment before it is published.
 enum ClockPairs {
     static func store(_ sample: ClockSample, at target: UnsafeMutableRawPointer) {
-        target.storeBytes(of: sample.ticks, as: UInt64.self)
-        target.storeBytes(of: sample.monotonic, toByteOffset: 8, as: UInt64.self)
-        target.storeBytes(of: sample.boottime, toByteOffset: 16, as: UInt64.self)
-        target.storeBytes(of: sample.realtime, toByteOffset: 24, as: UInt64.self)
+        unsafe target.storeBytes(of: sample.ticks, as: UInt64.self)
+        unsafe target.storeBytes(of: sample.monotonic, toByteOffset: 8, as: UInt64.self)
+        unsafe target.storeBytes(of: sample.boottime, toByteOffset: 16, as: UInt64.self)
+        unsafe target.storeBytes(of: sample.realtime, toByteOffset: 24, as: UInt64.self)
     }
 
     /// Adds a pair behind the last; drops every second one when the table is full.
     static func add(_ sample: ClockSample, to header: UnsafeMutableRawPointer) {
-        let sequence = cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
-        let pairs = header + SegmentHeader.clockPairs
-        var count = Int(cwa_load_relaxed_u32(header + SegmentHeader.clockCount))
+        let sequence = unsafe cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
+        let pairs = unsafe header + SegmentHeader.clockPairs
+        var count = unsafe Int(cwa_load_relaxed_u32(header + SegmentHeader.clockCount))
         guard count > 0, count <= SegmentHeader.clockPairsMax else { return }
-        let last = pairs + (count - 1) * ClockPair.bytes
-        guard sample.ticks > last.load(as: UInt64.self),
-            sample.monotonic >= last.load(fromByteOffset: 8, as: UInt64.self)
+        let last = unsafe pairs + (count - 1) * ClockPair.bytes
+        guard unsafe sample.ticks > last.load(as: UInt64.self),
+            unsafe sample.monotonic >= last.load(fromByteOffset: 8, as: UInt64.self)
         else { return }
         // ORDER: release twice around the change: a reader that copied an odd or another number
         // copies again (A18).
-        cwa_store_release_u32(header + SegmentHeader.clockSequence, sequence | 1)
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, sequence | 1)
         cwa_fence_full()
-        if count == SegmentHeader.clockPairsMax { count = thin(pairs, count) }
-        store(sample, at: pairs + count * ClockPair.bytes)
-        cwa_store_release_u32(header + SegmentHeader.clockCount, UInt32(count + 1))
-        cwa_store_release_u32(header + SegmentHeader.clockSequence, (sequence | 1) &+ 1)
+        if count == SegmentHeader.clockPairsMax { count = unsafe thin(pairs, count) }
+        unsafe store(sample, at: pairs + count * ClockPair.bytes)
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, UInt32(count + 1))
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, (sequence | 1) &+ 1)
     }
 
     private static func thin(_ pairs: UnsafeMutableRawPointer, _ count: Int) -> Int {
         var kept = 1
         var i = 2
         while i < count - 1 {
-            memmove(pairs + kept * ClockPair.bytes, pairs + i * ClockPair.bytes, ClockPair.bytes)
+            unsafe memmove(
+                pairs + kept * ClockPair.bytes, pairs + i * ClockPair.bytes, ClockPair.bytes)
             kept += 1
             i += 2
         }
-        memmove(
+        unsafe memmove(
             pairs + kept * ClockPair.bytes, pairs + (count - 1) * ClockPair.bytes, ClockPair.bytes)
         return kept + 1
     }

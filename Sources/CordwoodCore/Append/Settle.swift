@@ -1,5 +1,7 @@
 // Settling a chunk: fixing its length once and for all. Its thread and the helper may both try; the
 // CAS on `verdict` decides, and who loses writes the winner's value. docs/CONCURRENCY.md, A3.
+// SAFETY: the owner follows its chunk only while busy; the helper only where the chunk lies in the
+// segment it holds and the salt says it is that segment's.
 
 import CShims
 
@@ -18,12 +20,12 @@ struct Verdict {
     var offset: UInt32 { UInt32(word & 0x7FFF_FFFF) }
 
     static func address(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.verdict)!
+        unsafe UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.verdict)!
     }
 
     static func load(_ thread: ThreadBlock) -> Verdict {
         // ORDER: acquire. Pairs with the CAS of the other side (A3).
-        Verdict(word: cwa_load_acquire_u64(address(thread)))
+        unsafe Verdict(word: cwa_load_acquire_u64(address(thread)))
     }
 }
 
@@ -32,29 +34,31 @@ enum Settle {
     /// slow path next time. True: everything it has committed is kept; false: the helper settled it
     /// shorter.
     static func own(_ thread: ThreadBlock) -> Bool {
-        guard let chunk = thread.pointee.chunk, thread.pointee.segment != nil else { return true }
-        let end = UInt32(thread.pointee.ptr - chunk)
-        let verdict = Verdict.load(thread)
+        guard let chunk = unsafe thread.pointee.chunk, unsafe thread.pointee.segment != nil else {
+            return true
+        }
+        let end = unsafe UInt32(thread.pointee.ptr - chunk)
+        let verdict = unsafe Verdict.load(thread)
         var settled = verdict
         if verdict.isOpen {
             let mine = Verdict(claim: verdict.claim, open: false, offset: end)
             // ORDER: acquire-release. Whoever wins fixes the length; the other reads it (A3).
-            if cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
+            if unsafe cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
                 settled = mine
                 // Busy with this chunk, we keep its mapping; where the helper has won, the segment
                 // may be gone already, and the helper has written the length (R2).
-                cwa_store_release_u32(
+                unsafe cwa_store_release_u32(
                     UnsafeMutableRawPointer(chunk) + ChunkHeader.final, settled.offset)
             } else {
-                settled = Verdict.load(thread)
+                settled = unsafe Verdict.load(thread)
             }
         }
-        thread.pointee.record_bytes &+= UInt64(settled.offset &- UInt32(ChunkHeader.bytes))
+        unsafe thread.pointee.record_bytes &+= UInt64(settled.offset &- UInt32(ChunkHeader.bytes))
         // ORDER: relaxed. Only this thread gives the limit a value again (A2).
-        cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
-        thread.pointee.ptr = nil
-        thread.pointee.chunk = nil
-        thread.pointee.segment = nil
+        unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
+        unsafe thread.pointee.ptr = nil
+        unsafe thread.pointee.chunk = nil
+        unsafe thread.pointee.segment = nil
         return settled.offset >= end
     }
 
@@ -62,30 +66,30 @@ enum Settle {
     /// heavy fence has run since.
     static func forced(_ thread: ThreadBlock, in segment: UnsafeMutablePointer<cwi_segment>) {
         let chunkWord =
-            UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!
+            unsafe UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!
         for _ in 0..<4 {
-            let verdict = Verdict.load(thread)
+            let verdict = unsafe Verdict.load(thread)
             // ORDER: acquire, between two looks at the verdict: both belong to one claim (A3).
-            let word = cwa_load_acquire_u64(chunkWord)
-            guard let chunk = UnsafeMutableRawPointer(bitPattern: UInt(word)) else { return }
-            let offset = chunk - UnsafeMutableRawPointer(segment.pointee.base)
+            let word = unsafe cwa_load_acquire_u64(chunkWord)
+            guard let chunk = unsafe UnsafeMutableRawPointer(bitPattern: UInt(word)) else { return }
+            let offset = unsafe chunk - UnsafeMutableRawPointer(segment.pointee.base)
             // An idle thread keeps the address of a chunk that was settled long ago; another
             // segment may be mapped there now.
-            guard offset >= 0, UInt64(offset) < segment.pointee.size,
-                cwa_load_relaxed_u64(ThreadBlocks.saltWord(thread)) == segment.pointee.salt
+            guard offset >= 0, unsafe UInt64(offset) < segment.pointee.size,
+                unsafe cwa_load_relaxed_u64(ThreadBlocks.saltWord(thread)) == segment.pointee.salt
             else { return }
             guard verdict.isOpen else {
                 // The owner has settled it and may not have written the length yet: write the same.
-                guard Verdict.load(thread).word == verdict.word else { continue }
-                cwa_store_release_u32(chunk + ChunkHeader.final, verdict.offset)
+                guard unsafe Verdict.load(thread).word == verdict.word else { continue }
+                unsafe cwa_store_release_u32(chunk + ChunkHeader.final, verdict.offset)
                 return
             }
             // ORDER: acquire. Everything up to here is whole (A4).
-            let committed = cwa_load_acquire_u32(chunk + ChunkHeader.committed)
+            let committed = unsafe cwa_load_acquire_u32(chunk + ChunkHeader.committed)
             let mine = Verdict(claim: verdict.claim, open: false, offset: committed)
             // The claim id in the expected value makes this fail where the owner has moved on (R2).
-            if cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
-                cwa_store_release_u32(chunk + ChunkHeader.final, committed)
+            if unsafe cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
+                unsafe cwa_store_release_u32(chunk + ChunkHeader.final, committed)
                 return
             }
         }

@@ -1,6 +1,8 @@
 // Keeping writers supplied: blocks allocated and pages faulted in ahead of them, and the next
 // segment made before the current one is full. One value, on the supply thread alone; a writer that
 // gets ahead of it does the same in line (Segments). docs/CONCURRENCY.md, A6, A11.
+// SAFETY: the supply thread alone unmaps segments while it runs, so `base` holds through a look;
+// what is faulted in ends at the segment's size.
 
 import CCordwood
 import CShims
@@ -17,24 +19,25 @@ public struct Supply: Sendable {
     /// Sees to it that what writers take within the next 50 ms lies ready. Returns for how many ns
     /// it will do, unless somebody wakes the helper.
     public mutating func prepare(_ engine: EngineBlock) -> UInt64 {
-        guard let lane = EngineCore.readyLane(engine), let current = lane.pointee.current,
-            let base = current.pointee.base
+        guard let lane = unsafe EngineCore.readyLane(engine),
+            let current = unsafe lane.pointee.current,
+            let base = unsafe current.pointee.base
         else { return Self.longest }
         let header = UnsafeMutableRawPointer(base)
-        let size = current.pointee.size
-        let used = min(cwa_load_relaxed_u64(header + SegmentHeader.allocated), size)
-        measure(current.pointee.number, used)
+        let size = unsafe current.pointee.size
+        let used = unsafe min(cwa_load_relaxed_u64(header + SegmentHeader.allocated), size)
+        unsafe measure(current.pointee.number, used)
         let reserve = reserve(used)
-        if current.pointee.in_lane == 0 {
-            Segments.supply(engine, lane, current, upTo: min(size, used + reserve))
+        if unsafe current.pointee.in_lane == 0 {
+            unsafe Segments.supply(engine, lane, current, upTo: min(size, used + reserve))
         }
-        let wantsSpare = used > (current.pointee.in_lane != 0 ? size / 4 : size / 2)
-        if wantsSpare || size - used < reserve, !Segments.hasSpare(lane),
-            let spare = Segments.make(engine, lane)
+        let wantsSpare = unsafe used > (current.pointee.in_lane != 0 ? size / 4 : size / 2)
+        if wantsSpare || size - used < reserve, unsafe !Segments.hasSpare(lane),
+            let spare = unsafe Segments.make(engine, lane)
         {
-            let first = current.pointee.in_lane != 0 ? Segments.firstBytes : reserve
-            Segments.supply(engine, lane, spare, upTo: min(spare.pointee.size, first))
-            Segments.putSpare(engine, lane, spare)
+            let first = unsafe current.pointee.in_lane != 0 ? Segments.firstBytes : reserve
+            unsafe Segments.supply(engine, lane, spare, upTo: min(spare.pointee.size, first))
+            unsafe Segments.putSpare(engine, lane, spare)
         }
         guard bytesPerSecond > 0 else { return Self.longest }
         return min(Self.longest, max(1_000_000, reserve * 500_000_000 / bytesPerSecond))
@@ -74,29 +77,29 @@ extension Segments {
     private static let least: UInt64 = 512 << 10
 
     private static func populatedWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.populated)!
+        unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.populated)!
     }
 
     /// Grows and pre-faults, in steps, from the supply thread.
     static func supply(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock, upTo: UInt64
     ) {
-        let base = UnsafeMutableRawPointer(segment.pointee.base)!
-        var populated = cwa_load_relaxed_u64(populatedWord(segment))
+        let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
+        var populated = unsafe cwa_load_relaxed_u64(populatedWord(segment))
         while populated < upTo {
             let end = min(upTo, populated + step)
-            guard grow(engine, lane, segment, upTo: end, nil),
-                Mapping.populate(base + Int(populated), bytes: Int(end - populated))
+            guard unsafe grow(engine, lane, segment, upTo: end, nil),
+                unsafe Mapping.populate(base + Int(populated), bytes: Int(end - populated))
             else { return }
             populated = end
-            cwa_store_relaxed_u64(populatedWord(segment), populated)
+            unsafe cwa_store_relaxed_u64(populatedWord(segment), populated)
         }
     }
 
     /// A writer took a large chunk that ends here: true where the helper should look now, not when
     /// it meant to.
     static func runsShort(_ segment: SegmentBlock, _ end: UInt64) -> Bool {
-        let populated = cwa_load_relaxed_u64(populatedWord(segment))
-        return populated < segment.pointee.size && populated < end + least
+        let populated = unsafe cwa_load_relaxed_u64(populatedWord(segment))
+        return unsafe populated < segment.pointee.size && populated < end + least
     }
 }

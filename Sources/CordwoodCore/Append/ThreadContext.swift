@@ -1,6 +1,8 @@
 // The calling thread's context fields and trace ids. They are not copied into every record: a
 // change writes one record into the thread's chunk, and each new chunk starts with them (FORMAT §8,
 // types 5 and 6). The memory is the thread's own; nobody else reads it.
+// SAFETY: `words` are bytesMax behind a header of 40, from calloc, freed when the thread ends;
+// `set` refuses what would not fit.
 
 import CCordwood
 import CShims
@@ -18,106 +20,108 @@ public enum ThreadContext {
     public static func set(key: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>?)
         -> Int32
     {
-        guard let words = words() else { return Status.memory }
-        let fields = words + fieldsOffset
-        let used = Int(words.load(as: UInt32.self))
+        guard let words = unsafe words() else { return Status.memory }
+        let fields = unsafe words + fieldsOffset
+        let used = unsafe Int(words.load(as: UInt32.self))
         var rest = used == 0 ? 2 : used
-        if used == 0 { fields.storeBytes(of: 0, as: UInt16.self) }
-        if let value {
-            let kept = rest - bytesOf(key, fields, rest)
+        if used == 0 { unsafe fields.storeBytes(of: 0, as: UInt16.self) }
+        if let value = unsafe value {
+            let kept = unsafe rest - bytesOf(key, fields, rest)
             guard value.count <= bytesMax, key.count <= bytesMax,
                 kept + 8 + key.count + value.count <= bytesMax
             else { return Status.limit }
         }
-        rest = remove(key, fields, rest)
-        if let value {
+        rest = unsafe remove(key, fields, rest)
+        if let value = unsafe value {
             let bytes = 8 + key.count + value.count
-            let field = fields + rest
-            field.storeBytes(of: UInt16(FieldType.string), as: UInt16.self)
-            field.storeBytes(of: UInt16(key.count), toByteOffset: 2, as: UInt16.self)
+            let field = unsafe fields + rest
+            unsafe field.storeBytes(of: UInt16(FieldType.string), as: UInt16.self)
+            unsafe field.storeBytes(of: UInt16(key.count), toByteOffset: 2, as: UInt16.self)
             if let start = key.baseAddress {
-                (field + 4).copyMemory(from: start, byteCount: key.count)
+                unsafe (field + 4).copyMemory(from: start, byteCount: key.count)
             }
-            let length = field + 4 + key.count
-            length.storeBytes(of: UInt32(value.count), as: UInt32.self)
+            let length = unsafe field + 4 + key.count
+            unsafe length.storeBytes(of: UInt32(value.count), as: UInt32.self)
             if let start = value.baseAddress {
-                (length + 4).copyMemory(from: start, byteCount: value.count)
+                unsafe (length + 4).copyMemory(from: start, byteCount: value.count)
             }
-            let count = fields.loadUnaligned(as: UInt16.self)
-            fields.storeBytes(of: count + 1, as: UInt16.self)
+            let count = unsafe fields.loadUnaligned(as: UInt16.self)
+            unsafe fields.storeBytes(of: count + 1, as: UInt16.self)
             rest += bytes
         }
-        store(words, rest)
-        announce(RecordType.context, fields, rest)
+        unsafe store(words, rest)
+        unsafe announce(RecordType.context, fields, rest)
         return Status.ok
     }
 
     /// Sets the trace (25 bytes, FORMAT §8.4) of the calling thread; nil removes it.
     public static func setTrace(_ trace: UnsafeRawPointer?) -> Int32 {
-        guard let words = words() else { return Status.memory }
-        let target = words + traceOffset
-        memset(target, 0, 32)
-        if let trace { target.copyMemory(from: trace, byteCount: TraceLayout.bytes) }
-        words.storeBytes(of: trace == nil ? 0 : 1, toByteOffset: 4, as: UInt32.self)
-        announce(RecordType.trace, target, TraceLayout.bytes)
+        guard let words = unsafe words() else { return Status.memory }
+        let target = unsafe words + traceOffset
+        unsafe memset(target, 0, 32)
+        if let trace = unsafe trace {
+            unsafe target.copyMemory(from: trace, byteCount: TraceLayout.bytes)
+        }
+        unsafe words.storeBytes(of: trace == nil ? 0 : 1, toByteOffset: 4, as: UInt32.self)
+        unsafe announce(RecordType.trace, target, TraceLayout.bytes)
         return Status.ok
     }
 
     static func release(_ tls: UnsafeMutablePointer<cwi_tls>) {
-        free(tls.pointee.context)
-        tls.pointee.context = nil
-        free(tls.pointee.last_error)
-        tls.pointee.last_error = nil
+        unsafe free(tls.pointee.context)
+        unsafe tls.pointee.context = nil
+        unsafe free(tls.pointee.last_error)
+        unsafe tls.pointee.last_error = nil
     }
 
     /// Room that the preamble of this thread's next chunk takes.
     static var preambleBytes: Int {
-        guard let words = cwi_tls_get().pointee.context else { return 0 }
-        return 16 + 8 + Int(words.load(as: UInt32.self)) + 48
+        guard let words = unsafe cwi_tls_get().pointee.context else { return 0 }
+        return unsafe 16 + 8 + Int(words.load(as: UInt32.self)) + 48
     }
 
     /// Writes the context and trace records at the start of a chunk; returns the new end.
     static func writePreamble(_ start: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer {
-        guard let words = cwi_tls_get().pointee.context else { return start }
-        var end = start
-        let used = Int(words.load(as: UInt32.self))
-        if used > 2 { end = write(end, RecordType.context, words + fieldsOffset, used) }
-        if words.load(fromByteOffset: 4, as: UInt32.self) != 0 {
-            end = write(end, RecordType.trace, words + traceOffset, TraceLayout.bytes)
+        guard let words = unsafe cwi_tls_get().pointee.context else { return unsafe start }
+        var end = unsafe start
+        let used = unsafe Int(words.load(as: UInt32.self))
+        if used > 2 { unsafe end = write(end, RecordType.context, words + fieldsOffset, used) }
+        if unsafe words.load(fromByteOffset: 4, as: UInt32.self) != 0 {
+            unsafe end = write(end, RecordType.trace, words + traceOffset, TraceLayout.bytes)
         }
-        return end
+        return unsafe end
     }
 
     private static func write(
         _ start: UnsafeMutableRawPointer, _ type: UInt8, _ payload: UnsafeRawPointer, _ count: Int
     ) -> UnsafeMutableRawPointer {
-        start.storeBytes(of: UInt32(RecordHeader.bytes + count), as: UInt32.self)
-        start.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
-        start.storeBytes(of: UInt32(type) << 8, toByteOffset: 12, as: UInt32.self)
-        (start + RecordHeader.bytes).copyMemory(from: payload, byteCount: count)
-        return start + ((RecordHeader.bytes + count + 7) & ~7)
+        unsafe start.storeBytes(of: UInt32(RecordHeader.bytes + count), as: UInt32.self)
+        unsafe start.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
+        unsafe start.storeBytes(of: UInt32(type) << 8, toByteOffset: 12, as: UInt32.self)
+        unsafe (start + RecordHeader.bytes).copyMemory(from: payload, byteCount: count)
+        return unsafe start + ((RecordHeader.bytes + count + 7) & ~7)
     }
 
     /// The calling thread's words, made at the first use.
     private static func words() -> UnsafeMutableRawPointer? {
-        let tls = cwi_tls_get()!
-        if let words = tls.pointee.context { return words }
-        guard let words = calloc(1, fieldsOffset + bytesMax) else { return nil }
-        tls.pointee.context = words
+        let tls = unsafe cwi_tls_get()!
+        if let words = unsafe tls.pointee.context { return unsafe words }
+        guard let words = unsafe calloc(1, fieldsOffset + bytesMax) else { return nil }
+        unsafe tls.pointee.context = words
         registerThread()
-        return words
+        return unsafe words
     }
 
     /// Sees to it that the calling thread's memory goes with it.
     public static func registerThread() {
-        let tls = cwi_tls_get()!
-        guard tls.pointee.registered == 0 else { return }
-        tls.pointee.registered = 1
-        cwi_tls_register { ThreadBlocks.threadExits($0) }
+        let tls = unsafe cwi_tls_get()!
+        guard unsafe tls.pointee.registered == 0 else { return }
+        unsafe tls.pointee.registered = 1
+        unsafe cwi_tls_register { unsafe ThreadBlocks.threadExits($0) }
     }
 
     private static func store(_ words: UnsafeMutableRawPointer, _ used: Int) {
-        words.storeBytes(of: UInt32(used), as: UInt32.self)
+        unsafe words.storeBytes(of: UInt32(used), as: UInt32.self)
     }
 
     /// Bytes of the field of that key; 0: there is none.
@@ -126,12 +130,12 @@ public enum ThreadContext {
     ) -> Int {
         var at = 2
         while at < used {
-            let keyCount = Int(fields.loadUnaligned(fromByteOffset: at + 2, as: UInt16.self))
-            let valueCount = Int(
+            let keyCount = unsafe Int(fields.loadUnaligned(fromByteOffset: at + 2, as: UInt16.self))
+            let valueCount = unsafe Int(
                 fields.loadUnaligned(fromByteOffset: at + 4 + keyCount, as: UInt32.self))
             let bytes = 8 + keyCount + valueCount
             if keyCount == key.count,
-                keyCount == 0 || memcmp(fields + at + 4, key.baseAddress!, keyCount) == 0
+                unsafe keyCount == 0 || memcmp(fields + at + 4, key.baseAddress!, keyCount) == 0
             {
                 return bytes
             }
@@ -146,16 +150,16 @@ public enum ThreadContext {
     ) -> Int {
         var at = 2
         while at < used {
-            let keyCount = Int(fields.loadUnaligned(fromByteOffset: at + 2, as: UInt16.self))
-            let valueCount = Int(
+            let keyCount = unsafe Int(fields.loadUnaligned(fromByteOffset: at + 2, as: UInt16.self))
+            let valueCount = unsafe Int(
                 fields.loadUnaligned(fromByteOffset: at + 4 + keyCount, as: UInt32.self))
             let bytes = 8 + keyCount + valueCount
             if keyCount == key.count,
-                keyCount == 0 || memcmp(fields + at + 4, key.baseAddress!, keyCount) == 0
+                unsafe keyCount == 0 || memcmp(fields + at + 4, key.baseAddress!, keyCount) == 0
             {
-                memmove(fields + at, fields + at + bytes, used - at - bytes)
-                let count = fields.loadUnaligned(as: UInt16.self)
-                fields.storeBytes(of: count - 1, as: UInt16.self)
+                unsafe memmove(fields + at, fields + at + bytes, used - at - bytes)
+                let count = unsafe fields.loadUnaligned(as: UInt16.self)
+                unsafe fields.storeBytes(of: count - 1, as: UInt16.self)
                 return used - bytes
             }
             at += bytes
@@ -166,24 +170,26 @@ public enum ThreadContext {
     /// Tells every engine that this thread logs to. Where it cannot be written now, the next chunk
     /// starts with it all the same.
     private static func announce(_ type: UInt8, _ payload: UnsafeRawPointer, _ count: Int) {
-        let tls = cwi_tls_get()!
-        tell(tls.pointee.current, type, payload, count)
-        tell(tls.pointee.others.0, type, payload, count)
-        tell(tls.pointee.others.1, type, payload, count)
-        tell(tls.pointee.others.2, type, payload, count)
+        let tls = unsafe cwi_tls_get()!
+        unsafe tell(tls.pointee.current, type, payload, count)
+        unsafe tell(tls.pointee.others.0, type, payload, count)
+        unsafe tell(tls.pointee.others.1, type, payload, count)
+        unsafe tell(tls.pointee.others.2, type, payload, count)
     }
 
     private static func tell(
         _ block: ThreadBlock?, _ type: UInt8, _ payload: UnsafeRawPointer, _ count: Int
     ) {
-        guard let block, let engine = ThreadBlocks.engine(of: block) else { return }
-        var nested = block.pointee.nested
-        while let inner = nested {
-            inner.pointee.context_stale = 1
-            nested = inner.pointee.nested
+        guard let block = unsafe block, let engine = unsafe ThreadBlocks.engine(of: block) else {
+            return
         }
-        guard block.pointee.chunk != nil else { return }
-        _ = AppendSlow.append(
+        var nested = unsafe block.pointee.nested
+        while let inner = unsafe nested {
+            unsafe inner.pointee.context_stale = 1
+            unsafe nested = inner.pointee.nested
+        }
+        guard unsafe block.pointee.chunk != nil else { return }
+        _ = unsafe AppendSlow.append(
             engine, identifier: 0, 0, RawBody(type: type, start: payload, count: count))
     }
 }

@@ -1,6 +1,7 @@
 // The id of the running kernel's boot, to tell whether the
 // page cache a lane was written through is still the one that
 // is read (PROTOCOL R37).
+// SAFETY: both buffers are arrays of this function's, lent to one call each.
 
 import Glibc
 
@@ -10,7 +11,9 @@ public enum BootID {
         let path = "/proc/sys/kernel/random/boot_id"
         guard let file = try? ReadFile(path: path) else { return .zero }
         var text = [UInt8](repeating: 0, count: 64)
-        let count = text.withUnsafeMutableBytes { pread(file.descriptor, $0.baseAddress, 64, 0) }
+        let count = unsafe text.withUnsafeMutableBytes {
+            unsafe pread(file.descriptor, $0.baseAddress, 64, 0)
+        }
         guard count > 0 else { return .zero }
         return parse(text[..<count]) ?? .zero
     }
@@ -33,6 +36,6 @@ public enum BootID {
             digits += 1
         }
         guard digits == 32 else { return nil }
-        return bytes.withUnsafeBytes { Bytes.id($0, 0) }
+        return unsafe bytes.withUnsafeBytes { Bytes.id($0, 0) }
     }
 }

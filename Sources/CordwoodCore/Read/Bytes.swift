@@ -1,62 +1,64 @@
 // Little-endian loads from bytes that nobody vouches for (FORMAT §1). A load outside the buffer
 // gives zero, a slice outside gives nil: nothing read from disk can reach a trap. Callers who must
 // tell zero from "not there" check the length first.
+// SAFETY: who makes a view vouches, by `unsafe`, that its memory holds as long as it is read.
+// Reading one is @safe here and in every reader: each access is checked against its count.
 
 public enum Bytes {
-    @inlinable public static var none: UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: nil, count: 0)
+    @safe @inlinable public static var none: UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
-    @inlinable @inline(__always)
+    @safe @inlinable @inline(__always)
     static func load<T: FixedWidthInteger>(_ b: UnsafeRawBufferPointer, _ at: Int, _: T.Type) -> T {
         guard at >= 0, let base = b.baseAddress, b.count &- at >= MemoryLayout<T>.size else {
             return 0
         }
         // SAFETY: at + size lies within the buffer; unaligned loads are allowed.
-        return T(littleEndian: (base + at).loadUnaligned(as: T.self))
+        return unsafe T(littleEndian: (base + at).loadUnaligned(as: T.self))
     }
 
-    @inlinable public static func u8(_ b: UnsafeRawBufferPointer, _ at: Int) -> UInt8 {
+    @safe @inlinable public static func u8(_ b: UnsafeRawBufferPointer, _ at: Int) -> UInt8 {
         load(b, at, UInt8.self)
     }
 
-    @inlinable public static func u16(_ b: UnsafeRawBufferPointer, _ at: Int) -> UInt16 {
+    @safe @inlinable public static func u16(_ b: UnsafeRawBufferPointer, _ at: Int) -> UInt16 {
         load(b, at, UInt16.self)
     }
 
-    @inlinable public static func u32(_ b: UnsafeRawBufferPointer, _ at: Int) -> UInt32 {
+    @safe @inlinable public static func u32(_ b: UnsafeRawBufferPointer, _ at: Int) -> UInt32 {
         load(b, at, UInt32.self)
     }
 
-    @inlinable public static func u64(_ b: UnsafeRawBufferPointer, _ at: Int) -> UInt64 {
+    @safe @inlinable public static func u64(_ b: UnsafeRawBufferPointer, _ at: Int) -> UInt64 {
         load(b, at, UInt64.self)
     }
 
-    @inlinable public static func id(_ b: UnsafeRawBufferPointer, _ at: Int) -> LaneID {
+    @safe @inlinable public static func id(_ b: UnsafeRawBufferPointer, _ at: Int) -> LaneID {
         LaneID(high: u64(b, at), low: u64(b, at &+ 8))
     }
 
     /// The `count` bytes from `at` on, nil where they do not lie within `b`.
-    @inlinable public static func slice(
+    @safe @inlinable public static func slice(
         _ b: UnsafeRawBufferPointer, _ at: Int, _ count: Int
     ) -> UnsafeRawBufferPointer? {
         guard at >= 0, count >= 0, at <= b.count, count <= b.count &- at else { return nil }
         guard count > 0, let base = b.baseAddress else { return none }
-        return UnsafeRawBufferPointer(start: base + at, count: count)
+        return unsafe UnsafeRawBufferPointer(start: base + at, count: count)
     }
 
     /// A str (FORMAT §1) at `at`, which is moved behind it; nil where it does not fit.
-    public static func str(
+    @safe public static func str(
         _ b: UnsafeRawBufferPointer, _ at: inout Int
     ) -> UnsafeRawBufferPointer? {
         guard let length = varint(b, &at), length <= UInt64(Int32.max) else { return nil }
         guard let part = slice(b, at, Int(length)) else { return nil }
         at &+= part.count
-        return part
+        return unsafe part
     }
 
     /// A varint (FORMAT §1) at `at`, which is moved behind it; nil where it has no end.
-    public static func varint(_ b: UnsafeRawBufferPointer, _ at: inout Int) -> UInt64? {
+    @safe public static func varint(_ b: UnsafeRawBufferPointer, _ at: inout Int) -> UInt64? {
         var value: UInt64 = 0
         var shift: UInt64 = 0
         while at < b.count, shift < 70 {
@@ -69,18 +71,18 @@ public enum Bytes {
         return nil
     }
 
-    @inlinable public static func equal(
+    @safe @inlinable public static func equal(
         _ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer
     ) -> Bool {
-        a.count == b.count && a.elementsEqual(b)
+        unsafe a.count == b.count && a.elementsEqual(b)
     }
 
-    public static func string(_ b: UnsafeRawBufferPointer) -> String {
-        String(decoding: b, as: UTF8.self)
+    @safe public static func string(_ b: UnsafeRawBufferPointer) -> String {
+        unsafe String(decoding: b, as: UTF8.self)
     }
 
     /// SAFETY: a StaticString that is ASCII points into the program and never goes away.
-    @inlinable public static func literal(_ s: StaticString) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: s.utf8Start, count: s.utf8CodeUnitCount)
+    @safe @inlinable public static func literal(_ s: StaticString) -> UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(start: s.utf8Start, count: s.utf8CodeUnitCount)
     }
 }

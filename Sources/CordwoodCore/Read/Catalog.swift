@@ -2,33 +2,35 @@
 // the lane file's region, the growth files and, after a crash of the machine, the journal. Names
 // are kept in memory of this object's own, so that records may point at them for as long as it
 // lives.
+// SAFETY: names are copies of this object's own, freed in its deinit; views handed out hold until
+// then.
 
-final class Catalog {
-    struct Site {
+@safe final class Catalog {
+    @safe struct Site {
         var line: UInt32
         var level: UInt8
-        var file: UnsafeRawBufferPointer
-        var function: UnsafeRawBufferPointer
-        var format: UnsafeRawBufferPointer
+        @safe var file: UnsafeRawBufferPointer
+        @safe var function: UnsafeRawBufferPointer
+        @safe var format: UnsafeRawBufferPointer
     }
 
-    private(set) var loggers: [UInt32: UnsafeRawBufferPointer] = [:]
+    @safe private(set) var loggers: [UInt32: UnsafeRawBufferPointer] = unsafe [:]
     private(set) var sites: [UInt32: Site] = [:]
     private(set) var resource: [(key: String, value: String)] = []
     /// SAFETY: freed in deinit only; everything handed out points in here.
-    private var kept: [UnsafeMutableRawBufferPointer] = []
+    private var kept: [UnsafeMutableRawBufferPointer] = unsafe []
 
-    deinit { for part in kept { part.deallocate() } }
+    deinit { unsafe kept.forEach { unsafe $0.deallocate() } }
 
-    func logger(_ id: UInt32) -> UnsafeRawBufferPointer? {
-        id == 0 ? (loggers[0] ?? Bytes.none) : loggers[id]
+    @safe func logger(_ id: UInt32) -> UnsafeRawBufferPointer? {
+        unsafe id == 0 ? (loggers[0] ?? Bytes.none) : loggers[id]
     }
 
     /// Starts over with the resource, which is a list of changes; names only ever grow.
     func beginResource() { resource = [] }
 
     /// Takes every entry of a region in; repeated calls with the same bytes change nothing.
-    func read(region: UnsafeRawBufferPointer, salt: UInt64) {
+    @safe func read(region: UnsafeRawBufferPointer, salt: UInt64) {
         var at = 0
         while region.count &- at >= CatalogEntry.headerBytes {
             guard let entry = Catalog.entry(region, at, salt) else {
@@ -41,7 +43,7 @@ final class Catalog {
         }
     }
 
-    private static func entry(
+    @safe private static func entry(
         _ region: UnsafeRawBufferPointer, _ at: Int, _ salt: UInt64
     ) -> UnsafeRawBufferPointer? {
         guard Bytes.u64(region, at &+ CatalogEntry.salt) == salt else { return nil }
@@ -51,17 +53,17 @@ final class Catalog {
             let covered = Bytes.slice(entry, 16, length &- 16),
             Checksum.crc(covered) == Bytes.u32(entry, CatalogEntry.crc)
         else { return nil }
-        return entry
+        return unsafe entry
     }
 
-    private func take(_ entry: UnsafeRawBufferPointer) {
+    @safe private func take(_ entry: UnsafeRawBufferPointer) {
         let id = Bytes.u32(entry, CatalogEntry.identifier)
         let start = CatalogEntry.payload
-        let payload = Bytes.slice(entry, start, entry.count &- start) ?? Bytes.none
+        let payload = unsafe Bytes.slice(entry, start, entry.count &- start) ?? Bytes.none
         switch Bytes.u8(entry, CatalogEntry.type) {
         case CatalogEntry.typeLogger where id < 1 << 24:
-            if let old = loggers[id], Bytes.equal(old, payload) { return }
-            loggers[id] = keep(payload)
+            if let old = unsafe loggers[id], Bytes.equal(old, payload) { return }
+            unsafe loggers[id] = keep(payload)
         case CatalogEntry.typeSite where id < 1 << 24 && sites[id] == nil:
             sites[id] = site(payload)
         case CatalogEntry.typeResource:
@@ -71,24 +73,24 @@ final class Catalog {
         }
     }
 
-    private func site(_ payload: UnsafeRawBufferPointer) -> Site? {
+    @safe private func site(_ payload: UnsafeRawBufferPointer) -> Site? {
         var at = 8
         guard let file = Bytes.str(payload, &at), let function = Bytes.str(payload, &at),
             let format = Bytes.str(payload, &at)
         else { return nil }
-        return Site(
+        return unsafe Site(
             line: Bytes.u32(payload, 0), level: Bytes.u8(payload, 4), file: keep(file),
             function: keep(function), format: keep(format))
     }
 
-    private func takeResource(_ payload: UnsafeRawBufferPointer) {
+    @safe private func takeResource(_ payload: UnsafeRawBufferPointer) {
         var at = 0
         guard let keyBytes = Bytes.str(payload, &at), let value = Bytes.str(payload, &at) else {
             return
         }
         let key = Bytes.string(keyBytes)
         let index = resource.firstIndex { $0.key == key }
-        if value.isEmpty {
+        if unsafe value.isEmpty {
             if let index { resource.remove(at: index) }
         } else if let index {
             resource[index].value = Bytes.string(value)
@@ -97,11 +99,11 @@ final class Catalog {
         }
     }
 
-    private func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    @safe private func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard bytes.count > 0 else { return Bytes.none }
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
-        copy.copyMemory(from: bytes)
-        kept.append(copy)
+        unsafe copy.copyMemory(from: bytes)
+        unsafe kept.append(copy)
         return UnsafeRawBufferPointer(copy)
     }
 }

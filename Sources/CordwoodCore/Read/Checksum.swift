@@ -1,11 +1,12 @@
 // CRC-32C over bytes in memory (FORMAT §1).
+// SAFETY: exactly the view's bytes are read.
 
 import CShims
 
 enum Checksum {
     /// Start with 0; hand the result back in to go on.
-    static func crc(_ bytes: UnsafeRawBufferPointer, after crc: UInt32 = 0) -> UInt32 {
+    @safe static func crc(_ bytes: UnsafeRawBufferPointer, after crc: UInt32 = 0) -> UInt32 {
         guard let base = bytes.baseAddress, bytes.count > 0 else { return crc }
-        return cwi_crc32c(crc, base, bytes.count)
+        return unsafe cwi_crc32c(crc, base, bytes.count)
     }
 }

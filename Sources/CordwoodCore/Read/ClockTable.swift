@@ -30,7 +30,7 @@ public struct ClockTable: Sendable {
     }
 
     /// From a segment's header page.
-    init(header: UnsafeRawBufferPointer) {
+    @safe init(header: UnsafeRawBufferPointer) {
         let count = min(
             Int(Bytes.u32(header, SegmentHeader.clockCount)), SegmentHeader.clockPairsMax)
         var pairs: [Pair] = []

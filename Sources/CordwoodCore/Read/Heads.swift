@@ -1,6 +1,7 @@
 // The headers of lanes, segments and chunks, copied out of bytes that may be damaged
 // (FORMAT §3.1, §6.1, §6.2). Making one checks what must hold before anything else in the
 // file is looked at.
+// SAFETY: the values are copied out of the view by checked loads; none of its memory is kept.
 
 /// FORMAT §3.1.
 public struct LaneHead: Sendable {
@@ -22,7 +23,7 @@ public struct LaneHead: Sendable {
     let segmentOffset: UInt64
     let segmentBytes: UInt64
 
-    public init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
+    @safe public init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
         guard b.count >= 592, Bytes.u64(b, LaneHeader.magic) == LaneHeader.magicValue else {
             throw .damaged("\(path): no lane header")
         }
@@ -36,7 +37,7 @@ public struct LaneHead: Sendable {
         createdMonotonic = Bytes.u64(b, LaneHeader.createdMonotonic)
         let nameBytes = min(
             Int(Bytes.u16(b, LaneHeader.processNameBytes)), LaneHeader.processNameBytesMax)
-        processName = Bytes.string(
+        processName = unsafe Bytes.string(
             Bytes.slice(b, LaneHeader.processName, nameBytes) ?? Bytes.none)
         archivedBelow = Bytes.u64(b, LaneHeader.archivedBelow)
         closed = Bytes.u32(b, LaneHeader.closed) != 0
@@ -59,7 +60,7 @@ extension LaneHead {
         guard let file = try? ReadFile(path: files.lanePath),
             let page = try? file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
         else { return nil }
-        return try? LaneHead(page.bytes, path: files.lanePath)
+        return try? unsafe LaneHead(page.bytes, path: files.lanePath)
     }
 }
 
@@ -78,7 +79,7 @@ public struct SegmentHead: Sendable {
     let allocated: UInt64
     let ready: UInt64
 
-    public init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
+    @safe public init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
         guard b.count >= SegmentHeader.bytes,
             Bytes.u64(b, SegmentHeader.magic) == SegmentHeader.magicValue
         else { throw .damaged("\(path): no segment header") }
@@ -118,7 +119,7 @@ struct ChunkHead: Sendable {
     var crc: UInt32
 
     /// nil where the header is not valid for that segment at that place.
-    init?(_ b: UnsafeRawBufferPointer, segment: SegmentHead, at place: UInt64) {
+    @safe init?(_ b: UnsafeRawBufferPointer, segment: SegmentHead, at place: UInt64) {
         guard b.count >= ChunkHeader.bytes, Bytes.u64(b, ChunkHeader.salt) == segment.salt else {
             return nil
         }
@@ -131,7 +132,7 @@ struct ChunkHead: Sendable {
         if final < UInt32(ChunkHeader.bytes) || final > size { final = 0 }
     }
 
-    private init(unsalted b: UnsafeRawBufferPointer) {
+    @safe private init(unsalted b: UnsafeRawBufferPointer) {
         committed = Bytes.u32(b, ChunkHeader.committed)
         size = Bytes.u32(b, ChunkHeader.size)
         offset = Bytes.u64(b, ChunkHeader.offset)
@@ -151,9 +152,9 @@ struct ChunkHead: Sendable {
     var end: UInt32 { final != 0 ? final : committed }
 
     var threadName: String {
-        withUnsafeBytes(of: name) { all in
-            let count = all.firstIndex(of: 0) ?? all.count
-            return String(decoding: all[..<count], as: UTF8.self)
+        unsafe withUnsafeBytes(of: name) { all in
+            let count = unsafe all.firstIndex(of: 0) ?? all.count
+            return unsafe String(decoding: all[..<count], as: UTF8.self)
         }
     }
 }
@@ -161,7 +162,7 @@ struct ChunkHead: Sendable {
 enum Heads {
     static let segmentBytesMax: UInt64 = 1 << 30
 
-    static func checkVersion(
+    @safe static func checkVersion(
         _ b: UnsafeRawBufferPointer, _ version: Int, _ incompat: Int, _ path: String
     ) throws(ReadProblem) {
         let known =

@@ -1,6 +1,7 @@
 // One record as one line of JSON, the exact form the API promises: time, level, logger, message,
 // pid, tid and kind always, the rest where it is not empty. Bytes that are not UTF-8 become
 // U+FFFD; a message that held such is added in base64. No state: any thread.
+// SAFETY: every index into a view stays below its count; output is an array, which grows by itself.
 
 public enum JSONLine {
     public static func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
@@ -30,7 +31,7 @@ public enum JSONLine {
 
     @inline(__always)
     private static func literal(_ text: StaticString, _ out: inout [UInt8]) {
-        out.append(contentsOf: Bytes.literal(text))
+        unsafe out.append(contentsOf: Bytes.literal(text))
     }
 
     static func kind(_ kind: UInt8, _ out: inout [UInt8]) {
@@ -76,7 +77,8 @@ public enum JSONLine {
         if count > 0 { out.append(0x7d) }
     }
 
-    private static func isOwn(_ key: UnsafeRawBufferPointer, _ r: borrowing RecordRef) -> Bool {
+    @safe private static func isOwn(_ key: UnsafeRawBufferPointer, _ r: borrowing RecordRef) -> Bool
+    {
         var own = RecordFields(r)
         while let (other, _) = own.next(), own.part == .own {
             if Bytes.equal(other, key) { return true }
@@ -97,16 +99,16 @@ public enum JSONLine {
         }
     }
 
-    private static func trace(_ trace: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
+    @safe private static func trace(_ trace: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
         guard let id = Bytes.slice(trace, 0, 16), let span = Bytes.slice(trace, 16, 8) else {
             return
         }
-        if id.contains(where: { $0 != 0 }) {
+        if unsafe id.contains(where: { $0 != 0 }) {
             literal(",\"trace_id\":\"", &out)
             Digits.appendHex(id, to: &out)
             out.append(0x22)
         }
-        if span.contains(where: { $0 != 0 }) {
+        if unsafe span.contains(where: { $0 != 0 }) {
             literal(",\"span_id\":\"", &out)
             Digits.appendHex(span, to: &out)
             out.append(0x22)
@@ -114,13 +116,13 @@ public enum JSONLine {
     }
 
     /// A JSON string; false where bytes that are not UTF-8 were replaced.
-    public static func string(_ text: UnsafeRawBufferPointer, _ out: inout [UInt8]) -> Bool {
+    @safe public static func string(_ text: UnsafeRawBufferPointer, _ out: inout [UInt8]) -> Bool {
         var isWhole = true
         out.append(0x22)
         var at = 0
         var run = 0
         while at < text.count {
-            let byte = text[at]
+            let byte = unsafe text[at]
             if byte >= 0x20 && byte < 0x80 && byte != 0x22 && byte != 0x5c {
                 at &+= 1
                 continue
@@ -147,11 +149,13 @@ public enum JSONLine {
         return isWhole
     }
 
-    @inline(__always)
+    @safe @inline(__always)
     private static func flush(
         _ text: UnsafeRawBufferPointer, _ from: Int, _ to: Int, _ out: inout [UInt8]
     ) {
-        if from < to { out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[from..<to])) }
+        if from < to {
+            unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[from..<to]))
+        }
     }
 
     private static func escape(_ byte: UInt8, _ out: inout [UInt8]) {
@@ -168,7 +172,7 @@ public enum JSONLine {
         }
     }
 
-    static func base64(_ bytes: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
+    @safe static func base64(_ bytes: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
         let letters: StaticString =
             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
         let table = Bytes.literal(letters)
@@ -176,11 +180,11 @@ public enum JSONLine {
         while at < bytes.count {
             let count = min(3, bytes.count &- at)
             let word =
-                UInt32(bytes[at]) << 16 | UInt32(Bytes.u8(bytes, at &+ 1)) << 8
+                unsafe UInt32(bytes[at]) << 16 | UInt32(Bytes.u8(bytes, at &+ 1)) << 8
                 | UInt32(Bytes.u8(bytes, at &+ 2))
             for index in 0..<4 {
                 let digit = Int(word >> UInt32(18 - 6 * index) & 63)
-                out.append(index <= count ? table[digit] : 0x3d)
+                unsafe out.append(index <= count ? table[digit] : 0x3d)
             }
             at &+= 3
         }
@@ -188,10 +192,10 @@ public enum JSONLine {
 }
 
 public enum UTF8Scan {
-    public static func isValid(_ text: UnsafeRawBufferPointer) -> Bool {
+    @safe public static func isValid(_ text: UnsafeRawBufferPointer) -> Bool {
         var at = 0
         while at < text.count {
-            if text[at] < 0x80 {
+            if unsafe text[at] < 0x80 {
                 at &+= 1
                 continue
             }
@@ -204,8 +208,8 @@ public enum UTF8Scan {
 
     /// Length of the character at `at`; where it is not one, minus the length of what is replaced
     /// by one U+FFFD: the longest beginning of a character, at least one byte.
-    static func length(_ text: UnsafeRawBufferPointer, _ at: Int) -> Int {
-        let first = text[at]
+    @safe static func length(_ text: UnsafeRawBufferPointer, _ at: Int) -> Int {
+        let first = unsafe text[at]
         var low: UInt8 = 0x80
         var high: UInt8 = 0xBF
         let more: Int
@@ -224,7 +228,7 @@ public enum UTF8Scan {
         }
         for index in 1...more {
             guard at &+ index < text.count else { return -index }
-            let byte = text[at &+ index]
+            let byte = unsafe text[at &+ index]
             if byte < low || byte > high { return -index }
             low = 0x80
             high = 0xBF

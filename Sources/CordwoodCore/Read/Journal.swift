@@ -1,6 +1,7 @@
 // The copies a lane made for machine durability (FORMAT §10), read only after the machine itself
 // went down: they say which bytes of which chunks were safe, and give them back. Frames are
 // checked once and then read again when their chunk is wanted.
+// SAFETY: views of a ReadBuffer are used up before it is filled again.
 
 final class Journal {
     struct Frame {
@@ -22,13 +23,13 @@ final class Journal {
         file = try ReadFile(path: path)
         let head = try file.copy(at: 0, count: JournalHeader.bytes)
         guard head.count == JournalHeader.bytes,
-            Bytes.u64(head.bytes, JournalHeader.magic) == JournalHeader.magicValue
+            unsafe Bytes.u64(head.bytes, JournalHeader.magic) == JournalHeader.magicValue
         else { throw .damaged("\(path): no journal header") }
-        guard Bytes.u32(head.bytes, JournalHeader.version) <= FormatVersion.current else {
+        guard unsafe Bytes.u32(head.bytes, JournalHeader.version) <= FormatVersion.current else {
             throw .version("\(path): a newer format")
         }
-        laneID = Bytes.id(head.bytes, JournalHeader.laneID)
-        try index(salt: Bytes.u64(head.bytes, JournalHeader.salt))
+        laneID = unsafe Bytes.id(head.bytes, JournalHeader.laneID)
+        try unsafe index(salt: Bytes.u64(head.bytes, JournalHeader.salt))
     }
 
     private func index(salt: UInt64) throws(ReadProblem) {
@@ -37,22 +38,23 @@ final class Journal {
         let buffer = ReadBuffer()
         while offset < size, size &- offset >= UInt64(JournalFrame.headerBytes) {
             try buffer.fill(from: file, at: offset, count: JournalFrame.headerBytes)
-            let length = Int(Bytes.u32(buffer.bytes, JournalFrame.length))
-            guard salt != 0, Bytes.u64(buffer.bytes, JournalFrame.salt) == salt,
+            let length = unsafe Int(Bytes.u32(buffer.bytes, JournalFrame.length))
+            guard salt != 0, unsafe Bytes.u64(buffer.bytes, JournalFrame.salt) == salt,
                 length >= JournalFrame.headerBytes, UInt64(length) <= size &- offset
             else { return }
             try buffer.append(
                 from: file, at: offset &+ UInt64(JournalFrame.headerBytes),
                 count: length &- JournalFrame.headerBytes)
-            guard let covered = Bytes.slice(buffer.bytes, 16, length &- 16),
-                Checksum.crc(covered) == Bytes.u32(buffer.bytes, JournalFrame.crc)
+            guard let covered = unsafe Bytes.slice(buffer.bytes, 16, length &- 16),
+                unsafe Checksum.crc(covered) == Bytes.u32(buffer.bytes, JournalFrame.crc)
             else { return }
-            frames.append(frame(buffer.bytes, offset, length))
+            unsafe frames.append(frame(buffer.bytes, offset, length))
             offset &+= UInt64((length &+ 7) & ~7)
         }
     }
 
-    private func frame(_ b: UnsafeRawBufferPointer, _ offset: UInt64, _ length: Int) -> Frame {
+    @safe private func frame(_ b: UnsafeRawBufferPointer, _ offset: UInt64, _ length: Int) -> Frame
+    {
         Frame(
             kind: Bytes.u32(b, JournalFrame.kind), segment: Bytes.u64(b, JournalFrame.segment),
             chunk: Bytes.u64(b, JournalFrame.chunk), from: Int(Bytes.u32(b, JournalFrame.from)),

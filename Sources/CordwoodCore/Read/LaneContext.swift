@@ -1,6 +1,8 @@
 // What all segments of a lane share when they are read: identity, catalog, drop counts and, after
 // another boot, the journal. Reads the lane file itself; a segment that stands alone without one
 // is read with an empty context.
+// SAFETY: every view is of a ReadBuffer that a variable holds, and nothing keeps one: the catalog
+// copies its names.
 
 final class LaneContext {
     let files: LaneFiles
@@ -21,7 +23,7 @@ final class LaneContext {
             file = try ReadFile(path: files.lanePath)
             if let file {
                 let page = try file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
-                head = try LaneHead(page.bytes, path: files.lanePath)
+                head = unsafe try LaneHead(page.bytes, path: files.lanePath)
             }
         } catch {
             if case .version = error { throw error }
@@ -34,7 +36,7 @@ final class LaneContext {
             let saved = try? journal?.header(
                 kind: JournalFrame.kindLaneHeader, segment: 0)
         {
-            head = try? LaneHead(saved.bytes, path: files.journalPath)
+            head = try? unsafe LaneHead(saved.bytes, path: files.journalPath)
         }
         if head == nil, alone == nil, let broken { throw broken }
         laneFile = file
@@ -67,22 +69,23 @@ final class LaneContext {
         if let laneFile {
             let region = try laneFile.copy(
                 at: UInt64(head.catalogOffset), count: head.catalogBytes)
-            catalog.read(region: region.bytes, salt: head.salt)
+            unsafe catalog.read(region: region.bytes, salt: head.salt)
         }
         for k in 1...CatalogHeader.filesMax {
             guard let file = try? ReadFile(path: "\(files.directory)/\(files.lane).catalog-\(k)")
             else { break }
             let all = try file.copy(at: 0, count: Int(min(file.size, 1 << 28)))
-            guard Bytes.u64(all.bytes, CatalogHeader.magic) == CatalogHeader.magicValue,
-                Bytes.u32(all.bytes, CatalogHeader.version) <= FormatVersion.current,
-                let region = Bytes.slice(
+            guard unsafe Bytes.u64(all.bytes, CatalogHeader.magic) == CatalogHeader.magicValue,
+                unsafe Bytes.u32(all.bytes, CatalogHeader.version) <= FormatVersion.current,
+                let region = unsafe Bytes.slice(
                     all.bytes, CatalogHeader.bytes, all.count &- CatalogHeader.bytes)
             else { continue }
             catalog.read(region: region, salt: head.salt)
         }
         if let journal {
             for frame in journal.frames where frame.kind == JournalFrame.kindCatalog {
-                catalog.read(region: try journal.content(frame).bytes, salt: head.salt)
+                let region = try journal.content(frame)
+                unsafe catalog.read(region: region.bytes, salt: head.salt)
             }
         }
         let old = process.resource
@@ -96,7 +99,8 @@ final class LaneContext {
     func refresh() throws(ReadProblem) {
         guard let laneFile, journal == nil else { return }
         let page = try laneFile.copy(at: 0, count: LaneHeader.dropsOffsetValue)
-        if let now = try? LaneHead(page.bytes, path: files.lanePath), now.salt == head?.salt {
+        if let now = try? unsafe LaneHead(page.bytes, path: files.lanePath), now.salt == head?.salt
+        {
             head = now
         }
     }
@@ -115,13 +119,13 @@ final class LaneContext {
             at: UInt64(head.dropsOffset), count: head.dropsCount &* DropSlot.bytes)
         for index in 0..<head.dropsCount {
             let at = index &* DropSlot.bytes
-            let dropped = Bytes.u64(slots.bytes, at &+ DropSlot.dropped)
-            let reported = max(
+            let dropped = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.dropped)
+            let reported = unsafe max(
                 Bytes.u64(slots.bytes, at &+ DropSlot.reported), seen[UInt32(index)] ?? 0)
             guard dropped > reported else { continue }
             drops.count &+= dropped &- reported
-            let first = Bytes.u64(slots.bytes, at &+ DropSlot.firstMonotonic)
-            let last = Bytes.u64(slots.bytes, at &+ DropSlot.lastMonotonic)
+            let first = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.firstMonotonic)
+            let last = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.lastMonotonic)
             drops.firstMonotonic = min(drops.firstMonotonic, first)
             drops.lastMonotonic = max(drops.lastMonotonic, last)
         }

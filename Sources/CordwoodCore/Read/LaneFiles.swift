@@ -48,17 +48,18 @@ public struct LaneFiles: Sendable {
 
     /// The names in a directory, in no order; none where it does not exist.
     public static func names(in directory: String) throws(ReadProblem) -> [String] {
-        guard let handle = opendir(directory) else {
+        guard let handle = unsafe opendir(directory) else {
             if errno == ENOENT { return [] }
             throw .system("list \(directory)", errno: errno)
         }
-        defer { closedir(handle) }
+        defer { unsafe closedir(handle) }
         var names: [String] = []
-        while let entry = readdir(handle) {
+        while let entry = unsafe readdir(handle) {
             // SAFETY: d_name is NUL-terminated within the entry, which holds until the next
             // readdir.
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                String(cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe String(
+                    cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
             }
             if !name.hasPrefix(".") { names.append(name) }
         }

@@ -76,7 +76,8 @@ public final class LaneSource: RecordSource {
         let boot = runningBoot ?? BootID.running()
         let file = try ReadFile(path: segment.path)
         let page = try file.copy(at: 0, count: SegmentHeader.bytes)
-        let alone = try? SegmentHead(page.bytes, path: segment.path)
+        // SAFETY: the head copies what it takes from `page`.
+        let alone = try? unsafe SegmentHead(page.bytes, path: segment.path)
         context = try LaneContext(files: files, runningBoot: boot, alone: alone)
         laneID = context.process.laneID
         decoder = RecordDecoder(catalog: context.catalog)

@@ -1,6 +1,8 @@
 // The small pieces that lines are made of, written as bytes into a growing array:
 // numbers, times, levels. No String is made for any of them but a floating-point
 // number.
+// SAFETY: the scratch of 20 digits is filled from its end and never beyond; times use a struct on
+// the stack.
 
 import Glibc
 
@@ -15,7 +17,7 @@ public enum Levels {
         guard level > 0 else { return }
         var best = named[0]
         for candidate in named where candidate.number <= level { best = candidate }
-        out.append(contentsOf: Bytes.literal(best.name))
+        unsafe out.append(contentsOf: Bytes.literal(best.name))
         guard level > best.number else { return }
         out.append(0x2b)
         Digits.append(UInt64(level &- best.number), to: &out)
@@ -48,15 +50,15 @@ public func parseLevel(_ text: String) -> UInt8? {
 enum Digits {
     static func append(_ value: UInt64, to out: inout [UInt8], width: Int = 0) {
         // 20 digits hold every 64-bit number.
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+        unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
             var rest = value
             var at = 20
             repeat {
                 at &-= 1
-                digits[at] = 0x30 &+ UInt8(truncatingIfNeeded: rest % 10)
+                unsafe digits[at] = 0x30 &+ UInt8(truncatingIfNeeded: rest % 10)
                 rest /= 10
             } while rest != 0 || 20 &- at < min(width, 20)
-            out.append(contentsOf: digits[at...])
+            unsafe out.append(contentsOf: digits[at...])
         }
     }
 
@@ -65,8 +67,9 @@ enum Digits {
         append(value.magnitude, to: &out)
     }
 
-    static func appendHex(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
-        for byte in bytes {
+    @safe static func appendHex(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+        for at in 0..<bytes.count {
+            let byte = Bytes.u8(bytes, at)
             out.append(hex(byte >> 4))
             out.append(hex(byte & 15))
         }
@@ -81,16 +84,16 @@ enum FieldText {
         case .int(let number): Digits.append(signed: number, to: &out)
         case .uint(let number): Digits.append(number, to: &out)
         case .double(let number): append(number, to: &out)
-        case .bool(let flag): out.append(contentsOf: Bytes.literal(flag ? "true" : "false"))
-        case .string(let text): out.append(contentsOf: text)
+        case .bool(let flag): unsafe out.append(contentsOf: Bytes.literal(flag ? "true" : "false"))
+        case .string(let text): unsafe out.append(contentsOf: text)
         }
     }
 
     static func append(_ number: Double, to out: inout [UInt8]) {
         if number.isNaN {
-            out.append(contentsOf: Bytes.literal("NaN"))
+            unsafe out.append(contentsOf: Bytes.literal("NaN"))
         } else if number.isInfinite {
-            out.append(contentsOf: Bytes.literal(number < 0 ? "-Infinity" : "Infinity"))
+            unsafe out.append(contentsOf: Bytes.literal(number < 0 ? "-Infinity" : "Infinity"))
         } else {
             out.append(contentsOf: number.description.utf8)
         }
@@ -143,8 +146,8 @@ enum Times {
         var offset: Int64 = 0
         if !utc {
             var clock = time_t(seconds)
-            var parts = tm()
-            if localtime_r(&clock, &parts) != nil { offset = Int64(parts.tm_gmtoff) }
+            var parts = unsafe tm()
+            if unsafe localtime_r(&clock, &parts) != nil { offset = unsafe Int64(parts.tm_gmtoff) }
         }
         append(seconds: seconds &+ offset, separator: 0x20, to: &out)
         out.append(0x2e)

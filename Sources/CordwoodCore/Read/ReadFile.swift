@@ -12,11 +12,11 @@ final class ReadFile {
     init(path: String) throws(ReadProblem) {
         var fd: Int32
         repeat {
-            fd = cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+            fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         } while fd < 0 && errno == EINTR
         guard fd >= 0 else { throw .system("open \(path)", errno: errno) }
         var status = stat()
-        guard fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard unsafe fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             close(fd)
             throw .damaged("\(path): not a regular file")
         }
@@ -28,7 +28,7 @@ final class ReadFile {
 
     var size: UInt64 {
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_size > 0 else { return 0 }
+        guard unsafe fstat(descriptor, &status) == 0, status.st_size > 0 else { return 0 }
         return UInt64(status.st_size)
     }
 
@@ -40,7 +40,7 @@ final class ReadFile {
         guard offset <= UInt64(Int64.max) &- UInt64(target.count) else { return 0 }
         var done = 0
         while done < target.count {
-            let n = pread(
+            let n = unsafe pread(
                 descriptor, base + done, target.count &- done, off_t(offset) &+ off_t(done))
             if n < 0 && errno == EINTR { continue }
             guard n >= 0 else { throw .system("read \(path)", errno: errno) }
@@ -59,18 +59,20 @@ final class ReadFile {
 }
 
 /// Private memory for what was read; grows, keeps its content, is freed with the object.
-final class ReadBuffer {
+@safe final class ReadBuffer {
     /// SAFETY: allocated by this object alone, freed in deinit.
-    private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    private var memory = unsafe UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private(set) var count = 0
 
-    deinit { memory.deallocate() }
+    deinit { unsafe memory.deallocate() }
 
+    /// SAFETY: holds until the buffer grows and while a variable holds the object: `.bytes` of a
+    /// call's result points to memory that is freed already.
     var bytes: UnsafeRawBufferPointer {
-        Bytes.slice(UnsafeRawBufferPointer(memory), 0, count) ?? Bytes.none
+        unsafe Bytes.slice(UnsafeRawBufferPointer(memory), 0, count) ?? Bytes.none
     }
 
-    var capacity: Int { memory.count }
+    var capacity: Int { unsafe memory.count }
 
     func clear() { count = 0 }
 
@@ -78,12 +80,12 @@ final class ReadBuffer {
 
     /// Makes room for `size` bytes; pointers handed out before are void.
     func reserve(_ size: Int) {
-        guard size > memory.count else { return }
+        guard unsafe size > memory.count else { return }
         let larger = UnsafeMutableRawBufferPointer.allocate(
             byteCount: max(size, 4_096), alignment: 16)
-        larger.copyMemory(from: bytes)
-        memory.deallocate()
-        memory = larger
+        unsafe larger.copyMemory(from: bytes)
+        unsafe memory.deallocate()
+        unsafe memory = larger
     }
 
     func fill(from file: ReadFile, at offset: UInt64, count wanted: Int)
@@ -102,28 +104,29 @@ final class ReadBuffer {
         guard offset < size else { return }
         let present = Int(min(UInt64(wanted), size &- offset))
         reserve(count &+ present)
-        let part = UnsafeMutableRawBufferPointer(rebasing: memory[count..<(count &+ present)])
-        count &+= try file.read(into: part, at: offset)
+        let part = unsafe UnsafeMutableRawBufferPointer(
+            rebasing: memory[count..<(count &+ present)])
+        unsafe count &+= try file.read(into: part, at: offset)
     }
 
     /// Zeroes up to `size` bytes, so that they may be overwritten by `replace`.
     func extend(to size: Int) {
         guard size > count else { return }
         reserve(size)
-        let part = UnsafeMutableRawBufferPointer(rebasing: memory[count..<size])
-        part.initializeMemory(as: UInt8.self, repeating: 0)
+        let part = unsafe UnsafeMutableRawBufferPointer(rebasing: memory[count..<size])
+        unsafe part.initializeMemory(as: UInt8.self, repeating: 0)
         count = size
     }
 
-    func replace(at offset: Int, with source: UnsafeRawBufferPointer) {
+    @safe func replace(at offset: Int, with source: UnsafeRawBufferPointer) {
         guard offset >= 0, offset <= count, source.count > 0 else { return }
         let part = Swift.min(source.count, count &- offset)
         guard part > 0 else { return }
-        UnsafeMutableRawBufferPointer(rebasing: memory[offset..<(offset &+ part)])
+        unsafe UnsafeMutableRawBufferPointer(rebasing: memory[offset..<(offset &+ part)])
             .copyMemory(from: UnsafeRawBufferPointer(rebasing: source[..<part]))
     }
 
-    func append(_ source: UnsafeRawBufferPointer) {
+    @safe func append(_ source: UnsafeRawBufferPointer) {
         let at = count
         extend(to: count &+ source.count)
         replace(at: at, with: source)

@@ -1,13 +1,15 @@
 // Makes a RecordRef of the record a stream stands at (FORMAT §8): finds the parts,
 // resolves logger and site, renders gaps. Copies nothing but what a gap says in
 // words.
+// SAFETY: a record's views point into its stream's buffer, the catalog and `scratch`, none of which
+// changes before the source moves on; each is a checked slice.
 
-final class RecordDecoder {
+@safe final class RecordDecoder {
     let catalog: Catalog
     /// The record decoded last refers to a name that the catalog does not hold (yet).
     private(set) var hasMissed = false
     private var loggerID = UInt32.max
-    private var loggerName = Bytes.none
+    @safe private var loggerName = Bytes.none
     /// What a gap record says; holds until the next one.
     let scratch = ReadBuffer()
 
@@ -15,7 +17,7 @@ final class RecordDecoder {
 
     func decode(_ stream: StreamCursor) -> RecordRef {
         hasMissed = false
-        let bytes = stream.buffer.bytes
+        let bytes = unsafe stream.buffer.bytes
         var record = RecordRef(thread: stream.thread)
         record.monotonicNs = stream.monotonic
         record.writtenNs = stream.realtime
@@ -30,13 +32,15 @@ final class RecordDecoder {
         }
         if stream.context.count > 0 {
             record.context =
-                Bytes.slice(bytes, stream.context.at, stream.context.count) ?? Bytes.none
+                unsafe Bytes.slice(bytes, stream.context.at, stream.context.count) ?? Bytes.none
         }
         if stream.traceAt > 0 {
-            record.trace = Bytes.slice(bytes, stream.traceAt, TraceLayout.bytes) ?? Bytes.none
+            record.trace =
+                unsafe Bytes.slice(bytes, stream.traceAt, TraceLayout.bytes) ?? Bytes.none
         }
         let payload =
-            Bytes.slice(bytes, at &+ RecordHeader.payload, stream.length &- RecordHeader.payload)
+            unsafe Bytes.slice(
+                bytes, at &+ RecordHeader.payload, stream.length &- RecordHeader.payload)
             ?? Bytes.none
         let id = Bytes.u32(bytes, at &+ RecordHeader.identifier)
         switch Bytes.u8(bytes, at &+ RecordHeader.type) {
@@ -48,15 +52,15 @@ final class RecordDecoder {
         return record
     }
 
-    private func logger(_ id: UInt32) -> UnsafeRawBufferPointer {
+    @safe private func logger(_ id: UInt32) -> UnsafeRawBufferPointer {
         if id == loggerID { return loggerName }
         guard let name = catalog.logger(id) else {
             hasMissed = true
             return Bytes.literal("?")
         }
         loggerID = id
-        loggerName = name
-        return name
+        loggerName = unsafe name
+        return unsafe name
     }
 
     private func siteOf(_ id: UInt32) -> Catalog.Site? {
@@ -67,7 +71,7 @@ final class RecordDecoder {
 
     /// Slot and running total of a gap record (FORMAT §8.6).
     func gapCounted(_ stream: StreamCursor) -> (slot: UInt32, to: UInt64)? {
-        let bytes = stream.buffer.bytes
+        let bytes = unsafe stream.buffer.bytes
         let at = stream.start &+ RecordHeader.payload
         guard Bytes.u8(bytes, stream.start &+ RecordHeader.type) == RecordType.gap,
             stream.length >= RecordHeader.payload &+ GapPayload.bytes
@@ -75,27 +79,32 @@ final class RecordDecoder {
         return (Bytes.u32(bytes, at &+ GapPayload.slot), Bytes.u64(bytes, at &+ GapPayload.to))
     }
 
-    private func text(_ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ id: UInt32) {
+    @safe private func text(
+        _ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ id: UInt32
+    ) {
         record.logger = logger(id)
-        record.message = payload
+        record.message = unsafe payload
         record.originalLength = UInt64(payload.count)
         if record.flags.contains(.truncated), payload.count >= 8 {
-            record.message = Bytes.slice(payload, 8, payload.count &- 8) ?? Bytes.none
+            record.message = unsafe Bytes.slice(payload, 8, payload.count &- 8) ?? Bytes.none
             record.originalLength = Bytes.u64(payload, 0)
         }
     }
 
-    private func rich(_ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ id: UInt32) {
+    @safe private func rich(
+        _ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ id: UInt32
+    ) {
         record.logger = logger(id)
-        record.sections = payload
+        record.sections = unsafe payload
         var originalLength: UInt64?
         var sections = SectionIterator(payload)
         while let (kind, bytes) = sections.next() {
             switch kind {
-            case SectionKind.message: record.message = bytes
+            case SectionKind.message: record.message = unsafe bytes
             case SectionKind.site: place(&record, Bytes.u32(bytes, 0))
             case SectionKind.place: place(&record, bytes)
-            case SectionKind.trace where bytes.count >= TraceLayout.bytes: record.trace = bytes
+            case SectionKind.trace where bytes.count >= TraceLayout.bytes:
+                record.trace = unsafe bytes
             case SectionKind.time where bytes.count >= 8: record.timeNs = Bytes.u64(bytes, 0)
             case SectionKind.kind: record.kind = Bytes.u8(bytes, 0)
             case SectionKind.originalLength where bytes.count >= 8:
@@ -121,15 +130,15 @@ final class RecordDecoder {
         record.function = site.function
     }
 
-    private func place(_ record: inout RecordRef, _ bytes: UnsafeRawBufferPointer) {
+    @safe private func place(_ record: inout RecordRef, _ bytes: UnsafeRawBufferPointer) {
         let fileCount = Int(Bytes.u16(bytes, 4))
         let functionCount = Int(Bytes.u16(bytes, 6))
         record.line = Bytes.u32(bytes, 0)
-        record.file = Bytes.slice(bytes, 8, fileCount) ?? Bytes.none
-        record.function = Bytes.slice(bytes, 8 &+ fileCount, functionCount) ?? Bytes.none
+        record.file = unsafe Bytes.slice(bytes, 8, fileCount) ?? Bytes.none
+        record.function = unsafe Bytes.slice(bytes, 8 &+ fileCount, functionCount) ?? Bytes.none
     }
 
-    private func gap(
+    @safe private func gap(
         _ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ stream: StreamCursor
     ) {
         let count =
@@ -155,11 +164,11 @@ final class RecordDecoder {
         sections.append(contentsOf: [UInt8(truncatingIfNeeded: fields.count), 0, 0, 0])
         sections.append(contentsOf: fields)
         scratch.reserve(message.count + sections.count)
-        message.withUnsafeBytes { scratch.append($0) }
-        sections.withUnsafeBytes { scratch.append($0) }
-        record.message = Bytes.slice(scratch.bytes, 0, message.count) ?? Bytes.none
+        unsafe message.withUnsafeBytes { scratch.append($0) }
+        unsafe sections.withUnsafeBytes { scratch.append($0) }
+        record.message = unsafe Bytes.slice(scratch.bytes, 0, message.count) ?? Bytes.none
         record.sections =
-            Bytes.slice(scratch.bytes, message.count, sections.count) ?? Bytes.none
+            unsafe Bytes.slice(scratch.bytes, message.count, sections.count) ?? Bytes.none
         record.originalLength = UInt64(message.count)
         record.kind = 1
         record.level = 13
@@ -169,6 +178,6 @@ final class RecordDecoder {
     private func append(_ fields: inout [UInt8], _ key: String, _ value: UInt64) {
         fields.append(contentsOf: [FieldType.uint, 0, UInt8(key.utf8.count), 0])
         fields.append(contentsOf: key.utf8)
-        withUnsafeBytes(of: value.littleEndian) { fields.append(contentsOf: $0) }
+        unsafe withUnsafeBytes(of: value.littleEndian) { unsafe fields.append(contentsOf: $0) }
     }
 }

@@ -1,5 +1,6 @@
 // Which records a reader wants to see. Cheap tests
 // come first; fields are looked at last.
+// SAFETY: views are those of the record it is asked about, and are not kept.
 
 public struct RecordFilter: Sendable {
     /// Least level; 0: all, also records without one.
@@ -27,8 +28,8 @@ public struct RecordFilter: Sendable {
         return true
     }
 
-    static func covers(_ prefix: [UInt8], _ name: UnsafeRawBufferPointer) -> Bool {
-        guard name.count >= prefix.count, name.starts(with: prefix) else { return false }
+    @safe static func covers(_ prefix: [UInt8], _ name: UnsafeRawBufferPointer) -> Bool {
+        guard name.count >= prefix.count, unsafe name.starts(with: prefix) else { return false }
         return name.count == prefix.count || Bytes.u8(name, prefix.count) == 0x2e
     }
 
@@ -37,11 +38,11 @@ public struct RecordFilter: Sendable {
     ) -> Bool {
         var fields = RecordFields(record)
         while let (key, value) = fields.next() {
-            guard key.count == condition.key.count, key.elementsEqual(condition.key) else {
+            guard key.count == condition.key.count, unsafe key.elementsEqual(condition.key) else {
                 continue
             }
             if case .string(let text) = value {
-                if text.elementsEqual(condition.value) { return true }
+                if unsafe text.elementsEqual(condition.value) { return true }
             } else {
                 var text: [UInt8] = []
                 FieldText.append(value, to: &text)

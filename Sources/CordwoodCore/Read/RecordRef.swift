@@ -69,7 +69,7 @@ public struct RecordFlags: OptionSet, Sendable {
 }
 
 /// SAFETY: the buffers point into the source's memory and hold until its next `advance`.
-public struct RecordRef {
+@safe public struct RecordRef {
     public var thread: ThreadInfo
     /// ns; orders records of one boot.
     public var monotonicNs: UInt64
@@ -84,23 +84,22 @@ public struct RecordRef {
     /// CW_KIND_….
     public var kind: UInt8
     public var flags: RecordFlags
-    public var logger: UnsafeRawBufferPointer
-    public var message: UnsafeRawBufferPointer
+    @safe public var logger: UnsafeRawBufferPointer
+    @safe public var message: UnsafeRawBufferPointer
     /// Bytes of the message before it was cut; its length where it was not.
     public var originalLength: UInt64
     /// The place in the source; line 0: none.
-    public var file: UnsafeRawBufferPointer
-    public var function: UnsafeRawBufferPointer
+    @safe public var file: UnsafeRawBufferPointer
+    @safe public var function: UnsafeRawBufferPointer
     public var line: UInt32
     /// FORMAT §8.1 as stored: fields, trace, time, exception and the like. Empty for plain text.
-    public var sections: UnsafeRawBufferPointer
+    @safe public var sections: UnsafeRawBufferPointer
     /// FORMAT §8.2; the thread's context when it wrote. Empty: none.
-    public var context: UnsafeRawBufferPointer
+    @safe public var context: UnsafeRawBufferPointer
     /// FORMAT §8.4: the record's own trace, else the thread's. Empty: none.
-    public var trace: UnsafeRawBufferPointer
+    @safe public var trace: UnsafeRawBufferPointer
 
     public init(thread: ThreadInfo) {
-        let empty = UnsafeRawBufferPointer(start: nil, count: 0)
         self.thread = thread
         monotonicNs = 0
         writtenNs = 0
@@ -109,15 +108,15 @@ public struct RecordRef {
         level = 0
         kind = 0
         flags = []
-        logger = empty
-        message = empty
+        logger = Bytes.none
+        message = Bytes.none
         originalLength = 0
-        file = empty
-        function = empty
+        file = Bytes.none
+        function = Bytes.none
         line = 0
-        sections = empty
-        context = empty
-        trace = empty
+        sections = Bytes.none
+        context = Bytes.none
+        trace = Bytes.none
     }
 }
 

@@ -1,36 +1,37 @@
 // Sections and fields of a record (FORMAT §8.1, §8.2), stepped through in place. What does not fit
 // its container ends the iteration: a damaged record shows the fields before the damage. The
 // buffers handed out hold as long as those handed in.
+// SAFETY: a position never leaves the view: each part is a checked slice of it.
 
 /// FORMAT §8.1.
-public struct SectionIterator: IteratorProtocol {
-    @usableFromInline var rest: UnsafeRawBufferPointer
+@safe public struct SectionIterator: @unsafe IteratorProtocol {
+    @safe @usableFromInline var rest: UnsafeRawBufferPointer
 
-    @inlinable public init(_ sections: UnsafeRawBufferPointer) { rest = sections }
+    @safe @inlinable public init(_ sections: UnsafeRawBufferPointer) { rest = unsafe sections }
 
-    @inlinable public mutating func next() -> (kind: UInt8, bytes: UnsafeRawBufferPointer)? {
+    @safe @inlinable public mutating func next() -> (kind: UInt8, bytes: UnsafeRawBufferPointer)? {
         let head = SectionKind.headerBytes
         guard rest.count >= head else { return nil }
         let length = Int(Bytes.u32(rest, 4))
         guard let bytes = Bytes.slice(rest, head, length) else { return nil }
         let kind = Bytes.u8(rest, 0)
-        rest = Bytes.slice(rest, head &+ length, rest.count &- head &- length) ?? Bytes.none
-        return (kind, bytes)
+        rest = unsafe Bytes.slice(rest, head &+ length, rest.count &- head &- length) ?? Bytes.none
+        return unsafe (kind, bytes)
     }
 
     /// The bytes of the first section of that kind.
-    @inlinable public static func find(
+    @safe @inlinable public static func find(
         _ kind: UInt8, in sections: UnsafeRawBufferPointer
     ) -> UnsafeRawBufferPointer? {
         var all = SectionIterator(sections)
         while let section = all.next() {
-            if section.kind == kind { return section.bytes }
+            if unsafe section.kind == kind { return unsafe section.bytes }
         }
         return nil
     }
 }
 
-public enum FieldValue {
+@safe public enum FieldValue {
     case int(Int64)
     case uint(UInt64)
     case double(Double)
@@ -39,18 +40,18 @@ public enum FieldValue {
 }
 
 /// FORMAT §8.2.
-public struct FieldIterator: IteratorProtocol {
-    var bytes: UnsafeRawBufferPointer
+@safe public struct FieldIterator: @unsafe IteratorProtocol {
+    @safe var bytes: UnsafeRawBufferPointer
     var position: Int
     var left: Int
 
-    public init(_ fields: UnsafeRawBufferPointer) {
-        bytes = fields
+    @safe public init(_ fields: UnsafeRawBufferPointer) {
+        bytes = unsafe fields
         position = 2
         left = fields.count >= 2 ? Int(Bytes.u16(fields, 0)) : 0
     }
 
-    public mutating func next() -> (key: UnsafeRawBufferPointer, value: FieldValue)? {
+    @safe public mutating func next() -> (key: UnsafeRawBufferPointer, value: FieldValue)? {
         guard left > 0, bytes.count &- position >= 4 else { return nil }
         let type = Bytes.u8(bytes, position)
         let keyCount = Int(Bytes.u16(bytes, position &+ 2))
@@ -59,15 +60,15 @@ public struct FieldIterator: IteratorProtocol {
         guard let (value, size) = FieldIterator.value(type, bytes, at) else { return end() }
         position = at &+ size
         left &-= 1
-        return (key, value)
+        return unsafe (key, value)
     }
 
-    private mutating func end() -> (key: UnsafeRawBufferPointer, value: FieldValue)? {
+    @safe private mutating func end() -> (key: UnsafeRawBufferPointer, value: FieldValue)? {
         left = 0
         return nil
     }
 
-    private static func value(
+    @safe private static func value(
         _ type: UInt8, _ bytes: UnsafeRawBufferPointer, _ at: Int
     ) -> (FieldValue, Int)? {
         let room = bytes.count &- at
@@ -83,7 +84,7 @@ public struct FieldIterator: IteratorProtocol {
         case FieldType.string where room >= 4:
             let count = Int(Bytes.u32(bytes, at))
             guard let text = Bytes.slice(bytes, at &+ 4, count) else { return nil }
-            return (.string(text), 4 &+ count)
+            return unsafe (.string(text), 4 &+ count)
         default:
             return nil
         }
@@ -91,12 +92,12 @@ public struct FieldIterator: IteratorProtocol {
 }
 
 /// All fields a reader shows, in the order of FORMAT §8.5.
-public struct RecordFields: IteratorProtocol {
+@safe public struct RecordFields: @unsafe IteratorProtocol {
     public enum Part: Sendable { case own, context, exception }
 
     var iterator: FieldIterator
-    var context: UnsafeRawBufferPointer
-    var exception: UnsafeRawBufferPointer
+    @safe var context: UnsafeRawBufferPointer
+    @safe var exception: UnsafeRawBufferPointer
     var exceptionAt = 0
     /// Where the field given last stands.
     public private(set) var part = Part.own
@@ -106,25 +107,25 @@ public struct RecordFields: IteratorProtocol {
         exception = Bytes.none
         var sections = SectionIterator(record.sections)
         while let section = sections.next() {
-            if section.kind == SectionKind.fields { own = section.bytes }
-            if section.kind == SectionKind.exception { exception = section.bytes }
+            if unsafe section.kind == SectionKind.fields { unsafe own = section.bytes }
+            if unsafe section.kind == SectionKind.exception { exception = unsafe section.bytes }
         }
         context = record.context
         iterator = FieldIterator(own)
     }
 
-    public mutating func next() -> (key: UnsafeRawBufferPointer, value: FieldValue)? {
-        if let field = iterator.next() { return field }
+    @safe public mutating func next() -> (key: UnsafeRawBufferPointer, value: FieldValue)? {
+        if let field = iterator.next() { return unsafe field }
         if part == .own {
             part = .context
             iterator = FieldIterator(context)
-            if let field = iterator.next() { return field }
+            if let field = iterator.next() { return unsafe field }
         }
         part = .exception
         return nextOfException()
     }
 
-    private mutating func nextOfException()
+    @safe private mutating func nextOfException()
         -> (key: UnsafeRawBufferPointer, value: FieldValue)?
     {
         guard exceptionAt < 3, exception.count >= 12 else { return nil }
@@ -137,6 +138,6 @@ public struct RecordFields: IteratorProtocol {
         )
         let key = exceptionAt == 0 ? keys.0 : exceptionAt == 1 ? keys.1 : keys.2
         exceptionAt &+= 1
-        return (Bytes.literal(key), .string(text))
+        return unsafe (Bytes.literal(key), .string(text))
     }
 }

@@ -1,6 +1,7 @@
 // One segment as a file (or as a part of the lane file): its header, clock and the index of its
 // chunks (FORMAT §6). Bodies are read when somebody wants them, then it is checked that the file
 // still is that segment (PROTOCOL R11). One thread at a time.
+// SAFETY: views are of ReadBuffers held in a variable and read before they are filled again.
 
 final class SegmentFile {
     let path: String
@@ -40,8 +41,8 @@ final class SegmentFile {
         self.journal = journal
         frames = journal?.chunkFrames(segment: number) ?? []
         let page = try SegmentFile.page(file, base, journal, number, path)
-        head = try SegmentHead(page.bytes, path: path)
-        clock = ClockTable(header: page.bytes)
+        head = try unsafe SegmentHead(page.bytes, path: path)
+        clock = unsafe ClockTable(header: page.bytes)
         isSealed = sealedByName || head.state == SegmentHeader.stateSealed
         if let generation, head.number != number || head.generation != generation {
             throw .damaged("\(path): header says segment \(head.number)-\(head.generation)")
@@ -53,7 +54,7 @@ final class SegmentFile {
 
     static func isBeingMade(_ file: ReadFile) throws(ReadProblem) -> Bool {
         let magic = try file.copy(at: 0, count: 8)
-        return magic.bytes.allSatisfy { $0 == 0 }
+        return unsafe magic.bytes.allSatisfy { $0 == 0 }
     }
 
     /// The header page, read while its clock pairs stood still; the journal's copy where it is
@@ -66,12 +67,14 @@ final class SegmentFile {
             // A writer that died within a change leaves the word odd: then what is there is taken.
             for _ in 0..<64 {
                 try page.fill(from: file, at: base, count: SegmentHeader.bytes)
-                let before = Bytes.u32(page.bytes, SegmentHeader.clockSequence)
+                let before = unsafe Bytes.u32(page.bytes, SegmentHeader.clockSequence)
                 let again = try file.copy(
                     at: base &+ UInt64(SegmentHeader.clockSequence), count: 4)
-                if before & 1 == 0, before == Bytes.u32(again.bytes, 0) { break }
+                if before & 1 == 0, unsafe before == Bytes.u32(again.bytes, 0) { break }
             }
-            if (try? SegmentHead(page.bytes, path: path)) != nil || journal == nil { return page }
+            if unsafe (try? SegmentHead(page.bytes, path: path)) != nil || journal == nil {
+                return page
+            }
         }
         let kind = JournalFrame.kindSegmentHeader
         guard let saved = try journal?.header(kind: kind, segment: number) else { return page }
@@ -83,7 +86,7 @@ final class SegmentFile {
     func refresh() throws(ReadProblem) -> Bool {
         guard !isLost, let file else { return !isLost }
         let page = try SegmentFile.page(file, base, nil, number, path)
-        guard let now = try? SegmentHead(page.bytes, path: path), now.salt == head.salt,
+        guard let now = try? unsafe SegmentHead(page.bytes, path: path), now.salt == head.salt,
             now.number == head.number, now.generation == head.generation,
             now.state != SegmentHeader.stateDead
         else {
@@ -91,7 +94,7 @@ final class SegmentFile {
             return false
         }
         head = now
-        clock = ClockTable(header: page.bytes)
+        clock = unsafe ClockTable(header: page.bytes)
         if now.state == SegmentHeader.stateSealed { isSealed = true }
         return true
     }
@@ -99,12 +102,12 @@ final class SegmentFile {
     /// Whether bytes copied just now were this segment's (PROTOCOL R11).
     func recheck() throws(ReadProblem) -> Bool {
         guard let file, !isLost, !isOtherBoot else { return !isLost }
-        let now = try file.copy(at: base, count: 128).bytes
+        let now = try file.copy(at: base, count: 128)
         let same =
-            Bytes.u64(now, SegmentHeader.salt) == head.salt
-            && Bytes.u64(now, SegmentHeader.number) == head.number
-            && Bytes.u32(now, SegmentHeader.generation) == head.generation
-            && Bytes.u32(now, SegmentHeader.state) != SegmentHeader.stateDead
+            unsafe Bytes.u64(now.bytes, SegmentHeader.salt) == head.salt
+            && Bytes.u64(now.bytes, SegmentHeader.number) == head.number
+            && Bytes.u32(now.bytes, SegmentHeader.generation) == head.generation
+            && Bytes.u32(now.bytes, SegmentHeader.state) != SegmentHeader.stateDead
         if !same { isLost = true }
         return same
     }
@@ -139,7 +142,7 @@ final class SegmentFile {
                 if window.count < ChunkHeader.bytes { break }
             }
             let place = Int(position &- windowAt)
-            guard let bytes = Bytes.slice(window.bytes, place, ChunkHeader.bytes),
+            guard let bytes = unsafe Bytes.slice(window.bytes, place, ChunkHeader.bytes),
                 let chunk = ChunkHead(bytes, segment: head, at: position)
             else {
                 position &+= UInt64(ChunkHeader.granule)
@@ -172,7 +175,7 @@ final class SegmentFile {
         var seen = Set(walk.map(\.offset))
         for frame in frames.reversed() where seen.insert(frame.chunk).inserted {
             let header = try journal.chunkHeader(frame)
-            guard var chunk = ChunkHead(header.bytes, segment: head, at: frame.chunk) else {
+            guard var chunk = unsafe ChunkHead(header.bytes, segment: head, at: frame.chunk) else {
                 continue
             }
             chunk.final = 0
@@ -205,7 +208,9 @@ final class SegmentFile {
     func chunk(at offset: UInt64) throws(ReadProblem) -> ChunkHead? {
         if let file {
             let header = try file.copy(at: base &+ offset, count: ChunkHeader.bytes)
-            if let chunk = ChunkHead(header.bytes, segment: head, at: offset) { return chunk }
+            if let chunk = unsafe ChunkHead(header.bytes, segment: head, at: offset) {
+                return chunk
+            }
         }
         guard journal != nil else { return nil }
         return chunks.first { $0.offset == offset }
@@ -245,7 +250,7 @@ final class SegmentFile {
             let content = try journal.content(frame)
             guard content.count >= frame.to &- frame.from else { continue }
             buffer.extend(to: frame.to)
-            buffer.replace(at: frame.from, with: content.bytes)
+            unsafe buffer.replace(at: frame.from, with: content.bytes)
         }
     }
 }

@@ -1,6 +1,7 @@
 // One stream of a lane: the chunks one thread wrote one after another in one of its streams, and
 // the place reached in them (FORMAT §6.2, §7, §8). Holds a private copy of the present chunk;
 // context and trace are kept as places in that copy. Belongs to one LaneSource.
+// SAFETY: views of `buffer` live within one call; what lasts is offsets, checked against its count.
 
 final class StreamCursor {
     enum Step {
@@ -87,7 +88,7 @@ final class StreamCursor {
 
     /// Records behind the present one in the bytes that are here.
     private func countLoaded() -> UInt32 {
-        let bytes = buffer.bytes
+        let bytes = unsafe buffer.bytes
         var at = position
         var count: UInt32 = 0
         while at < bytes.count {
@@ -196,7 +197,7 @@ final class StreamCursor {
             // Claimed too late: it holds nothing of a host and has no checksum (FORMAT §9).
             believed = nil
         } else if segment.isSealed {
-            if buffer.count == Int(chunk.end), StreamCursor.crcHolds(buffer.bytes, chunk) {
+            if buffer.count == Int(chunk.end), unsafe StreamCursor.crcHolds(buffer.bytes, chunk) {
                 believed = nil
             } else {
                 lane.report(.damaged("\(place): checksum"))
@@ -209,7 +210,7 @@ final class StreamCursor {
         believed = segment.covered(chunk.offset)
     }
 
-    static func crcHolds(_ bytes: UnsafeRawBufferPointer, _ chunk: ChunkHead) -> Bool {
+    @safe static func crcHolds(_ bytes: UnsafeRawBufferPointer, _ chunk: ChunkHead) -> Bool {
         guard chunk.final != 0, let head = Bytes.slice(bytes, 12, 52),
             let body = Bytes.slice(
                 bytes, ChunkHeader.bytes, Int(chunk.final) &- ChunkHeader.bytes)
@@ -219,7 +220,7 @@ final class StreamCursor {
 
     /// Steps over what is no record of its own and stops at one that is.
     private func parse() -> Step {
-        let bytes = buffer.bytes
+        let bytes = unsafe buffer.bytes
         let end = bytes.count
         while head != nil, position < end, !isBroken {
             let at = position
@@ -252,7 +253,7 @@ final class StreamCursor {
         return .end
     }
 
-    private func accept(_ bytes: UnsafeRawBufferPointer, _ at: Int, _ size: Int) {
+    @safe private func accept(_ bytes: UnsafeRawBufferPointer, _ at: Int, _ size: Int) {
         start = at
         length = size
         sequence = UInt64(head?.sequence ?? 0) << 32 | UInt64(index)
@@ -263,12 +264,12 @@ final class StreamCursor {
         }
     }
 
-    private func takeTrace(_ bytes: UnsafeRawBufferPointer, _ at: Int, _ size: Int) {
+    @safe private func takeTrace(_ bytes: UnsafeRawBufferPointer, _ at: Int, _ size: Int) {
         let place = at &+ RecordHeader.payload
         guard size &- RecordHeader.payload >= TraceLayout.bytes,
             let trace = Bytes.slice(bytes, place, TraceLayout.bytes)
         else { return }
-        traceAt = trace.contains { $0 != 0 } ? place : 0
+        traceAt = unsafe trace.contains { $0 != 0 } ? place : 0
     }
 
     var isUnverified: Bool {

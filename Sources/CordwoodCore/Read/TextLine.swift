@@ -1,6 +1,7 @@
 // One record as a line for people: time, level, process[pid:tid], logger, message, fields,
 // place. On a terminal control characters are neutralised, so that a message cannot drive
 // it. No state.
+// SAFETY: views are read below their count and not kept.
 
 public enum TextLine {
     public static func append(
@@ -36,7 +37,7 @@ public enum TextLine {
 
     @inline(__always)
     private static func literal(_ text: StaticString, _ out: inout [UInt8]) {
-        out.append(contentsOf: Bytes.literal(text))
+        unsafe out.append(contentsOf: Bytes.literal(text))
     }
 
     private static func level(_ level: UInt8, _ color: Bool, _ out: inout [UInt8]) {
@@ -80,28 +81,29 @@ public enum TextLine {
     private static func append(_ value: FieldValue, _ escape: Bool, _ out: inout [UInt8]) {
         guard case .string(let bytes) = value else { return FieldText.append(value, to: &out) }
         let plain =
-            bytes.count > 0
+            unsafe bytes.count > 0
             && !bytes.contains { $0 <= 0x20 || $0 == 0x22 || $0 == 0x3d || $0 == 0x7f }
         if plain { return text(bytes, escape, &out) }
         var quoted: [UInt8] = []
         quoted.reserveCapacity(bytes.count &+ 2)
-        for byte in bytes {
+        for at in 0..<bytes.count {
+            let byte = Bytes.u8(bytes, at)
             if byte == 0x22 || byte == 0x5c { quoted.append(0x5c) }
             quoted.append(byte)
         }
         out.append(0x22)
-        quoted.withUnsafeBytes { text($0, true, &out) }
+        unsafe quoted.withUnsafeBytes { text($0, true, &out) }
         out.append(0x22)
     }
 
-    static func text(
+    @safe static func text(
         _ bytes: UnsafeRawBufferPointer, _ escape: Bool, _ out: inout [UInt8]
     ) {
-        guard escape else { return out.append(contentsOf: bytes) }
+        guard escape else { return unsafe out.append(contentsOf: bytes) }
         var run = 0
         var at = 0
         while at < bytes.count {
-            let byte = bytes[at]
+            let byte = unsafe bytes[at]
             // C1 controls are two bytes of UTF-8, or one byte of nothing that is UTF-8.
             let isC1 = byte == 0xC2 && Bytes.u8(bytes, at &+ 1) & 0xE0 == 0x80
             let stray = byte >= 0x80 && !isC1 ? UTF8Scan.length(bytes, at) : 1
@@ -110,7 +112,7 @@ public enum TextLine {
                 continue
             }
             if run < at {
-                out.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[run..<at]))
+                unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[run..<at]))
             }
             if isC1 {
                 control(Bytes.u8(bytes, at &+ 1), &out)
@@ -124,7 +126,9 @@ public enum TextLine {
             }
             run = at
         }
-        if run < at { out.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[run..<at])) }
+        if run < at {
+            unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[run..<at]))
+        }
     }
 
     private static func control(_ byte: UInt8, _ out: inout [UInt8]) {

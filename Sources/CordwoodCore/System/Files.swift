@@ -44,7 +44,8 @@ enum Files {
         guard offset &+ UInt64(count) <= cw_file_size_limit() else { return EFBIG }
         var done = 0
         while done < count {
-            let n = pwrite(descriptor, bytes + done, count - done, off_t(offset) + off_t(done))
+            let n = unsafe pwrite(
+                descriptor, bytes + done, count - done, off_t(offset) + off_t(done))
             if n < 0 {
                 if errno == EINTR { continue }
                 return errno
@@ -57,17 +58,17 @@ enum Files {
 
     /// Reads a small file of /proc or /sys into the buffer; bytes read, or -1.
     static func readSmall(_ path: StaticString, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let descriptor = cw_open_file(
+        let descriptor = unsafe cw_open_file(
             UnsafeRawPointer(path.utf8Start).assumingMemoryBound(to: CChar.self), O_RDONLY, 0)
         guard descriptor >= 0 else { return -1 }
         defer { close(descriptor) }
-        return read(descriptor, buffer.baseAddress, buffer.count)
+        return unsafe read(descriptor, buffer.baseAddress, buffer.count)
     }
 }
 
 /// A NUL-terminated name in a fixed buffer. Longer text is cut, which the caller can see in
 /// `isCut`.
-struct NameBuffer: ~Copyable {
+@safe struct NameBuffer: ~Copyable {
     /// SAFETY: owned by this struct alone; anonymous memory would do, the stack is faster.
     private let start: UnsafeMutablePointer<CChar>
     private let capacity: Int
@@ -75,29 +76,29 @@ struct NameBuffer: ~Copyable {
     private(set) var isCut = false
 
     init(_ buffer: UnsafeMutableBufferPointer<CChar>) {
-        start = buffer.baseAddress!
+        unsafe start = buffer.baseAddress!
         capacity = buffer.count - 1
-        start[0] = 0
+        unsafe start[0] = 0
     }
 
-    var pointer: UnsafePointer<CChar> { UnsafePointer(start) }
+    var pointer: UnsafePointer<CChar> { unsafe UnsafePointer(start) }
 
     mutating func add(byte: UInt8) {
         guard count < capacity else {
             isCut = true
             return
         }
-        start[count] = CChar(bitPattern: byte)
+        unsafe start[count] = CChar(bitPattern: byte)
         count += 1
-        start[count] = 0
+        unsafe start[count] = 0
     }
 
     mutating func add(_ text: StaticString) {
-        for i in 0..<text.utf8CodeUnitCount { add(byte: text.utf8Start[i]) }
+        for i in 0..<text.utf8CodeUnitCount { unsafe add(byte: text.utf8Start[i]) }
     }
 
     mutating func add(_ text: UnsafePointer<CChar>, _ length: Int) {
-        for i in 0..<length { add(byte: UInt8(bitPattern: text[i])) }
+        for i in 0..<length { unsafe add(byte: UInt8(bitPattern: text[i])) }
     }
 
     mutating func add(decimal value: UInt64, digits: Int = 1) {

@@ -1,5 +1,7 @@
 // What identifies this machine, boot and process, and its clocks. Read once at open, except where a
 // forked child asks again; without the heap, so that it may.
+// SAFETY: buffers lie on the stack, and what is read of them is bounded by what the system call
+// returned.
 
 import CShims
 import Glibc
@@ -14,12 +16,12 @@ public enum Machine {
 
     /// Bytes 0…7 and 8…15, each as a little-endian load gives them.
     private static func uuid(_ path: StaticString) -> (high: UInt64, low: UInt64) {
-        withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { buffer in
-            let count = Files.readSmall(path, buffer)
+        unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { buffer in
+            let count = unsafe Files.readSmall(path, buffer)
             var words: (high: UInt64, low: UInt64) = (0, 0)
             var digits = 0
             for i in 0..<max(0, count) where digits < 32 {
-                guard let digit = hexDigit(buffer[i]) else { continue }
+                guard let digit = unsafe hexDigit(buffer[i]) else { continue }
                 let byte = digits / 2
                 let shift = UInt64(byte % 8 * 8 + (digits % 2 == 0 ? 4 : 0))
                 if byte < 8 {
@@ -44,17 +46,17 @@ public enum Machine {
 
     /// Start of a process in clock ticks since boot; 0: no such process, or a zombie.
     public static func processStart(_ processID: UInt32) -> UInt64 {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { nameBuffer in
-            var name = NameBuffer(nameBuffer)
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { nameBuffer in
+            var name = unsafe NameBuffer(nameBuffer)
             name.add("/proc/")
             name.add(decimal: UInt64(processID))
             name.add("/stat")
-            let descriptor = cw_open_file(name.pointer, O_RDONLY, 0)
+            let descriptor = unsafe cw_open_file(name.pointer, O_RDONLY, 0)
             guard descriptor >= 0 else { return 0 }
             defer { Files.close(descriptor) }
-            return withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
-                let count = read(descriptor, buffer.baseAddress, buffer.count)
-                return startTicks(UnsafeRawBufferPointer(buffer), count)
+            return unsafe withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
+                let count = unsafe read(descriptor, buffer.baseAddress, buffer.count)
+                return unsafe startTicks(UnsafeRawBufferPointer(buffer), count)
             }
         }
     }
@@ -63,17 +65,17 @@ public enum Machine {
     /// last.
     private static func startTicks(_ text: UnsafeRawBufferPointer, _ count: Int) -> UInt64 {
         var i = count - 1
-        while i >= 0, text[i] != 41 { i -= 1 }
-        guard i >= 0, i + 2 < count, text[i + 2] != 90 else { return 0 }
+        while i >= 0, unsafe text[i] != 41 { i -= 1 }
+        guard i >= 0, i + 2 < count, unsafe text[i + 2] != 90 else { return 0 }
         var field = 2
         var value: UInt64 = 0
         i += 1
         while i < count, field <= 22 {
-            if text[i] == 32 {
+            if unsafe text[i] == 32 {
                 field += 1
                 if field > 22 { break }
-            } else if field == 22, text[i] >= 48, text[i] <= 57 {
-                value = value &* 10 &+ UInt64(text[i] - 48)
+            } else if field == 22, unsafe text[i] >= 48, unsafe text[i] <= 57 {
+                value = unsafe value &* 10 &+ UInt64(text[i] - 48)
             }
             i += 1
         }
@@ -82,14 +84,14 @@ public enum Machine {
 
     static func processNamespace() -> UInt64 {
         var status = stat()
-        return stat("/proc/self/ns/pid", &status) == 0 ? UInt64(status.st_ino) : 0
+        return unsafe stat("/proc/self/ns/pid", &status) == 0 ? UInt64(status.st_ino) : 0
     }
 
     /// Random, never 0.
     static func random() -> UInt64 {
         var value: UInt64 = 0
         while true {
-            let count = getrandom(&value, 8, 0)
+            let count = unsafe getrandom(&value, 8, 0)
             if count == 8, value != 0 { return value }
             // Under seccomp the clock and the stack must do.
             if count < 0, errno != EINTR {
@@ -102,10 +104,10 @@ public enum Machine {
     /// invariant.
     static func tscIsTrusted() -> Bool {
         #if arch(x86_64)
-        return withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
-            let count = Files.readSmall(
+        return unsafe withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
+            let count = unsafe Files.readSmall(
                 "/sys/devices/system/clocksource/clocksource0/current_clocksource", buffer)
-            return count >= 3 && buffer[0] == 116 && buffer[1] == 115 && buffer[2] == 99
+            return unsafe count >= 3 && buffer[0] == 116 && buffer[1] == 115 && buffer[2] == 99
         }
         #else
         return false

@@ -1,5 +1,7 @@
 // Memory mappings. Anonymous ones hold the append path's private words; file mappings hold
 // segments. No policy; results are pointers or nil.
+// SAFETY: a mapping belongs to the caller, who says when nobody follows it any more; no address is
+// looked into here.
 
 import CShims
 import Glibc
@@ -8,34 +10,34 @@ enum Mapping {
     /// Zeroed private memory, committed when touched. wipedOnFork: a child sees zero.
     static func anonymous(bytes: Int, wipedOnFork: Bool) -> UnsafeMutableRawPointer? {
         guard
-            let start = mmap(
+            let start = unsafe mmap(
                 nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
                 0),
-            start != MAP_FAILED
+            unsafe start != MAP_FAILED
         else { return nil }
-        if wipedOnFork, madvise(start, bytes, 18 /* MADV_WIPEONFORK */) != 0 {
-            munmap(start, bytes)
+        if wipedOnFork, unsafe madvise(start, bytes, 18 /* MADV_WIPEONFORK */) != 0 {
+            unsafe munmap(start, bytes)
             return nil
         }
-        return start
+        return unsafe start
     }
 
     static func file(_ descriptor: Int32, offset: UInt64, bytes: Int) -> UnsafeMutableRawPointer? {
         guard
-            let start = mmap(
+            let start = unsafe mmap(
                 nil, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, off_t(offset)),
-            start != MAP_FAILED
+            unsafe start != MAP_FAILED
         else { return nil }
-        return start
+        return unsafe start
     }
 
     static func release(_ start: UnsafeMutableRawPointer, bytes: Int) {
-        munmap(start, bytes)
+        unsafe munmap(start, bytes)
     }
 
     /// Puts zeroed private memory in place of what is mapped there; addresses stay valid.
     static func overlay(_ start: UnsafeMutableRawPointer, bytes: Int) {
-        _ = mmap(
+        _ = unsafe mmap(
             start, bytes, PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0)
     }
@@ -44,7 +46,7 @@ enum Mapping {
     /// instead of a SIGBUS).
     static func populate(_ start: UnsafeMutableRawPointer, bytes: Int) -> Bool {
         let before = Int(bitPattern: start) & (Int(getpagesize()) - 1)
-        if madvise(start - before, bytes + before, 23 /* MADV_POPULATE_WRITE */) == 0 {
+        if unsafe madvise(start - before, bytes + before, 23 /* MADV_POPULATE_WRITE */) == 0 {
             return true
         }
         // Kernels before 5.14 do not know it; blocks are preallocated, so a fault will do.
@@ -59,7 +61,8 @@ enum Membarrier {
     static func query() {
         let commands = cw_membarrier(Int32(MEMBARRIER_CMD_QUERY.rawValue))
         let wanted = Int32(MEMBARRIER_CMD_PRIVATE_EXPEDITED.rawValue)
-        cwi_process_get()!.pointee.membarrier = commands > 0 && commands & wanted != 0 ? 1 : 2
+        unsafe cwi_process_get()!.pointee.membarrier =
+            commands > 0 && commands & wanted != 0 ? 1 : 2
     }
 
     /// Registers the process; called by each helper at its start, for it takes milliseconds.
@@ -67,7 +70,7 @@ enum Membarrier {
         _ = cw_membarrier(Int32(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED.rawValue))
     }
 
-    static var isMissing: Bool { cwi_process_get()!.pointee.membarrier == 2 }
+    static var isMissing: Bool { unsafe cwi_process_get()!.pointee.membarrier == 2 }
 
     /// Every thread of the process has run a full fence when this returns. False: it could not be
     /// done.

@@ -1,5 +1,6 @@
 // An archive opened for reading: a descriptor and its size when opened. Reads are positional and
 // never from a mapping, so a file that is cut beside us gives a short read and not a signal.
+// SAFETY: reads go into room that `out` has reserved before.
 
 import CShims
 import CordwoodCore
@@ -11,10 +12,10 @@ struct ArchiveFile: ~Copyable {
     let size: UInt64
 
     init(path: String) throws(ReadProblem) {
-        let opened = path.withCString { cw_open_file($0, O_RDONLY | O_NONBLOCK, 0) }
+        let opened = unsafe path.withCString { unsafe cw_open_file($0, O_RDONLY | O_NONBLOCK, 0) }
         guard opened >= 0 else { throw .system("open \(path)", errno: errno) }
         var status = stat()
-        guard fstat(opened, &status) == 0 else {
+        guard unsafe fstat(opened, &status) == 0 else {
             let problem = errno
             close(opened)
             throw .system("stat \(path)", errno: problem)
@@ -41,7 +42,7 @@ struct ArchiveFile: ~Copyable {
         guard out.reserve(wanted) else { throw .system("read \(path)", errno: ENOMEM) }
         var done = 0
         while done < wanted {
-            let got = pread(descriptor, out.base + done, wanted - done, Int(offset) + done)
+            let got = unsafe pread(descriptor, out.base + done, wanted - done, Int(offset) + done)
             if got > 0 {
                 done += got
             } else if got == 0 {

@@ -1,6 +1,8 @@
 // Where the blocks of an archive are: its header, and its footer or, where that is damaged, a walk
 // over the frames (FORMAT §11.1, §11.3). Nothing is allocated for a count that the file is too
 // small for. Made once by whoever opens an archive.
+// SAFETY: views are of the one buffer, made anew after every read, and sliced below its checked
+// length.
 
 import CordwoodCore
 import Glibc
@@ -60,18 +62,19 @@ struct ArchiveIndex {
     ) throws(ReadProblem) -> String? {
         let start = SkippableFrame.headerBytes
         guard try file.read(UInt64(start + ArchiveHeader.bytes), at: 0, into: &buffer),
-            buffer.bytes.word(0, UInt32.self) == SkippableFrame.magicValue,
-            buffer.bytes.word(start + ArchiveHeader.magic, UInt64.self) == ArchiveHeader.magicValue
+            unsafe buffer.bytes.word(0, UInt32.self) == SkippableFrame.magicValue,
+            unsafe buffer.bytes.word(start + ArchiveHeader.magic, UInt64.self)
+                == ArchiveHeader.magicValue
         else { return "no archive header" }
-        let version = buffer.bytes.word(start + ArchiveHeader.version, UInt32.self)
+        let version = unsafe buffer.bytes.word(start + ArchiveHeader.version, UInt32.self)
         guard version <= FormatVersion.current else {
             throw .version("\(file.path): version \(version)")
         }
-        let length = buffer.bytes.word(4, UInt32.self)
+        let length = unsafe buffer.bytes.word(4, UInt32.self)
         guard length >= UInt32(ArchiveHeader.bytes), length <= UInt32(ArchiveLimits.headerMax),
             try file.read(UInt64(start) + UInt64(length), at: 0, into: &buffer)
         else { return "length of the archive header" }
-        let content = UnsafeRawBufferPointer(rebasing: buffer.bytes[start...])
+        let content = unsafe UnsafeRawBufferPointer(rebasing: buffer.bytes[start...])
         let crc = content.word(ArchiveHeader.crc, UInt32.self)
         guard checksum(content, zeroAt: ArchiveHeader.crc) == crc, version == FormatVersion.current,
             content.word(ArchiveHeader.length, UInt32.self) == length
@@ -90,10 +93,11 @@ struct ArchiveIndex {
         return nil
     }
 
-    private mutating func readCovers(_ content: UnsafeRawBufferPointer) -> Bool {
+    @safe private mutating func readCovers(_ content: UnsafeRawBufferPointer) -> Bool {
         let count = content.word(ArchiveHeader.coverCount, UInt32.self)
         guard count >= 1, count <= UInt32(ArchiveLimits.coversMax) else { return false }
-        var cursor = ByteCursor(UnsafeRawBufferPointer(rebasing: content[ArchiveHeader.covers...]))
+        var cursor = unsafe ByteCursor(
+            UnsafeRawBufferPointer(rebasing: content[ArchiveHeader.covers...]))
         for _ in 0..<count {
             guard let lane = cursor.id(), let first = cursor.word(UInt64.self),
                 let last = cursor.word(UInt64.self), let name = cursor.text()
@@ -111,17 +115,17 @@ struct ArchiveIndex {
         let least = SkippableFrame.headerBytes + ArchiveFooter.bytes + ArchiveFooter.trailerBytes
         guard file.size >= trailer,
             try file.read(trailer, at: file.size - trailer, into: &buffer),
-            buffer.bytes.word(8, UInt64.self) == ArchiveFooter.endMagicValue
+            unsafe buffer.bytes.word(8, UInt64.self) == ArchiveFooter.endMagicValue
         else { return "no footer" }
-        let span = buffer.bytes.word(0, UInt32.self)
+        let span = unsafe buffer.bytes.word(0, UInt32.self)
         guard span >= UInt32(least), UInt64(span) <= file.size,
             Int(span) <= least + ArchiveLimits.blocksMax * FooterEntry.bytes,
             try file.read(UInt64(span), at: file.size - UInt64(span), into: &buffer)
         else { return "length of the footer" }
-        let frame = buffer.bytes
+        let frame = unsafe buffer.bytes
         let start = SkippableFrame.headerBytes
         let crcAt = Int(span) - 12
-        let summed = UnsafeRawBufferPointer(rebasing: frame[start..<crcAt])
+        let summed = unsafe UnsafeRawBufferPointer(rebasing: frame[start..<crcAt])
         guard checksum(summed, from: 0) == frame.word(crcAt, UInt32.self),
             frame.word(0, UInt32.self) == SkippableFrame.magicValue,
             frame.word(4, UInt32.self) == span - UInt32(start),
@@ -141,7 +145,7 @@ struct ArchiveIndex {
         return readEntries(frame, count: Int(count), end: file.size - UInt64(span))
     }
 
-    private mutating func readEntries(
+    @safe private mutating func readEntries(
         _ frame: UnsafeRawBufferPointer, count: Int, end: UInt64
     ) -> String? {
         var expected = headerSpan

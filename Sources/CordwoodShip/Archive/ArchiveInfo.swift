@@ -66,9 +66,10 @@ public enum ArchiveIdentity {
             content.append(word: cover.last)
         }
         var hash = [UInt8](repeating: 0, count: 32)
-        let input = content.base.assumingMemoryBound(to: UInt8.self)
-        crypto_hash_sha256(&hash, input, UInt64(content.count))
-        return hash.withUnsafeBytes { $0.id(0) }
+        // SAFETY: `content` outlives the call, which fills the 32 bytes of `hash`.
+        let input = unsafe content.base.assumingMemoryBound(to: UInt8.self)
+        unsafe crypto_hash_sha256(&hash, input, UInt64(content.count))
+        return unsafe hash.withUnsafeBytes { $0.id(0) }
     }
 
     /// FORMAT §11: `<lane>.<first>-<last>.cwa`.

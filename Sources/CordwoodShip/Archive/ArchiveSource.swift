@@ -1,6 +1,7 @@
 // Reads an archive as a run of records (FORMAT §11), one block in memory at a time. Damage in one
 // block is told once and the next block follows. One thread at a time; the descriptor stays open,
 // so an archive that is deleted meanwhile is read to its end.
+// SAFETY: a record's views hold until `advance` loads the next block.
 
 import CordwoodCore
 
@@ -80,7 +81,7 @@ public final class ArchiveSource: RecordSource {
         block = nextBlock
         nextBlock += 1
         let head = try loader.load(blocks[block], of: file)
-        guard let found = BlockRecords(loader.payload, recordCount: head.recordCount) else {
+        guard let found = unsafe BlockRecords(loader.payload, recordCount: head.recordCount) else {
             throw .damaged("\(info.path): columns of the block at \(blocks[block].offset)")
         }
         records = found

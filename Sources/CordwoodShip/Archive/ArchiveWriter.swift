@@ -2,6 +2,8 @@
 // rename. Called by the helper thread and by `cordwood archive`; one thread at a time per archive.
 // What the source reports as damaged is collected and passed over; every other problem gives the
 // archive up, so that nothing is removed that was not read.
+// SAFETY: `frame`, `payload` and `entries` are this writer's; a view of one is used up in the call
+// it is made for, and only another one grows during that.
 
 import CordwoodCore
 import Glibc
@@ -77,8 +79,8 @@ public struct ArchiveWriter: ~Copyable {
         guard length <= ArchiveLimits.headerMax else { throw .limit("covers of one archive") }
         frame.store(UInt32(length), at: 4)
         frame.store(UInt32(length), at: start + ArchiveHeader.length)
-        frame.store(checksum(frame.bytes, from: start), at: start + ArchiveHeader.crc)
-        try file.append(frame.bytes)
+        unsafe frame.store(checksum(frame.bytes, from: start), at: start + ArchiveHeader.crc)
+        try unsafe file.append(frame.bytes)
     }
 
     private mutating func appendRecords(of source: any RecordSource) throws(ArchiveError) {
@@ -121,14 +123,14 @@ public struct ArchiveWriter: ~Copyable {
         }
 
         frame.removeAll()
-        guard frame.claim(BlockHeader.frameBytes) != nil,
-            compressor.append(payload.bytes, to: &frame)
+        guard unsafe frame.claim(BlockHeader.frameBytes) != nil,
+            unsafe compressor.append(payload.bytes, to: &frame)
         else { throw .memory }
         let stored = frame.count - BlockHeader.frameBytes
-        let storedCRC = checksum(frame.bytes, from: BlockHeader.frameBytes)
+        let storedCRC = unsafe checksum(frame.bytes, from: BlockHeader.frameBytes)
         storeBlockHeader(stored: stored, storedCRC: storedCRC)
         appendEntry(span: frame.count, storedCRC: storedCRC)
-        try file.append(frame.bytes)
+        try unsafe file.append(frame.bytes)
 
         info.blockCount += 1
         info.recordCount &+= UInt64(builder.summary.recordCount)
@@ -143,7 +145,7 @@ public struct ArchiveWriter: ~Copyable {
     private mutating func storeBlockHeader(stored: Int, storedCRC: UInt32) {
         let start = SkippableFrame.headerBytes
         let summary = builder.summary
-        memset(frame.base, 0, BlockHeader.frameBytes)
+        unsafe memset(frame.base, 0, BlockHeader.frameBytes)
         frame.store(SkippableFrame.magicValue, at: 0)
         frame.store(UInt32(BlockHeader.bytes), at: 4)
         frame.store(BlockHeader.magicValue, at: start + BlockHeader.magic)
@@ -157,8 +159,9 @@ public struct ArchiveWriter: ~Copyable {
         frame.store(summary.levels, at: start + BlockHeader.levels)
         frame.store(summary.kinds, at: start + BlockHeader.kinds)
         frame.store(storedCRC, at: start + BlockHeader.storedCRC)
-        frame.store(checksum(payload.bytes, from: 0), at: start + BlockHeader.rawCRC)
-        let header = UnsafeRawBufferPointer(start: frame.base + start, count: BlockHeader.bytes)
+        unsafe frame.store(checksum(payload.bytes, from: 0), at: start + BlockHeader.rawCRC)
+        let header = unsafe UnsafeRawBufferPointer(
+            start: frame.base + start, count: BlockHeader.bytes)
         frame.store(checksum(header, from: 0), at: start + BlockHeader.headerCRC)
     }
 
@@ -191,12 +194,12 @@ public struct ArchiveWriter: ~Copyable {
         frame.append(word: info.rawBytes)
         frame.append(word: UInt32(info.blockCount))
         frame.append(word: UInt32(0))
-        frame.append(entries.bytes)
+        unsafe frame.append(entries.bytes)
         frame.append(word: UInt32(truncatingIfNeeded: size))
-        frame.append(word: checksum(frame.bytes, from: start))
+        unsafe frame.append(word: checksum(frame.bytes, from: start))
         frame.append(word: ArchiveFooter.endMagicValue)
         if frame.failed || entries.failed { throw .memory }
-        try file.append(frame.bytes)
+        try unsafe file.append(frame.bytes)
     }
 
     private consuming func finish() throws(ArchiveError) -> ArchiveInfo {

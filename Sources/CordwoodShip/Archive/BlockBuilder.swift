@@ -1,5 +1,7 @@
 // Turns records into the columns of one block (FORMAT §11.4). All memory is used again for the next
 // block; a record costs a few appends and no allocation. One writer owns one builder; one thread.
+// SAFETY: a record's views hold during `add`, which copies what it keeps; those of the columns are
+// used while only `out` grows.
 
 import CordwoodCore
 
@@ -114,15 +116,16 @@ struct BlockBuilder: ~Copyable {
         offset.append(zigzag: toUTC &- lastOffset)
         lastOffset = toUTC
         level.append(byte: record.level)
-        let name = UnsafeRawBufferPointer(rebasing: record.logger.prefix(ArchiveLimits.stringMax))
+        let name = unsafe UnsafeRawBufferPointer(
+            rebasing: record.logger.prefix(ArchiveLimits.stringMax))
         logger.append(varint: UInt64(loggers.index(name)))
 
         let plain =
-            record.sections.isEmpty && record.context.isEmpty && record.trace.isEmpty
+            unsafe record.sections.isEmpty && record.context.isEmpty && record.trace.isEmpty
             && record.line == 0 && record.file.isEmpty && record.function.isEmpty
         let whole = record.message.count <= ArchiveLimits.messageMax
         let message =
-            whole
+            unsafe whole
             ? record.message
             : UnsafeRawBufferPointer(rebasing: record.message.prefix(ArchiveLimits.messageMax))
         var cut = !whole
@@ -158,7 +161,7 @@ struct BlockBuilder: ~Copyable {
         out.removeAll()
         scratch.removeAll()
         let table = 4 + 4 * ArchiveLimits.streams
-        guard out.claim(table) != nil else { return }
+        guard unsafe out.claim(table) != nil else { return }
         out.store(UInt32(ArchiveLimits.streams), at: 0)
         var stream = 0
         func close(_ out: inout GrowingBytes, _ start: Int) {
@@ -168,7 +171,7 @@ struct BlockBuilder: ~Copyable {
         func put(_ column: borrowing GrowingBytes, counted: Int? = nil, _ out: inout GrowingBytes) {
             let start = out.count
             if let counted { out.append(varint: UInt64(counted)) }
-            out.append(column.bytes)
+            unsafe out.append(column.bytes)
             close(&out, start)
         }
         put(people.processes, counted: people.processCount, &out)
@@ -176,16 +179,16 @@ struct BlockBuilder: ~Copyable {
         var start = out.count
         out.append(varint: UInt64(loggers.count))
         for index in 0..<loggers.count {
-            out.append(string: loggers.bytes(index), max: ArchiveLimits.stringMax)
+            unsafe out.append(string: loggers.bytes(index), max: ArchiveLimits.stringMax)
         }
         close(&out, start)
         start = out.count
         out.append(varint: UInt64(sites.count))
-        for index in 0..<sites.count { out.append(sites.bytes(index)) }
+        for index in 0..<sites.count { unsafe out.append(sites.bytes(index)) }
         close(&out, start)
         start = out.count
         out.append(varint: UInt64(contexts.count))
-        for index in 0..<contexts.count { out.append(contexts.bytes(index)) }
+        for index in 0..<contexts.count { unsafe out.append(contexts.bytes(index)) }
         close(&out, start)
         put(thread, &out)
         put(time, &out)

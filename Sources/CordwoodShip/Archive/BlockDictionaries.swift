@@ -1,31 +1,34 @@
 // Streams 0 to 4 of an inflated block (FORMAT §11.4): what the per-record streams point into.
 // Counts are checked against the limits and against the bytes that are there before anything is
 // allocated.
+// SAFETY: all views are slices of the payload's streams and hold as long as the loader keeps that
+// block.
 
 import CordwoodCore
 
-struct BlockDictionaries {
-    struct Site {
+@safe struct BlockDictionaries {
+    @safe struct Site {
         var line: UInt32
-        var file: UnsafeRawBufferPointer
-        var function: UnsafeRawBufferPointer
+        @safe var file: UnsafeRawBufferPointer
+        @safe var function: UnsafeRawBufferPointer
     }
-    struct Context {
-        var fields: UnsafeRawBufferPointer
+    @safe struct Context {
+        @safe var fields: UnsafeRawBufferPointer
         /// Empty: none.
-        var trace: UnsafeRawBufferPointer
+        @safe var trace: UnsafeRawBufferPointer
     }
 
     var processes: [ProcessInfo] = []
     var threads: [ThreadInfo] = []
-    var loggers: [UnsafeRawBufferPointer] = []
+    @safe var loggers: [UnsafeRawBufferPointer] = unsafe []
     var sites: [Site] = []
     var contexts: [Context] = []
 
     /// Nil where a stream does not parse. The pointers hold as long as the block does.
-    init?(_ streams: [UnsafeRawBufferPointer]) {
-        guard readProcesses(streams[0]), readThreads(streams[1]), readLoggers(streams[2]),
-            readSites(streams[3]), readContexts(streams[4])
+    @safe init?(_ streams: [UnsafeRawBufferPointer]) {
+        guard unsafe readProcesses(streams[0]), unsafe readThreads(streams[1]),
+            unsafe readLoggers(streams[2]),
+            unsafe readSites(streams[3]), unsafe readContexts(streams[4])
         else { return nil }
     }
 
@@ -37,7 +40,7 @@ struct BlockDictionaries {
         return Int(count)
     }
 
-    private mutating func readProcesses(_ stream: UnsafeRawBufferPointer) -> Bool {
+    @safe private mutating func readProcesses(_ stream: UnsafeRawBufferPointer) -> Bool {
         var cursor = ByteCursor(stream)
         guard let count = count(&cursor, least: 37, max: ArchiveLimits.processesMax) else {
             return false
@@ -66,7 +69,7 @@ struct BlockDictionaries {
         return true
     }
 
-    private mutating func readThreads(_ stream: UnsafeRawBufferPointer) -> Bool {
+    @safe private mutating func readThreads(_ stream: UnsafeRawBufferPointer) -> Bool {
         var cursor = ByteCursor(stream)
         guard let count = count(&cursor, least: 4, max: ArchiveLimits.dictionaryMax) else {
             return false
@@ -86,20 +89,20 @@ struct BlockDictionaries {
         return true
     }
 
-    private mutating func readLoggers(_ stream: UnsafeRawBufferPointer) -> Bool {
+    @safe private mutating func readLoggers(_ stream: UnsafeRawBufferPointer) -> Bool {
         var cursor = ByteCursor(stream)
         guard let count = count(&cursor, least: 1, max: ArchiveLimits.dictionaryMax) else {
             return false
         }
-        loggers.reserveCapacity(count)
+        unsafe loggers.reserveCapacity(count)
         for _ in 0..<count {
             guard let name = cursor.string() else { return false }
-            loggers.append(name)
+            unsafe loggers.append(name)
         }
         return true
     }
 
-    private mutating func readSites(_ stream: UnsafeRawBufferPointer) -> Bool {
+    @safe private mutating func readSites(_ stream: UnsafeRawBufferPointer) -> Bool {
         var cursor = ByteCursor(stream)
         guard let count = count(&cursor, least: 3, max: ArchiveLimits.dictionaryMax) else {
             return false
@@ -109,12 +112,12 @@ struct BlockDictionaries {
             guard let line = cursor.varint(), line <= UInt64(UInt32.max),
                 let file = cursor.string(), let function = cursor.string()
             else { return false }
-            sites.append(Site(line: UInt32(line), file: file, function: function))
+            unsafe sites.append(Site(line: UInt32(line), file: file, function: function))
         }
         return true
     }
 
-    private mutating func readContexts(_ stream: UnsafeRawBufferPointer) -> Bool {
+    @safe private mutating func readContexts(_ stream: UnsafeRawBufferPointer) -> Bool {
         var cursor = ByteCursor(stream)
         let least = 1 + TraceLayout.bytes
         guard let count = count(&cursor, least: least, max: ArchiveLimits.dictionaryMax) else {
@@ -124,14 +127,13 @@ struct BlockDictionaries {
         for _ in 0..<count {
             guard let fields = cursor.string(), let trace = cursor.bytes(UInt64(TraceLayout.bytes))
             else { return false }
-            contexts.append(Context(fields: fields, trace: Self.meant(trace)))
+            unsafe contexts.append(Context(fields: fields, trace: Self.meant(trace)))
         }
         return true
     }
 
     /// A trace of zeros means none.
-    static func meant(_ trace: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-        for byte in trace where byte != 0 { return trace }
-        return UnsafeRawBufferPointer(start: nil, count: 0)
+    @safe static func meant(_ trace: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        unsafe trace.contains { $0 != 0 } ? trace : Bytes.none
     }
 }

@@ -1,5 +1,6 @@
 // One block as a reader knows it before it reads its payload: from the footer or, where that is
 // damaged, from the block's own header (FORMAT §11.2, §11.3).
+// SAFETY: the content is sliced only behind the check of `frame.count`; all else is checked loads.
 
 import CordwoodCore
 
@@ -14,7 +15,7 @@ struct BlockEntry: Equatable {
     var storedCRC: UInt32
     var rawBytes: UInt64
 
-    init(footer bytes: UnsafeRawBufferPointer, at start: Int) {
+    @safe init(footer bytes: UnsafeRawBufferPointer, at start: Int) {
         offset = bytes.word(start + FooterEntry.offset, UInt64.self)
         spanBytes = bytes.word(start + FooterEntry.spanBytes, UInt64.self)
         timeMin = bytes.word(start + FooterEntry.timeMin, UInt64.self)
@@ -59,11 +60,11 @@ struct BlockHead {
     let rawCRC: UInt32
 
     /// `frame` is the skippable frame: its header and the block header.
-    static func read(_ frame: UnsafeRawBufferPointer) -> Answer {
+    @safe static func read(_ frame: UnsafeRawBufferPointer) -> Answer {
         guard frame.count >= BlockHeader.frameBytes, isStart(frame) else {
             return .bad("not a block header")
         }
-        let content = UnsafeRawBufferPointer(
+        let content = unsafe UnsafeRawBufferPointer(
             rebasing: frame[SkippableFrame.headerBytes..<BlockHeader.frameBytes])
         let expected = content.word(BlockHeader.headerCRC, UInt32.self)
         guard checksum(content, zeroAt: BlockHeader.headerCRC) == expected else {
@@ -73,11 +74,11 @@ struct BlockHead {
         guard incompat & ~FormatVersion.incompatKnown == 0 else {
             return .newer("features \(incompat)")
         }
-        guard content[BlockHeader.method] == BlockHeader.methodColumns else {
-            return .newer("method \(content[BlockHeader.method])")
+        guard unsafe content[BlockHeader.method] == BlockHeader.methodColumns else {
+            return unsafe .newer("method \(content[BlockHeader.method])")
         }
-        guard let codec = Codec(rawValue: content[BlockHeader.codec]) else {
-            return .newer("codec \(content[BlockHeader.codec])")
+        guard let codec = unsafe Codec(rawValue: content[BlockHeader.codec]) else {
+            return unsafe .newer("codec \(content[BlockHeader.codec])")
         }
         let head = BlockHead(content, codec: codec)
         guard head.storedBytes <= Codec.storedMax,
@@ -88,13 +89,13 @@ struct BlockHead {
     }
 
     /// A frame header of the right length and the block's magic.
-    static func isStart(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    @safe static func isStart(_ bytes: UnsafeRawBufferPointer) -> Bool {
         bytes.count >= 16 && bytes.word(0, UInt32.self) == SkippableFrame.magicValue
             && bytes.word(4, UInt32.self) == UInt32(BlockHeader.bytes)
             && bytes.word(8, UInt64.self) == BlockHeader.magicValue
     }
 
-    private init(_ content: UnsafeRawBufferPointer, codec: Codec) {
+    @safe private init(_ content: UnsafeRawBufferPointer, codec: Codec) {
         self.codec = codec
         recordCount = content.word(BlockHeader.recordCount, UInt32.self)
         rawBytes = content.word(BlockHeader.rawBytes, UInt64.self)

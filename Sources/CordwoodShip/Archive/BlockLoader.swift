@@ -13,7 +13,7 @@ struct BlockLoader: ~Copyable {
     init() {}
 
     /// SAFETY: holds until the next `load`.
-    var payload: UnsafeRawBufferPointer { raw.bytes }
+    var payload: UnsafeRawBufferPointer { unsafe raw.bytes }
 
     /// Makes `payload` the one of that block and gives its header.
     mutating func load(_ entry: BlockEntry, of file: borrowing ArchiveFile) throws(ReadProblem)
@@ -24,7 +24,7 @@ struct BlockLoader: ~Copyable {
             throw .damaged("\(file.path): cut in the block at \(entry.offset)")
         }
         let head: BlockHead
-        switch BlockHead.read(stored.bytes) {
+        switch unsafe BlockHead.read(stored.bytes) {
         case .good(let found): head = found
         case .newer(let what):
             throw .version("\(file.path): \(what) of the block at \(entry.offset)")
@@ -34,17 +34,17 @@ struct BlockLoader: ~Copyable {
         guard headBytes &+ head.storedBytes == entry.spanBytes,
             try file.read(head.storedBytes, at: entry.offset + headBytes, into: &stored)
         else { throw .damaged("\(file.path): size of the block at \(entry.offset)") }
-        guard checksum(stored.bytes, from: 0) == head.storedCRC else {
+        guard unsafe checksum(stored.bytes, from: 0) == head.storedCRC else {
             throw .damaged("\(file.path): stored checksum of the block at \(entry.offset)")
         }
         guard
-            decompressor.inflate(
+            unsafe decompressor.inflate(
                 stored.bytes, codec: head.codec, raw: Int(head.rawBytes), into: &raw)
         else {
             if raw.failed { throw .system("read \(file.path)", errno: ENOMEM) }
             throw .damaged("\(file.path): frame of the block at \(entry.offset)")
         }
-        guard checksum(raw.bytes, from: 0) == head.rawCRC else {
+        guard unsafe checksum(raw.bytes, from: 0) == head.rawCRC else {
             throw .damaged("\(file.path): checksum of the block at \(entry.offset)")
         }
         return head

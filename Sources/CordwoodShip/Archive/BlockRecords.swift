@@ -30,42 +30,46 @@ struct BlockRecords {
     private var lastOffset: UInt64 = 0
 
     /// SAFETY: `payload` must hold as long as this and its records are used.
-    init?(_ payload: UnsafeRawBufferPointer, recordCount: UInt32) {
+    @safe init?(_ payload: UnsafeRawBufferPointer, recordCount: UInt32) {
         guard let streams = Self.streams(payload),
-            streams[9].count == Int(recordCount), streams[10].count == Int(recordCount),
-            streams[16].count >= Int(recordCount), streams[13].count >= Int(recordCount),
+            unsafe streams[9].count == Int(recordCount),
+            unsafe streams[10].count == Int(recordCount),
+            unsafe streams[16].count >= Int(recordCount),
+            unsafe streams[13].count >= Int(recordCount),
             let dictionaries = BlockDictionaries(streams)
         else { return nil }
         self.dictionaries = dictionaries
         left = recordCount
         expected = Array(repeating: 0, count: dictionaries.threads.count)
-        thread = ByteCursor(streams[5])
-        time = ByteCursor(streams[6])
-        offset = ByteCursor(streams[7])
-        sequence = ByteCursor(streams[8])
-        level = ByteCursor(streams[9])
-        kind = ByteCursor(streams[10])
-        logger = ByteCursor(streams[11])
-        context = ByteCursor(streams[12])
-        length = ByteCursor(streams[13])
-        sectionLength = ByteCursor(streams[14])
-        sections = ByteCursor(streams[15])
-        messages = ByteCursor(streams[16])
+        thread = unsafe ByteCursor(streams[5])
+        time = unsafe ByteCursor(streams[6])
+        offset = unsafe ByteCursor(streams[7])
+        sequence = unsafe ByteCursor(streams[8])
+        level = unsafe ByteCursor(streams[9])
+        kind = unsafe ByteCursor(streams[10])
+        logger = unsafe ByteCursor(streams[11])
+        context = unsafe ByteCursor(streams[12])
+        length = unsafe ByteCursor(streams[13])
+        sectionLength = unsafe ByteCursor(streams[14])
+        sections = unsafe ByteCursor(streams[15])
+        messages = unsafe ByteCursor(streams[16])
     }
 
     /// The known streams; further ones are passed over.
-    private static func streams(_ payload: UnsafeRawBufferPointer) -> [UnsafeRawBufferPointer]? {
+    @safe private static func streams(_ payload: UnsafeRawBufferPointer)
+        -> [UnsafeRawBufferPointer]?
+    {
         var cursor = ByteCursor(payload)
         guard let count = cursor.word(UInt32.self), count >= UInt32(ArchiveLimits.streams),
             count <= UInt32(ArchiveLimits.streamsMax),
-            var lengths = cursor.bytes(UInt64(count) * 4).map(ByteCursor.init)
+            var lengths = unsafe cursor.bytes(UInt64(count) * 4).map(ByteCursor.init)
         else { return nil }
-        var found: [UnsafeRawBufferPointer] = []
+        var found: [UnsafeRawBufferPointer] = unsafe []
         while let length = lengths.word(UInt32.self) {
             guard let stream = cursor.bytes(UInt64(length)) else { return nil }
-            if found.count < ArchiveLimits.streams { found.append(stream) }
+            if unsafe found.count < ArchiveLimits.streams { unsafe found.append(stream) }
         }
-        return cursor.left == 0 ? found : nil
+        return unsafe cursor.left == 0 ? found : nil
     }
 
     /// Nothing of the per-record streams is left over.
@@ -88,7 +92,7 @@ struct BlockRecords {
         guard let who = thread.varint(), who < UInt64(expected.count),
             let timeStep = time.zigzag(), let offsetStep = offset.zigzag(),
             let sequenceStep = sequence.zigzag(), let level = level.byte(), let bits = kind.byte(),
-            let name = logger.varint(), name < UInt64(dictionaries.loggers.count),
+            let name = logger.varint(), unsafe name < UInt64(dictionaries.loggers.count),
             let context = context.varint(), context <= UInt64(dictionaries.contexts.count),
             let size = length.varint(), let message = messages.bytes(size), messages.byte() != nil
         else { return nil }
@@ -104,8 +108,8 @@ struct BlockRecords {
         record.kind = bits & BlockKind.mask
         if bits & BlockKind.truncated != 0 { record.flags.insert(.truncated) }
         if bits & BlockKind.unverified != 0 { record.flags.insert(.unverified) }
-        record.logger = dictionaries.loggers[Int(name)]
-        record.message = message
+        record.logger = unsafe dictionaries.loggers[Int(name)]
+        record.message = unsafe message
         record.originalLength = UInt64(message.count)
         if context > 0 {
             let found = dictionaries.contexts[Int(context) - 1]
@@ -116,13 +120,13 @@ struct BlockRecords {
             guard let size = sectionLength.varint(), let found = sections.bytes(size) else {
                 return nil
             }
-            record.sections = found
+            record.sections = unsafe found
             guard apply(found, to: &record) else { return nil }
         }
         return record
     }
 
-    private func apply(_ stored: UnsafeRawBufferPointer, to record: inout RecordRef) -> Bool {
+    @safe private func apply(_ stored: UnsafeRawBufferPointer, to record: inout RecordRef) -> Bool {
         var walk = SectionWalk(stored)
         while let (kind, body, _) = walk.next() {
             switch kind {
@@ -146,14 +150,14 @@ struct BlockRecords {
         return true
     }
 
-    private func applyPlace(_ body: UnsafeRawBufferPointer, to record: inout RecordRef) {
+    @safe private func applyPlace(_ body: UnsafeRawBufferPointer, to record: inout RecordRef) {
         var cursor = ByteCursor(body)
         guard let line = cursor.word(UInt32.self), let fileSize = cursor.word(UInt16.self),
             let functionSize = cursor.word(UInt16.self), let file = cursor.bytes(UInt64(fileSize)),
             let function = cursor.bytes(UInt64(functionSize))
         else { return }
         record.line = line
-        record.file = file
-        record.function = function
+        record.file = unsafe file
+        record.function = unsafe function
     }
 }

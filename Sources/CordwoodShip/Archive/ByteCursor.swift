@@ -5,38 +5,38 @@
 import CordwoodCore
 
 /// SAFETY: points into a buffer of the one who made it and holds as long as that does.
-struct ByteCursor {
+@safe struct ByteCursor {
     private(set) var position: UnsafeRawPointer
     private(set) var end: UnsafeRawPointer
 
-    init(_ bytes: UnsafeRawBufferPointer) {
-        position = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 16)!
-        end = position + bytes.count
+    @safe init(_ bytes: UnsafeRawBufferPointer) {
+        unsafe position = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 16)!
+        unsafe end = position + bytes.count
     }
 
-    var left: Int { end - position }
+    var left: Int { unsafe end - position }
 
     @inline(__always)
     mutating func byte() -> UInt8? {
-        guard position < end else { return nil }
-        let value = position.loadUnaligned(as: UInt8.self)
-        position += 1
+        guard unsafe position < end else { return nil }
+        let value = unsafe position.loadUnaligned(as: UInt8.self)
+        unsafe position += 1
         return value
     }
 
     @inline(__always)
     mutating func word<Word: FixedWidthInteger & BitwiseCopyable>(_: Word.Type) -> Word? {
-        guard end - position >= MemoryLayout<Word>.size else { return nil }
-        let value = Word(littleEndian: position.loadUnaligned(as: Word.self))
-        position += MemoryLayout<Word>.size
+        guard unsafe end - position >= MemoryLayout<Word>.size else { return nil }
+        let value = unsafe Word(littleEndian: position.loadUnaligned(as: Word.self))
+        unsafe position += MemoryLayout<Word>.size
         return value
     }
 
     @inline(__always)
     mutating func varint() -> UInt64? {
-        guard position < end else { return nil }
-        let first = position.loadUnaligned(as: UInt8.self)
-        position += 1
+        guard unsafe position < end else { return nil }
+        let first = unsafe position.loadUnaligned(as: UInt8.self)
+        unsafe position += 1
         if first < 0x80 { return UInt64(first) }
         return longVarint(first)
     }
@@ -44,9 +44,9 @@ struct ByteCursor {
     private mutating func longVarint(_ first: UInt8) -> UInt64? {
         var value = UInt64(first & 0x7f)
         var shift: UInt64 = 7
-        while position < end, shift < 70 {
-            let next = position.loadUnaligned(as: UInt8.self)
-            position += 1
+        while unsafe position < end, shift < 70 {
+            let next = unsafe position.loadUnaligned(as: UInt8.self)
+            unsafe position += 1
             // The tenth byte has room for one bit.
             if shift == 63, next > 1 { return nil }
             value |= UInt64(next & 0x7f) &<< shift
@@ -63,15 +63,15 @@ struct ByteCursor {
         return (value &>> 1) ^ (0 &- (value & 1))
     }
 
-    @inline(__always)
+    @safe @inline(__always)
     mutating func bytes(_ size: UInt64) -> UnsafeRawBufferPointer? {
-        guard size <= UInt64(end - position) else { return nil }
-        let found = UnsafeRawBufferPointer(start: position, count: Int(size))
-        position += Int(size)
-        return found
+        guard unsafe size <= UInt64(end - position) else { return nil }
+        let found = unsafe UnsafeRawBufferPointer(start: position, count: Int(size))
+        unsafe position += Int(size)
+        return unsafe found
     }
 
-    mutating func string() -> UnsafeRawBufferPointer? {
+    @safe mutating func string() -> UnsafeRawBufferPointer? {
         guard let size = varint() else { return nil }
         return bytes(size)
     }
@@ -79,7 +79,7 @@ struct ByteCursor {
     /// Malformed UTF-8 is repaired: for names that are only shown.
     mutating func text() -> String? {
         guard let found = string() else { return nil }
-        return String(decoding: found, as: UTF8.self)
+        return unsafe String(decoding: found, as: UTF8.self)
     }
 
     mutating func id() -> LaneID? {
@@ -91,12 +91,13 @@ struct ByteCursor {
 extension UnsafeRawBufferPointer {
     /// The little-endian word at `offset`. The caller has checked that it lies inside; where it
     /// does not, the answer is 0.
-    func word<Word: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, _: Word.Type) -> Word {
+    @safe func word<Word: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, _: Word.Type) -> Word
+    {
         guard offset >= 0, offset <= count - MemoryLayout<Word>.size else { return 0 }
-        return Word(littleEndian: loadUnaligned(fromByteOffset: offset, as: Word.self))
+        return unsafe Word(littleEndian: loadUnaligned(fromByteOffset: offset, as: Word.self))
     }
 
-    func id(_ offset: Int) -> LaneID {
+    @safe func id(_ offset: Int) -> LaneID {
         LaneID(high: word(offset, UInt64.self), low: word(offset + 8, UInt64.self))
     }
 }

@@ -1,6 +1,7 @@
 // The dictionary of one block: byte strings get the index of their first appearance. Open
 // addressing over an arena that is used again for every block, so that a record allocates nothing.
 // The hash is seeded: log text is chosen by strangers. The seed never shows in the output.
+// SAFETY: an entry's offset and size lie in the arena, which never shrinks but by `removeAll`.
 
 import CordwoodCore
 import Glibc
@@ -37,25 +38,26 @@ struct ByteTable: ~Copyable {
     /// SAFETY: holds until the next `index`.
     func bytes(_ index: Int) -> UnsafeRawBufferPointer {
         let entry = entries[index]
-        return UnsafeRawBufferPointer(start: arena.base + entry.offset, count: max(entry.size, 0))
+        return unsafe UnsafeRawBufferPointer(
+            start: arena.base + entry.offset, count: max(entry.size, 0))
     }
 
-    @inline(__always)
+    @safe @inline(__always)
     mutating func index(_ key: UnsafeRawBufferPointer) -> Int {
         if last >= 0, same(last, key) { return last }
         last = find(key)
         return last
     }
 
-    @inline(__always)
+    @safe @inline(__always)
     private func same(_ index: Int, _ key: UnsafeRawBufferPointer) -> Bool {
         let entry = entries[index]
         guard entry.size == key.count else { return false }
         guard let start = key.baseAddress else { return true }
-        return memcmp(arena.base + entry.offset, start, key.count) == 0
+        return unsafe memcmp(arena.base + entry.offset, start, key.count) == 0
     }
 
-    private mutating func find(_ key: UnsafeRawBufferPointer) -> Int {
+    @safe private mutating func find(_ key: UnsafeRawBufferPointer) -> Int {
         let hash = hashed(key)
         var slot = Int(truncatingIfNeeded: hash) & (slots.count - 1)
         while slots[slot] != 0 {
@@ -82,16 +84,17 @@ struct ByteTable: ~Copyable {
         }
     }
 
-    private func hashed(_ key: UnsafeRawBufferPointer) -> UInt64 {
+    @safe private func hashed(_ key: UnsafeRawBufferPointer) -> UInt64 {
         var hash = seed ^ UInt64(key.count)
         var offset = 0
         while offset &+ 8 <= key.count {
-            hash = Self.mixed(hash ^ key.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+            hash = unsafe Self.mixed(
+                hash ^ key.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
             offset &+= 8
         }
         var tail: UInt64 = 0
         while offset < key.count {
-            tail = tail &<< 8 | UInt64(key[offset])
+            tail = unsafe tail &<< 8 | UInt64(key[offset])
             offset &+= 1
         }
         return Self.mixed(hash ^ tail)

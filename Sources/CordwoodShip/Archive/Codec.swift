@@ -1,6 +1,8 @@
 // One payload to one standard frame and back (FORMAT §11): a zstd frame with its content size, an
 // LZ4 frame with its content size, or a skippable frame that holds the bytes as they are. The
 // owners of the C contexts live as long as one writer or reader; one thread at a time.
+// SAFETY: a context is freed once, in deinit; the C libraries get the room that was reserved as
+// their bound, and frames by their count.
 
 import CLZ4
 import CZstd
@@ -41,7 +43,7 @@ enum SkippableFrame {
     static let headerBytes = 8
 }
 
-struct BlockCompressor: ~Copyable {
+@safe struct BlockCompressor: ~Copyable {
     private let codec: Codec
     private let level: Int32
     private let context: OpaquePointer?
@@ -51,25 +53,25 @@ struct BlockCompressor: ~Copyable {
         self.codec = codec
         self.level = codec.level(level)
         guard codec == .zstd else {
-            context = nil
+            unsafe context = nil
             return
         }
-        guard let made = ZSTD_createCCtx() else {
-            context = nil
+        guard let made = unsafe ZSTD_createCCtx() else {
+            unsafe context = nil
             return nil
         }
-        context = made
-        ZSTD_CCtx_setParameter(made, ZSTD_c_compressionLevel, self.level)
-        ZSTD_CCtx_setParameter(made, ZSTD_c_contentSizeFlag, 1)
-        ZSTD_CCtx_setParameter(made, ZSTD_c_checksumFlag, 0)
+        unsafe context = made
+        unsafe ZSTD_CCtx_setParameter(made, ZSTD_c_compressionLevel, self.level)
+        unsafe ZSTD_CCtx_setParameter(made, ZSTD_c_contentSizeFlag, 1)
+        unsafe ZSTD_CCtx_setParameter(made, ZSTD_c_checksumFlag, 0)
     }
 
     deinit {
-        if let context { ZSTD_freeCCtx(context) }
+        if let context = unsafe context { unsafe ZSTD_freeCCtx(context) }
     }
 
     /// Appends one frame; false where memory ran out.
-    func append(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes) -> Bool {
+    @safe func append(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes) -> Bool {
         switch codec {
         case .zstd: appendZstd(payload, to: &out)
         case .lz4: appendLZ4(payload, to: &out)
@@ -77,31 +79,35 @@ struct BlockCompressor: ~Copyable {
         }
     }
 
-    private func appendZstd(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes) -> Bool {
+    @safe private func appendZstd(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes)
+        -> Bool
+    {
         let bound = ZSTD_compressBound(payload.count)
         guard out.reserve(bound) else { return false }
-        let size = ZSTD_compress2(
+        let size = unsafe ZSTD_compress2(
             context, out.base + out.count, bound, payload.baseAddress, payload.count)
         guard ZSTD_isError(size) == 0 else { return false }
         out.resize(out.count + size)
         return true
     }
 
-    private func appendLZ4(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes) -> Bool {
+    @safe private func appendLZ4(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes)
+        -> Bool
+    {
         var preferences = LZ4F_preferences_t()
         preferences.frameInfo.blockSizeID = LZ4F_max4MB
         preferences.frameInfo.contentSize = UInt64(payload.count)
         preferences.compressionLevel = level
-        let bound = LZ4F_compressFrameBound(payload.count, &preferences)
+        let bound = unsafe LZ4F_compressFrameBound(payload.count, &preferences)
         guard out.reserve(bound) else { return false }
-        let size = LZ4F_compressFrame(
+        let size = unsafe LZ4F_compressFrame(
             out.base + out.count, bound, payload.baseAddress, payload.count, &preferences)
         guard LZ4F_isError(size) == 0 else { return false }
         out.resize(out.count + size)
         return true
     }
 
-    private func appendPlain(
+    @safe private func appendPlain(
         _ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes
     ) -> Bool {
         out.append(word: SkippableFrame.magicValue)
@@ -111,29 +117,29 @@ struct BlockCompressor: ~Copyable {
     }
 }
 
-struct BlockDecompressor: ~Copyable {
+@safe struct BlockDecompressor: ~Copyable {
     private var zstd: OpaquePointer?
     private var lz4: OpaquePointer?
 
     init() {}
 
     deinit {
-        if let zstd { ZSTD_freeDCtx(zstd) }
-        if let lz4 { LZ4F_freeDecompressionContext(lz4) }
+        if let zstd = unsafe zstd { unsafe ZSTD_freeDCtx(zstd) }
+        if let lz4 = unsafe lz4 { unsafe LZ4F_freeDecompressionContext(lz4) }
     }
 
     /// Inflates one whole frame into exactly `raw` bytes of `out`; false where the frame is
     /// anything else. The caller has checked `plausible`.
-    mutating func inflate(
+    @safe mutating func inflate(
         _ frame: UnsafeRawBufferPointer, codec: Codec, raw: Int, into out: inout GrowingBytes
     ) -> Bool {
         out.removeAll()
         guard out.reserve(max(raw, 1)) else { return false }
         let done =
             switch codec {
-            case .zstd: inflateZstd(frame, raw: raw, into: out.base)
-            case .lz4: inflateLZ4(frame, raw: raw, into: out.base)
-            case .none: inflatePlain(frame, raw: raw, into: out.base)
+            case .zstd: unsafe inflateZstd(frame, raw: raw, into: out.base)
+            case .lz4: unsafe inflateLZ4(frame, raw: raw, into: out.base)
+            case .none: unsafe inflatePlain(frame, raw: raw, into: out.base)
             }
         if done { out.resize(raw) }
         return done
@@ -142,31 +148,31 @@ struct BlockDecompressor: ~Copyable {
     private mutating func inflateZstd(
         _ frame: UnsafeRawBufferPointer, raw: Int, into out: UnsafeMutableRawPointer
     ) -> Bool {
-        guard ZSTD_getFrameContentSize(frame.baseAddress, frame.count) == UInt64(raw),
-            ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count) == frame.count
+        guard unsafe ZSTD_getFrameContentSize(frame.baseAddress, frame.count) == UInt64(raw),
+            unsafe ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count) == frame.count
         else { return false }
-        if zstd == nil { zstd = ZSTD_createDCtx() }
-        guard let zstd else { return false }
-        let size = ZSTD_decompressDCtx(zstd, out, raw, frame.baseAddress, frame.count)
+        if unsafe zstd == nil { unsafe zstd = ZSTD_createDCtx() }
+        guard let zstd = unsafe zstd else { return false }
+        let size = unsafe ZSTD_decompressDCtx(zstd, out, raw, frame.baseAddress, frame.count)
         return size == raw
     }
 
     private mutating func inflateLZ4(
         _ frame: UnsafeRawBufferPointer, raw: Int, into out: UnsafeMutableRawPointer
     ) -> Bool {
-        if lz4 == nil {
-            let made = LZ4F_createDecompressionContext(&lz4, UInt32(LZ4F_VERSION))
-            if LZ4F_isError(made) != 0 { lz4 = nil }
+        if unsafe lz4 == nil {
+            let made = unsafe LZ4F_createDecompressionContext(&lz4, UInt32(LZ4F_VERSION))
+            if LZ4F_isError(made) != 0 { unsafe lz4 = nil }
         }
-        guard let lz4, let start = frame.baseAddress else { return false }
-        LZ4F_resetDecompressionContext(lz4)
+        guard let lz4 = unsafe lz4, let start = frame.baseAddress else { return false }
+        unsafe LZ4F_resetDecompressionContext(lz4)
         var read = 0
         var written = 0
         var options = LZ4F_decompressOptions_t()
         while true {
             var inSize = frame.count - read
             var outSize = raw - written
-            let hint = LZ4F_decompress(
+            let hint = unsafe LZ4F_decompress(
                 lz4, out + written, &outSize, start + read, &inSize, &options)
             if LZ4F_isError(hint) != 0 { return false }
             read += inSize
@@ -184,7 +190,7 @@ struct BlockDecompressor: ~Copyable {
             frame.word(0, UInt32.self) == SkippableFrame.magicValue,
             frame.word(4, UInt32.self) == UInt32(raw)
         else { return false }
-        memcpy(out, start + SkippableFrame.headerBytes, raw)
+        unsafe memcpy(out, start + SkippableFrame.headerBytes, raw)
         return true
     }
 }

@@ -1,6 +1,8 @@
 // Finds the blocks of an archive whose footer is damaged (FORMAT §11.3): from frame to frame, and
 // where that leads nowhere by looking for the next block header whose checksum holds. Reads every
 // byte at most about once, whatever the file holds.
+// SAFETY: `fill` makes the window hold a header's frame at `offset` before `here` is asked; a view
+// of it ends before the next `fill`.
 
 import CZstd
 import CordwoodCore
@@ -37,8 +39,8 @@ struct FrameWalk: ~Copyable {
         return try file.read(min(Self.windowBytes, file.size - offset), at: offset, into: &window)
     }
 
-    private var here: UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: window.bytes[Int(offset - windowStart)...])
+    @safe private var here: UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(rebasing: window.bytes[Int(offset - windowStart)...])
     }
 
     /// Takes the block at `offset`. False where there is none.
@@ -68,7 +70,7 @@ struct FrameWalk: ~Copyable {
         guard next < file.size, file.size - next >= 4,
             try file.read(4, at: next, into: &small)
         else { return false }
-        switch small.bytes.word(0, UInt32.self) {
+        switch unsafe small.bytes.word(0, UInt32.self) {
         case SkippableFrame.magicValue, UInt32(ZSTD_MAGICNUMBER), FrameMagic.lz4: break
         default: return false
         }
@@ -89,7 +91,7 @@ struct FrameWalk: ~Copyable {
             let bytes = here
             let last = bytes.count - BlockHeader.frameBytes
             for index in 0...last
-            where bytes.word(index, UInt32.self) == SkippableFrame.magicValue
+            where unsafe bytes.word(index, UInt32.self) == SkippableFrame.magicValue
                 && isHeader(UnsafeRawBufferPointer(rebasing: bytes[index...]))
             {
                 offset += UInt64(index)
@@ -100,7 +102,7 @@ struct FrameWalk: ~Copyable {
         return false
     }
 
-    private func isHeader(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    @safe private func isHeader(_ bytes: UnsafeRawBufferPointer) -> Bool {
         if case .bad = BlockHead.read(bytes) { return false }
         return true
     }

@@ -1,11 +1,13 @@
 // A raw buffer that grows and is used again: what one column, one payload or one frame is built in.
 // It owns its memory; one thread at a time. It never traps: where memory runs out it drops what is
 // appended and says so in `failed`, which the writer looks at before it trusts a block.
+// SAFETY: `base` is from malloc and is moved by growing only, which voids views; every store is
+// behind `reserve` or a check against `count`.
 
 import CordwoodCore
 import Glibc
 
-struct GrowingBytes: ~Copyable {
+@safe struct GrowingBytes: ~Copyable {
     private(set) var base: UnsafeMutableRawPointer
     private(set) var count = 0
     private(set) var capacity: Int
@@ -13,20 +15,20 @@ struct GrowingBytes: ~Copyable {
     private(set) var failed = false
 
     init(capacity: Int = 4_096) {
-        if let made = malloc(capacity) {
-            base = made
+        if let made = unsafe malloc(capacity) {
+            unsafe base = made
             self.capacity = capacity
         } else {
-            base = UnsafeMutableRawPointer(bitPattern: 16)!
+            unsafe base = UnsafeMutableRawPointer(bitPattern: 16)!
             self.capacity = 0
         }
     }
 
     deinit {
-        if capacity > 0 { free(base) }
+        if capacity > 0 { unsafe free(base) }
     }
 
-    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+    var bytes: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(start: base, count: count) }
 
     mutating func removeAll() { count = 0 }
 
@@ -45,11 +47,11 @@ struct GrowingBytes: ~Copyable {
             return false
         }
         let wanted = max(needed, capacity &* 2, 4_096)
-        guard let made = realloc(capacity > 0 ? base : nil, wanted) else {
+        guard let made = unsafe realloc(capacity > 0 ? base : nil, wanted) else {
             failed = true
             return false
         }
-        base = made
+        unsafe base = made
         capacity = wanted
         return true
     }
@@ -57,9 +59,9 @@ struct GrowingBytes: ~Copyable {
     /// Claims `size` bytes whose content the caller writes. Nil where memory ran out.
     mutating func claim(_ size: Int) -> UnsafeMutableRawPointer? {
         guard reserve(size) else { return nil }
-        let start = base + count
+        let start = unsafe base + count
         count &+= size
-        return start
+        return unsafe start
     }
 
     /// Sets the size after somebody wrote behind `count`; at most the capacity.
@@ -68,14 +70,14 @@ struct GrowingBytes: ~Copyable {
     @inline(__always)
     mutating func append(byte: UInt8) {
         guard reserve(1) else { return }
-        base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
+        unsafe base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
         count &+= 1
     }
 
-    @inline(__always)
+    @safe @inline(__always)
     mutating func append(_ source: UnsafeRawBufferPointer) {
         guard let start = source.baseAddress, reserve(source.count) else { return }
-        memcpy(base + count, start, source.count)
+        unsafe memcpy(base + count, start, source.count)
         count &+= source.count
     }
 
@@ -83,7 +85,7 @@ struct GrowingBytes: ~Copyable {
     mutating func append<Word: FixedWidthInteger>(word: Word) {
         let size = MemoryLayout<Word>.size
         guard reserve(size) else { return }
-        base.storeBytes(of: word.littleEndian, toByteOffset: count, as: Word.self)
+        unsafe base.storeBytes(of: word.littleEndian, toByteOffset: count, as: Word.self)
         count &+= size
     }
 
@@ -93,13 +95,14 @@ struct GrowingBytes: ~Copyable {
         guard reserve(10) else { return }
         var rest = value
         while rest >= 0x80 {
-            base.storeBytes(
+            unsafe base.storeBytes(
                 of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count,
                 as: UInt8.self)
             count &+= 1
             rest &>>= 7
         }
-        base.storeBytes(of: UInt8(truncatingIfNeeded: rest), toByteOffset: count, as: UInt8.self)
+        unsafe base.storeBytes(
+            of: UInt8(truncatingIfNeeded: rest), toByteOffset: count, as: UInt8.self)
         count &+= 1
     }
 
@@ -111,8 +114,8 @@ struct GrowingBytes: ~Copyable {
     }
 
     /// A str of FORMAT §1, cut at `max` bytes.
-    mutating func append(string: UnsafeRawBufferPointer, max: Int) {
-        let kept = UnsafeRawBufferPointer(rebasing: string.prefix(max))
+    @safe mutating func append(string: UnsafeRawBufferPointer, max: Int) {
+        let kept = unsafe UnsafeRawBufferPointer(rebasing: string.prefix(max))
         append(varint: UInt64(kept.count))
         append(kept)
     }
@@ -130,6 +133,6 @@ struct GrowingBytes: ~Copyable {
     /// Overwrites what stands at `offset`; nothing happens outside of `count`.
     mutating func store<Word: FixedWidthInteger>(_ word: Word, at offset: Int) {
         guard offset >= 0, offset &+ MemoryLayout<Word>.size <= count else { return }
-        base.storeBytes(of: word.littleEndian, toByteOffset: offset, as: Word.self)
+        unsafe base.storeBytes(of: word.littleEndian, toByteOffset: offset, as: Word.self)
     }
 }

@@ -3,6 +3,7 @@
 // removed.
 // CRASH: a `.part` means nothing and is replaced by the next writer of the same name; after the
 // rename the archive is whole, and the covered segments are still there.
+// SAFETY: names are lent to one system call each; writes take the view's bytes and no more.
 
 import CShims
 import Glibc
@@ -19,13 +20,13 @@ struct PartFile: ~Copyable {
     private var partName: String { name + ".part" }
 
     init(directory path: String, name: String) throws(ArchiveError) {
-        let opened = path.withCString { openDirectory($0) }
+        let opened = unsafe path.withCString { unsafe openDirectory($0) }
         guard opened >= 0 else {
             throw .system(operation: "open", path: path, errno: errno)
         }
         var made = Self.create(opened, name + ".part")
         if made < 0, errno == EEXIST {
-            unlinkat(opened, name + ".part", 0)
+            unsafe unlinkat(opened, name + ".part", 0)
             made = Self.create(opened, name + ".part")
         }
         guard made >= 0 else {
@@ -41,19 +42,19 @@ struct PartFile: ~Copyable {
 
     deinit {
         close(descriptor)
-        if !published { unlinkat(directory, name + ".part", 0) }
+        if !published { unsafe unlinkat(directory, name + ".part", 0) }
         close(directory)
     }
 
     private static func create(_ directory: Int32, _ name: String) -> Int32 {
-        cw_open_at(directory, name, O_CREAT | O_EXCL | O_WRONLY, 0o600)
+        unsafe cw_open_at(directory, name, O_CREAT | O_EXCL | O_WRONLY, 0o600)
     }
 
-    mutating func append(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
+    @safe mutating func append(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
         guard let start = bytes.baseAddress else { return }
         var done = 0
         while done < bytes.count {
-            let size = write(descriptor, start + done, bytes.count - done)
+            let size = unsafe write(descriptor, start + done, bytes.count - done)
             if size > 0 {
                 done += size
             } else if size == 0 || errno != EINTR {
@@ -65,14 +66,14 @@ struct PartFile: ~Copyable {
 
     mutating func publish() throws(ArchiveError) {
         guard fdatasync(descriptor) == 0 else { throw failure("fdatasync", errno) }
-        guard renameat(directory, partName, directory, name) == 0 else {
+        guard unsafe renameat(directory, partName, directory, name) == 0 else {
             throw failure("rename", errno)
         }
         published = true
         guard fsync(directory) == 0 else {
             // Whether the name survives is not known; the covered segments are, so it may go.
             let problem = errno
-            unlinkat(directory, name, 0)
+            unsafe unlinkat(directory, name, 0)
             throw failure("fsync", problem)
         }
     }
@@ -83,5 +84,5 @@ struct PartFile: ~Copyable {
 }
 
 private func openDirectory(_ path: UnsafePointer<CChar>) -> Int32 {
-    open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 }

@@ -2,6 +2,8 @@
 // stored sections are copied but for those that have a column of their own, and what the source
 // knows from elsewhere (place, original length, own time) is added. Malformed sections end the
 // copy.
+// SAFETY: `whole` begins a header before the body that the cursor has just passed, so it lies in
+// the same view; tables copy what they keep.
 
 import CordwoodCore
 
@@ -9,19 +11,19 @@ import CordwoodCore
 struct SectionWalk {
     private var cursor: ByteCursor
 
-    init(_ sections: UnsafeRawBufferPointer) { cursor = ByteCursor(sections) }
+    @safe init(_ sections: UnsafeRawBufferPointer) { cursor = ByteCursor(sections) }
 
     /// `whole` has the section's header, too.
-    mutating func next() -> (
+    @safe mutating func next() -> (
         kind: UInt8, body: UnsafeRawBufferPointer, whole: UnsafeRawBufferPointer
     )? {
-        let start = cursor.position
+        let start = unsafe cursor.position
         guard let head = cursor.word(UInt32.self), let size = cursor.word(UInt32.self),
             let body = cursor.bytes(UInt64(size))
         else { return nil }
-        let whole = UnsafeRawBufferPointer(
+        let whole = unsafe UnsafeRawBufferPointer(
             start: start, count: body.count + SectionKind.headerBytes)
-        return (UInt8(truncatingIfNeeded: head), body, whole)
+        return unsafe (UInt8(truncatingIfNeeded: head), body, whole)
     }
 }
 
@@ -54,7 +56,7 @@ extension BlockBuilder {
         if !hasTime, record.timeNs != record.writtenNs {
             append(section: SectionKind.time, word: record.timeNs)
         }
-        if !hasPlace, record.line != 0 || !record.file.isEmpty || !record.function.isEmpty {
+        if !hasPlace, unsafe record.line != 0 || !record.file.isEmpty || !record.function.isEmpty {
             append(section: SectionKind.site, word: UInt32(truncatingIfNeeded: siteIndex(record)))
         }
         if cut || record.flags.contains(.truncated)
@@ -77,16 +79,16 @@ extension BlockBuilder {
         scratch.append(varint: UInt64(record.line))
         scratch.append(string: record.file, max: ArchiveLimits.stringMax)
         scratch.append(string: record.function, max: ArchiveLimits.stringMax)
-        return sites.index(scratch.bytes)
+        return unsafe sites.index(scratch.bytes)
     }
 
     /// Index into stream 4, plus 1; 0: none.
     mutating func contextNumber(_ record: borrowing RecordRef) -> Int {
         let fields =
-            record.context.count <= ArchiveLimits.contextMax
+            unsafe record.context.count <= ArchiveLimits.contextMax
             ? record.context : UnsafeRawBufferPointer(start: nil, count: 0)
         let shared = !hasOwnTrace(record.sections) && record.trace.count == TraceLayout.bytes
-        if fields.isEmpty && !shared { return 0 }
+        if unsafe fields.isEmpty && !shared { return 0 }
         scratch.removeAll()
         scratch.append(varint: UInt64(fields.count))
         scratch.append(fields)
@@ -95,11 +97,11 @@ extension BlockBuilder {
         } else {
             for _ in 0..<TraceLayout.bytes { scratch.append(byte: 0) }
         }
-        return contexts.index(scratch.bytes) + 1
+        return unsafe contexts.index(scratch.bytes) + 1
     }
 
-    private func hasOwnTrace(_ sections: UnsafeRawBufferPointer) -> Bool {
-        if sections.isEmpty { return false }
+    @safe private func hasOwnTrace(_ sections: UnsafeRawBufferPointer) -> Bool {
+        if unsafe sections.isEmpty { return false }
         var walk = SectionWalk(sections)
         while let (kind, body, _) = walk.next() {
             if kind == SectionKind.trace { return body.count == TraceLayout.bytes }

@@ -13,7 +13,7 @@ struct ArchiveLock: ~Copyable {
     /// nil: someone else has it, or it is gone.
     init?(paths: StorePaths, stem: String) throws(UploadError) {
         let path = paths.archive(stem)
-        let opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        let opened = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard opened >= 0 else {
             if errno == ENOENT { return nil }
             throw UploadError.system(call: "open", path: path, errno: errno)
@@ -26,7 +26,7 @@ struct ArchiveLock: ~Copyable {
         }
         var held = stat()
         var named = stat()
-        guard fstat(opened, &held) == 0, lstat(path, &named) == 0,
+        guard unsafe fstat(opened, &held) == 0, unsafe lstat(path, &named) == 0,
             held.st_ino == named.st_ino, held.st_dev == named.st_dev
         else {
             flock(opened, LOCK_UN)

@@ -1,6 +1,8 @@
 // The few file operations that Queue and Upload are made of: list, read whole, create, replace,
 // rename, remove, sync a directory. Every one is a step that a crash leaves either undone or done.
 // Paths are full paths; links are not followed; files are 0600, directories 0700. Any thread.
+// SAFETY: strings and structs are lent to one call each; a name is copied before its entry is read
+// over; reads and writes stay within their array.
 
 import CShims
 import Glibc
@@ -17,8 +19,8 @@ extension UploadError {
 
     static func cause(errno code: Int32) -> String {
         var buffer = [CChar](repeating: 0, count: 128)
-        guard strerror_r(code, &buffer, buffer.count) == 0 else { return "error \(code)" }
-        return buffer.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+        guard unsafe strerror_r(code, &buffer, buffer.count) == 0 else { return "error \(code)" }
+        return unsafe buffer.withUnsafeBufferPointer { unsafe String(cString: $0.baseAddress!) }
     }
 }
 
@@ -27,7 +29,7 @@ struct FileDescriptor: ~Copyable {
     let number: Int32
 
     init(path: String, flags: Int32, mode: mode_t = 0o600) throws(UploadError) {
-        let opened = cw_open_file(path, flags, mode)
+        let opened = unsafe cw_open_file(path, flags, mode)
         guard opened >= 0 else {
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
@@ -47,23 +49,25 @@ enum Files {
     static let readBytesMax = 1 << 20
 
     static func makeDirectory(_ path: String) throws(UploadError) {
-        if mkdir(path, 0o700) != 0 && errno != EEXIST {
+        if unsafe mkdir(path, 0o700) != 0 && errno != EEXIST {
             throw UploadError.system(call: "mkdir", path: path, errno: errno)
         }
     }
 
     /// Names in no order, without those that begin with a dot. A missing directory has none.
     static func list(_ path: String) throws(UploadError) -> [String] {
-        guard let directory = opendir(path) else {
+        guard let directory = unsafe opendir(path) else {
             if errno == ENOENT { return [] }
             throw UploadError.system(call: "opendir", path: path, errno: errno)
         }
-        defer { closedir(directory) }
+        defer { unsafe closedir(directory) }
         var names: [String] = []
         errno = 0
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        while let entry = unsafe readdir(directory) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) {
+                    unsafe String(cString: $0)
+                }
             }
             if !name.hasPrefix(".") { names.append(name) }
             errno = 0
@@ -76,18 +80,18 @@ enum Files {
 
     static func exists(_ path: String) -> Bool {
         var status = stat()
-        return lstat(path, &status) == 0
+        return unsafe lstat(path, &status) == 0
     }
 
     /// 0: there is none.
     static func size(_ path: String) -> UInt64 {
         var status = stat()
-        return lstat(path, &status) == 0 ? UInt64(max(status.st_size, 0)) : 0
+        return unsafe lstat(path, &status) == 0 ? UInt64(max(status.st_size, 0)) : 0
     }
 
     /// nil: there is none.
     static func read(_ path: String) throws(UploadError) -> [UInt8]? {
-        let opened = cw_open_file(path, O_RDONLY, 0)
+        let opened = unsafe cw_open_file(path, O_RDONLY, 0)
         guard opened >= 0 else {
             if errno == ENOENT { return nil }
             throw UploadError.system(call: "open", path: path, errno: errno)
@@ -96,8 +100,8 @@ enum Files {
         var bytes = [UInt8](repeating: 0, count: 4096)
         var count = 0
         while true {
-            let got = bytes.withUnsafeMutableBytes { buffer in
-                Glibc.read(file.number, buffer.baseAddress! + count, buffer.count - count)
+            let got = unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe Glibc.read(file.number, buffer.baseAddress! + count, buffer.count - count)
             }
             if got < 0 && errno == EINTR { continue }
             guard got >= 0 else {
@@ -115,12 +119,13 @@ enum Files {
         return Array(bytes[0..<count])
     }
 
-    static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, path: String)
+    @safe static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, path: String)
         throws(UploadError)
     {
         var offset = 0
         while offset < bytes.count {
-            let put = Glibc.write(descriptor, bytes.baseAddress! + offset, bytes.count - offset)
+            let put = unsafe Glibc.write(
+                descriptor, bytes.baseAddress! + offset, bytes.count - offset)
             if put < 0 && errno == EINTR { continue }
             guard put > 0 else {
                 throw UploadError.system(call: "write", path: path, errno: errno)
@@ -136,14 +141,14 @@ enum Files {
     ) throws(UploadError) {
         do throws(UploadError) {
             let file = try FileDescriptor(path: temporary, flags: O_WRONLY | O_CREAT | O_TRUNC)
-            try bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
+            try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
                 try write(file.number, UnsafeRawBufferPointer(buffer), path: temporary)
             }
             guard fsync(file.number) == 0 else {
                 throw UploadError.system(call: "fsync", path: temporary, errno: errno)
             }
         } catch {
-            unlink(temporary)
+            unsafe unlink(temporary)
             throw error
         }
         try move(temporary, to: path)
@@ -156,14 +161,14 @@ enum Files {
     }
 
     static func move(_ from: String, to: String) throws(UploadError) {
-        guard Glibc.rename(from, to) == 0 else {
+        guard unsafe Glibc.rename(from, to) == 0 else {
             throw UploadError.system(call: "rename", path: from, errno: errno)
         }
     }
 
     /// A file that is not there counts as removed.
     static func remove(_ path: String) throws(UploadError) {
-        guard unlink(path) == 0 || errno == ENOENT else {
+        guard unsafe unlink(path) == 0 || errno == ENOENT else {
             throw UploadError.system(call: "unlink", path: path, errno: errno)
         }
     }

@@ -36,8 +36,9 @@ enum ContentHash {
     /// The first `bytes` of SHA-256, in lowercase hex.
     static func hex(_ content: [UInt8], bytes: Int) -> String {
         var hash = [UInt8](repeating: 0, count: 32)
-        content.withUnsafeBufferPointer { source in
-            _ = crypto_hash_sha256(&hash, source.baseAddress, UInt64(source.count))
+        // SAFETY: SHA-256 takes the content's count and fills 32 bytes.
+        unsafe content.withUnsafeBufferPointer { source in
+            _ = unsafe crypto_hash_sha256(&hash, source.baseAddress, UInt64(source.count))
         }
         let digits = Array("0123456789abcdef".utf8)
         let text = hash[0..<min(max(bytes, 0), 32)].flatMap {

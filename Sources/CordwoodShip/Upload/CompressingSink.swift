@@ -1,16 +1,18 @@
 // Takes bytes and writes them to a file, plain or as exactly one gzip member or zstd frame. Owned
 // by one encoding on one thread; the descriptor belongs to the caller.
+// SAFETY: the coder is freed once, in deinit; it sees its input and output only within the call
+// that lends both, with their counts.
 
 import CZlib
 import CZstd
 import Glibc
 
-struct CompressingSink: ~Copyable {
+@safe struct CompressingSink: ~Copyable {
     static let chunkBytes = 256 << 10
     static let gzipLevel: Int32 = 6
     static let zstdLevel: Int32 = 3
 
-    private enum Coder {
+    @safe private enum Coder {
         case plain
         /// SAFETY: zlib keeps a pointer to the struct, so it stays where it was allocated.
         case gzip(UnsafeMutablePointer<z_stream>)
@@ -31,24 +33,24 @@ struct CompressingSink: ~Copyable {
         case .none: coder = .plain
         case .gzip:
             let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
-            stream.initialize(to: z_stream())
+            unsafe stream.initialize(to: z_stream())
             // 15 + 16: the largest window, in a gzip wrapper whose time stays zero.
             guard
-                deflateInit2_(
+                unsafe deflateInit2_(
                     stream, CompressingSink.gzipLevel, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY,
                     ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK
             else {
-                stream.deallocate()
+                unsafe stream.deallocate()
                 throw UploadError.system(call: "deflateInit2", path: path, errno: ENOMEM)
             }
-            coder = .gzip(stream)
+            coder = unsafe .gzip(stream)
         case .zstd:
-            guard let context = ZSTD_createCCtx() else {
+            guard let context = unsafe ZSTD_createCCtx() else {
                 throw UploadError.system(call: "ZSTD_createCCtx", path: path, errno: ENOMEM)
             }
-            ZSTD_CCtx_setParameter(
+            unsafe ZSTD_CCtx_setParameter(
                 context, ZSTD_c_compressionLevel, CompressingSink.zstdLevel)
-            coder = .zstd(context)
+            coder = unsafe .zstd(context)
         }
     }
 
@@ -56,9 +58,9 @@ struct CompressingSink: ~Copyable {
         switch coder {
         case .plain: break
         case .gzip(let stream):
-            deflateEnd(stream)
-            stream.deallocate()
-        case .zstd(let context): ZSTD_freeCCtx(context)
+            unsafe deflateEnd(stream)
+            unsafe stream.deallocate()
+        case .zstd(let context): unsafe ZSTD_freeCCtx(context)
         }
     }
 
@@ -80,9 +82,9 @@ struct CompressingSink: ~Copyable {
         case .plain:
             try write(bytes)
         case .gzip(let stream):
-            try deflateAll(bytes, stream, flush: isLast ? Z_FINISH : Z_NO_FLUSH)
+            try unsafe deflateAll(bytes, stream, flush: isLast ? Z_FINISH : Z_NO_FLUSH)
         case .zstd(let context):
-            try zstdAll(bytes, context, isLast ? ZSTD_e_end : ZSTD_e_continue)
+            try unsafe zstdAll(bytes, context, isLast ? ZSTD_e_end : ZSTD_e_continue)
         }
     }
 
@@ -94,15 +96,16 @@ struct CompressingSink: ~Copyable {
             var code = Z_OK
             var produced = 0
             var left = 0
-            bytes[consumed...].withUnsafeBufferPointer { source in
-                output.withUnsafeMutableBufferPointer { target in
-                    stream.pointee.next_in = UnsafeMutablePointer(mutating: source.baseAddress)
-                    stream.pointee.avail_in = UInt32(source.count)
-                    stream.pointee.next_out = target.baseAddress
-                    stream.pointee.avail_out = UInt32(target.count)
-                    code = deflate(stream, flush)
-                    produced = target.count - Int(stream.pointee.avail_out)
-                    left = Int(stream.pointee.avail_in)
+            unsafe bytes[consumed...].withUnsafeBufferPointer { source in
+                unsafe output.withUnsafeMutableBufferPointer { target in
+                    unsafe stream.pointee.next_in = UnsafeMutablePointer(
+                        mutating: source.baseAddress)
+                    unsafe stream.pointee.avail_in = UInt32(source.count)
+                    unsafe stream.pointee.next_out = target.baseAddress
+                    unsafe stream.pointee.avail_out = UInt32(target.count)
+                    code = unsafe deflate(stream, flush)
+                    produced = unsafe target.count - Int(stream.pointee.avail_out)
+                    left = unsafe Int(stream.pointee.avail_in)
                 }
             }
             guard code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR else {
@@ -122,18 +125,19 @@ struct CompressingSink: ~Copyable {
         while true {
             var remaining = 0
             var produced = 0
-            bytes.withUnsafeBytes { source in
-                output.withUnsafeMutableBytes { target in
-                    var from = ZSTD_inBuffer(
+            unsafe bytes.withUnsafeBytes { source in
+                unsafe output.withUnsafeMutableBytes { target in
+                    var from = unsafe ZSTD_inBuffer(
                         src: source.baseAddress, size: source.count, pos: consumed)
-                    var to = ZSTD_outBuffer(dst: target.baseAddress, size: target.count, pos: 0)
-                    remaining = ZSTD_compressStream2(context, &to, &from, directive)
-                    produced = to.pos
-                    consumed = from.pos
+                    var to = unsafe ZSTD_outBuffer(
+                        dst: target.baseAddress, size: target.count, pos: 0)
+                    remaining = unsafe ZSTD_compressStream2(context, &to, &from, directive)
+                    produced = unsafe to.pos
+                    consumed = unsafe from.pos
                 }
             }
             guard ZSTD_isError(remaining) == 0 else {
-                let cause = String(cString: ZSTD_getErrorName(remaining))
+                let cause = unsafe String(cString: ZSTD_getErrorName(remaining))
                 throw UploadError.damaged("zstd failed: \(cause)")
             }
             try write(output[0..<produced])
@@ -145,7 +149,7 @@ struct CompressingSink: ~Copyable {
     private mutating func write(_ bytes: ArraySlice<UInt8>) throws(UploadError) {
         guard !bytes.isEmpty else { return }
         let (descriptor, path) = (self.descriptor, self.path)
-        try bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
+        try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
             try Files.write(descriptor, UnsafeRawBufferPointer(buffer), path: path)
         }
         bytesWritten += UInt64(bytes.count)

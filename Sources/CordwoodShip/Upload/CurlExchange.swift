@@ -1,11 +1,12 @@
 // One request as libcurl's callbacks see it: hands out the body, takes in header lines and the
 // answer, says whether to go on. Lives on the stack of CurlTransport.performOnce; libcurl calls on
 // that thread only and never after it.
+// SAFETY: libcurl's buffers hold during its callback, with the count it gives.
 
 import CCurl
 import Glibc
 
-final class CurlExchange {
+@safe final class CurlExchange {
     private let request: TransferRequest
     private let easy: UnsafeMutableRawPointer?
     private let tick: () -> TransferTick
@@ -25,13 +26,13 @@ final class CurlExchange {
         tick: @escaping () -> TransferTick
     ) {
         self.request = request
-        self.easy = easy
+        unsafe self.easy = easy
         self.tick = tick
     }
 
     /// SAFETY: the pointer is the one performOnce made of an object that it keeps alive.
     static func from(_ user: UnsafeMutableRawPointer?) -> CurlExchange {
-        Unmanaged<CurlExchange>.fromOpaque(user!).takeUnretainedValue()
+        unsafe Unmanaged<CurlExchange>.fromOpaque(user!).takeUnretainedValue()
     }
 
     func goOn() -> Bool {
@@ -39,8 +40,8 @@ final class CurlExchange {
         case .go: return true
         case .stop: return false
         case .goUnlimited:
-            if !isUnlimited && request.bytesPerSecond > 0, let easy {
-                cwi_curl_set_offset(easy, CURLOPT_MAX_SEND_SPEED_LARGE, 0)
+            if !isUnlimited && request.bytesPerSecond > 0, let easy = unsafe easy {
+                unsafe cwi_curl_set_offset(easy, CURLOPT_MAX_SEND_SPEED_LARGE, 0)
             }
             isUnlimited = true
             return true
@@ -49,9 +50,9 @@ final class CurlExchange {
 
     func read(into buffer: UnsafeMutablePointer<CChar>?, count: Int) -> Int {
         let wanted = min(UInt64(max(count, 0)), request.bytes - min(offset, request.bytes))
-        guard wanted > 0, let buffer else { return 0 }
+        guard wanted > 0, let buffer = unsafe buffer else { return 0 }
         while true {
-            let got = pread(request.descriptor, buffer, Int(wanted), off_t(offset))
+            let got = unsafe pread(request.descriptor, buffer, Int(wanted), off_t(offset))
             if got < 0 && errno == EINTR { continue }
             // A body that is shorter than announced cannot be sent whole.
             guard got > 0 else { return CurlExchange.readAbort }
@@ -68,9 +69,10 @@ final class CurlExchange {
     }
 
     func receive(_ bytes: UnsafeMutablePointer<CChar>?, count: Int) -> Int {
-        guard let bytes, count > 0 else { return 0 }
+        guard let bytes = unsafe bytes, count > 0 else { return 0 }
         let room = CurlTransport.responseBytesMax - body.count
-        body.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: min(count, room)))
+        unsafe body.append(
+            contentsOf: UnsafeRawBufferPointer(start: bytes, count: min(count, room)))
         if count > room {
             isBodyCut = true
             return 0
@@ -79,9 +81,9 @@ final class CurlExchange {
     }
 
     func header(_ bytes: UnsafeMutablePointer<CChar>?, count: Int) -> Int {
-        guard let bytes, count > 0 else { return 0 }
+        guard let bytes = unsafe bytes, count > 0 else { return 0 }
         guard count <= CurlExchange.headerBytesMax else { return count }
-        let line = String(
+        let line = unsafe String(
             decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
         if line.hasPrefix("HTTP/") {
             // The final answer follows an interim one.
@@ -107,7 +109,7 @@ final class CurlExchange {
             let kind = TransferOutcome.kind(httpStatus: status)
             outcome = TransferOutcome(kind: kind, httpStatus: status, cause: "HTTP \(status)")
         } else {
-            let general = String(cString: cwi_curl_error_text(code))
+            let general = unsafe String(cString: cwi_curl_error_text(code))
             let cause = detail.isEmpty ? general : detail
             outcome = .failed(cause, isUnreachable: CurlExchange.isUnreachable(code))
             outcome.isStopped = code == CURLE_ABORTED_BY_CALLBACK

@@ -2,6 +2,8 @@
 // of it crosses a fork; connections are kept for the length of the pass. TLS is verified;
 // redirects are followed only by 307 and 308 to the same origin, for a body and a token must not
 // go elsewhere.
+// SAFETY: the session is this struct's and is closed once, in deinit; list, error text and exchange
+// outlive `cwi_curl_run`, after which libcurl is told to forget the text.
 
 import CCurl
 import Glibc
@@ -28,7 +30,7 @@ enum TransferTick {
     case stop
 }
 
-struct CurlTransport: ~Copyable {
+@safe struct CurlTransport: ~Copyable {
     static let responseBytesMax = 4 << 20
     static let redirectsMax = 5
     /// The slowest line that is worth waiting for.
@@ -39,23 +41,23 @@ struct CurlTransport: ~Copyable {
 
     init() throws(UploadError) {
         try CurlTransport.load()
-        var opened = cwi_curl_session()
-        guard cwi_curl_session_open(&opened) == 0 else {
+        var opened = unsafe cwi_curl_session()
+        guard unsafe cwi_curl_session_open(&opened) == 0 else {
             throw UploadError.system(call: "curl_easy_init", path: "libcurl", errno: ENOMEM)
         }
-        session = opened
+        unsafe session = opened
     }
 
     /// Any thread; costs time the first time only.
     static func load() throws(UploadError) {
         guard cwi_curl_load() == 0 else {
-            throw UploadError.unsupported(String(cString: cwi_curl_load_error()))
+            throw unsafe UploadError.unsupported(String(cString: cwi_curl_load_error()))
         }
     }
 
     deinit {
-        var ending = session
-        cwi_curl_session_close(&ending)
+        var ending = unsafe session
+        unsafe cwi_curl_session_close(&ending)
     }
 
     mutating func perform(
@@ -78,26 +80,28 @@ struct CurlTransport: ~Copyable {
         _ request: TransferRequest, tick: () -> TransferTick
     ) -> (TransferOutcome, redirect: String?) {
         withoutActuallyEscaping(tick) { tick in
-            let exchange = CurlExchange(request, easy: session.easy, tick: tick)
-            let user = Unmanaged.passUnretained(exchange).toOpaque()
+            let exchange = unsafe CurlExchange(request, easy: session.easy, tick: tick)
+            let user = unsafe Unmanaged.passUnretained(exchange).toOpaque()
             var list: UnsafeMutablePointer<curl_slist>?
-            defer { cwi_curl_list_free(list) }
-            cwi_curl_session_reset(&session)
-            guard let easy = session.easy,
-                CurlTransport.fillList(&list, request.headers),
-                CurlTransport.configure(easy, request, list, user) == CURLE_OK
+            defer { unsafe cwi_curl_list_free(list) }
+            unsafe cwi_curl_session_reset(&session)
+            guard let easy = unsafe session.easy,
+                unsafe CurlTransport.fillList(&list, request.headers),
+                unsafe CurlTransport.configure(easy, request, list, user) == CURLE_OK
             else { return (.failed("libcurl refused the request"), nil) }
 
             var code = CURLE_OK
             var text = [CChar](repeating: 0, count: Int(CWI_CURL_ERROR_BYTES))
-            text.withUnsafeMutableBufferPointer { buffer in
-                cwi_curl_set_errors(easy, buffer.baseAddress)
-                code = cwi_curl_run(&session, { CurlExchange.from($0).goOn() }, user)
-                cwi_curl_set_errors(easy, nil)
+            unsafe text.withUnsafeMutableBufferPointer { buffer in
+                unsafe cwi_curl_set_errors(easy, buffer.baseAddress)
+                code = unsafe cwi_curl_run(&session, { unsafe CurlExchange.from($0).goOn() }, user)
+                unsafe cwi_curl_set_errors(easy, nil)
             }
-            let detail = text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
-            let redirect = cwi_curl_redirect_url(easy).map { String(cString: $0) }
-            let status = Int32(clamping: cwi_curl_response_code(easy))
+            let detail = unsafe text.withUnsafeBufferPointer {
+                unsafe String(cString: $0.baseAddress!)
+            }
+            let redirect = unsafe cwi_curl_redirect_url(easy).map { unsafe String(cString: $0) }
+            let status = unsafe Int32(clamping: cwi_curl_response_code(easy))
             withExtendedLifetime(exchange) {}
             return (exchange.outcome(code, status: status, detail: detail), redirect)
         }
@@ -108,8 +112,8 @@ struct CurlTransport: ~Copyable {
     ) -> Bool {
         // An empty Expect keeps libcurl from waiting a second for servers that ignore it.
         for line in headers.map({ $0.line }) + ["Expect:", "Accept:"] {
-            guard let longer = cwi_curl_list_append(list, line) else { return false }
-            list = longer
+            guard let longer = unsafe cwi_curl_list_append(list, line) else { return false }
+            unsafe list = longer
         }
         return true
     }
@@ -133,7 +137,7 @@ struct CurlTransport: ~Copyable {
             (CURLOPT_LOW_SPEED_TIME, stallSeconds),
         ]
         for (option, value) in numbers {
-            let code = cwi_curl_set_long(easy, option, value)
+            let code = unsafe cwi_curl_set_long(easy, option, value)
             guard code == CURLE_OK else { return code }
         }
         let offsets: [(CURLoption, Int64)] = [
@@ -141,18 +145,18 @@ struct CurlTransport: ~Copyable {
             (CURLOPT_MAX_SEND_SPEED_LARGE, Int64(clamping: request.bytesPerSecond)),
         ]
         for (option, value) in offsets {
-            let code = cwi_curl_set_offset(easy, option, value)
+            let code = unsafe cwi_curl_set_offset(easy, option, value)
             guard code == CURLE_OK else { return code }
         }
-        let code = cwi_curl_set_text(easy, CURLOPT_URL, request.url)
+        let code = unsafe cwi_curl_set_text(easy, CURLOPT_URL, request.url)
         guard code == CURLE_OK else { return code }
-        let listCode = cwi_curl_set_list(easy, CURLOPT_HTTPHEADER, list)
+        let listCode = unsafe cwi_curl_set_list(easy, CURLOPT_HTTPHEADER, list)
         guard listCode == CURLE_OK else { return listCode }
-        return cwi_curl_set_callbacks(
-            easy, { CurlExchange.from($3!).read(into: $0, count: $1 &* $2) },
-            { CurlExchange.from($0!).seek(to: Int64($1), origin: $2) },
-            { CurlExchange.from($3!).receive($0, count: $1 &* $2) },
-            { CurlExchange.from($3!).header($0, count: $1 &* $2) }, user)
+        return unsafe cwi_curl_set_callbacks(
+            easy, { unsafe CurlExchange.from($3!).read(into: $0, count: $1 &* $2) },
+            { unsafe CurlExchange.from($0!).seek(to: Int64($1), origin: $2) },
+            { unsafe CurlExchange.from($3!).receive($0, count: $1 &* $2) },
+            { unsafe CurlExchange.from($3!).header($0, count: $1 &* $2) }, user)
     }
 
     static func timeoutMs(_ request: TransferRequest) -> Int {

@@ -68,7 +68,8 @@ struct Encoder {
         var offset: UInt64 = 0
         while offset < archive.bytes {
             if shouldStop() { return false }
-            let got = pread(archive.descriptor, &buffer, buffer.count, off_t(offset))
+            // SAFETY: at most the buffer's own count is read.
+            let got = unsafe pread(archive.descriptor, &buffer, buffer.count, off_t(offset))
             if got < 0 && errno == EINTR { continue }
             guard got > 0 else {
                 throw UploadError.system(
@@ -128,11 +129,11 @@ struct Encoder {
     /// the holder of the archive's lock makes this name.
     private func temporaryFile(_ stem: String) throws(UploadError) -> Int32 {
         let path = paths.queue + "/.body-" + stem
-        let descriptor = cw_open_file(path, O_RDWR | O_CREAT | O_TRUNC, 0o600)
+        let descriptor = unsafe cw_open_file(path, O_RDWR | O_CREAT | O_TRUNC, 0o600)
         guard descriptor >= 0 else {
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
-        unlink(path)
+        unsafe unlink(path)
         return descriptor
     }
 }

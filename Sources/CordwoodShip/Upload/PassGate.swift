@@ -2,11 +2,12 @@
 // is the service's only lock and also guards what threads share there; it is never held while a
 // callback runs, a file is touched or a byte is sent. Waiting is by condition, on the monotonic
 // clock.
+// SAFETY: mutex and condition stay where they were allocated until deinit, when nobody can wait.
 
 import Glibc
 
 /// SAFETY: all members but the lock itself are touched with the lock held.
-final class PassGate: @unchecked Sendable {
+@safe final class PassGate: @unchecked Sendable {
     enum Entry {
         case entered
         /// Another explicit call runs or waits.
@@ -25,28 +26,28 @@ final class PassGate: @unchecked Sendable {
     private var currentTarget: UInt32?
 
     init() {
-        mutex = .allocate(capacity: 1)
-        mutex.initialize(to: pthread_mutex_t())
-        pthread_mutex_init(mutex, nil)
-        condition = .allocate(capacity: 1)
-        condition.initialize(to: pthread_cond_t())
+        unsafe mutex = .allocate(capacity: 1)
+        unsafe mutex.initialize(to: pthread_mutex_t())
+        unsafe pthread_mutex_init(mutex, nil)
+        unsafe condition = .allocate(capacity: 1)
+        unsafe condition.initialize(to: pthread_cond_t())
         var attributes = pthread_condattr_t()
-        pthread_condattr_init(&attributes)
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        pthread_cond_init(condition, &attributes)
-        pthread_condattr_destroy(&attributes)
+        unsafe pthread_condattr_init(&attributes)
+        unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        unsafe pthread_cond_init(condition, &attributes)
+        unsafe pthread_condattr_destroy(&attributes)
     }
 
     deinit {
-        pthread_cond_destroy(condition)
-        pthread_mutex_destroy(mutex)
-        condition.deallocate()
-        mutex.deallocate()
+        unsafe pthread_cond_destroy(condition)
+        unsafe pthread_mutex_destroy(mutex)
+        unsafe condition.deallocate()
+        unsafe mutex.deallocate()
     }
 
     func withLock<Result>(_ body: () -> Result) -> Result {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
+        unsafe pthread_mutex_lock(mutex)
+        defer { unsafe pthread_mutex_unlock(mutex) }
         return body()
     }
 
@@ -78,7 +79,7 @@ final class PassGate: @unchecked Sendable {
         withLock {
             isRunning = false
             currentTarget = nil
-            pthread_cond_broadcast(condition)
+            unsafe pthread_cond_broadcast(condition)
         }
     }
 
@@ -86,7 +87,7 @@ final class PassGate: @unchecked Sendable {
     func stop() {
         withLock {
             isStopping = true
-            pthread_cond_broadcast(condition)
+            unsafe pthread_cond_broadcast(condition)
         }
     }
 
@@ -98,7 +99,7 @@ final class PassGate: @unchecked Sendable {
     func setCurrent(_ target: UInt32?) {
         withLock {
             currentTarget = target
-            pthread_cond_broadcast(condition)
+            unsafe pthread_cond_broadcast(condition)
         }
     }
 
@@ -106,7 +107,7 @@ final class PassGate: @unchecked Sendable {
     func waitUntilIdle(_ target: UInt32) {
         withLock {
             while currentTarget == target && pthread_equal(runner, pthread_self()) == 0 {
-                pthread_cond_wait(condition, mutex)
+                unsafe pthread_cond_wait(condition, mutex)
             }
         }
     }
@@ -115,7 +116,7 @@ final class PassGate: @unchecked Sendable {
     private static func deadline(afterMs remainingMs: UInt64) -> timespec? {
         guard remainingMs < 1_000 * 86_400 * 365 else { return nil }
         var now = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &now)
+        unsafe clock_gettime(CLOCK_MONOTONIC, &now)
         let ns = now.tv_nsec + Int(remainingMs % 1_000) * 1_000_000
         return timespec(
             tv_sec: now.tv_sec + Int(remainingMs / 1_000) + ns / 1_000_000_000,
@@ -123,7 +124,7 @@ final class PassGate: @unchecked Sendable {
     }
 
     private func wait(until deadline: timespec?) -> Bool {
-        guard var deadline else { return pthread_cond_wait(condition, mutex) == 0 }
-        return pthread_cond_timedwait(condition, mutex, &deadline) != ETIMEDOUT
+        guard var deadline else { return unsafe pthread_cond_wait(condition, mutex) == 0 }
+        return unsafe pthread_cond_timedwait(condition, mutex, &deadline) != ETIMEDOUT
     }
 }
