@@ -1,6 +1,8 @@
 // Appends that a host left by longjmp, or by an asynchronous cancellation: `busy` stays set, and
 // nobody will ever finish them. The thread's next call from where it jumped to finds that out by
 // its frame (R18). docs/CONCURRENCY.md, Nested and abandoned.
+// SAFETY: the block is the calling thread's own, and `busy` keeps its chunk mapped until the last
+// store here.
 
 import CShims
 import Glibc
@@ -15,37 +17,39 @@ enum Abandoned {
     @inline(never)
     static func reclaim(_ own: ThreadBlock) {
         let frame = UInt64(cwi_frame())
-        let busy = cwa_load_relaxed_u64(AppendPath.busyWord(own))
+        let busy = unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own))
         // The stack grows down. A handler on another stack may lie anywhere.
         guard frame &+ slowPathBytes > busy, cwi_on_alternate_stack() == 0 else { return }
-        if let engine = ThreadBlocks.engine(of: own) { Segments.abandonMaking(engine) }
-        var next: ThreadBlock? = own
-        while let block = next {
-            next = block.pointee.nested
-            if cwa_load_relaxed_u64(AppendPath.busyWord(block)) != 0 { settle(block) }
+        if let engine = unsafe ThreadBlocks.engine(of: own) {
+            unsafe Segments.abandonMaking(engine)
+        }
+        var next: ThreadBlock? = unsafe own
+        while let block = unsafe next {
+            unsafe next = unsafe block.pointee.nested
+            if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(block)) != 0 { unsafe settle(block) }
         }
     }
 
     /// What was committed is kept; what was not is left, and never written again. Busy until the
     /// end, so the chunk's mapping stays.
     private static func settle(_ block: ThreadBlock) {
-        if let header = block.pointee.chunk, block.pointee.segment != nil {
+        if let header = unsafe block.pointee.chunk, unsafe block.pointee.segment != nil {
             let chunk = UnsafeMutableRawPointer(header)
-            let verdict = Verdict.load(block)
+            let verdict = unsafe Verdict.load(block)
             if verdict.isOpen {
                 // ORDER: acquire. The append may have got as far as publishing its record (A4).
-                let committed = cwa_load_acquire_u32(chunk + ChunkHeader.committed)
-                block.pointee.ptr = header + Int(committed)
-                _ = Settle.own(block)
+                let committed = unsafe cwa_load_acquire_u32(chunk + ChunkHeader.committed)
+                unsafe block.pointee.ptr = unsafe header + Int(committed)
+                _ = unsafe Settle.own(block)
             } else {
                 // It was left while it settled: the length is fixed, and perhaps not written.
-                cwa_store_release_u32(chunk + ChunkHeader.final, verdict.offset)
+                unsafe cwa_store_release_u32(chunk + ChunkHeader.final, verdict.offset)
             }
         }
-        cwa_store_relaxed_u64(AppendPath.limitWord(block), 0)
-        block.pointee.ptr = nil
-        block.pointee.chunk = nil
-        block.pointee.segment = nil
-        cwa_store_release_u64(AppendPath.busyWord(block), 0)
+        unsafe cwa_store_relaxed_u64(AppendPath.limitWord(block), 0)
+        unsafe block.pointee.ptr = nil
+        unsafe block.pointee.chunk = nil
+        unsafe block.pointee.segment = nil
+        unsafe cwa_store_release_u64(AppendPath.busyWord(block), 0)
     }
 }

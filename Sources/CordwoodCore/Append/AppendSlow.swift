@@ -109,12 +109,12 @@ public enum AppendSlow {
         for _ in 0..<16 {
             let status = unsafe Claim.makeRoom(thread, engine, bytes: 16 + 24 + body.bytes + 7)
             guard status == Status.ok else { return status }
-            let (start, end) = write(thread, engine, identifier, level, body)
-            switch commit(thread, engine, start, end) {
+            let (start, end) = unsafe write(thread, engine, identifier, level, body)
+            switch unsafe commit(thread, engine, start, end) {
             case .again: continue
             case .full: return Status.full
             case .kept:
-                if body.isRecord { thread.pointee.records &+= 1 }
+                if body.isRecord { unsafe thread.pointee.records &+= 1 }
                 return Status.ok
             }
         }
@@ -167,20 +167,23 @@ public enum AppendSlow {
         _ thread: ThreadBlock, _ engine: EngineBlock, _ start: UnsafeMutableRawPointer,
         _ end: UnsafeMutableRawPointer
     ) -> Commit {
-        guard let header = thread.pointee.chunk, let segment = thread.pointee.segment else {
+        guard let header = unsafe thread.pointee.chunk, let segment = unsafe thread.pointee.segment
+        else {
             return .again
         }
         let chunk = UnsafeMutableRawPointer(header)
-        guard WriteThrough.segment(engine, segment, start, end - start) else { return .full }
+        guard unsafe WriteThrough.segment(engine, segment, start, end - start) else { return .full }
         // ORDER: release, then compiler; as AppendPath (A4, A2).
         unsafe cwa_store_release_u32(chunk + 8, UInt32(end - chunk))
         unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
         Membarrier.lightFence()
-        if cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0, !Settle.own(thread) {
+        if unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0,
+            unsafe !Settle.own(thread)
+        {
             return .again
         }
         // Still busy with the chunk, so its memory and descriptor are there.
-        guard WriteThrough.segment(engine, segment, chunk + ChunkHeader.committed, 4) else {
+        guard unsafe WriteThrough.segment(engine, segment, chunk + ChunkHeader.committed, 4) else {
             return .full
         }
         return .kept

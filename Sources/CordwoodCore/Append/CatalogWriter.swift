@@ -40,25 +40,30 @@ public enum CatalogWriter {
             let status = unsafe growFile(engine, lane, atLeast: rounded)
             guard status == Status.ok else { return status }
         }
-        let entry = UnsafeMutableRawPointer(lane.pointee.catalog + Int(lane.pointee.catalog_used))
-        lane.pointee.catalog_used += rounded
-        entry.storeBytes(of: UInt32(length), toByteOffset: CatalogEntry.length, as: UInt32.self)
-        entry.storeBytes(of: UInt32(type), toByteOffset: CatalogEntry.type, as: UInt32.self)
-        entry.storeBytes(of: identifier, toByteOffset: CatalogEntry.identifier, as: UInt32.self)
-        (entry + CatalogEntry.headerBytes).copyMemory(from: payload, byteCount: count)
-        let crc = cwi_crc32c(0, entry + 16, length - 16)
-        entry.storeBytes(of: crc, toByteOffset: CatalogEntry.crc, as: UInt32.self)
-        guard WriteThrough.catalogEntry(engine, lane, entry, length) else { return Status.full }
+        let entry = unsafe UnsafeMutableRawPointer(
+            lane.pointee.catalog + Int(lane.pointee.catalog_used))
+        unsafe lane.pointee.catalog_used += rounded
+        unsafe entry.storeBytes(
+            of: UInt32(length), toByteOffset: CatalogEntry.length, as: UInt32.self)
+        unsafe entry.storeBytes(of: UInt32(type), toByteOffset: CatalogEntry.type, as: UInt32.self)
+        unsafe entry.storeBytes(
+            of: identifier, toByteOffset: CatalogEntry.identifier, as: UInt32.self)
+        unsafe (entry + CatalogEntry.headerBytes).copyMemory(from: payload, byteCount: count)
+        let crc = unsafe cwi_crc32c(0, entry + 16, length - 16)
+        unsafe entry.storeBytes(of: crc, toByteOffset: CatalogEntry.crc, as: UInt32.self)
+        guard unsafe WriteThrough.catalogEntry(engine, lane, entry, length) else {
+            return Status.full
+        }
         // CRASH: before this store the entry does not exist, and no record refers to it.
         // ORDER: release. The entry exists once its salt does (A19).
-        cwa_store_release_u64(entry, lane.pointee.salt)
-        guard WriteThrough.catalogEntry(engine, lane, entry, 8) else { return Status.full }
+        unsafe cwa_store_release_u64(entry, lane.pointee.salt)
+        guard unsafe WriteThrough.catalogEntry(engine, lane, entry, 8) else { return Status.full }
         return Status.ok
     }
 
     /// `<lane>.catalog-<index>`
     static func addFileName(_ name: inout NameBuffer, _ lane: LaneBlock, _ index: UInt32) {
-        Lanes.addName(&name, lane)
+        unsafe Lanes.addName(&name, lane)
         name.add(".catalog-")
         name.add(decimal: UInt64(index))
     }
@@ -70,17 +75,18 @@ public enum CatalogWriter {
         let index = unsafe lane.pointee.catalog_index + 1
         guard index <= UInt32(CatalogHeader.filesMax) else { return Status.limit }
         let bytes = max(UInt64(1 << 20), (atLeast + UInt64(CatalogHeader.bytes) + 4095) & ~4095)
-        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-            var name = NameBuffer(buffer)
-            addFileName(&name, lane, index)
-            let descriptor = cw_open_at(
+        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            unsafe addFileName(&name, lane, index)
+            let descriptor = unsafe cw_open_at(
                 engine.pointee.lanes_fd, name.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
             guard descriptor >= 0 else { return Status.of(errno: errno) }
             defer { Files.close(descriptor) }
-            let error = WriteThrough.allocate(engine, descriptor, bytes: bytes, isFirst: false)
+            let error = unsafe WriteThrough.allocate(
+                engine, descriptor, bytes: bytes, isFirst: false)
             guard error == 0,
-                let file = WriteThrough.memory(engine, descriptor, bytes: Int(bytes)),
-                WriteThrough.isOn(engine) || Mapping.populate(file, bytes: Int(bytes))
+                let file = unsafe WriteThrough.memory(engine, descriptor, bytes: Int(bytes)),
+                unsafe WriteThrough.isOn(engine) || Mapping.populate(file, bytes: Int(bytes))
             else {
                 unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
                 return error == 0 ? Status.full : Status.of(errno: error)
@@ -94,18 +100,19 @@ public enum CatalogWriter {
                 of: lane.pointee.id.1, toByteOffset: CatalogHeader.laneID + 8, as: UInt64.self)
             unsafe file.storeBytes(
                 of: lane.pointee.salt, toByteOffset: CatalogHeader.salt, as: UInt64.self)
-            cwa_store_release_u64(file, CatalogHeader.magicValue)
-            if WriteThrough.isOn(engine),
-                Files.write(descriptor, file, CatalogHeader.bytes, at: 0) != 0
+            unsafe cwa_store_release_u64(file, CatalogHeader.magicValue)
+            if unsafe WriteThrough.isOn(engine),
+                unsafe Files.write(descriptor, file, CatalogHeader.bytes, at: 0) != 0
             {
-                Mapping.release(file, bytes: Int(bytes))
-                unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+                unsafe Mapping.release(file, bytes: Int(bytes))
+                unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
                 return Status.full
             }
-            lane.pointee.catalog = file.assumingMemoryBound(to: UInt8.self) + CatalogHeader.bytes
-            lane.pointee.catalog_bytes = bytes - UInt64(CatalogHeader.bytes)
-            lane.pointee.catalog_used = 0
-            lane.pointee.catalog_index = index
+            unsafe lane.pointee.catalog =
+                unsafe file.assumingMemoryBound(to: UInt8.self) + CatalogHeader.bytes
+            unsafe lane.pointee.catalog_bytes = bytes - UInt64(CatalogHeader.bytes)
+            unsafe lane.pointee.catalog_used = 0
+            unsafe lane.pointee.catalog_index = index
             return Status.ok
         }
     }

@@ -65,12 +65,13 @@ enum Claim {
         if bytes >= 32 << 10, unsafe Segments.runsShort(segment, offset + bytes) {
             unsafe EngineCore.wake(engine)
         }
-        thread.pointee.chunk_bytes = UInt32(bytes)
-        guard fill(thread, engine, lane, segment, base + Int(offset), offset, UInt32(bytes)) else {
-            thread.pointee.ptr = nil
+        unsafe thread.pointee.chunk_bytes = UInt32(bytes)
+        guard unsafe fill(thread, engine, lane, segment, base + Int(offset), offset, UInt32(bytes))
+        else {
+            unsafe thread.pointee.ptr = nil
             return .noSpace
         }
-        return publish(thread, segment, base + Int(offset), UInt32(bytes)) ? .done : .again
+        return unsafe publish(thread, segment, base + Int(offset), UInt32(bytes)) ? .done : .again
     }
 
     /// Header, then what the chunk starts with: gap, context and trace records; salt last. False:
@@ -79,12 +80,12 @@ enum Claim {
         _ thread: ThreadBlock, _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
         _ chunk: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: UInt32
     ) -> Bool {
-        let ticks = Clock.now(engine)
-        thread.pointee.base_ticks = ticks
-        chunk.storeBytes(of: bytes, toByteOffset: ChunkHeader.size, as: UInt32.self)
-        chunk.storeBytes(of: offset, toByteOffset: ChunkHeader.offset, as: UInt64.self)
-        chunk.storeBytes(of: ticks, toByteOffset: ChunkHeader.baseTicks, as: UInt64.self)
-        chunk.storeBytes(
+        let ticks = unsafe Clock.now(engine)
+        unsafe thread.pointee.base_ticks = ticks
+        unsafe chunk.storeBytes(of: bytes, toByteOffset: ChunkHeader.size, as: UInt32.self)
+        unsafe chunk.storeBytes(of: offset, toByteOffset: ChunkHeader.offset, as: UInt64.self)
+        unsafe chunk.storeBytes(of: ticks, toByteOffset: ChunkHeader.baseTicks, as: UInt64.self)
+        unsafe chunk.storeBytes(
             of: serial(thread, lane), toByteOffset: ChunkHeader.threadSerial, as: UInt32.self)
         unsafe chunk.storeBytes(
             of: thread.pointee.chunk_sequence, toByteOffset: ChunkHeader.sequence, as: UInt32.self)
@@ -94,18 +95,18 @@ enum Claim {
         unsafe chunk.storeBytes(
             of: thread.pointee.depth == 0 ? 0 : 1, toByteOffset: ChunkHeader.stream,
             as: UInt32.self)
-        let name = UnsafeRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.name)!
-        (chunk + ChunkHeader.threadName).copyMemory(from: name, byteCount: 16)
-        chunk.storeBytes(of: 0, toByteOffset: ChunkHeader.final, as: UInt64.self)
-        let end = preamble(thread, lane, chunk + ChunkHeader.bytes)
-        cwa_store_relaxed_u32(chunk + ChunkHeader.committed, UInt32(end - chunk))
-        thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
-        guard WriteThrough.segment(engine, segment, chunk, end - chunk) else { return false }
+        let name = unsafe UnsafeRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.name)!
+        unsafe (chunk + ChunkHeader.threadName).copyMemory(from: name, byteCount: 16)
+        unsafe chunk.storeBytes(of: 0, toByteOffset: ChunkHeader.final, as: UInt64.self)
+        let end = unsafe preamble(thread, lane, chunk + ChunkHeader.bytes)
+        unsafe cwa_store_relaxed_u32(chunk + ChunkHeader.committed, UInt32(end - chunk))
+        unsafe thread.pointee.ptr = unsafe end.assumingMemoryBound(to: UInt8.self)
+        guard unsafe WriteThrough.segment(engine, segment, chunk, end - chunk) else { return false }
         // CRASH: before this store the chunk does not exist; a reader steps over it (R4).
         // ORDER: release. The header exists once its salt does (A5).
-        cwa_store_release_u64(chunk + ChunkHeader.salt, segment.pointee.salt)
-        guard WriteThrough.segment(engine, segment, chunk, 8) else { return false }
-        Drops.noteReported(thread, engine, lane)
+        unsafe cwa_store_release_u64(chunk + ChunkHeader.salt, segment.pointee.salt)
+        guard unsafe WriteThrough.segment(engine, segment, chunk, 8) else { return false }
+        unsafe Drops.noteReported(thread, engine, lane)
         return true
     }
 

@@ -25,8 +25,8 @@ enum Drops {
         if unsafe before == cwa_load_relaxed_u64(slot + DropSlot.reported) {
             unsafe cwa_store_relaxed_u64(slot + DropSlot.firstMonotonic, now)
         }
-        cwa_store_relaxed_u64(slot + DropSlot.lastMonotonic, now)
-        _ = WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
+        unsafe cwa_store_relaxed_u64(slot + DropSlot.lastMonotonic, now)
+        _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
     }
 
     /// A lane takes over what was refused while there was none; before it is ready.
@@ -40,9 +40,9 @@ enum Drops {
         let slot = unsafe slot(file, 0)
         unsafe slot.storeBytes(of: count, toByteOffset: DropSlot.dropped, as: UInt64.self)
         let now = cw_monotonic_ns()
-        slot.storeBytes(of: now, toByteOffset: DropSlot.firstMonotonic, as: UInt64.self)
-        slot.storeBytes(of: now, toByteOffset: DropSlot.lastMonotonic, as: UInt64.self)
-        _ = WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
+        unsafe slot.storeBytes(of: now, toByteOffset: DropSlot.firstMonotonic, as: UInt64.self)
+        unsafe slot.storeBytes(of: now, toByteOffset: DropSlot.lastMonotonic, as: UInt64.self)
+        _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
     }
 
     static func total(_ engine: EngineBlock) -> UInt64 {
@@ -88,12 +88,12 @@ enum Drops {
 
     /// The chunk that may start with a gap record exists: the file says what it covers.
     static func noteReported(_ thread: ThreadBlock, _ engine: EngineBlock, _ lane: LaneBlock) {
-        guard let file = lane.pointee.file else { return }
-        let slot = slot(file, thread.pointee.serial)
-        let to = cwa_load_relaxed_u64(reportingWord(lane, thread.pointee.serial))
-        if cwa_load_relaxed_u64(slot + DropSlot.reported) != to {
-            cwa_store_release_u64(slot + DropSlot.reported, to)
-            _ = WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
+        guard let file = unsafe lane.pointee.file else { return }
+        let slot = unsafe slot(file, thread.pointee.serial)
+        let to = unsafe cwa_load_relaxed_u64(reportingWord(lane, thread.pointee.serial))
+        if unsafe cwa_load_relaxed_u64(slot + DropSlot.reported) != to {
+            unsafe cwa_store_release_u64(slot + DropSlot.reported, to)
+            _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
         }
     }
 

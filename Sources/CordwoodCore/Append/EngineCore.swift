@@ -43,10 +43,10 @@ public enum EngineCore {
         guard let engine = unsafe makeBlock(configuration) else {
             return unsafe .failure(CoreError(status: Status.memory))
         }
-        WriteThrough.decide(engine)
-        guard register(engine) else {
-            dispose(engine)
-            return .failure(CoreError(status: Status.limit))
+        unsafe WriteThrough.decide(engine)
+        guard unsafe register(engine) else {
+            unsafe dispose(engine)
+            return unsafe .failure(CoreError(status: Status.limit))
         }
         return unsafe .success(engine)
     }
@@ -333,8 +333,8 @@ public enum EngineCore {
     public static func sealRetired(_ engine: EngineBlock, all: Bool) -> [UInt64] {
         guard let lane = unsafe readyLane(engine) else { return [] }
         var numbers: [UInt64] = []
-        Segments.forEach(engine) { segment in
-            let state = cwa_load_acquire_u32(Segments.stateWord(segment))
+        unsafe Segments.forEach(engine) { segment in
+            let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
             // SEALING: its file refused the end of it; again.
             guard state == Segments.open || state == Segments.sealing else { return }
             // A segment is open a moment before it is current, and must not be sealed then: one
@@ -391,12 +391,15 @@ public enum EngineCore {
 
     /// Notes in the lane file, synced, that segment 0 is in an archive. 0 or an errno.
     public static func markArchived(_ engine: EngineBlock, below number: UInt64) -> Int32 {
-        guard let lane = readyLane(engine), let file = lane.pointee.file else { return 0 }
-        cwa_store_release_u64(UnsafeMutableRawPointer(file) + LaneHeader.archivedBelow, number)
-        guard WriteThrough.lane(engine, lane, UnsafeMutableRawPointer(file), 4096) else {
+        guard let lane = unsafe readyLane(engine), let file = unsafe lane.pointee.file else {
+            return 0
+        }
+        unsafe cwa_store_release_u64(
+            UnsafeMutableRawPointer(file) + LaneHeader.archivedBelow, number)
+        guard unsafe WriteThrough.lane(engine, lane, UnsafeMutableRawPointer(file), 4096) else {
             return EIO
         }
-        return Files.syncData(lane.pointee.lock_fd)
+        return unsafe Files.syncData(lane.pointee.lock_fd)
     }
 
     public struct Counts {
@@ -452,10 +455,10 @@ public enum EngineCore {
             let file = unsafe UnsafeMutableRawPointer(lane.pointee.file)!
             unsafe file.storeBytes(
                 of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
-            cwa_store_release_u32(file + LaneHeader.closed, 1)
-            _ = WriteThrough.lane(engine, lane, file, 4096)
-            cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
-            releaseQuiet(engine)
+            unsafe cwa_store_release_u32(file + LaneHeader.closed, 1)
+            _ = unsafe WriteThrough.lane(engine, lane, file, 4096)
+            unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
+            unsafe releaseQuiet(engine)
             // Late calls may still read the drop slots: the address stays, the file goes.
             unsafe Mapping.overlay(file, bytes: LaneHeader.fileBytesValue)
             unsafe Files.close(lane.pointee.lock_fd)

@@ -145,14 +145,14 @@ public enum Lanes {
         var error: Int32 = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
         let bytes = LaneHeader.fileBytesValue
         if error == 0 {
-            error = WriteThrough.allocate(
+            error = unsafe WriteThrough.allocate(
                 engine, descriptor, bytes: UInt64(bytes), isFirst: true)
         }
-        if error == 0, let file = WriteThrough.memory(engine, descriptor, bytes: bytes) {
-            if !Mapping.populate(file, bytes: bytes) { error = ENOSPC }
-            if error == 0 { error = fill(engine, lane, descriptor, file) }
+        if error == 0, let file = unsafe WriteThrough.memory(engine, descriptor, bytes: bytes) {
+            if unsafe !Mapping.populate(file, bytes: bytes) { error = ENOSPC }
+            if error == 0 { error = unsafe fill(engine, lane, descriptor, file) }
             if error == 0 {
-                if renameat(directory, temporary, directory, name) != 0 { error = errno }
+                if unsafe renameat(directory, temporary, directory, name) != 0 { error = errno }
             }
             if error == 0 {
                 unsafe Drops.takeOver(engine, lane)
@@ -179,31 +179,31 @@ public enum Lanes {
         _ engine: EngineBlock, _ lane: LaneBlock, _ descriptor: Int32,
         _ file: UnsafeMutableRawPointer
     ) -> Int32 {
-        lane.pointee.file = file.assumingMemoryBound(to: UInt8.self)
-        lane.pointee.lock_fd = descriptor
-        lane.pointee.catalog = lane.pointee.file + LaneHeader.catalogOffsetValue
-        lane.pointee.catalog_bytes = UInt64(LaneHeader.catalogBytesValue)
-        lane.pointee.catalog_used = 0
-        lane.pointee.catalog_index = 0
-        writeHeader(engine, lane, file)
-        let segment = Segments.table(engine)
-        segment.pointee.base = lane.pointee.file + LaneHeader.segmentOffsetValue
-        segment.pointee.size = UInt64(LaneHeader.segmentBytesValue)
-        segment.pointee.ready = segment.pointee.size
-        segment.pointee.populated = segment.pointee.size
-        segment.pointee.salt = Machine.random()
-        segment.pointee.number = 0
-        segment.pointee.generation = 0
-        segment.pointee.fd = descriptor
-        segment.pointee.in_lane = 1
-        segment.pointee.file_offset = UInt64(LaneHeader.segmentOffsetValue)
-        Segments.writeHeader(engine, lane, segment)
-        segment.pointee.state = Segments.open
-        lane.pointee.current = segment
-        CatalogWriter.writeAll(engine, lane)
-        guard WriteThrough.isOn(engine) else { return 0 }
-        let error = Files.write(descriptor, file, LaneHeader.fileBytesValue, at: 0)
-        return error == 0 && !WriteThrough.header(engine, segment) ? EIO : error
+        unsafe lane.pointee.file = unsafe file.assumingMemoryBound(to: UInt8.self)
+        unsafe lane.pointee.lock_fd = descriptor
+        unsafe lane.pointee.catalog = unsafe lane.pointee.file + LaneHeader.catalogOffsetValue
+        unsafe lane.pointee.catalog_bytes = UInt64(LaneHeader.catalogBytesValue)
+        unsafe lane.pointee.catalog_used = 0
+        unsafe lane.pointee.catalog_index = 0
+        unsafe writeHeader(engine, lane, file)
+        let segment = unsafe Segments.table(engine)
+        unsafe segment.pointee.base = unsafe lane.pointee.file + LaneHeader.segmentOffsetValue
+        unsafe segment.pointee.size = UInt64(LaneHeader.segmentBytesValue)
+        unsafe segment.pointee.ready = unsafe segment.pointee.size
+        unsafe segment.pointee.populated = unsafe segment.pointee.size
+        unsafe segment.pointee.salt = Machine.random()
+        unsafe segment.pointee.number = 0
+        unsafe segment.pointee.generation = 0
+        unsafe segment.pointee.fd = descriptor
+        unsafe segment.pointee.in_lane = 1
+        unsafe segment.pointee.file_offset = UInt64(LaneHeader.segmentOffsetValue)
+        unsafe Segments.writeHeader(engine, lane, segment)
+        unsafe segment.pointee.state = Segments.open
+        unsafe lane.pointee.current = unsafe segment
+        unsafe CatalogWriter.writeAll(engine, lane)
+        guard unsafe WriteThrough.isOn(engine) else { return 0 }
+        let error = unsafe Files.write(descriptor, file, LaneHeader.fileBytesValue, at: 0)
+        return unsafe error == 0 && !WriteThrough.header(engine, segment) ? EIO : error
     }
 
     private static func writeHeader(

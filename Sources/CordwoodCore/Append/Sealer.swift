@@ -25,9 +25,9 @@ public enum Sealer {
             }
         }
         fence()
-        ThreadBlocks.forEach(engine) { Settle.forced($0, in: segment) }
-        let end = settleRest(segment, base)
-        return finish(engine, lane, segment, base, end)
+        unsafe ThreadBlocks.forEach(engine) { unsafe Settle.forced($0, in: segment) }
+        let end = unsafe settleRest(segment, base)
+        return unsafe finish(engine, lane, segment, base, end)
     }
 
     private static func fence() {
@@ -87,17 +87,18 @@ public enum Sealer {
         unsafe base.storeBytes(of: end, toByteOffset: SegmentHeader.end, as: UInt64.self)
         unsafe base.storeBytes(
             of: cw_realtime_ns(), toByteOffset: SegmentHeader.sealedRealtime, as: UInt64.self)
-        guard WriteThrough.sealed(engine, segment, end: end) else { return false }
-        cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealed)
-        guard WriteThrough.header(engine, segment) else { return false }
-        segment.pointee.sealed_end = end
-        if segment.pointee.in_lane == 0 {
-            withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-                withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { sealedBuffer in
-                    var name = NameBuffer(buffer)
-                    Segments.addFileName(&name, lane, segment, sealed: false)
-                    var sealedName = NameBuffer(sealedBuffer)
-                    Segments.addFileName(&sealedName, lane, segment, sealed: true)
+        guard unsafe WriteThrough.sealed(engine, segment, end: end) else { return false }
+        unsafe cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealed)
+        guard unsafe WriteThrough.header(engine, segment) else { return false }
+        unsafe segment.pointee.sealed_end = end
+        if unsafe segment.pointee.in_lane == 0 {
+            unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+                unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) {
+                    sealedBuffer in
+                    var name = unsafe NameBuffer(buffer)
+                    unsafe Segments.addFileName(&name, lane, segment, sealed: false)
+                    var sealedName = unsafe NameBuffer(sealedBuffer)
+                    unsafe Segments.addFileName(&sealedName, lane, segment, sealed: true)
                     // CRASH: the header says sealed, the name does not; adopters archive both.
                     unsafe renameat(
                         engine.pointee.lanes_fd, name.pointer, engine.pointee.lanes_fd,
@@ -105,7 +106,7 @@ public enum Sealer {
                 }
             }
         }
-        cwa_store_release_u32(Segments.stateWord(segment), Segments.sealed)
+        unsafe cwa_store_release_u32(Segments.stateWord(segment), Segments.sealed)
         return true
     }
 
@@ -116,9 +117,11 @@ public enum Sealer {
         if let also = unsafe also, let base = unsafe also.pointee.base {
             unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
         }
-        if let current = lane.pointee.current, current != also, let base = current.pointee.base {
-            ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
-            _ = WriteThrough.header(engine, current)
+        if let current = unsafe lane.pointee.current, unsafe current != also,
+            let base = unsafe current.pointee.base
+        {
+            unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
+            _ = unsafe WriteThrough.header(engine, current)
         }
     }
 }

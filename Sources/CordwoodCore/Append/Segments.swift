@@ -79,15 +79,15 @@ public enum Segments {
         }
         // Readers' bound first: another thread may claim beyond the old one, and be killed with us,
         // as soon as the writers' word is raised.
-        let header = UnsafeMutableRawPointer(segment.pointee.base) + SegmentHeader.ready
-        var shown = cwa_load_relaxed_u64(header)
+        let header = unsafe UnsafeMutableRawPointer(segment.pointee.base) + SegmentHeader.ready
+        var shown = unsafe cwa_load_relaxed_u64(header)
         while shown < target {
             if unsafe cwa_cas_u64(header, shown, target) { break }
             shown = unsafe cwa_load_relaxed_u64(header)
         }
         while ready < target {
-            if cwa_cas_u64(readyWord(segment), ready, target) { break }
-            ready = cwa_load_acquire_u64(readyWord(segment))
+            if unsafe cwa_cas_u64(readyWord(segment), ready, target) { break }
+            ready = unsafe cwa_load_acquire_u64(readyWord(segment))
         }
         return true
     }
@@ -97,11 +97,13 @@ public enum Segments {
         _ engine: EngineBlock, _ lane: LaneBlock, after old: SegmentBlock?, _ thread: ThreadBlock?
     ) -> Int32 {
         let oldWord = UInt64(UInt(bitPattern: old))
-        guard cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return Status.ok }
+        guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
+            return Status.ok
+        }
         // A handler that jumped out of here would leave a slot, a file and a descriptor behind.
         var mask = sigset_t()
-        cwi_block_signals(&mask)
-        defer { cwi_restore_signals(&mask) }
+        unsafe cwi_block_signals(&mask)
+        defer { unsafe cwi_restore_signals(&mask) }
         // From here on the thread may touch no sealed segment but the old one, so that others can
         // be released while it waits for a slot (Quiescence).
         unsafe thread?.pointee.segment = old
@@ -133,9 +135,9 @@ public enum Segments {
             return unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord
                 ? Status.full : Status.ok
         }
-        writeFirstPair(engine, next)
-        guard WriteThrough.header(engine, next) else {
-            destroy(engine, lane, next)
+        unsafe writeFirstPair(engine, next)
+        guard unsafe WriteThrough.header(engine, next) else {
+            unsafe destroy(engine, lane, next)
             return Status.full
         }
         // ORDER: release. Claims on it may begin as soon as it is current (A5, A10).
@@ -241,8 +243,8 @@ public enum Segments {
 
     /// The calling thread left an append in which it may have been the maker.
     static func abandonMaking(_ engine: EngineBlock) {
-        guard let lane = engine.pointee.lane else { return }
-        _ = cwa_cas_u32(makerWord(lane), cw_gettid(), 0)
+        guard let lane = unsafe engine.pointee.lane else { return }
+        _ = unsafe cwa_cas_u32(makerWord(lane), cw_gettid(), 0)
     }
 
     private static func makerWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
@@ -313,10 +315,10 @@ public enum Segments {
         let descriptor = unsafe cw_open_at(
             engine.pointee.lanes_fd, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else { return false }
-        let error = WriteThrough.allocate(
+        let error = unsafe WriteThrough.allocate(
             engine, descriptor, bytes: firstBytes, isFirst: false)
         guard error == 0,
-            let base = WriteThrough.memory(engine, descriptor, bytes: Int(slot.pointee.size))
+            let base = unsafe WriteThrough.memory(engine, descriptor, bytes: Int(slot.pointee.size))
         else {
             Files.close(descriptor)
             unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
@@ -328,19 +330,19 @@ public enum Segments {
             unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
             return false
         }
-        slot.pointee.fd = descriptor
-        slot.pointee.base = base.assumingMemoryBound(to: UInt8.self)
-        let all = WriteThrough.isOn(engine)
-        slot.pointee.ready = all ? slot.pointee.size : firstBytes
-        slot.pointee.populated = all ? slot.pointee.size : UInt64(SegmentHeader.bytes)
-        writeHeader(engine, lane, slot)
-        guard WriteThrough.header(engine, slot) else {
-            Mapping.release(base, bytes: Int(slot.pointee.size))
+        unsafe slot.pointee.fd = descriptor
+        unsafe slot.pointee.base = unsafe base.assumingMemoryBound(to: UInt8.self)
+        let all = unsafe WriteThrough.isOn(engine)
+        unsafe slot.pointee.ready = unsafe all ? slot.pointee.size : firstBytes
+        unsafe slot.pointee.populated = unsafe all ? slot.pointee.size : UInt64(SegmentHeader.bytes)
+        unsafe writeHeader(engine, lane, slot)
+        guard unsafe WriteThrough.header(engine, slot) else {
+            unsafe Mapping.release(base, bytes: Int(slot.pointee.size))
             Files.close(descriptor)
-            unlinkat(engine.pointee.lanes_fd, name, 0)
+            unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
             return false
         }
-        cwa_store_release_u32(stateWord(slot), spare)
+        unsafe cwa_store_release_u32(stateWord(slot), spare)
         return true
     }
 

@@ -143,8 +143,10 @@ enum ThreadBlocks {
     /// Enters an append: the block itself, or a nested one where this thread is inside an append
     /// already. nil: too deep.
     static func enter(_ own: ThreadBlock) -> ThreadBlock? {
-        if cwa_load_relaxed_u64(AppendPath.busyWord(own)) != 0 { Abandoned.reclaim(own) }
-        var block = own
+        if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) != 0 {
+            unsafe Abandoned.reclaim(own)
+        }
+        var block = unsafe own
         for depth in 0..<UInt32(CWI_NESTING_MAX) {
             if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(block)) == 0 {
                 unsafe cwa_store_relaxed_u64(AppendPath.busyWord(block), UInt64(cwi_frame()))

@@ -2,12 +2,14 @@
 // disk could kill the host by SIGBUS: segments are private memory then, and every append is also
 // written to the file before it returns. All else is the protocol as it is. Slower (two system
 // calls a record), as safe against death of the process. docs/CONCURRENCY.md, Write mode.
+// SAFETY: callers pass bytes within the segment, lane file or catalog region they name, which a
+// claim, the sealing lock or the engine's own lock keeps in place meanwhile.
 
 import CShims
 import Glibc
 
 enum WriteThrough {
-    static func isOn(_ engine: EngineBlock) -> Bool { engine.pointee.write_mode != 0 }
+    static func isOn(_ engine: EngineBlock) -> Bool { unsafe engine.pointee.write_mode != 0 }
 
     /// File systems whose mappings do not keep what preallocation promised: network and user-space
     /// ones, and those that copy on write.
@@ -21,9 +23,9 @@ enum WriteThrough {
     /// Asked once, before the first lane is made.
     static func decide(_ engine: EngineBlock) {
         var status = statfs()
-        guard fstatfs(engine.pointee.lanes_fd, &status) == 0 else { return }
+        guard unsafe fstatfs(engine.pointee.lanes_fd, &status) == 0 else { return }
         let type = UInt32(truncatingIfNeeded: status.f_type)
-        for each in unmappable where each == type { engine.pointee.write_mode = 1 }
+        for each in unmappable where each == type { unsafe engine.pointee.write_mode = 1 }
     }
 
     /// The memory that stands for a file: its mapping, or private memory in write mode. nil: an
@@ -31,7 +33,7 @@ enum WriteThrough {
     static func memory(
         _ engine: EngineBlock, _ descriptor: Int32, bytes: Int
     ) -> UnsafeMutableRawPointer? {
-        isOn(engine)
+        unsafe isOn(engine)
             ? Mapping.anonymous(bytes: bytes, wipedOnFork: false)
             : Mapping.file(descriptor, offset: 0, bytes: bytes)
     }
@@ -41,10 +43,10 @@ enum WriteThrough {
     static func allocate(
         _ engine: EngineBlock, _ descriptor: Int32, bytes: UInt64, isFirst: Bool
     ) -> Int32 {
-        if isOn(engine) { return 0 }
+        if unsafe isOn(engine) { return 0 }
         let error = Files.allocate(descriptor, offset: 0, bytes: bytes)
         guard isFirst, error == EOPNOTSUPP || error == ENOSYS else { return error }
-        engine.pointee.write_mode = 1
+        unsafe engine.pointee.write_mode = 1
         return 0
     }
 
@@ -53,22 +55,23 @@ enum WriteThrough {
         _ engine: EngineBlock, _ segment: SegmentBlock, _ start: UnsafeMutableRawPointer,
         _ count: Int
     ) -> Bool {
-        guard isOn(engine) else { return true }
-        let offset = start - UnsafeMutableRawPointer(segment.pointee.base)
-        return Files.write(
+        guard unsafe isOn(engine) else { return true }
+        let offset = unsafe start - UnsafeMutableRawPointer(segment.pointee.base)
+        return unsafe Files.write(
             segment.pointee.fd, start, count, at: segment.pointee.file_offset + UInt64(offset)) == 0
     }
 
     /// A segment's header. In the file `allocated` is the whole segment: readers stop at the end of
     /// the file, and no claim has to be written in the order of the others.
     static func header(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
-        guard isOn(engine) else { return true }
-        return withUnsafeTemporaryAllocation(byteCount: SegmentHeader.bytes, alignment: 8) { copy in
+        guard unsafe isOn(engine) else { return true }
+        return unsafe withUnsafeTemporaryAllocation(byteCount: SegmentHeader.bytes, alignment: 8) {
+            copy in
             let page = copy.baseAddress!
-            page.copyMemory(from: segment.pointee.base, byteCount: SegmentHeader.bytes)
-            page.storeBytes(
+            unsafe page.copyMemory(from: segment.pointee.base, byteCount: SegmentHeader.bytes)
+            unsafe page.storeBytes(
                 of: segment.pointee.size, toByteOffset: SegmentHeader.allocated, as: UInt64.self)
-            return Files.write(
+            return unsafe Files.write(
                 segment.pointee.fd, page, SegmentHeader.bytes, at: segment.pointee.file_offset) == 0
         }
     }
@@ -76,50 +79,54 @@ enum WriteThrough {
     /// What sealing has fixed: the headers of chunks, and a file as long as the segment. False: it
     /// is tried again; readers go by `committed` until then.
     static func sealed(_ engine: EngineBlock, _ segment: SegmentBlock, end: UInt64) -> Bool {
-        guard isOn(engine) else { return true }
-        let base = UnsafeMutableRawPointer(segment.pointee.base)!
+        guard unsafe isOn(engine) else { return true }
+        let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
         var offset = UInt64(SegmentHeader.bytes)
         while offset + UInt64(ChunkHeader.bytes) <= end {
-            let chunk = base + Int(offset)
-            guard cwa_load_acquire_u64(chunk) == segment.pointee.salt else {
+            let chunk = unsafe base + Int(offset)
+            guard unsafe cwa_load_acquire_u64(chunk) == segment.pointee.salt else {
                 offset += UInt64(ChunkHeader.granule)
                 continue
             }
-            guard self.segment(engine, segment, chunk, ChunkHeader.bytes) else { return false }
-            let size = chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self)
+            guard unsafe self.segment(engine, segment, chunk, ChunkHeader.bytes) else {
+                return false
+            }
+            let size = unsafe chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self)
             offset += max(UInt64(size), UInt64(ChunkHeader.granule))
         }
         var status = stat()
-        let whole = segment.pointee.file_offset + end
-        guard fstat(segment.pointee.fd, &status) == 0 else { return false }
+        let whole = unsafe segment.pointee.file_offset + end
+        guard unsafe fstat(segment.pointee.fd, &status) == 0 else { return false }
         guard status.st_size < off_t(whole) else { return true }
-        return ftruncate(segment.pointee.fd, off_t(whole)) == 0
+        return unsafe ftruncate(segment.pointee.fd, off_t(whole)) == 0
     }
 
     /// Bytes of the lane file: its header, a drop slot, a catalog entry.
     static func lane(
         _ engine: EngineBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer, _ count: Int
     ) -> Bool {
-        guard isOn(engine), let file = lane.pointee.file else { return true }
-        let offset = start - UnsafeMutableRawPointer(file)
-        return Files.write(lane.pointee.lock_fd, start, count, at: UInt64(offset)) == 0
+        guard unsafe isOn(engine), let file = unsafe lane.pointee.file else { return true }
+        let offset = unsafe start - UnsafeMutableRawPointer(file)
+        return unsafe Files.write(lane.pointee.lock_fd, start, count, at: UInt64(offset)) == 0
     }
 
     /// An entry of the region being filled, without its salt and then with it.
     static func catalogEntry(
         _ engine: EngineBlock, _ lane: LaneBlock, _ entry: UnsafeMutableRawPointer, _ count: Int
     ) -> Bool {
-        guard isOn(engine) else { return true }
-        guard lane.pointee.catalog_index > 0 else { return self.lane(engine, lane, entry, count) }
-        let region = UnsafeMutableRawPointer(lane.pointee.catalog)!
-        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-            var name = NameBuffer(buffer)
-            CatalogWriter.addFileName(&name, lane, lane.pointee.catalog_index)
-            let descriptor = cw_open_at(engine.pointee.lanes_fd, name.pointer, O_RDWR, 0)
+        guard unsafe isOn(engine) else { return true }
+        guard unsafe lane.pointee.catalog_index > 0 else {
+            return unsafe self.lane(engine, lane, entry, count)
+        }
+        let region = unsafe UnsafeMutableRawPointer(lane.pointee.catalog)!
+        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            unsafe CatalogWriter.addFileName(&name, lane, lane.pointee.catalog_index)
+            let descriptor = unsafe cw_open_at(engine.pointee.lanes_fd, name.pointer, O_RDWR, 0)
             guard descriptor >= 0 else { return false }
             defer { Files.close(descriptor) }
-            let offset = CatalogHeader.bytes + (entry - region)
-            return Files.write(descriptor, entry, count, at: UInt64(offset)) == 0
+            let offset = unsafe CatalogHeader.bytes + (entry - region)
+            return unsafe Files.write(descriptor, entry, count, at: UInt64(offset)) == 0
         }
     }
 }
