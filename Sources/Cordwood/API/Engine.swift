@@ -64,7 +64,15 @@ import Glibc
         unsafe process.pointee.start_helper = { unsafe Engine.childStarts($0) }
         unsafe process.pointee.echo = { unsafe $0.flatMap { unsafe Engine.of($0) }?.echoInLine() }
         unsafe block.pointee.services = Unmanaged.passRetained(self).toOpaque()
-        let services = try makeServices()
+        let services: Services
+        do throws(CordwoodError) {
+            services = try makeServices()
+        } catch {
+            unsafe block.pointee.services = nil
+            unsafe Unmanaged.passUnretained(self).release()
+            unsafe EngineCore.dispose(block)
+            throw error
+        }
         do throws(CordwoodError) {
             _ = try unsafe services.logger("")
             for (key, value) in Environment.resource() { try services.setResource(key, value) }

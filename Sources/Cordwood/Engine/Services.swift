@@ -340,7 +340,9 @@ import Glibc
             guard let run else { return did }
             do {
                 let summary = try unsafe StoreArchiver.archive(
-                    directory: directory, lane: EngineCore.laneName(engine), segments: run,
+                    directory: directory,
+                    files: StoreArchiver.files(directory, EngineCore.laneName(engine)),
+                    segments: run,
                     codec: settings.options.codec, level: settings.options.codecLevel,
                     endsLane: false)
                 try removeArchived(run)
@@ -499,9 +501,11 @@ import Glibc
         }
     }
 
-    /// True on the engine's own threads, from which close would wait for itself.
+    /// True on the engine's own threads, and in a callback of an upload that runs on the caller's:
+    /// close would wait for itself.
     var isOwnThread: Bool {
-        monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+        uploads.isPassing
+            || monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
     /// Stops the threads and finishes. False: one is still busy; it finishes when it ends.

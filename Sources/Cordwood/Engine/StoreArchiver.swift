@@ -51,60 +51,61 @@ public enum StoreArchiver {
             throw CordwoodError(Status.notDirectory, "\(directory) is not a directory")
         }
         var summary = ArchivingSummary()
-        let listing = LaneListing(directory: directory)
-        for lane in listing.lanes.values.sorted(by: { $0.name < $1.name }) {
-            do {
-                summary.add(
-                    try archiveIfDead(directory: directory, lane: lane, codec: codec, level: level))
-            } catch {
-                guard error.status != Status.full else { throw error }
-                summary.damage.append(error.text)
+        let lanes = LaneListing(directory: directory).lanes.values.sorted { $0.name < $1.name }
+        for lane in lanes where !lane.hasLaneFile {
+            if !removeOrphan(directory, lane) {
+                summary.damage.append("lanes/\(lane.name): its lane file is missing; left alone")
+            }
+        }
+        let dead = lanes.filter(\.hasLaneFile).map(\.name)
+        for start in stride(from: 0, to: dead.count, by: lanesAtOnce) {
+            let names = dead[start..<min(start + lanesAtOnce, dead.count)]
+            let batch = DeadLanes(directory: directory, names: Array(names))
+            defer { batch.release() }
+            summary.lanesLive += batch.lanesLive
+            for (lane, files) in batch.lanes {
+                do {
+                    let covered = batch.covered[lane.name] ?? []
+                    summary.add(
+                        try archiveLane(
+                            directory: directory, lane: lane, files: files, covered: covered,
+                            codec: codec, level: level))
+                } catch {
+                    guard error.status != Status.full else { throw error }
+                    summary.damage.append(error.text)
+                }
             }
         }
         return summary
     }
 
-    private static func archiveIfDead(
-        directory: String, lane: LaneListing.Lane, codec: Codec, level: Int32
-    ) throws(CordwoodError) -> ArchivingSummary {
-        var summary = ArchivingSummary()
-        guard lane.hasLaneFile else {
-            // The lane file goes last, so what is left without one is covered by archives already.
-            let covered = LaneListing.covered(directory: directory)[lane.name] ?? []
-            let orphans = lane.segments.filter { s in !covered.contains { $0.contains(s.number) } }
-            guard orphans.isEmpty else {
-                throw CordwoodError(
-                    Status.damaged, "lanes/\(lane.name): its lane file is missing; left alone")
-            }
-            removeFiles(directory, lane)
-            return summary
+    /// Lanes whose locks are held together, so that the directory is listed once for all of them.
+    private static let lanesAtOnce = 64
+
+    /// The lane file goes last, so what is left without one is covered by archives already. False:
+    /// it is not.
+    private static func removeOrphan(_ directory: String, _ lane: LaneListing.Lane) -> Bool {
+        let covered = LaneListing.covered(directory: directory)[lane.name] ?? []
+        guard lane.segments.allSatisfy({ s in covered.contains { $0.contains(s.number) } }) else {
+            return false
         }
-        guard let lock = LaneLock(directory: directory, lane: lane.name) else {
-            summary.lanesLive = 1
-            return summary
-        }
-        defer { lock.release() }
-        // Listed again under the lock: until it died the process may have made, sealed or renamed
-        // segments that the first listing does not know.
-        guard let locked = LaneListing(directory: directory).lanes[lane.name], locked.hasLaneFile
-        else { return summary }
-        summary = try archiveLane(directory: directory, lane: locked, codec: codec, level: level)
-        return summary
+        removeFiles(directory, lane)
+        return true
     }
 
     /// The caller holds the lane's lock: nobody writes to it any more.
     private static func archiveLane(
-        directory: String, lane: LaneListing.Lane, codec: Codec, level: Int32
+        directory: String, lane: LaneListing.Lane, files: LaneFiles,
+        covered: [ClosedRange<UInt64>], codec: Codec, level: Int32
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         summary.lanes = 1
-        let covered = LaneListing.covered(directory: directory)[lane.name] ?? []
         var numbers = Set(lane.segments.map(\.number))
         numbers.insert(0)
         let left = numbers.filter { n in !covered.contains { $0.contains(n) } }.sorted()
         for range in runs(of: left, besides: covered) {
             let part = try archive(
-                directory: directory, lane: lane.name, segments: range, codec: codec, level: level,
+                directory: directory, files: files, segments: range, codec: codec, level: level,
                 endsLane: range.upperBound == left.last)
             summary.add(part)
         }
@@ -112,6 +113,17 @@ public enum StoreArchiver {
         unsafe unlink("\(directory)/lanes/\(lane.name).lane")
         _ = Directories.sync(directory + "/lanes")
         return summary
+    }
+
+    /// What a lane has in the store now.
+    static func files(_ directory: String, _ lane: String) throws(CordwoodError) -> LaneFiles {
+        do {
+            let all = try LaneFiles.list(store: directory)
+            return all.first { $0.lane == lane }
+                ?? LaneFiles(lane: lane, directory: directory + "/lanes")
+        } catch {
+            throw CordwoodError(error)
+        }
     }
 
     /// Runs of numbers that one archive may cover: gaps are numbers that never became a segment,
@@ -143,12 +155,13 @@ public enum StoreArchiver {
     /// Makes one archive of a run of a lane's segments, none where they hold no record; they stay.
     /// endsLane: nothing comes after, so what was refused and not reported is told as a gap.
     static func archive(
-        directory: String, lane: String, segments: ClosedRange<UInt64>, codec: Codec, level: Int32,
-        endsLane: Bool
+        directory: String, files: LaneFiles, segments: ClosedRange<UInt64>, codec: Codec,
+        level: Int32, endsLane: Bool
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
+        let lane = files.lane
         do {
-            let source = try LaneSource.open(directory: directory, lane: lane, segments: segments)
+            let source = try LaneSource(files: files, segments: segments)
             source.reportsDrops = endsLane
             let primed = PrimedSource(source)
             try primed.prime()
@@ -177,6 +190,42 @@ public enum StoreArchiver {
             throw CordwoodError(Status.internal, "\(error)")
         }
         return summary
+    }
+}
+
+/// Some lanes of dead processes, locked, and what is theirs: listed under the locks, for until it
+/// died a process may have made, sealed or renamed segments that an earlier listing does not know.
+private struct DeadLanes {
+    private var locks: [LaneLock] = []
+    private(set) var lanesLive = 0
+    private(set) var lanes: [(LaneListing.Lane, LaneFiles)] = []
+    private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
+
+    init(directory: String, names: [String]) {
+        var held: [String] = []
+        for name in names {
+            if let lock = LaneLock(directory: directory, lane: name) {
+                locks.append(lock)
+                held.append(name)
+            } else {
+                lanesLive += 1
+            }
+        }
+        guard !held.isEmpty else { return }
+        let listing = LaneListing(directory: directory)
+        covered = LaneListing.covered(directory: directory)
+        let all = (try? LaneFiles.list(store: directory)) ?? []
+        let files = Dictionary(all.map { ($0.lane, $0) }, uniquingKeysWith: { first, _ in first })
+        for name in held {
+            guard let lane = listing.lanes[name], lane.hasLaneFile, let mine = files[name] else {
+                continue
+            }
+            lanes.append((lane, mine))
+        }
+    }
+
+    func release() {
+        for lock in locks { lock.release() }
     }
 }
 

@@ -45,7 +45,7 @@ public enum EngineCore {
         }
         unsafe WriteThrough.decide(engine)
         guard unsafe register(engine) else {
-            unsafe dispose(engine)
+            unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
             return unsafe .failure(CoreError(status: Status.limit))
         }
         return unsafe .success(engine)
@@ -489,6 +489,7 @@ public enum EngineCore {
     /// Undoes an open that failed before any handle was given out.
     public static func dispose(_ engine: EngineBlock) {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
+        unsafe Files.close(engine.pointee.lanes_fd)
         unsafe unregister(engine)
     }
 

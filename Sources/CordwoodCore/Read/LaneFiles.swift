@@ -24,7 +24,7 @@ public struct LaneFiles: Sendable {
     public var lanePath: String { "\(directory)/\(lane).lane" }
     public var journalPath: String { "\(directory)/\(lane).journal" }
 
-    init(lane: String, directory: String) {
+    public init(lane: String, directory: String) {
         self.lane = lane
         self.directory = directory
     }

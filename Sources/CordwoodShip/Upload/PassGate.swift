@@ -75,6 +75,9 @@ import Glibc
         }
     }
 
+    /// Whether the calling thread is inside a pass.
+    var isRunningHere: Bool { withLock { isRunning && pthread_equal(runner, pthread_self()) != 0 } }
+
     func leave() {
         withLock {
             isRunning = false

@@ -139,6 +139,9 @@ public final class UploadService: @unchecked Sendable {
     /// Breaks off what runs, within 50 ms, and lets nothing begin any more. Any thread.
     public func requestStop() { gate.stop() }
 
+    /// True inside a pass that the calling thread runs: in one of its callbacks.
+    public var isPassing: Bool { gate.isRunningHere }
+
     public var totals: UploadTotals { gate.withLock { sum } }
 
     // ── Retention and consent ──
