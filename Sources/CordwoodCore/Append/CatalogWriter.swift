@@ -15,7 +15,11 @@ public enum CatalogWriter {
     /// Writes everything the engine knows into a new lane.
     static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) {
         guard let names = unsafe engine.pointee.names else { return }
-        let used = unsafe Int(engine.pointee.names_bytes)
+        let word =
+            unsafe UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.names_bytes)!
+        // ORDER: acquire. Entries below are whole (A19).
+        let used = unsafe Int(cwa_load_acquire_u64(word))
         var at = 0
         while at + keptHeaderBytes <= used {
             let entry = unsafe UnsafeRawPointer(names) + at

@@ -197,16 +197,19 @@ public enum EngineCore {
             unsafe (entry + CatalogWriter.keptHeaderBytes).copyMemory(
                 from: start, byteCount: payload.count)
         }
-        let lane = unsafe engine.pointee.lane!
-        if unsafe cwa_load_acquire_u32(lane) == Lanes.readyState {
-            let status = unsafe CatalogWriter.write(
-                engine, lane, type: type, identifier: identifier,
-                entry + CatalogWriter.keptHeaderBytes,
-                payload.count)
-            guard status == Status.ok else { return status }
-        }
-        unsafe engine.pointee.names_bytes = UInt64(used + bytes)
-        return Status.ok
+        let word =
+            unsafe UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.names_bytes)!
+        // ORDER: release, then full: a maker that does not see the entry has taken the lane before
+        // we look at it, and it is waited for (A19). Both may write it: duplicates are legal.
+        unsafe cwa_store_release_u64(word, UInt64(used + bytes))
+        cwa_fence_full()
+        guard let lane = unsafe Lanes.settled(engine) else { return Status.ok }
+        let status = unsafe CatalogWriter.write(
+            engine, lane, type: type, identifier: identifier,
+            entry + CatalogWriter.keptHeaderBytes, payload.count)
+        if status != Status.ok { unsafe cwa_store_release_u64(word, UInt64(used)) }
+        return status
     }
 
     /// The handles made so far, by index and name; index 0 is the root.

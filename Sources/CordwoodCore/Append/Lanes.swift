@@ -32,6 +32,19 @@ public enum Lanes {
         return unsafe make(engine, lane) == Status.ok ? lane : nil
     }
 
+    /// The lane where it is ready, once nobody is making it any more. nil: there is none, or its
+    /// maker takes over a second.
+    static func settled(_ engine: EngineBlock) -> LaneBlock? {
+        let bound = cw_monotonic_ns() &+ 1_000_000_000
+        while let lane = unsafe engine.pointee.lane {
+            let state = unsafe cwa_load_acquire_u32(lane)
+            if state == readyState { return unsafe lane }
+            guard state == UInt32(CWI_LANE_MAKING), cw_monotonic_ns() < bound else { return nil }
+            sched_yield()
+        }
+        return nil
+    }
+
     static func whyNot(_ engine: EngineBlock) -> Int32 {
         guard let lane = unsafe engine.pointee.lane else { return Status.closed }
         let state = unsafe cwa_load_acquire_u32(lane)
