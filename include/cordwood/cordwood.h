@@ -246,7 +246,8 @@ typedef enum cw_durability { CW_DURABLE_PROCESS = 0, CW_DURABLE_MACHINE = 1 } cw
 
 /* Makes every record whose call returned before this one began as durable as named. PROCESS returns
  * at once, after the console echo of those records is written. MACHINE syncs a journal; running
- * threads are not disturbed. Blocks: up to timeout_ms. Signals: not safe. CW_OK · CW_E_ARGUMENT ·
+ * threads are not disturbed, and calls that wait together share one sync. After CW_E_TIMEOUT the
+ * sync still runs. Blocks: up to timeout_ms. Signals: not safe. CW_OK · CW_E_ARGUMENT ·
  * CW_E_TIMEOUT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_flush(cw_engine *engine, cw_durability durability, uint32_t timeout_ms);
 

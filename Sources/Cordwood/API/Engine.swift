@@ -194,16 +194,17 @@ import Glibc
         let services = try services()
         unsafe services.echo?.pump(lane: EngineCore.laneName(block))
         guard durability == .machine, !settings.isMemory else { return }
-        let error = services.journal.locked {
-            unsafe services.journalWriter.flush(block) { copy in services.sealing.locked { copy() }
-            }
-        }
-        guard error == 0 else {
+        switch services.flushToMachine(Deadline(timeoutMs: timeoutMs)) {
+        case .done(0): return
+        case .done(let error):
             throw CordwoodError(
                 Status.of(errno: error),
                 unsafe "could not sync the journal in \(directory)/lanes: "
-                    + String(cString: strerror(error))
-            )
+                    + String(cString: strerror(error)))
+        case .timeout:
+            throw CordwoodError(
+                Status.timeout, "\(directory)/lanes: the journal's sync did not end in time")
+        case .closed: throw CordwoodError(Status.closed, "the engine is closed")
         }
     }
 

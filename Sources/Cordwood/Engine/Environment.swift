@@ -104,8 +104,9 @@ enum Directories {
         return names
     }
 
+    /// Makes a directory's names, or a file's content, durable. 0 or an errno.
     static func sync(_ path: String) -> Int32 {
-        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return errno }
         defer { Glibc.close(descriptor) }
         return fsync(descriptor) == 0 ? 0 : errno

@@ -20,6 +20,7 @@ import Glibc
     let echo: Echo?
     let journal = Monitor()
     let journalWriter = JournalWriter()
+    let flusher = Flusher()
 
     private var names: [String: LoggerBlock] = unsafe [:]
     private(set) var levels: LevelTable
@@ -210,6 +211,46 @@ import Glibc
             echo?.wait(ms: 20)
         }
         unsafe echo?.pump(lane: EngineCore.laneName(engine))
+    }
+
+    /// Copies what is committed to the journal and syncs that.
+    func flushToMachine(_ deadline: Deadline) -> Flusher.Outcome {
+        flusher.flush(
+            deadline,
+            start: { body in
+                monitor.locked { threadsRunning += 1 }
+                let started = EngineThread.start("cordwood-sync") { [self] in
+                    body()
+                    threadEnds()
+                }
+                if !started { monitor.locked { threadsRunning -= 1 } }
+                return started
+            },
+            sync: { [self] in
+                journal.locked {
+                    unsafe journalWriter.flush(
+                        engine,
+                        JournalGuards(
+                            copying: { copy in
+                                self.sealing.locked { copy(self.waitingForArchive) }
+                            },
+                            naming: { copy in self.monitor.locked(copy) },
+                            syncing: { self.syncSealed($0) }))
+                }
+            })
+    }
+
+    private var waitingForArchive: Set<UInt64> { monitor.locked { Set(sealedWaiting) } }
+
+    /// Makes sealed segments of this lane durable where they are. 0 or an errno.
+    private func syncSealed(_ numbers: Set<UInt64>) -> Int32 {
+        let lane = unsafe EngineCore.laneName(engine)
+        let segments = LaneListing(directory: directory).lanes[lane]?.segments ?? []
+        for segment in segments where numbers.contains(segment.number) {
+            let error = Directories.sync("\(directory)/lanes/\(segment.fileName)")
+            guard error == 0 || error == ENOENT else { return error }
+        }
+        return Directories.sync(directory + "/lanes")
     }
 
     // MARK: Rolling and archiving
@@ -512,6 +553,7 @@ import Glibc
     func close(_ deadline: Deadline) -> Bool {
         unsafe EngineCore.closeHandles(engine)
         uploads.requestStop()
+        flusher.stop()
         let ended = monitor.locked {
             isStopping = true
             monitor.notify()

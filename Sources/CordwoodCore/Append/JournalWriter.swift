@@ -1,11 +1,33 @@
 // Machine durability (FORMAT §10): copies what is new in this process's lane to a journal and syncs
-// that once, so that the mapped pages of running threads are never write-protected by it. One
-// thread at a time, not in signal handlers; a forked child has its own.
+// that once, so that the mapped pages of running threads are never write-protected by it. Files
+// that nobody writes any more (released segments, full regions of the catalog) are synced as they
+// are. One thread at a time, not in signal handlers; a forked child has its own.
 // SAFETY: copies from segments only under `copying`, while nothing is unmapped, and of a chunk what
 // lies below the size in its header, which only this process writes.
 
 import CShims
 import Glibc
+
+/// What a flush asks of the engine's owner.
+public struct JournalGuards {
+    /// Runs its body while no mapping is released; gives the segments that are sealed and stand in
+    /// no archive yet.
+    let copying: ((Set<UInt64>) -> Void) -> Void
+    /// Runs its body while no name is added.
+    let naming: (() -> Void) -> Void
+    /// Syncs the files of segments that no thread writes any more, and their directory. One that is
+    /// gone was archived meanwhile. 0 or an errno.
+    let syncing: (Set<UInt64>) -> Int32
+
+    public init(
+        copying: @escaping ((Set<UInt64>) -> Void) -> Void,
+        naming: @escaping (() -> Void) -> Void, syncing: @escaping (Set<UInt64>) -> Int32
+    ) {
+        self.copying = copying
+        self.naming = naming
+        self.syncing = syncing
+    }
+}
 
 public final class JournalWriter: @unchecked Sendable {
     // SAFETY: used under the owner's lock only.
@@ -22,37 +44,94 @@ public final class JournalWriter: @unchecked Sendable {
     private var bytes: UInt64 = 0
     private var batch: [UInt8] = []
     private var synced: [Place: UInt32] = [:]
-    private var catalogSynced: [UInt32: UInt64] = [:]
+    /// The catalog's region that is being filled, and how much of it is in the journal.
+    private var catalogRegion: UInt32 = 0
+    private var catalogSynced: UInt64 = 0
+    /// Regions below are full and were synced as files.
+    private var catalogsDone: UInt32 = 0
     private var headers: Set<UInt64> = []
+    /// Sealed segments that are durable, in this journal or as files, and not archived yet.
+    private var whole: Set<UInt64> = []
     private var failed = false
+    /// What was not synced as a file; the system reports such an error once, so it is kept.
+    private var fileError: Int32 = 0
 
     public init() {}
 
     deinit { if descriptor >= 0 { Glibc.close(descriptor) } }
 
     /// Makes every record that is committed now durable. 0 or an errno.
-    /// copying: runs its body while no mapping is released; the sync itself holds nobody up.
-    public func flush(_ engine: EngineBlock, copying: (() -> Void) -> Void) -> Int32 {
+    public func flush(_ engine: EngineBlock, _ guards: JournalGuards) -> Int32 {
         guard let lane = unsafe EngineCore.readyLane(engine) else { return 0 }
+        guard fileError == 0 else { return fileError }
         // After a failed sync nothing of the old file is believed: a new one, written from memory
         // (R36).
         let fresh = descriptor < 0 || failed || bytes > JournalWriter.compactBytes
         failed = false
         let error = unsafe fresh ? begin(engine, lane) : 0
         guard error == 0 else { return error }
-        copying { unsafe copyAll(engine, lane) }
+        // Twice: a frame's names stand before it, and those of records that came meanwhile too.
+        unsafe copyCatalog(lane, guards)
+        var released: Set<UInt64> = []
+        guards.copying { waiting in
+            unsafe copySegments(engine)
+            whole.formIntersection(waiting)
+            released = waiting.subtracting(whole)
+        }
+        unsafe copyCatalog(lane, guards)
         var result = failed ? EIO : writeBatch()
         if result == 0 { result = Files.syncData(descriptor) }
+        if result == 0 {
+            result = unsafe syncFiles(engine, lane, released, guards)
+            if result == EIO || result == ENOSPC || result == EDQUOT { fileError = result }
+        }
         if result == 0, fresh { result = unsafe publish(engine, lane) }
         failed = result != 0
         return result
     }
 
+    /// What nobody writes any more is made durable where it is.
+    private func syncFiles(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ released: Set<UInt64>, _ guards: JournalGuards
+    ) -> Int32 {
+        if !released.isEmpty {
+            var error = guards.syncing(released)
+            // Segment 0 lies in the lane file.
+            if error == 0, released.contains(0) {
+                error = unsafe Files.syncData(lane.pointee.lock_fd)
+            }
+            guard error == 0 else { return error }
+            whole.formUnion(released)
+        }
+        let region = catalogRegion
+        while catalogsDone < region {
+            let error = unsafe syncCatalog(engine, lane, catalogsDone)
+            guard error == 0 else { return error }
+            catalogsDone += 1
+            guard catalogsDone == region else { continue }
+            return unsafe Files.sync(engine.pointee.lanes_fd)
+        }
+        return 0
+    }
+
+    private func syncCatalog(_ engine: EngineBlock, _ lane: LaneBlock, _ index: UInt32) -> Int32 {
+        guard index > 0 else { return unsafe Files.syncData(lane.pointee.lock_fd) }
+        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            unsafe CatalogWriter.addFileName(&name, lane, index)
+            let file = unsafe cw_open_at(engine.pointee.lanes_fd, name.pointer, O_RDONLY, 0)
+            guard file >= 0 else { return errno }
+            defer { Files.close(file) }
+            return Files.syncData(file)
+        }
+    }
+
     private func begin(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
         if descriptor >= 0 { Glibc.close(descriptor) }
         synced = [:]
-        catalogSynced = [:]
+        catalogSynced = 0
         headers = []
+        whole = []
         batch = []
         bytes = 0
         salt = Machine.random()
@@ -87,27 +166,31 @@ public final class JournalWriter: @unchecked Sendable {
         return Files.sync(parent)
     }
 
-    private func copyAll(_ engine: EngineBlock, _ lane: LaneBlock) {
-        unsafe copyCatalog(lane)
+    private func copySegments(_ engine: EngineBlock) {
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
             guard state == Segments.open || state == Segments.sealing || state == Segments.sealed,
                 let base = unsafe segment.pointee.base
             else { return }
             unsafe copySegment(segment, UnsafeMutableRawPointer(base))
+            if state == Segments.sealed { unsafe whole.insert(segment.pointee.number) }
         }
     }
 
-    private func copyCatalog(_ lane: LaneBlock) {
-        let index = unsafe lane.pointee.catalog_index
-        let from = catalogSynced[index] ?? 0
-        let to = unsafe lane.pointee.catalog_used
-        if to > from {
-            unsafe frame(
-                JournalFrame.kindCatalog, UInt64(index), from, 0, nil,
-                UnsafeRawPointer(lane.pointee.catalog) + Int(from), Int(to - from))
-            catalogSynced[index] = to
+    private func copyCatalog(_ lane: LaneBlock, _ guards: JournalGuards) {
+        var region = unsafe lane.pointee.catalog
+        var used: UInt64 = 0
+        guards.naming {
+            unsafe region = unsafe lane.pointee.catalog
+            used = unsafe lane.pointee.catalog_used
+            if unsafe catalogRegion != lane.pointee.catalog_index { catalogSynced = 0 }
+            catalogRegion = unsafe lane.pointee.catalog_index
         }
+        guard let region = unsafe region, used > catalogSynced else { return }
+        unsafe frame(
+            JournalFrame.kindCatalog, UInt64(catalogRegion), catalogSynced, 0, nil,
+            UnsafeRawPointer(region) + Int(catalogSynced), Int(used - catalogSynced))
+        catalogSynced = used
     }
 
     private func copySegment(_ segment: SegmentBlock, _ base: UnsafeMutableRawPointer) {

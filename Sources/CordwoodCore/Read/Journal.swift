@@ -84,6 +84,12 @@ final class Journal {
         return try content(frame)
     }
 
+    func hasSegment(_ number: UInt64) -> Bool {
+        frames.contains {
+            $0.kind == JournalFrame.kindSegmentHeader && $0.segment == number
+        }
+    }
+
     func chunkFrames(segment: UInt64) -> [Frame] {
         frames.filter { $0.kind == JournalFrame.kindChunk && $0.segment == segment }
     }

@@ -160,8 +160,13 @@ public final class LaneSource: RecordSource {
                 lostSegments.append(segment.number)
                 return
             }
-            // The magic is stored last: a file without it is one that is or was being made.
-            if !isSealed, try SegmentFile.isBeingMade(file) { return }
+            // The magic is stored last: a file without it is one that is or was being made, or
+            // whose blocks were lost with the power.
+            if !isSealed, try SegmentFile.isBeingMade(file),
+                context.journal?.hasSegment(segment.number) != true
+            {
+                return
+            }
             take(
                 try SegmentFile(
                     file: file, path: path, base: 0, bytesMax: .max, sealedByName: isSealed,

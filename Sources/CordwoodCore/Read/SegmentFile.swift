@@ -85,7 +85,7 @@ final class SegmentFile {
     /// Reads header and clock again; false where the file is another segment's now.
     func refresh() throws(ReadProblem) -> Bool {
         guard !isLost, let file else { return !isLost }
-        let page = try SegmentFile.page(file, base, nil, number, path)
+        let page = try SegmentFile.page(file, base, journal, number, path)
         guard let now = try? unsafe SegmentHead(page.bytes, path: path), now.salt == head.salt,
             now.number == head.number, now.generation == head.generation,
             now.state != SegmentHeader.stateDead

@@ -1,0 +1,80 @@
+// Machine durability with a deadline: the journal is written and synced by a thread of its own, so
+// that a host's call ends in its time even where the disk does not answer, and calls that wait
+// together share one sync. The thread starts with the first such call.
+
+import CordwoodCore
+import Glibc
+
+final class Flusher: @unchecked Sendable {
+    // SAFETY: everything below `monitor` is read and written under it.
+    enum Outcome: Equatable {
+        /// 0, or the errno of what failed.
+        case done(Int32)
+        case timeout
+        case closed
+    }
+
+    private final class Request {
+        var error: Int32?
+    }
+
+    /// Calls that no running sync covers.
+    var waitingCount: Int { monitor.locked { waiting.count } }
+
+    private let monitor = Monitor()
+    private var waiting: [Request] = []
+    private var hasThread = false
+    private var isStopping = false
+
+    /// start: runs a body on a thread of the engine's; false where there is none.
+    /// sync: makes everything that is committed now durable; 0 or an errno.
+    func flush(
+        _ deadline: Deadline, start: (@escaping @Sendable () -> Void) -> Bool,
+        sync: @escaping @Sendable () -> Int32
+    ) -> Outcome {
+        monitor.locked {
+            guard !isStopping else { return .closed }
+            if !hasThread {
+                hasThread = start { [self] in run(sync) }
+                guard hasThread else { return .done(EAGAIN) }
+            }
+            let request = Request()
+            waiting.append(request)
+            monitor.notify()
+            while request.error == nil {
+                if !monitor.wait(until: deadline), request.error == nil { return .timeout }
+            }
+            return .done(request.error ?? 0)
+        }
+    }
+
+    /// No call is taken any more; those that wait are still served.
+    func stop() {
+        monitor.locked {
+            isStopping = true
+            monitor.notify()
+        }
+    }
+
+    private func run(_ sync: () -> Int32) {
+        while let batch = next() {
+            let error = sync()
+            monitor.locked {
+                for request in batch { request.error = error }
+                monitor.notify()
+            }
+        }
+    }
+
+    /// All that wait now; nil: the engine closes.
+    private func next() -> [Request]? {
+        monitor.locked {
+            while waiting.isEmpty {
+                if isStopping { return nil }
+                _ = monitor.wait(until: Deadline(timeoutMs: .max))
+            }
+            defer { waiting = [] }
+            return waiting
+        }
+    }
+}
