@@ -59,20 +59,23 @@ cwi_process cwi_process_words;
 
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+static int exit_error;
 static void (*exit_hook)(cwi_tls *);
 
 static void exit_run(void *words) {
     /* A later destructor may log and register again: pthread calls us again, a bounded number of
-     * times; what is left then is reaped by the helper. */
+     * times; a block taken after that is not given back. */
     if (exit_hook) exit_hook((cwi_tls *)words);
 }
-static void exit_make(void) { pthread_key_create(&exit_key, exit_run); }
+static void exit_make(void) { exit_error = pthread_key_create(&exit_key, exit_run); }
 
-void cwi_tls_register(void (*on_exit)(cwi_tls *)) {
+int cwi_tls_prepare(void (*on_exit)(cwi_tls *)) {
     exit_hook = on_exit;
     pthread_once(&exit_once, exit_make);
-    pthread_setspecific(exit_key, &cwi_tls_words);
+    return exit_error;
 }
+
+void cwi_tls_register(void) { pthread_setspecific(exit_key, &cwi_tls_words); }
 
 static void (*child_hook)(void);
 static pthread_once_t child_once = PTHREAD_ONCE_INIT;

@@ -247,7 +247,8 @@ static void *roller(void *argument) {
     return NULL;
 }
 
-static void rolls_case(void) {
+/* midway: runs while four threads write. */
+static void rolls_case(void (*midway)(void)) {
     cw_options options = defaults();
     options.segment_bytes = 256u << 10;
     cw_engine *engine = open_with(&options);
@@ -265,6 +266,7 @@ static void rolls_case(void) {
         jobs[i] = (job){log, i, 60000, 0, NULL};
         pthread_create(&threads[i], NULL, write_job, &jobs[i]);
     }
+    if (midway) midway();
     uint64_t sent = 0;
     for (unsigned i = 0; i < 4; i++) pthread_join(threads[i], NULL);
     stop = 1;
@@ -279,7 +281,7 @@ static void rolls_case(void) {
     }
     EXPECT(0, sent);
 }
-static void case_rolls(void) { rolls_case(); }
+static void case_rolls(void) { rolls_case(NULL); }
 
 /* From here on the kernel answers ENOSYS to both system calls. */
 static void without(unsigned first, unsigned second) {
@@ -298,12 +300,12 @@ static void without(unsigned first, unsigned second) {
 
 static void case_no_membarrier(void) { /* writers then fence themselves, and segments still go */
     without(SYS_membarrier, SYS_getrandom);
-    rolls_case();
+    rolls_case(NULL);
 }
 
 static void case_no_fallocate(void) { /* write mode: nothing is mapped, all is written */
     without(SYS_fallocate, SYS_fallocate);
-    rolls_case();
+    rolls_case(NULL);
 }
 
 static void case_no_fallocate_fork(void) {
@@ -311,6 +313,7 @@ static void case_no_fallocate_fork(void) {
     case_fork();
 }
 
+#include "abi_hazards.h"
 
 static void *close_job(void *argument) {
     job *j = argument;
@@ -514,7 +517,9 @@ static const struct {
     CASE(fork), CASE(storm), CASE(longjmp), CASE(storm_small), CASE(churn), CASE(reopen),
     CASE(rolls), CASE(no_membarrier), CASE(no_fallocate), CASE(no_fallocate_fork),
     CASE(full_disk_written), CASE(close_race), CASE(file_limit), CASE(file_limit_exact),
-    CASE(full_disk), CASE(block), CASE(no_standard_streams),
+    CASE(full_disk), CASE(block), CASE(no_standard_streams), CASE(fork_steps),
+    CASE(fork_steps_written), CASE(fork_handler), CASE(jump_steps), CASE(jump_nested),
+    CASE(cancel), CASE(no_links), CASE(membarrier_lost),
 };
 
 int main(int argc, char **argv) {

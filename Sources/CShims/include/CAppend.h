@@ -48,7 +48,8 @@ typedef struct cwi_thread {
     uint32_t clock_kind;
     char name[16];             /* of the thread when the block was taken */
     uint64_t salt;             /* A3: of the segment `chunk` lies in: addresses are used again */
-    uint8_t reserved[80];
+    uint64_t settling;         /* thread only: 1 while it fixes the length of an open chunk */
+    uint8_t reserved[72];
 } cwi_thread;
 
 /* One mapped segment of this process. */
@@ -101,10 +102,13 @@ typedef struct cwi_lane {
     uint64_t record_bytes;
     uint64_t dropped;
     uint32_t segment_maker;    /* A12: tid of the writer that makes a segment in line */
+    uint32_t catalog_lock;     /* A20: tid of the thread that adds an entry */
     uint32_t catalog_index;    /* 0: the lane file's region */
+    uint32_t reserved;
     uint8_t *catalog;          /* region being filled */
     uint64_t catalog_bytes;
     uint64_t catalog_used;
+    uint64_t numbered; /* A10: highest segment number taken; by CAS */
     char name[CWI_LANE_NAME_MAX];
     uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
 } cwi_lane;
@@ -194,14 +198,32 @@ extern __thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec")))
 static inline cwi_tls *cwi_tls_get(void) { return &cwi_tls_words; }
 static inline uintptr_t cwi_frame(void) { return (uintptr_t)__builtin_frame_address(0); }
 
+/* All but those that a thread raises itself: blocked, they would kill the host where it handles
+ * them (a sandbox's SIGSYS, a debugger's SIGTRAP). */
+static inline void cwi_fill_signals(sigset_t *set) {
+    sigfillset(set);
+    sigdelset(set, SIGSEGV);
+    sigdelset(set, SIGBUS);
+    sigdelset(set, SIGFPE);
+    sigdelset(set, SIGILL);
+    sigdelset(set, SIGTRAP);
+    sigdelset(set, SIGSYS);
+}
 static inline void cwi_block_signals(sigset_t *old) {
     sigset_t all;
-    sigfillset(&all);
+    cwi_fill_signals(&all);
     pthread_sigmask(SIG_BLOCK, &all, old);
 }
 static inline void cwi_restore_signals(const sigset_t *old) {
     pthread_sigmask(SIG_SETMASK, old, NULL);
 }
+
+static inline int cwi_disable_cancel(void) {
+    int old = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    return old;
+}
+static inline void cwi_restore_cancel(int old) { pthread_setcancelstate(old, NULL); }
 
 /* 1 on a stack of sigaltstack(2). A stack that disarms itself (SS_AUTODISARM) is not seen. */
 static inline int cwi_on_alternate_stack(void) {
@@ -209,8 +231,11 @@ static inline int cwi_on_alternate_stack(void) {
     return sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
 }
 
-/* Sets the thread's destructor; on_exit is called when a thread with words set ends. */
-void cwi_tls_register(void (*on_exit)(cwi_tls *));
+/* Makes the key whose destructor calls on_exit when a thread with words set ends. Once a process,
+ * at the first open. 0, or an errno: the process has no key left. */
+int cwi_tls_prepare(void (*on_exit)(cwi_tls *));
+/* Sets the calling thread's destructor. */
+void cwi_tls_register(void);
 /* Calls in_child in a child after fork(2). Once a process. */
 void cwi_atfork_register(void (*in_child)(void));
 /* Pins the object that holds this code: dlclose never unloads it. */

@@ -25,7 +25,10 @@ import Glibc
         unsafe mutex.deallocate()
     }
 
+    /// No cancellation within: the lock would stay taken (R19).
     func locked<T>(_ body: () throws -> T) rethrows -> T {
+        let cancel = cwi_disable_cancel()
+        defer { cwi_restore_cancel(cancel) }
         unsafe pthread_mutex_lock(mutex)
         defer { unsafe pthread_mutex_unlock(mutex) }
         return try body()
@@ -33,6 +36,8 @@ import Glibc
 
     /// Runs the body where nobody holds the lock.
     func tryLocked(_ body: () -> Void) {
+        let cancel = cwi_disable_cancel()
+        defer { cwi_restore_cancel(cancel) }
         guard unsafe pthread_mutex_trylock(mutex) == 0 else { return }
         defer { unsafe pthread_mutex_unlock(mutex) }
         body()
@@ -83,8 +88,8 @@ struct Deadline: Sendable {
     }
 }
 
-/// One of the engine's own threads: all signals blocked, so that the host's handlers and `sigwait`
-/// never meet it; named; 1 MiB of stack.
+/// One of the engine's own threads: all signals that others send blocked, so that the host's
+/// handlers and `sigwait` never meet it; named; 1 MiB of stack.
 enum EngineThread {
     /// background: yields to the host and to the supply thread wherever processors are short.
     /// False: the system has no more threads.
@@ -108,7 +113,7 @@ enum EngineThread {
         unsafe pthread_attr_setstacksize(&attributes, 1 << 20)
         var all = sigset_t()
         var old = sigset_t()
-        unsafe sigfillset(&all)
+        unsafe cwi_fill_signals(&all)
         unsafe pthread_sigmask(SIG_SETMASK, &all, &old)
         defer { unsafe pthread_sigmask(SIG_SETMASK, &old, nil) }
         let start = unsafe Unmanaged.passRetained(Start(name, background, body))

@@ -202,7 +202,7 @@ import Glibc
     private func rollByAge(_ now: UInt64) {
         let age = UInt64(settings.options.rollAgeSeconds) * 1_000_000_000
         let since = unsafe EngineCore.currentSince(engine)
-        if age > 0, since > 0, now > since, now - since >= age { _ = try? roll() }
+        if age > 0, since > 0, now > since, now - since >= age { _ = try? roll(onSupply: true) }
     }
 
     private func echoLoop() {
@@ -234,7 +234,6 @@ import Glibc
                             copying: { copy in
                                 self.sealing.locked { copy(self.waitingForArchive) }
                             },
-                            naming: { copy in self.monitor.locked(copy) },
                             syncing: { self.syncSealed($0) }))
                 }
             })
@@ -256,14 +255,19 @@ import Glibc
     // MARK: Rolling and archiving
 
     /// Seals what is open. Everything whose call returned before is covered.
-    func roll() throws(CordwoodError) {
+    /// onSupply: called by the thread that releases what is sealed and quiet.
+    func roll(onSupply: Bool = false) throws(CordwoodError) {
         let records = hostRecords()
         var status = sealing.locked { unsafe EngineCore.roll(engine) }
         let deadline = Deadline(afterMs: 5_000)
         while status == Status.full, !deadline.hasPassed, unsafe !EngineCore.hasFreeSlot(engine) {
             // Every slot is taken: what is sealed and quiet makes room.
             seal()
-            sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
+            if onSupply {
+                sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
+            } else {
+                unsafe EngineCore.wakeHelper(engine)
+            }
             usleep(1_000)
             status = sealing.locked { unsafe EngineCore.roll(engine) }
         }

@@ -64,13 +64,23 @@ public enum AppendSlow {
             unsafe nanosleep(&pause, nil)
             status = unsafe append(engine, identifier: logger.pointee.id, level, body)
         }
-        if status == Status.full { unsafe Drops.count(engine) }
+        if status == Status.full { unsafe countRefused(engine) }
         if status == Status.ok, unsafe engine.pointee.echo != 0,
             let echo = unsafe cwi_process_get().pointee.echo
         {
             unsafe echo(engine)
         }
         return status
+    }
+
+    /// Busy meanwhile, so that close does not take the lane file away.
+    private static func countRefused(_ engine: EngineBlock) {
+        guard let own = unsafe ThreadBlocks.own(engine),
+            let thread = unsafe ThreadBlocks.enter(own)
+        else { return unsafe Drops.count(engine, inFile: false) }
+        defer { unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0) }
+        let isOpen = unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN)
+        unsafe Drops.count(engine, inFile: isOpen)
     }
 
     /// CW_OVERFLOW_BLOCK, outside nested calls and forked children. Not busy here, so that close
@@ -87,6 +97,9 @@ public enum AppendSlow {
     static func append<Body: RecordBody>(
         _ engine: EngineBlock, identifier: UInt32, _ level: UInt8, _ body: Body
     ) -> Int32 {
+        // System calls below are cancellation points (R19).
+        let cancel = cwi_disable_cancel()
+        defer { cwi_restore_cancel(cancel) }
         // ORDER: acquire. Pairs with close, which stores CLOSING before it settles (A13).
         guard unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
             return Status.closed
@@ -109,7 +122,9 @@ public enum AppendSlow {
         for _ in 0..<16 {
             let status = unsafe Claim.makeRoom(thread, engine, bytes: 16 + 24 + body.bytes + 7)
             guard status == Status.ok else { return status }
-            let (start, end) = unsafe write(thread, engine, identifier, level, body)
+            guard let (start, end) = unsafe write(thread, engine, identifier, level, body) else {
+                continue
+            }
             switch unsafe commit(thread, engine, start, end) {
             case .again: continue
             case .full: return Status.full
@@ -127,12 +142,14 @@ public enum AppendSlow {
             - Claim.preambleBytesMax - 64
     }
 
-    /// Writes a time base where the clock asks for one, then the record; not yet committed.
+    /// Writes a time base where the clock asks for one, then the record; not yet committed. nil:
+    /// this is a child, forked by a handler since there was room.
     private static func write<Body: RecordBody>(
         _ thread: ThreadBlock, _ engine: EngineBlock, _ identifier: UInt32, _ level: UInt8,
         _ body: Body
-    ) -> (UnsafeMutableRawPointer, UnsafeMutableRawPointer) {
-        let start = unsafe UnsafeMutableRawPointer(thread.pointee.ptr)!
+    ) -> (UnsafeMutableRawPointer, UnsafeMutableRawPointer)? {
+        guard let ptr = unsafe thread.pointee.ptr else { return nil }
+        let start = UnsafeMutableRawPointer(ptr)
         var cursor = unsafe start
         let ticks = unsafe Clock.now(engine)
         if unsafe ticks < thread.pointee.base_ticks
@@ -183,10 +200,14 @@ public enum AppendSlow {
             return .again
         }
         // Still busy with the chunk, so its memory and descriptor are there.
-        guard unsafe WriteThrough.segment(engine, segment, chunk + ChunkHeader.committed, 4) else {
-            return .full
+        if unsafe WriteThrough.segment(engine, segment, chunk + ChunkHeader.committed, 4) {
+            return .kept
         }
-        return .kept
+        // Refused: the chunk ends before the record, unless the helper has settled it behind it.
+        let whole = unsafe UInt32(truncatingIfNeeded: end - chunk)
+        unsafe thread.pointee.ptr = start.assumingMemoryBound(to: UInt8.self)
+        _ = unsafe Settle.own(thread)
+        return unsafe Verdict.load(thread).offset >= whole ? .kept : .full
     }
 
     /// The hot path committed and then saw its limit gone. True: the record is kept. False: it must

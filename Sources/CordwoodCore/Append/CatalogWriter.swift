@@ -12,9 +12,9 @@ public enum CatalogWriter {
     /// id, payload bytes (u32 each), payload, padded to 4.
     static let keptHeaderBytes = 12
 
-    /// Writes everything the engine knows into a new lane.
-    static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) {
-        guard let names = unsafe engine.pointee.names else { return }
+    /// Writes everything the engine knows into a new lane. False: no room.
+    static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) -> Bool {
+        guard let names = unsafe engine.pointee.names else { return true }
         let word =
             unsafe UnsafeMutableRawPointer(engine)
             + MemoryLayout<cwi_engine>.offset(of: \.names_bytes)!
@@ -24,18 +24,53 @@ public enum CatalogWriter {
         while at + keptHeaderBytes <= used {
             let entry = unsafe UnsafeRawPointer(names) + at
             let count = unsafe Int(entry.load(fromByteOffset: 8, as: UInt32.self))
-            _ = unsafe write(
+            let status = unsafe write(
                 engine, lane, type: UInt8(truncatingIfNeeded: entry.load(as: UInt32.self)),
                 identifier: entry.load(fromByteOffset: 4, as: UInt32.self),
                 entry + keptHeaderBytes, count)
+            guard status == Status.ok else { return false }
             at += (keptHeaderBytes + count + 3) & ~3
         }
+        return true
+    }
+
+    private static func lockWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.catalog_lock)!
+    }
+
+    /// Runs the body while nobody else adds an entry, with all signals blocked: a handler on this
+    /// thread would wait for itself. False: another thread has held on for a second.
+    static func locked(_ lane: LaneBlock, _ body: () -> Void) -> Bool {
+        var old = sigset_t()
+        unsafe cwi_block_signals(&old)
+        defer { unsafe cwi_restore_signals(&old) }
+        let own = cw_gettid()
+        let bound = cw_monotonic_ns() &+ 1_000_000_000
+        // ORDER: acquire-release. One writer at a time moves catalog_used and the region (A20).
+        while unsafe !cwa_cas_u32(lockWord(lane), 0, own) {
+            guard cw_monotonic_ns() < bound else { return false }
+            sched_yield()
+        }
+        body()
+        unsafe cwa_store_release_u32(lockWord(lane), 0)
+        return true
     }
 
     /// Appends one entry. A status: full where no more space can be had.
     public static func write(
         _ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>, type: UInt8,
         identifier: UInt32, _ payload: UnsafeRawPointer, _ count: Int
+    ) -> Int32 {
+        var status = Status.full
+        let ran = unsafe locked(lane) {
+            unsafe status = append(engine, lane, type, identifier, payload, count)
+        }
+        return ran ? status : Status.full
+    }
+
+    private static func append(
+        _ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>, _ type: UInt8,
+        _ identifier: UInt32, _ payload: UnsafeRawPointer, _ count: Int
     ) -> Int32 {
         let length = CatalogEntry.headerBytes + count
         let rounded = UInt64((length + CatalogEntry.alignment - 1) & ~(CatalogEntry.alignment - 1))

@@ -69,6 +69,8 @@ enum Claim {
         guard unsafe fill(thread, engine, lane, segment, base + Int(offset), offset, UInt32(bytes))
         else {
             unsafe thread.pointee.ptr = nil
+            // A full disk must not eat the segment.
+            _ = unsafe cwa_cas_u64(base + SegmentHeader.allocated, offset + bytes, offset)
             return .noSpace
         }
         return unsafe publish(thread, segment, base + Int(offset), UInt32(bytes)) ? .done : .again
@@ -98,14 +100,22 @@ enum Claim {
         let name = unsafe UnsafeRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.name)!
         unsafe (chunk + ChunkHeader.threadName).copyMemory(from: name, byteCount: 16)
         unsafe chunk.storeBytes(of: 0, toByteOffset: ChunkHeader.final, as: UInt64.self)
-        let end = unsafe preamble(thread, lane, chunk + ChunkHeader.bytes)
+        var gap: Drops.Gap?
+        let end = unsafe preamble(thread, lane, chunk + ChunkHeader.bytes, &gap)
         unsafe cwa_store_relaxed_u32(chunk + ChunkHeader.committed, UInt32(end - chunk))
         unsafe thread.pointee.ptr = unsafe end.assumingMemoryBound(to: UInt8.self)
-        guard unsafe WriteThrough.segment(engine, segment, chunk, end - chunk) else { return false }
+        guard unsafe WriteThrough.segment(engine, segment, chunk, end - chunk) else {
+            unsafe Drops.takeBack(gap, lane, thread)
+            return false
+        }
         // CRASH: before this store the chunk does not exist; a reader steps over it (R4).
         // ORDER: release. The header exists once its salt does (A5).
         unsafe cwa_store_release_u64(chunk + ChunkHeader.salt, segment.pointee.salt)
-        guard unsafe WriteThrough.segment(engine, segment, chunk, 8) else { return false }
+        guard unsafe WriteThrough.segment(engine, segment, chunk, 8) else {
+            unsafe cwa_store_release_u64(chunk + ChunkHeader.salt, 0)
+            unsafe Drops.takeBack(gap, lane, thread)
+            return false
+        }
         unsafe Drops.noteReported(thread, engine, lane)
         return true
     }
@@ -117,8 +127,10 @@ enum Claim {
         _ bytes: UInt32
     ) -> Bool {
         let claim = unsafe Verdict.load(thread).claim &+ 1
+        // A child forked by a handler since `fill` begins again.
+        guard let ptr = unsafe thread.pointee.ptr else { return false }
         let committed = unsafe UInt32(
-            thread.pointee.ptr - chunk.assumingMemoryBound(to: UInt8.self))
+            truncatingIfNeeded: UnsafeMutableRawPointer(ptr) - chunk)
         let empty = Verdict(claim: claim, open: false, offset: committed)
         let open = Verdict(claim: claim, open: true, offset: 0)
         // ORDER: release, before the chunk: who finds the new chunk finds no older claim's length
@@ -195,9 +207,10 @@ enum Claim {
     }
 
     private static func preamble(
-        _ thread: ThreadBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer
+        _ thread: ThreadBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer,
+        _ gap: inout Drops.Gap?
     ) -> UnsafeMutableRawPointer {
-        var end = unsafe Drops.writeGap(thread, lane, start)
+        var end = unsafe Drops.writeGap(thread, lane, start, &gap)
         unsafe end = ThreadContext.writePreamble(end)
         return unsafe end
     }

@@ -7,8 +7,8 @@
 import CShims
 
 enum Drops {
-    /// Counts one refused call of the host.
-    static func count(_ engine: EngineBlock) {
+    /// Counts one refused call of the host. inFile: in write mode, the file is told.
+    static func count(_ engine: EngineBlock, inFile: Bool) {
         guard let lane = unsafe engine.pointee.lane, let file = unsafe lane.pointee.file else {
             let word =
                 unsafe UnsafeMutableRawPointer(engine)
@@ -26,6 +26,7 @@ enum Drops {
             unsafe cwa_store_relaxed_u64(slot + DropSlot.firstMonotonic, now)
         }
         unsafe cwa_store_relaxed_u64(slot + DropSlot.lastMonotonic, now)
+        guard inFile else { return }
         _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
     }
 
@@ -56,9 +57,22 @@ enum Drops {
         return sum
     }
 
+    /// Running totals that a gap record covers.
+    struct Gap {
+        var from: UInt64
+        var to: UInt64
+    }
+
+    /// The chunk with that gap record was not written: the next one reports it.
+    static func takeBack(_ gap: Gap?, _ lane: LaneBlock, _ thread: ThreadBlock) {
+        guard let gap else { return }
+        _ = unsafe cwa_cas_u64(reportingWord(lane, thread.pointee.serial), gap.to, gap.from)
+    }
+
     /// Writes the gap record at the start of a chunk where one is due; returns the new end.
     static func writeGap(
-        _ thread: ThreadBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer
+        _ thread: ThreadBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer,
+        _ gap: inout Gap?
     ) -> UnsafeMutableRawPointer {
         guard let file = unsafe lane.pointee.file else { return unsafe start }
         let slot = unsafe slot(file, thread.pointee.serial)
@@ -68,6 +82,7 @@ enum Drops {
         // Only one thread of the slot reports it; the file says so once the chunk exists, so that a
         // kill in between leaves the count to the reader (A17).
         guard to != from, unsafe cwa_cas_u64(reporting, from, to) else { return unsafe start }
+        gap = Gap(from: from, to: to)
         let length = RecordHeader.bytes + GapPayload.bytes
         unsafe start.storeBytes(of: UInt32(length), as: UInt32.self)
         unsafe start.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)

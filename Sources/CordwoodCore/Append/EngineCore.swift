@@ -36,7 +36,9 @@ public enum EngineCore {
     public static func open(_ configuration: Configuration) -> Result<EngineBlock, CoreError> {
         cwi_pin_module()
         Membarrier.query()
-        guard ThreadBlocks.makePool() else {
+        guard unsafe cwi_tls_prepare({ unsafe ThreadBlocks.threadExits($0) }) == 0,
+            ThreadBlocks.makePool()
+        else {
             return unsafe .failure(CoreError(status: Status.memory))
         }
         cwi_atfork_register { EngineCore.forked() }
@@ -141,19 +143,25 @@ public enum EngineCore {
     private static func forked() {
         let process = unsafe cwi_process_get()!
         unsafe process.pointee.fork_count &+= 1
-        unsafe process.pointee.pool_floor = process.pointee.pool_used
-        let tls = unsafe cwi_tls_get()!
-        unsafe tls.pointee.current = nil
-        unsafe tls.pointee.others = (nil, nil, nil)
+        var hasLogged = false
         let table =
             unsafe UnsafeMutableRawPointer(process)
             + MemoryLayout<cwi_process>.offset(of: \.engines)!
         for i in 0..<Int(CWI_ENGINES_MAX) {
             let word = unsafe (table + i * 8).load(as: UInt.self)
-            if let engine = unsafe EngineBlock(bitPattern: word) {
+            guard let engine = unsafe EngineBlock(bitPattern: word) else { continue }
+            // Another handler of this kind has logged already: this is the child's own lane.
+            if unsafe engine.pointee.lane?.pointee.generation ?? 0 != 0 {
+                hasLogged = true
+            } else {
                 unsafe Lanes.forget(engine, nil)
             }
         }
+        guard !hasLogged else { return }
+        unsafe process.pointee.pool_floor = process.pointee.pool_used
+        let tls = unsafe cwi_tls_get()!
+        unsafe tls.pointee.current = nil
+        unsafe tls.pointee.others = (nil, nil, nil)
     }
 
     // MARK: Loggers
@@ -442,6 +450,11 @@ public enum EngineCore {
         }
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSING))
         cwa_fence_full()
+        // What a handler on this thread left by longjmp would be waited for.
+        if let own = unsafe ThreadBlocks.known(engine) {
+            let isBusy = unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) != 0
+            unsafe isBusy ? Abandoned.reclaim(own) : Abandoned.reclaimNested(own)
+        }
         _ = Membarrier.heavyFence()
     }
 
@@ -462,15 +475,22 @@ public enum EngineCore {
             _ = unsafe WriteThrough.lane(engine, lane, file, 4096)
             unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
             unsafe releaseQuiet(engine)
-            // Late calls may still read the drop slots: the address stays, the file goes.
+            // Late calls may still read the drop slots: the address stays, the file goes. A child
+            // that is forked meanwhile finds no descriptor that may be another file's by then.
             unsafe Mapping.overlay(file, bytes: LaneHeader.fileBytesValue)
-            unsafe Files.close(lane.pointee.lock_fd)
+            let descriptor = unsafe lane.pointee.lock_fd
+            _ = unsafe CatalogWriter.locked(lane) {
+                unsafe lane.pointee.lock_fd = -1
+                unsafe Segments.table(engine).pointee.fd = -1
+                unsafe Segments.table(engine).pointee.base = nil
+            }
+            Files.close(descriptor)
         } else if let lane = unsafe engine.pointee.lane {
             unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
         }
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
-        unsafe Files.close(engine.pointee.lanes_fd)
         unsafe unregister(engine)
+        unsafe Files.close(engine.pointee.lanes_fd)
         return true
     }
 

@@ -13,18 +13,15 @@ public struct JournalGuards {
     /// Runs its body while no mapping is released; gives the segments that are sealed and stand in
     /// no archive yet.
     let copying: ((Set<UInt64>) -> Void) -> Void
-    /// Runs its body while no name is added.
-    let naming: (() -> Void) -> Void
     /// Syncs the files of segments that no thread writes any more, and their directory. One that is
     /// gone was archived meanwhile. 0 or an errno.
     let syncing: (Set<UInt64>) -> Int32
 
     public init(
         copying: @escaping ((Set<UInt64>) -> Void) -> Void,
-        naming: @escaping (() -> Void) -> Void, syncing: @escaping (Set<UInt64>) -> Int32
+        syncing: @escaping (Set<UInt64>) -> Int32
     ) {
         self.copying = copying
-        self.naming = naming
         self.syncing = syncing
     }
 }
@@ -71,14 +68,14 @@ public final class JournalWriter: @unchecked Sendable {
         let error = unsafe fresh ? begin(engine, lane) : 0
         guard error == 0 else { return error }
         // Twice: a frame's names stand before it, and those of records that came meanwhile too.
-        unsafe copyCatalog(lane, guards)
+        unsafe copyCatalog(lane)
         var released: Set<UInt64> = []
         guards.copying { waiting in
             unsafe copySegments(engine)
             whole.formIntersection(waiting)
             released = waiting.subtracting(whole)
         }
-        unsafe copyCatalog(lane, guards)
+        unsafe copyCatalog(lane)
         var result = failed ? EIO : writeBatch()
         if result == 0 { result = Files.syncData(descriptor) }
         if result == 0 {
@@ -177,15 +174,16 @@ public final class JournalWriter: @unchecked Sendable {
         }
     }
 
-    private func copyCatalog(_ lane: LaneBlock, _ guards: JournalGuards) {
+    private func copyCatalog(_ lane: LaneBlock) {
         var region = unsafe lane.pointee.catalog
         var used: UInt64 = 0
-        guards.naming {
+        let ran = unsafe CatalogWriter.locked(lane) {
             unsafe region = unsafe lane.pointee.catalog
             used = unsafe lane.pointee.catalog_used
             if unsafe catalogRegion != lane.pointee.catalog_index { catalogSynced = 0 }
             catalogRegion = unsafe lane.pointee.catalog_index
         }
+        if !ran { failed = true }
         guard let region = unsafe region, used > catalogSynced else { return }
         unsafe frame(
             JournalFrame.kindCatalog, UInt64(catalogRegion), catalogSynced, 0, nil,

@@ -54,6 +54,11 @@ public enum Lanes {
     /// Makes the lane where there is none: at open, or in a forked child.
     public static func make(_ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>) -> Int32
     {
+        if unsafe cwa_load_acquire_u32(lane) == readyState { return Status.ok }
+        // A handler that jumped out of here would leave the lane in the making for ever.
+        var mask = sigset_t()
+        unsafe cwi_block_signals(&mask)
+        defer { unsafe cwi_restore_signals(&mask) }
         let none = UInt32(CWI_LANE_NONE)
         let making = UInt32(CWI_LANE_MAKING)
         let thread = cw_gettid()
@@ -181,10 +186,13 @@ public enum Lanes {
             error = errno
         }
         unsafe unlinkat(directory, temporary, 0)
-        Files.close(descriptor)
+        unsafe lane.pointee.lock_fd = -1
         unsafe Segments.forEach(engine) {
-            unsafe $0.pointee.state = Segments.free; unsafe $0.pointee.base = nil
+            unsafe $0.pointee.state = Segments.free
+            unsafe $0.pointee.base = nil
+            unsafe $0.pointee.fd = -1
         }
+        Files.close(descriptor)
         return Status.of(errno: error)
     }
 
@@ -213,7 +221,7 @@ public enum Lanes {
         unsafe Segments.writeHeader(engine, lane, segment)
         unsafe segment.pointee.state = Segments.open
         unsafe lane.pointee.current = unsafe segment
-        unsafe CatalogWriter.writeAll(engine, lane)
+        guard unsafe CatalogWriter.writeAll(engine, lane) else { return ENOSPC }
         guard unsafe WriteThrough.isOn(engine) else { return 0 }
         let error = unsafe Files.write(descriptor, file, LaneHeader.fileBytesValue, at: 0)
         return unsafe error == 0 && !WriteThrough.header(engine, segment) ? EIO : error

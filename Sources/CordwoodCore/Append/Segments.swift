@@ -62,7 +62,9 @@ public enum Segments {
         while true {
             let error = unsafe Files.allocate(
                 segment.pointee.fd, offset: offset &+ ready, bytes: target &- ready)
-            let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
+            // In a child forked by a handler in the midst of this there is no such segment.
+            guard let start = unsafe segment.pointee.base else { return false }
+            let base = UnsafeMutableRawPointer(start)
             // The helper populates by itself, in steps (Supply).
             if error == 0,
                 unsafe thread == nil
@@ -79,7 +81,8 @@ public enum Segments {
         }
         // Readers' bound first: another thread may claim beyond the old one, and be killed with us,
         // as soon as the writers' word is raised.
-        let header = unsafe UnsafeMutableRawPointer(segment.pointee.base) + SegmentHeader.ready
+        guard let base = unsafe segment.pointee.base else { return false }
+        let header = unsafe UnsafeMutableRawPointer(base) + SegmentHeader.ready
         var shown = unsafe cwa_load_relaxed_u64(header)
         while shown < target {
             if unsafe cwa_cas_u64(header, shown, target) { break }
@@ -143,43 +146,49 @@ public enum Segments {
         // ORDER: release. Claims on it may begin as soon as it is current (A5, A10).
         unsafe cwa_store_release_u32(stateWord(next), open)
         if unsafe !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
-            unsafe cwa_store_release_u32(stateWord(next), spare)
-            unsafe destroy(engine, lane, next)
+            // Who seals or flushes may be looking at it: it is unmapped like a sealed one.
+            unsafe unlinkFile(engine, lane, next)
+            unsafe cwa_store_release_u32(stateWord(next), sealed)
         }
         unsafe EngineCore.wake(engine)
         return Status.ok
     }
 
-    /// Gives a spare its number and name: the next after the old one's. Who finds that name taken
-    /// lets its taker publish, and takes the one after it where that thread was stopped. False:
-    /// another segment is current now, or the directory refuses; the spare is still one.
+    /// Gives a spare its number and name. Numbers are taken by CAS, so a name is never anybody
+    /// else's; who finds one taken lets its taker publish, and takes the next where that thread was
+    /// stopped. False: another segment is current now, or the directory refuses; the spare is still
+    /// one.
     private static func number(
         _ engine: EngineBlock, _ lane: LaneBlock, _ next: SegmentBlock, after old: SegmentBlock,
         _ oldWord: UInt64
     ) -> Bool {
-        for step in 1...UInt64(8) {
-            let bound = cw_monotonic_ns() &+ 1_000_000
-            unsafe next.pointee.number = old.pointee.number &+ step
-            unsafe UnsafeMutableRawPointer(next.pointee.base)!.storeBytes(
-                of: next.pointee.number, toByteOffset: SegmentHeader.number, as: UInt64.self)
-            let error = unsafe renameSpare(engine, lane, next)
-            if error == 0 { return true }
-            unsafe next.pointee.number = 0
-            guard error == EEXIST else { return false }
-            while cw_monotonic_ns() < bound {
-                guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
-                    return false
-                }
-                sched_yield()
+        let word =
+            unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.numbered)!
+        let bound = cw_monotonic_ns() &+ 1_000_000
+        while true {
+            let taken = unsafe cwa_load_acquire_u64(word)
+            if unsafe taken <= old.pointee.number || cw_monotonic_ns() >= bound {
+                let number = unsafe max(taken, old.pointee.number) &+ 1
+                // ORDER: acquire-release. One thread has the number (A10).
+                guard unsafe cwa_cas_u64(word, taken, number) else { continue }
+                guard let base = unsafe next.pointee.base else { return false }
+                unsafe next.pointee.number = number
+                unsafe UnsafeMutableRawPointer(base).storeBytes(
+                    of: number, toByteOffset: SegmentHeader.number, as: UInt64.self)
+                if unsafe renameSpare(engine, lane, next) { return true }
+                unsafe next.pointee.number = 0
+                return false
             }
+            guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
+                return false
+            }
+            sched_yield()
         }
-        return false
     }
 
-    /// 0 or an errno; EEXIST where the number is taken.
     private static func renameSpare(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
-    ) -> Int32 {
+    ) -> Bool {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { finalBuffer in
                 var spareName = unsafe NameBuffer(buffer)
@@ -187,13 +196,7 @@ public enum Segments {
                 var name = unsafe NameBuffer(finalBuffer)
                 unsafe addFileName(&name, lane, segment, sealed: false)
                 let directory = unsafe engine.pointee.lanes_fd
-                // A link never replaces, on any file system.
-                guard unsafe linkat(directory, spareName.pointer, directory, name.pointer, 0) == 0
-                else {
-                    return errno
-                }
-                unsafe unlinkat(directory, spareName.pointer, 0)
-                return 0
+                return unsafe renameat(directory, spareName.pointer, directory, name.pointer) == 0
             }
         }
     }
@@ -220,13 +223,21 @@ public enum Segments {
         }
         // Where sealing has fallen behind and every slot is taken, the writer is slowed down, for a
         // bounded time; a disk or quota that is full is refused at once.
+        let fullUntil =
+            unsafe UnsafeMutableRawPointer(lane)
+            + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
         let patience = cw_monotonic_ns() &+ 2_000_000_000
         while true {
             guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
                 return nil
             }
             if let made = unsafe make(engine, lane) { return unsafe made }
-            guard waits, unsafe !hasFreeSlot(engine), cw_monotonic_ns() < patience else {
+            let now = cw_monotonic_ns()
+            guard waits, unsafe !hasFreeSlot(engine), unsafe now >= cwa_load_relaxed_u64(fullUntil)
+            else { return nil }
+            guard now < patience else {
+                // Nobody releases anything: the next calls do not wait for it again.
+                unsafe cwa_store_relaxed_u64(fullUntil, now &+ 1_000_000_000)
                 return nil
             }
             unsafe EngineCore.wake(engine)
@@ -337,6 +348,8 @@ public enum Segments {
         unsafe slot.pointee.populated = unsafe all ? slot.pointee.size : UInt64(SegmentHeader.bytes)
         unsafe writeHeader(engine, lane, slot)
         guard unsafe WriteThrough.header(engine, slot) else {
+            unsafe slot.pointee.fd = -1
+            unsafe slot.pointee.base = nil
             unsafe Mapping.release(base, bytes: Int(slot.pointee.size))
             Files.close(descriptor)
             unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
@@ -387,7 +400,8 @@ public enum Segments {
 
     /// The first clock pair, taken anew when a spare is published: no record is older.
     private static func writeFirstPair(_ engine: EngineBlock, _ slot: SegmentBlock) {
-        let header = unsafe UnsafeMutableRawPointer(slot.pointee.base)!
+        guard let base = unsafe slot.pointee.base else { return }
+        let header = UnsafeMutableRawPointer(base)
         let sample = unsafe ClockSample.take(
             tsc: engine.pointee.clock_kind == SegmentHeader.clockTSC)
         unsafe header.storeBytes(
@@ -420,6 +434,13 @@ public enum Segments {
 
     /// Removes a segment that was never current.
     static func destroy(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) {
+        unsafe unlinkFile(engine, lane, segment)
+        unsafe releaseMapping(segment)
+    }
+
+    private static func unlinkFile(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
+    ) {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             if unsafe segment.pointee.number == 0 {
@@ -429,20 +450,24 @@ public enum Segments {
             }
             unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
         }
-        unsafe releaseMapping(segment)
     }
 
     /// Unmaps and frees the slot. Only after a grace period, or where it was never published.
     static func releaseMapping(_ segment: SegmentBlock) {
+        // The words first: a child that is forked meanwhile must find nothing here that is the
+        // host's by then.
+        let base = unsafe segment.pointee.base
+        let descriptor = unsafe segment.pointee.fd
+        unsafe segment.pointee.base = nil
+        unsafe segment.pointee.fd = -1
+        cwa_fence_compiler()
         if unsafe segment.pointee.in_lane == 0 {
-            if let base = unsafe segment.pointee.base {
+            if let base = unsafe base {
                 unsafe Mapping.release(
                     UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
             }
-            unsafe Files.close(segment.pointee.fd)
+            Files.close(descriptor)
         }
-        unsafe segment.pointee.base = nil
-        unsafe segment.pointee.fd = -1
         unsafe cwa_store_release_u32(stateWord(segment), free)
     }
 }

@@ -34,14 +34,23 @@ enum Settle {
     /// slow path next time. True: everything it has committed is kept; false: the helper settled it
     /// shorter.
     static func own(_ thread: ThreadBlock) -> Bool {
-        guard let chunk = unsafe thread.pointee.chunk, unsafe thread.pointee.segment != nil else {
+        // A handler of the host's that forked in the midst of a call leaves nothing of it.
+        guard let chunk = unsafe thread.pointee.chunk, let ptr = unsafe thread.pointee.ptr,
+            unsafe thread.pointee.segment != nil, unsafe ptr > chunk
+        else {
+            unsafe thread.pointee.chunk = nil
+            unsafe thread.pointee.segment = nil
             return true
         }
-        let end = unsafe UInt32(thread.pointee.ptr - chunk)
+        let end = unsafe UInt32(truncatingIfNeeded: ptr - chunk)
         let verdict = unsafe Verdict.load(thread)
         var settled = verdict
         if verdict.isOpen {
             let mine = Verdict(claim: verdict.claim, open: false, offset: end)
+            // Open while busy: whoever wins now, the mapping stays until we are idle. Abandoned
+            // wants to know that.
+            unsafe thread.pointee.settling = 1
+            cwa_fence_compiler()
             // ORDER: acquire-release. Whoever wins fixes the length; the other reads it (A3).
             if unsafe cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
                 settled = mine
@@ -52,6 +61,8 @@ enum Settle {
             } else {
                 settled = unsafe Verdict.load(thread)
             }
+            cwa_fence_compiler()
+            unsafe thread.pointee.settling = 0
         }
         unsafe thread.pointee.record_bytes &+= UInt64(settled.offset &- UInt32(ChunkHeader.bytes))
         // ORDER: relaxed. Only this thread gives the limit a value again (A2).

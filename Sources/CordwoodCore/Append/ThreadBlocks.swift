@@ -54,6 +54,14 @@ enum ThreadBlocks {
         }
     }
 
+    /// The calling thread's block where it has one and used this engine last.
+    static func known(_ engine: EngineBlock) -> ThreadBlock? {
+        guard let current = unsafe cwi_tls_get().pointee.current,
+            unsafe self.engine(of: current) == engine
+        else { return nil }
+        return unsafe current
+    }
+
     private static var othersCount: Int { Int(CWI_THREAD_ENGINES_MAX) - 1 }
 
     private static func takeOwn(
@@ -132,6 +140,7 @@ enum ThreadBlocks {
         unsafe cw_thread_name(
             UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.name)!)
         unsafe block.pointee.depth = depth
+        unsafe block.pointee.settling = 0
         unsafe block.pointee.busy = 0
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(block), 0)
         // ORDER: release. The helper that finds the engine here finds the words above (A8).
@@ -145,6 +154,8 @@ enum ThreadBlocks {
     static func enter(_ own: ThreadBlock) -> ThreadBlock? {
         if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) != 0 {
             unsafe Abandoned.reclaim(own)
+        } else {
+            unsafe Abandoned.reclaimNested(own)
         }
         var block = unsafe own
         for depth in 0..<UInt32(CWI_NESTING_MAX) {
@@ -177,6 +188,9 @@ enum ThreadBlocks {
         while let block = unsafe next {
             unsafe next = block.pointee.nested
             if let engine = unsafe engine(of: block), let lane = unsafe engine.pointee.lane {
+                if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(block)) != 0 {
+                    unsafe Abandoned.settle(block)
+                }
                 // Busy like an append: what is settled here must stay mapped meanwhile.
                 unsafe cwa_store_relaxed_u64(AppendPath.busyWord(block), UInt64(cwi_frame()))
                 Membarrier.lightFence()
@@ -209,6 +223,19 @@ enum ThreadBlocks {
         let used = unsafe min(
             Int(cwa_load_acquire_u32(usedWord(process))), Int(CWI_THREADS_MAX))
         for i in 0..<used where unsafe self.engine(of: pool + i) == engine { unsafe body(pool + i) }
+    }
+
+    /// Every block in use is marked: its thread takes the slow path from now on.
+    static func markAll() {
+        let process = unsafe cwi_process_get()!
+        guard let pool = unsafe process.pointee.pool else { return }
+        let used = unsafe min(
+            Int(cwa_load_acquire_u32(usedWord(process))), Int(CWI_THREADS_MAX))
+        for i in 0..<used {
+            let word = unsafe UnsafeMutableRawPointer(pool + i) + engineOffset
+            let engine = unsafe cwa_load_relaxed_u64(word)
+            if engine != 0 { _ = unsafe cwa_cas_u64(word, engine, engine | 1) }
+        }
     }
 
     static func threadExits(_ tls: UnsafeMutablePointer<cwi_tls>?) {

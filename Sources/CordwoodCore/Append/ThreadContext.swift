@@ -117,7 +117,7 @@ public enum ThreadContext {
         let tls = unsafe cwi_tls_get()!
         guard unsafe tls.pointee.registered == 0 else { return }
         unsafe tls.pointee.registered = 1
-        unsafe cwi_tls_register { unsafe ThreadBlocks.threadExits($0) }
+        cwi_tls_register()
     }
 
     private static func store(_ words: UnsafeMutableRawPointer, _ used: Int) {

@@ -56,7 +56,9 @@ enum WriteThrough {
         _ count: Int
     ) -> Bool {
         guard unsafe isOn(engine) else { return true }
-        let offset = unsafe start - UnsafeMutableRawPointer(segment.pointee.base)
+        guard let base = unsafe segment.pointee.base else { return false }
+        let offset = unsafe start - UnsafeMutableRawPointer(base)
+        guard offset >= 0 else { return false }
         return unsafe Files.write(
             segment.pointee.fd, start, count, at: segment.pointee.file_offset + UInt64(offset)) == 0
     }
@@ -65,10 +67,11 @@ enum WriteThrough {
     /// the file, and no claim has to be written in the order of the others.
     static func header(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         guard unsafe isOn(engine) else { return true }
+        guard let base = unsafe segment.pointee.base else { return false }
         return unsafe withUnsafeTemporaryAllocation(byteCount: SegmentHeader.bytes, alignment: 8) {
             copy in
             let page = copy.baseAddress!
-            unsafe page.copyMemory(from: segment.pointee.base, byteCount: SegmentHeader.bytes)
+            unsafe page.copyMemory(from: base, byteCount: SegmentHeader.bytes)
             unsafe page.storeBytes(
                 of: segment.pointee.size, toByteOffset: SegmentHeader.allocated, as: UInt64.self)
             return unsafe Files.write(

@@ -1,0 +1,61 @@
+// The heavy half of the asymmetric fence (PROTOCOL, R7): the helper's membarrier orders every
+// running thread, so that writers need only keep the compiler from reordering. Where the kernel has
+// none, writers fence by themselves. docs/CONCURRENCY.md, Append.
+
+import CShims
+import Glibc
+
+enum Membarrier {
+    /// Asks the kernel whether it has it; quick, so open does, before any thread block exists.
+    static func query() {
+        let commands = cw_membarrier(Int32(MEMBARRIER_CMD_QUERY.rawValue))
+        let wanted = Int32(MEMBARRIER_CMD_PRIVATE_EXPEDITED.rawValue)
+        unsafe cwi_process_get()!.pointee.membarrier =
+            commands > 0 && commands & wanted != 0 ? 1 : 2
+    }
+
+    /// Registers the process; called by each helper at its start, for it takes milliseconds.
+    static func register() {
+        _ = cw_membarrier(Int32(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED.rawValue))
+    }
+
+    static var isMissing: Bool { unsafe cwi_process_get()!.pointee.membarrier == 2 }
+
+    /// Every thread of the process has run a full fence when this returns. False: it could not be
+    /// done.
+    static func heavyFence() -> Bool {
+        cwa_fence_full()
+        if isMissing { return false }
+        let expedited = Int32(MEMBARRIER_CMD_PRIVATE_EXPEDITED.rawValue)
+        if cw_membarrier(expedited) == 0 { return true }
+        // A caller may seal before the helper has registered the process; the slow command needs no
+        // registration.
+        register()
+        if cw_membarrier(expedited) == 0
+            || cw_membarrier(Int32(MEMBARRIER_CMD_GLOBAL.rawValue)) == 0
+        {
+            return true
+        }
+        goMissing()
+        return false
+    }
+
+    /// The kernel has refused it since (a seccomp filter of the host's): from now on every writer
+    /// takes the slow path and fences by itself. Who was on the hot path has left it, and its
+    /// stores have been seen, when this returns.
+    private static func goMissing() {
+        unsafe cwi_process_get()!.pointee.membarrier = 2
+        for _ in 0..<2 {
+            ThreadBlocks.markAll()
+            cwa_fence_full()
+            var pause = timespec(tv_sec: 0, tv_nsec: 5_000_000)
+            unsafe nanosleep(&pause, nil)
+        }
+    }
+
+    /// The writer's half on the slow path: a compiler fence, or a full one where membarrier is
+    /// missing.
+    static func lightFence() {
+        if isMissing { cwa_fence_full() } else { cwa_fence_compiler() }
+    }
+}

@@ -1,0 +1,263 @@
+/* What hosts do in the midst of a call: fork and longjmp at every instruction, cancel threads, take
+ * system calls away. abi.c includes it. Single steps are counted by the trap flag, so x86-64. */
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <ucontext.h>
+
+enum { STEPS_OFF = 1 << 30 };
+static __thread volatile int steps_left = STEPS_OFF;
+static __thread void (*at_step)(void);
+
+#if defined(__x86_64__)
+#define TRAP_FLAG 0x100
+
+static void step_begin(int signal_number, siginfo_t *info, void *context) {
+    (void)signal_number, (void)info;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
+}
+
+static void step(int signal_number, siginfo_t *info, void *context) {
+    (void)signal_number, (void)info;
+    if (--steps_left > 0) return;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+    if (steps_left == 0) at_step();
+}
+
+/* Until step_end: at_step runs in a handler, before that instruction from now. */
+#define step_start(count, what) (at_step = (what), steps_left = (count), (void)raise(SIGUSR1))
+#define step_end() (void)(steps_left = STEPS_OFF)
+
+static void steps_prepare(void) {
+    struct sigaction action = {.sa_sigaction = step_begin, .sa_flags = SA_SIGINFO};
+    sigaction(SIGUSR1, &action, NULL);
+    action.sa_sigaction = step;
+    action.sa_flags |= SA_NODEFER;
+    sigaction(SIGTRAP, &action, NULL);
+}
+#else
+#define step_start(count, what) ((void)(count), (void)(what))
+#define step_end() (void)0
+static void steps_prepare(void) { exit(77); }
+#endif
+
+/* ── fork ── */
+
+static cw_logger *hazard_log;
+static __thread pid_t forked_child;
+static void fork_now(void) { forked_child = fork(); }
+
+static void *fork_within(void *argument) {
+    static char text[100];
+    forked_child = -1;
+    step_start((int)(intptr_t)argument, fork_now);
+    cw_status status = cw_write(hazard_log, CW_LEVEL_INFO, text, sizeof text);
+    step_end();
+    if (forked_child == 0) _exit(cw_write(hazard_log, CW_LEVEL_INFO, "child", 5) == CW_OK ? 0 : 1);
+    EXPECT(CW_OK, status);
+    int exit_status = -1;
+    if (forked_child > 0) waitpid(forked_child, &exit_status, 0);
+    if (forked_child > 0 && exit_status != 0) {
+        printf("forked before instruction %d: status %x\n", (int)(intptr_t)argument, exit_status);
+        failures++;
+    }
+    return NULL;
+}
+
+static void fork_steps(intptr_t to) { /* each in a thread's first record */
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    hazard_log = logger_of(engine, "fork");
+    steps_prepare();
+    for (intptr_t n = 1; n < to; n += 3) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, fork_within, (void *)n);
+        pthread_join(thread, NULL);
+    }
+    EXPECT(CW_OK, cw_close(&engine, 5000));
+}
+static void case_fork_steps(void) { fork_steps(700); }
+static void case_fork_steps_written(void) {
+    without(SYS_fallocate, SYS_fallocate);
+    fork_steps(700);
+}
+
+/* A host's own handler logs in the child before the engine's has run. */
+static void log_in_child(void) {
+    if (cw_write(hazard_log, CW_LEVEL_INFO, "handler", 7) != CW_OK) _exit(3);
+}
+
+static void count_each(const cw_record_view *view, void *user) {
+    (void)view;
+    ++*(size_t *)user;
+}
+
+static void case_fork_handler(void) {
+    pthread_atfork(NULL, NULL, log_in_child);
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    hazard_log = logger_of(engine, "fork");
+    put(hazard_log, "parent");
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 3; i++)
+            if (cw_write(hazard_log, CW_LEVEL_INFO, "child", 5) != CW_OK) _exit(4);
+        _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT(0, status);
+    EXPECT(CW_OK, cw_close(&engine, 5000));
+    size_t count = 0;
+    EXPECT(5, read_logs(count_each, &count));
+}
+
+/* ── longjmp ── */
+
+enum { IDLE_THREADS = 500 };
+static __thread sigjmp_buf jump_out;
+static sem_t jump_go[IDLE_THREADS], jump_done;
+static atomic_int jump_ready;
+static void jump_now(void) { siglongjmp(jump_out, 1); }
+
+/* The thread's chunk was settled and its segment released while it was idle. */
+static void *jump_within(void *argument) {
+    intptr_t n = (intptr_t)argument;
+    put(hazard_log, "idle");
+    jump_ready++;
+    while (sem_wait(&jump_go[n]) != 0) continue;
+    if (sigsetjmp(jump_out, 1) == 0) {
+        step_start((int)n + 1, jump_now);
+        cw_write(hazard_log, CW_LEVEL_INFO, "jumped", 6);
+        step_end();
+    }
+    if (n % 2) put(hazard_log, "after"); /* the others leave it to the thread's end */
+    sem_post(&jump_done);
+    return NULL;
+}
+
+static void case_jump_steps(void) {
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    hazard_log = logger_of(engine, "jump");
+    steps_prepare();
+    put(hazard_log, "first");
+    EXPECT(CW_OK, cw_roll(engine));
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    pthread_t threads[IDLE_THREADS];
+    for (intptr_t n = 0; n < IDLE_THREADS; n++) {
+        sem_init(&jump_go[n], 0, 0);
+        EXPECT(0, pthread_create(&threads[n], &small, jump_within, (void *)n));
+    }
+    while (jump_ready < IDLE_THREADS) sched_yield();
+    EXPECT(CW_OK, cw_roll(engine));
+    put(hazard_log, "second");
+    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    EXPECT(CW_OK, cw_roll(engine));
+    for (int n = 0; n < IDLE_THREADS; n++) {
+        sem_post(&jump_go[n]);
+        while (sem_wait(&jump_done) != 0) continue;
+        pthread_join(threads[n], NULL);
+    }
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+}
+
+/* A handler interrupts an append, another interrupts the handler's, and jumps back into it. */
+static sigjmp_buf jump_inner;
+static void leave_inner(void) { siglongjmp(jump_inner, 1); }
+static void log_nested(void) {
+    for (volatile int k = 0; k < 6; k++) {
+        if (sigsetjmp(jump_inner, 1) == 0) {
+            step_start(200 + 40 * k, leave_inner);
+            cw_write(hazard_log, CW_LEVEL_INFO, "left", 4);
+            step_end();
+        }
+    }
+    put(hazard_log, "nested");
+}
+
+static void case_jump_nested(void) {
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    hazard_log = logger_of(engine, "jump");
+    steps_prepare();
+    put(hazard_log, "first");
+    for (int n = 20; n < 100; n += 8) {
+        step_start(n, log_nested);
+        put(hazard_log, "own");
+        step_end();
+    }
+    EXPECT(CW_OK, cw_close(&engine, 5000));
+}
+
+/* ── Cancellation ── */
+
+static void *cancel_write(void *argument) {
+    (void)argument;
+    for (uint64_t i = 0;; i++) {
+        numbered(hazard_log, 1, i);
+        pthread_testcancel();
+    }
+    return NULL;
+}
+static void *cancel_write_anywhere(void *argument) {
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    return cancel_write(argument);
+}
+static void *cancel_wait(void *argument) {
+    for (;;) {
+        cw_archive_wait(argument, 1);
+        pthread_testcancel();
+    }
+    return NULL;
+}
+static void *cancel_roll(void *argument) {
+    for (;;) {
+        cw_roll(argument);
+        pthread_testcancel();
+    }
+    return NULL;
+}
+
+static void case_cancel(void) { /* leaves no lock taken, and nothing half made */
+    cw_options options = defaults();
+    options.segment_bytes = 64u << 10;
+    cw_engine *engine = open_with(&options);
+    hazard_log = logger_of(engine, "cancel");
+    void *(*bodies[])(void *) = {cancel_write, cancel_write_anywhere, cancel_wait, cancel_roll};
+    for (int round = 0; round < 60; round++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, bodies[round % 4], engine);
+        struct timespec pause = {0, 1000 * 1000 * (1 + round % 7)};
+        nanosleep(&pause, NULL);
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
+    }
+    put(hazard_log, "alive");
+    EXPECT(CW_OK, cw_roll(engine));
+    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    EXPECT(CW_OK, cw_close(&engine, 5000));
+}
+
+/* ── System calls that are refused ── */
+
+static void case_no_links(void) { /* FAT, VirtualBox, many user-space file systems */
+    without(SYS_linkat, SYS_renameat2);
+    rolls_case(NULL);
+}
+
+/* A filter that the host sets after open, on all its threads. */
+static void lose_membarrier(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
+        exit(77);
+}
+static void case_membarrier_lost(void) { rolls_case(lose_membarrier); }
