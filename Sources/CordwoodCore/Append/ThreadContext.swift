@@ -31,6 +31,9 @@ public enum ThreadContext {
                 kept + 8 + key.count + value.count <= bytesMax
             else { return Status.limit }
         }
+        // A handler that logs meanwhile finds no context, rather than half of one.
+        unsafe words.storeBytes(of: 0, as: UInt32.self)
+        cwa_fence_compiler()
         rest = unsafe remove(key, fields, rest)
         if let value = unsafe value {
             let bytes = 8 + key.count + value.count
@@ -58,10 +61,13 @@ public enum ThreadContext {
     public static func setTrace(_ trace: UnsafeRawPointer?) -> Int32 {
         guard let words = unsafe words() else { return Status.memory }
         let target = unsafe words + traceOffset
+        unsafe words.storeBytes(of: 0, toByteOffset: 4, as: UInt32.self)
+        cwa_fence_compiler()
         unsafe memset(target, 0, 32)
         if let trace = unsafe trace {
             unsafe target.copyMemory(from: trace, byteCount: TraceLayout.bytes)
         }
+        cwa_fence_compiler()
         unsafe words.storeBytes(of: trace == nil ? 0 : 1, toByteOffset: 4, as: UInt32.self)
         unsafe announce(RecordType.trace, target, TraceLayout.bytes)
         return Status.ok
@@ -121,6 +127,7 @@ public enum ThreadContext {
     }
 
     private static func store(_ words: UnsafeMutableRawPointer, _ used: Int) {
+        cwa_fence_compiler()
         unsafe words.storeBytes(of: UInt32(used), as: UInt32.self)
     }
 
