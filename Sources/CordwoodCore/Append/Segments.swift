@@ -175,7 +175,12 @@ public enum Segments {
                 unsafe next.pointee.number = number
                 unsafe UnsafeMutableRawPointer(base).storeBytes(
                     of: number, toByteOffset: SegmentHeader.number, as: UInt64.self)
-                if unsafe renameSpare(engine, lane, next) { return true }
+                // CRASH: the file says its number before it has the name; until it is current it
+                // holds nothing.
+                if unsafe WriteThrough.header(engine, next), unsafe renameSpare(engine, lane, next)
+                {
+                    return true
+                }
                 unsafe next.pointee.number = 0
                 return false
             }
