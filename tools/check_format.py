@@ -11,7 +11,7 @@ LAYOUTS = ("Sources/CordwoodCore/Format", "Sources/CordwoodShip/Archive")
 # Tables of numbers: section, first column → enum, prefix of the constant's name.
 NUMBERED = {
     ("5", "type"): ("CatalogEntry", "type"),
-    ("8", "type"): ("RecordType", ""),
+    ("8", "type"): ("RecordType", ""), ("8.7", "type"): ("ArgumentType", ""),
     ("8.1", "kind"): ("SectionKind", ""),
     ("8.2", "type"): ("FieldType", ""),
 }

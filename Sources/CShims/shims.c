@@ -45,6 +45,48 @@ uint32_t cwi_crc32c(uint32_t crc, const void *data, size_t length) {
     return ~crc_portable(crc, data, length);
 }
 
+/* ── Text of deferred records ── */
+
+#include <locale.h>
+
+static locale_t c_locale;
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static void c_locale_make(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+int cwi_print(char *out, size_t size, const char *format, uint8_t type, const void *value) {
+    union {
+        int i;
+        long long l;
+        double d;
+        long double x;
+        void *p;
+        char bytes[16];
+    } v;
+    static const unsigned char counts[] = {0, 4, 8, 8, sizeof(long double), 8};
+    if (type < 1 || type > 5) return 0;
+    memcpy(v.bytes, value, counts[type]);
+    pthread_once(&c_locale_once, c_locale_make);
+    locale_t old = c_locale ? uselocale(c_locale) : (locale_t)0;
+    int n = 0;
+    switch (type) {
+    case 1: n = snprintf(out, size, format, v.i); break;
+    case 2: n = snprintf(out, size, format, v.l); break;
+    case 3: n = snprintf(out, size, format, v.d); break;
+    case 4: n = snprintf(out, size, format, v.x); break;
+    case 5: n = snprintf(out, size, format, v.p); break;
+    }
+    if (old) uselocale(old);
+    return n;
+}
+
+size_t cwi_error_text(uint32_t number, char *out, size_t size) {
+    pthread_once(&c_locale_once, c_locale_make);
+    const char *text = c_locale ? strerror_l((int)number, c_locale) : "";
+    size_t n = strnlen(text, size);
+    memcpy(out, text, n);
+    return n;
+}
+
 /* ── Thread-local words, fork and pinning ── */
 #include "CAppend.h"
 #include <dlfcn.h>

@@ -49,7 +49,7 @@ enum LastError {
     /// What a failed write names besides its status.
     enum Detail: UInt32 {
         case none, handle, message, string, fieldCount, fields, fieldKey, fieldValue, fieldType,
-            span
+            span, format
     }
 
     /// Signals: safe.
@@ -117,6 +117,10 @@ enum LastError {
             line.add("fields is NULL with field_count ")
             line.add(value)
         case .span: line.add("span_id without trace_id")
+        case .format:
+            line.add("the format of CW_LOG in line ")
+            line.add(value)
+            line.add(" does not fit its arguments, or has %n; its records hold it as it stands")
         case .fieldKey, .fieldValue, .fieldType:
             line.add("field ")
             line.add(index)

@@ -20,6 +20,32 @@ public func cw_write(
         isArgument ? .message : .none)
 }
 
+@_cdecl("cw_site_write") @implementation
+public func cw_site_write(
+    _ logger: OpaquePointer!, _ level: cw_level, _ site: UnsafeMutablePointer<cw_site>!,
+    _ arguments: UnsafePointer<cw_arg>!
+) -> cw_status {
+    guard let logger = unsafe logger, let site = unsafe site, let arguments = unsafe arguments
+    else { return LastError.setWrite(Status.argument, 0, .handle) }
+    let isFirst = unsafe site.pointee.plan == nil
+    let result = unsafe DeferredPath.write(LoggerBlock(logger), level, site, arguments)
+    if isFirst, unsafe DeferredSlow.isRefused(site) {
+        return unsafe LastError.setWrite(Status.argument, site.pointee.line, .format)
+    }
+    return result < 0 ? LastError.setWrite(result, level) : result
+}
+
+@_cdecl("cw_site_every_ms") @implementation
+public func cw_site_every_ms(_ site: UnsafeMutablePointer<cw_site>!, _ ms: UInt32) -> Bool {
+    guard let site = unsafe site else { return false }
+    let now = cw_coarse_ns()
+    let word =
+        unsafe UnsafeMutableRawPointer(site) + MemoryLayout<cw_site>.offset(of: \.next_ns)!
+    // ORDER: relaxed, then the CAS's own. One caller in each interval wins; nothing depends on it.
+    let next = unsafe cwa_load_relaxed_u64(word)
+    return unsafe now >= next && cwa_cas_u64(word, next, now &+ UInt64(ms) &* 1_000_000)
+}
+
 /// The header's inline function for hosts that cannot inline C.
 @_cdecl("cw_enabled")
 public func enabledForForeignHosts(_ logger: OpaquePointer?, _ level: UInt32) -> Bool {

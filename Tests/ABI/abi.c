@@ -314,6 +314,7 @@ static void case_no_fallocate_fork(void) {
 }
 
 #include "abi_hazards.h"
+#include "abi_formats.h"
 
 static void *close_job(void *argument) {
     job *j = argument;
@@ -520,6 +521,7 @@ static const struct {
     CASE(full_disk), CASE(block), CASE(no_standard_streams), CASE(fork_steps),
     CASE(fork_steps_written), CASE(fork_handler), CASE(jump_steps), CASE(jump_nested),
     CASE(cancel), CASE(no_links), CASE(membarrier_lost),
+    CASE(formats), CASE(macros), CASE(format_refused), CASE(format_strings),
 };
 
 int main(int argc, char **argv) {

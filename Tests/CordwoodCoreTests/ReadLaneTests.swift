@@ -34,7 +34,9 @@ final class ReadLaneTests: XCTestCase {
     func testEveryPartOfRichRecord() throws {
         let lane = LaneBuilder(store: store)
         lane.logger(1, "a")
-        lane.site(9, line: 7, file: "a.c", function: "main", format: "order %d")
+        lane.site(
+            9, line: 7, file: "a.c", function: "main", format: "order %d",
+            types: [1])
         let chunk = lane.first.chunk(thread: 1, sequence: 4, base: 0)
         chunk.record(5, level: 0, fieldBytes([("user", .string("u1")), ("n", .int(5))]))
         chunk.record(6, level: 0, [UInt8](1...16) + [UInt8](1...8) + [1])
@@ -58,7 +60,7 @@ final class ReadLaneTests: XCTestCase {
         chunk.record(2, at: 50, id: 1, level: 12, flags: 1, sections)
         chunk.record(5, level: 0, [0, 0])
         chunk.record(6, level: 0, [UInt8](repeating: 0, count: 25))
-        chunk.record(3, at: 60, id: 9, level: 0, [1, 2, 3])
+        chunk.record(3, at: 60, id: 1, level: 9, [9, 0, 0, 0, 7, 0, 0, 0])
         lane.write()
         let got = Drained(try lane.source())
         XCTAssertEqual(got.problems.count, 0)
@@ -76,7 +78,7 @@ final class ReadLaneTests: XCTestCase {
             "kind":"transaction"}
 
             """)
-        XCTAssertTrue(got.json[1].contains("\"message\":\"order %d\""))
+        XCTAssertTrue(got.json[1].contains("\"message\":\"order 7\""))
         XCTAssertTrue(got.json[1].contains("\"level\":\"INFO\""))
         XCTAssertFalse(got.json[1].contains("user"))
         XCTAssertFalse(got.json[1].contains("trace_id"))

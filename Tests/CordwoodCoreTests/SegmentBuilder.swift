@@ -303,15 +303,19 @@ final class LaneBuilder {
 
     func logger(_ id: UInt32, _ name: String) { catalog.append(entry(1, id, Array(name.utf8))) }
 
-    func site(_ id: UInt32, line: UInt32, file: String, function: String, format: String) {
+    func site(
+        _ id: UInt32, line: UInt32, file: String, function: String, format: String,
+        types: [UInt8] = []
+    ) {
         var w = ByteWriter()
         w.u32(line)
-        w.u8(9)
         w.u8(0)
+        w.u8(UInt8(types.count))
         w.u16(0)
         w.str(file)
         w.str(function)
         w.str(format)
+        w.raw(types)
         catalog.append(entry(2, id, w.bytes))
     }
 

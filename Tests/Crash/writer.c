@@ -1,6 +1,7 @@
 /* Writes at full rate from eight threads until it is killed. What each thread was told is kept
  * stands in a shared mapping, which outlives the process.
  *     writer STORE KEPT_FILE SEGMENT_BYTES SEED [written]
+ * Odd threads write by CW_INFO, even ones by cw_write.
  * written: on a kernel without fallocate(2), so that the engine maps nothing and writes all.
  * crash.py makes the same messages from thread and number and compares. */
 #include <cordwood/cordwood.h>
@@ -34,9 +35,15 @@ static void *run(void *argument) {
     uint64_t thread = (uint64_t)(uintptr_t)argument;
     char message[LONGEST + 64];
     for (uint64_t number = 0;; number++) {
+        size_t filler = filler_length(thread, number);
+        if (thread % 2) { /* the same text, made when it is read */
+            CW_INFO(logger, "t%llu n%llu %.*s", (unsigned long long)thread,
+                    (unsigned long long)number, (int)filler, letters + number % 26);
+            __atomic_store_n(&kept[thread * 8], number + 1, __ATOMIC_RELEASE);
+            continue;
+        }
         int head = snprintf(message, sizeof message, "t%llu n%llu ", (unsigned long long)thread,
                             (unsigned long long)number);
-        size_t filler = filler_length(thread, number);
         memcpy(message + head, letters + number % 26, filler);
         cw_status status = cw_write(logger, CW_LEVEL_INFO, message, (size_t)head + filler);
         if (status != CW_OK) {

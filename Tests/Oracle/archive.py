@@ -4,6 +4,7 @@
 import hashlib
 import subprocess
 
+import deferred
 from record import NO_TRACE, Record, apply_sections, fields
 from wire import Bytes, Damage, NewerVersion, check_words, crc32c, u32, u64
 
@@ -164,8 +165,8 @@ def inflate(codec, frames):
 def _streams(payload):
     source = Bytes(payload)
     lengths = [source.u32() for _ in range(source.u32())]
-    if len(lengths) < 17:
-        raise Damage("fewer than 17 streams")
+    if len(lengths) < 20:
+        raise Damage("fewer than 20 streams")
     return [Bytes(source.take(length)) for length in lengths]
 
 
@@ -173,13 +174,16 @@ def decode_payload(payload, count, names):
     """§11.4."""
     streams = _streams(payload)
     (processes, threads, loggers, sites, contexts, thread, time, offset, sequence, level, kind,
-     logger, context, length, section_length, sections, messages) = streams[:17]
+     logger, context, length, section_length, sections, formats, format_index, arguments,
+     messages) = streams[:20]
     processes = [Process(processes, names) for _ in range(processes.varint())]
     threads = [(processes[threads.varint()], threads.varint(), threads.varint(), threads.str())
                for _ in range(threads.varint())]
     loggers = [loggers.str() for _ in range(loggers.varint())]
     sites = {index: (sites.varint(), sites.str(), sites.str())
              for index in range(sites.varint())}
+    formats = [(formats.varint(), formats.str(), formats.str(), formats.u8(), formats.str(),
+                formats.str()) for _ in range(formats.varint())]
     contexts = [_context(contexts) for _ in range(contexts.varint())]
     now, shift, expected = 0, 0, {}
     for _ in range(count):
@@ -200,6 +204,11 @@ def decode_payload(payload, count, names):
             record.context, record.trace = contexts[number - 1]
         if bits & 32:
             apply_sections(record, sections.take(section_length.varint()), sites)
+        if bits & 64:
+            if deferred.fill(record, formats[format_index.varint()], arguments) or bits & 8:
+                record.original_length = len(record.message)
+            yield record
+            continue
         record.message = messages.take(length.varint())
         if messages.take(1) != b"\n":
             raise Damage("a message without its newline")

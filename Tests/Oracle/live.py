@@ -4,6 +4,7 @@
 import os
 import re
 
+import deferred
 from record import Record, apply_sections, fields, make_gap
 from wire import Bytes, Damage, NewerVersion, check_words, crc32c, u16, u32, u64
 
@@ -25,7 +26,7 @@ class Lane:
         check_words(f"{name}.lane", u32(self.data, 8), u64(self.data, 24))
         self.read_header()
         self.growth = {}
-        for index in range(1, 16):
+        for index in range(1, 64):
             self.read_growth(index)
 
     def read_header(self):
@@ -80,9 +81,7 @@ class Lane:
         if kind == 1:
             self.loggers[identifier] = payload
         elif kind == 2:
-            line = source.u32()
-            source.take(4)  # level, argument count, reserved
-            self.sites.setdefault(identifier, (line, source.str(), source.str()))
+            self.sites.setdefault(identifier, deferred.site(payload))
         elif kind == 3:
             key, value = source.str(), source.str()
             if value:
@@ -224,7 +223,7 @@ def decode_chunk(segment, at, readable):
             context = fields(payload)[0]
         elif kind == 6:
             trace = Bytes(payload).take(25)
-        elif kind in (1, 2, 3, 7):
+        elif kind in (1, 2, 3, 7, 9):
             record = Record()
             record.lane = lane
             record.thread_serial = u32(data, at + 32)
@@ -239,7 +238,7 @@ def decode_chunk(segment, at, readable):
             record.context, record.trace = context, trace
             record.chunk_end = position + length - at
             identifier = u32(data, position + 8)
-            if kind in (1, 2):
+            if kind != 7:
                 record.logger = lane.loggers.get(identifier, b"?")
             try:
                 _fill(record, kind, u16(data, position + 14), payload, segment, gaps)
@@ -260,6 +259,20 @@ def _fill(record, kind, flags, payload, segment, gaps):
         record.message = payload
     elif kind == 2:
         apply_sections(record, payload, segment.lane.sites)
+    elif kind in (3, 9):
+        source = Bytes(payload)
+        if kind == 9:
+            found = deferred.site(source.take(source.u32()))
+        else:
+            identifier = source.u32()
+            found = segment.lane.sites.get(identifier)
+            if found is None:
+                record.message = f"? site {identifier}:".encode() + b"".join(
+                    b" %02x" % byte for byte in source.take(min(source.left, 4096)))
+                record.unverified = True
+                return
+        if deferred.fill(record, found, source) or flags & 1:
+            record.original_length = len(record.message)
     elif kind == 7:
         slot, first, last = u32(payload, 0), u64(payload, 24), u64(payload, 32)
         covered, total = u64(payload, 8), u64(payload, 16)

@@ -78,7 +78,7 @@ def apply_sections(record, data, sites):
         elif kind == 3:
             site = sites.get(u32(content, 0))
             if site is not None:
-                record.line, record.file, record.function = site
+                record.line, record.file, record.function = site[:3]
         elif kind == 4:
             place = Bytes(content)
             record.line, file_bytes, function_bytes = place.u32(), place.u16(), place.u16()

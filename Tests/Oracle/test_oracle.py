@@ -50,6 +50,10 @@ def field(kind, key, value):
     return struct.pack("<BBH", kind, 0, len(key)) + key + value
 
 
+SITE = (struct.pack("<IBBBB", 12, 0, 4, 0, 0) + b"\x03a.c\x04main\x0f%d|%5.1f|%.*s%%"
+        + b"\1\3\1\6")
+
+
 def lane(records, boot=None, dropped=0):
     """A lane file with one chunk of `records` in segment 0."""
     data = bytearray(65536)
@@ -61,8 +65,7 @@ def lane(records, boot=None, dropped=0):
     put(data, 112, "QQ", UTC, 1000)
     put(data, 128, "IIIIII", 8192, 8192, 4096, 64, 16384, 49152)
     put(data, 4096, "QQQQ", dropped, 0, 5000, 6000)
-    catalog = entry(1, 7, b"net.http") + bytes(32) + entry(
-        2, 3, struct.pack("<IBBH", 12, 9, 0, 0) + b"\x03a.c\x04main\x00")
+    catalog = entry(1, 7, b"net.http") + bytes(32) + entry(2, 3, SITE)
     data[8192:8192 + len(catalog)] = catalog
     body = b"".join(records)
     segment = 16384
@@ -123,6 +126,19 @@ class Live(unittest.TestCase):
         self.assertNotIn("span_id", line)
         self.assertEqual(line["time"], time_text(UTC))
 
+    def test_deferred(self):
+        arguments = struct.pack("<idi", -7, 2.25, 2) + struct.pack("<I", 2) + b"ab"
+        short = struct.pack("<I", 3) + arguments[:-1]
+        lines = self.lines(lane([
+            record(3, struct.pack("<I", 3) + arguments, 0, 7),
+            record(9, struct.pack("<I", len(SITE)) + SITE + arguments, 0, 7),
+            record(3, short, 0, 7), record(3, struct.pack("<IH", 99, 0xABCD), 0, 7)]))
+        self.assertEqual([line["message"] for line in lines], [
+            "-7|  2.2|ab%", "-7|  2.2|ab%", "%d|%5.1f|%.*s%%", "? site 99: cd ab"])
+        self.assertEqual((lines[1]["file"], lines[1]["line"], lines[1]["function"]),
+                         ("a.c", 12, "main"))
+        self.assertEqual({line["logger"] for line in lines}, {"net.http"})
+
     def test_gap_and_what_is_left(self):
         payload = struct.pack("<IIQQQQ", 0, 0, 2, 5, 1500, 1600)
         lines = self.lines(lane([record(7, payload, 0, 0, 0)], dropped=9))
@@ -181,10 +197,13 @@ def archive(messages, codec):
         varint(1) + varint(2) + bytes(2) + bytes([1]) * 25,
         b"\0" * count, zigzag(1000) + zigzag(5) * (count - 1),
         zigzag(UTC - 1000) + b"\0" * (count - 1), zigzag(5 << 32) + b"\0" * (count - 1),
-        b"\x09" * count, b"\0" * count, b"\0" * count, b"\1" * count,
-        b"".join(varint(len(text)) for text in messages), b"", b"",
-        b"".join(text + b"\n" for text in messages)]
-    payload = struct.pack("<18I", 17, *map(len, streams)) + b"".join(streams)
+        b"\x09" * count, b"\0" * (count - 1) + b"\x40", b"\0" * count, b"\1" * count,
+        b"".join(varint(len(text)) for text in messages[:-1]), b"", b"",
+        # The last one is deferred.
+        varint(1) + varint(7) + b"\3a.c\4main\0\2%s\1\6", b"\0",
+        struct.pack("<I", len(messages[-1])) + messages[-1],
+        b"".join(text + b"\n" for text in messages[:-1])]
+    payload = struct.pack("<21I", 20, *map(len, streams)) + b"".join(streams)
     if codec == 2:
         stored = skippable(payload)
     else:
@@ -228,7 +247,7 @@ class Archived(unittest.TestCase):
             self.assertEqual(records[0].trace, bytes([1]) * 25)
 
     def test_what_zstd_sees(self):
-        run = subprocess.run(["zstd", "-dc"], input=archive([b"one", b"two"], 0),
+        run = subprocess.run(["zstd", "-dc"], input=archive([b"one", b"two", b"-"], 0),
                              stdout=subprocess.PIPE, check=True)
         self.assertTrue(run.stdout.endswith(b"one\ntwo\n"))
 

@@ -11,6 +11,7 @@ int main(void) {
     if (cw_open(&options, &engine) != CW_OK) return 1;
     if (cw_logger_get(engine, "app.c", &log) != CW_OK) return 1;
     cw_write(log, CW_LEVEL_INFO, "hello from C", 12); /* kept when it returns */
+    CW_WARN(log, "order %d is %.1f s late", 7, 2.5);  /* text is made when somebody reads */
     cw_close(&engine, 1000);
     return 0;
 }

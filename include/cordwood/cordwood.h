@@ -238,6 +238,21 @@ typedef struct cw_record {
  * CW_E_LIMIT · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_write_record(cw_logger *logger, const cw_record *record);
 
+/* CW_LOG(logger, level, "order %d at %f from %s", id, price, who) and CW_TRACE … CW_FATAL(logger,
+ * "format", …) stand in log.h, which this header includes: the format is checked by the compiler,
+ * the arguments are copied raw, and text is made when somebody reads. They call the two functions
+ * below; hosts do not. */
+typedef struct cw_site cw_site; /* one place in the source */
+typedef union cw_arg cw_arg;    /* one argument */
+
+/* Writes one record of a place; arguments as its list says. Blocks, signals, fork: as cw_write. A
+ * format that does not fit its arguments is kept as it stands; the first call then answers
+ * CW_E_ARGUMENT. CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_LEVEL · CW_E_FULL · CW_E_CLOSED */
+cw_status cw_site_write(cw_logger *logger, cw_level level, cw_site *site, const cw_arg *arguments);
+
+/* True where ms milliseconds have passed since it was true for that place. Signals: safe. */
+bool cw_site_every_ms(cw_site *site, uint32_t ms);
+
 /* ── Flush and close ────────────────────────────────────────────────────────────────────────── */
 
 /* How much a record must survive: the death of the process (true of every record when its call
@@ -489,6 +504,8 @@ uint32_t cw_version(void);
 
 /* "0.1.0". Static. */
 const char *cw_version_string(void);
+
+#include "log.h"
 
 #ifdef __cplusplus
 }

@@ -160,7 +160,7 @@ typedef struct cwi_engine {
     cwi_segment segments[CWI_SEGMENTS_MAX];
 } cwi_engine;
 
-enum { CWI_ENGINES_MAX = 256 };
+enum { CWI_ENGINES_MAX = 256, CWI_SITES_MAX = 65536, CWI_SITES_INDEX = 131072 };
 
 /* What the process has once: the pool of thread blocks and the table of open engines. */
 typedef struct cwi_process {
@@ -172,6 +172,11 @@ typedef struct cwi_process {
     void (*start_helper)(cwi_engine *); /* set by the engine above; forked children call it */
     void (*echo)(cwi_engine *);         /* after a record, where the console is in line */
     cwi_engine *engines[CWI_ENGINES_MAX]; /* A15: by CAS */
+    uint8_t *sites;        /* plans and definitions of call sites, one behind the other */
+    uint64_t sites_used;   /* A21: bytes; whole entries */
+    uint32_t *sites_index; /* hash table of offsets in units of 8, plus 1 */
+    uint32_t sites_count;
+    uint32_t sites_lock;   /* A21: tid of the registrar */
 } cwi_process;
 
 extern cwi_process cwi_process_words;

@@ -60,6 +60,20 @@ CW_ATOMIC(uint64_t, u64)
 static inline void cwa_fence_full(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void cwa_fence_compiler(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
+/* Units of a string of wchar_t (4 bytes each), at most `most`. */
+static inline size_t cwi_wcsnlen(const volatile void *start, size_t most) {
+    const volatile int32_t *p = (const volatile int32_t *)start;
+    size_t n = 0;
+    while (n < most && p[n]) n++;
+    return n;
+}
+
+/* Prints one value with a format of exactly one directive for that type (ArgumentType: 1 int, 2 64
+ * bits, 3 double, 4 long double, 5 pointer), in the C locale; as snprintf. */
+int cwi_print(char *out, size_t size, const char *format, uint8_t type, const void *value);
+/* What strerror says in the C locale; bytes written. */
+size_t cwi_error_text(uint32_t number, char *out, size_t size);
+
 /* ── Clock ── */
 static inline uint64_t cw_ticks_tsc(void) {
 #if defined(__x86_64__)
@@ -78,6 +92,7 @@ static inline uint64_t cw_clock_ns(clockid_t id) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 static inline uint64_t cw_monotonic_ns(void) { return cw_clock_ns(CLOCK_MONOTONIC); }
+static inline uint64_t cw_coarse_ns(void) { return cw_clock_ns(CLOCK_MONOTONIC_COARSE); }
 static inline uint64_t cw_realtime_ns(void) { return cw_clock_ns(CLOCK_REALTIME); }
 
 /* ── CRC-32C (FORMAT §1): start with 0, hand the result back in to go on ── */

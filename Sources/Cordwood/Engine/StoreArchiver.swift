@@ -163,6 +163,7 @@ public enum StoreArchiver {
         do {
             let source = try LaneSource(files: files, segments: segments)
             source.reportsDrops = endsLane
+            source.rendersText = false
             let primed = PrimedSource(source)
             try primed.prime()
             guard primed.hasRecord else {

@@ -14,6 +14,7 @@ public enum CatalogWriter {
 
     /// Writes everything the engine knows into a new lane. False: no room.
     static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) -> Bool {
+        guard unsafe Sites.writeAll(engine, lane) else { return false }
         guard let names = unsafe engine.pointee.names else { return true }
         let word =
             unsafe UnsafeMutableRawPointer(engine)

@@ -85,7 +85,7 @@ public enum EngineCore {
         let allBytes = (engineBytes + loggerBytes + namesBytesMax + hugePage - 1) & ~(hugePage - 1)
         guard
             let memory = unsafe Mapping.anonymous(bytes: allBytes, wipedOnFork: false),
-            let laneMemory = unsafe LanePool.take()
+            Sites.prepare(), let laneMemory = unsafe LanePool.take()
         else { return nil }
         let names = unsafe memory + engineBytes + loggerBytes
         let engine = unsafe memory.assumingMemoryBound(to: cwi_engine.self)
@@ -144,6 +144,7 @@ public enum EngineCore {
         let process = unsafe cwi_process_get()!
         unsafe process.pointee.fork_count &+= 1
         var hasLogged = false
+        Sites.forked()
         let table =
             unsafe UnsafeMutableRawPointer(process)
             + MemoryLayout<cwi_process>.offset(of: \.engines)!

@@ -62,7 +62,7 @@ public enum CatalogHeader {
 
     public static let bytes = 64
     public static let magicValue: UInt64 = 0x3130_4154_4143_5743  // "CWCATA01"
-    public static let filesMax = 15
+    public static let filesMax = 63
 }
 
 /// FORMAT §5. Offsets in one catalog entry.

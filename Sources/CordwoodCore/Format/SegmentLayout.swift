@@ -99,6 +99,12 @@ public enum RecordType {
     public static let trace: UInt8 = 6
     public static let gap: UInt8 = 7
     public static let skip: UInt8 = 8
+    public static let described: UInt8 = 9
+
+    /// Those that a reader shows, and that take a number of the chunk's sequence.
+    static func isCounted(_ type: UInt8) -> Bool {
+        type >= text && type <= site || type == gap || type == described
+    }
 }
 
 /// FORMAT §8.1. Kinds of sections.

@@ -8,10 +8,28 @@
 @safe final class Catalog {
     @safe struct Site {
         var line: UInt32
-        var level: UInt8
+        var style: UInt8
         @safe var file: UnsafeRawBufferPointer
         @safe var function: UnsafeRawBufferPointer
         @safe var format: UnsafeRawBufferPointer
+        @safe var types: UnsafeRawBufferPointer
+
+        /// Views of a definition's payload (FORMAT §5); nil where it does not parse.
+        init?(_ payload: UnsafeRawBufferPointer) {
+            var at = SiteLayout.strings
+            guard let file = unsafe Bytes.str(payload, &at),
+                let function = unsafe Bytes.str(payload, &at),
+                let format = unsafe Bytes.str(payload, &at),
+                let types = unsafe Bytes.slice(
+                    payload, at, Int(Bytes.u8(payload, SiteLayout.argumentCount)))
+            else { return nil }
+            line = unsafe Bytes.u32(payload, SiteLayout.line)
+            style = unsafe Bytes.u8(payload, SiteLayout.style)
+            unsafe self.file = unsafe file
+            unsafe self.function = unsafe function
+            unsafe self.format = unsafe format
+            unsafe self.types = unsafe types
+        }
     }
 
     @safe private(set) var loggers: [UInt32: UnsafeRawBufferPointer] = unsafe [:]
@@ -74,13 +92,12 @@
     }
 
     @safe private func site(_ payload: UnsafeRawBufferPointer) -> Site? {
-        var at = 8
-        guard let file = Bytes.str(payload, &at), let function = Bytes.str(payload, &at),
-            let format = Bytes.str(payload, &at)
-        else { return nil }
-        return unsafe Site(
-            line: Bytes.u32(payload, 0), level: Bytes.u8(payload, 4), file: keep(file),
-            function: keep(function), format: keep(format))
+        guard var site = unsafe Site(payload) else { return nil }
+        site.file = keep(site.file)
+        site.function = keep(site.function)
+        site.format = keep(site.format)
+        site.types = keep(site.types)
+        return site
     }
 
     @safe private func takeResource(_ payload: UnsafeRawBufferPointer) {

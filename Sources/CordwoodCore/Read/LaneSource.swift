@@ -44,6 +44,12 @@ public final class LaneSource: RecordSource {
     private var created: UInt64 = .max
     private var dropsTold = false
 
+    /// False: deferred records keep their arguments and have no message.
+    public var rendersText: Bool {
+        get { decoder.text != nil }
+        set { decoder.text = newValue ? DeferredText() : nil }
+    }
+
     /// `directory`: the store. `segments`: nil reads all that `archivedBelow` leaves.
     public static func open(
         directory: String, lane: String, segments: ClosedRange<UInt64>? = nil,

@@ -12,6 +12,8 @@
     @safe private var loggerName = Bytes.none
     /// What a gap record says; holds until the next one.
     let scratch = ReadBuffer()
+    /// Makes the text of deferred records; nil: they are wanted as they are.
+    var text: DeferredText? = DeferredText()
 
     init(catalog: Catalog) { self.catalog = catalog }
 
@@ -46,7 +48,8 @@
         switch Bytes.u8(bytes, at &+ RecordHeader.type) {
         case RecordType.text: text(&record, payload, id)
         case RecordType.rich: rich(&record, payload, id)
-        case RecordType.site: site(&record, id)
+        case RecordType.site: site(&record, payload, id)
+        case RecordType.described: described(&record, payload, id)
         default: gap(&record, payload, stream)
         }
         return record
@@ -115,12 +118,63 @@
         record.originalLength = originalLength ?? UInt64(record.message.count)
     }
 
-    private func site(_ record: inout RecordRef, _ id: UInt32) {
-        place(&record, id)
-        guard let site = siteOf(id) else { return }
-        record.message = site.format
-        record.originalLength = UInt64(site.format.count)
-        if record.level == 0 { record.level = site.level <= 24 ? site.level : 0 }
+    /// FORMAT §8.7.
+    @safe private func site(
+        _ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ id: UInt32
+    ) {
+        record.logger = logger(id)
+        let arguments = unsafe Bytes.slice(payload, 4, payload.count &- 4) ?? Bytes.none
+        guard payload.count >= 4, let site = siteOf(Bytes.u32(payload, 0)) else {
+            return unsafe unknown(&record, Bytes.u32(payload, 0), arguments)
+        }
+        unsafe deferred(&record, site, arguments)
+    }
+
+    /// A site that no catalog has (a store that was copied while it was written): its number and
+    /// the raw arguments.
+    @safe private func unknown(
+        _ record: inout RecordRef, _ site: UInt32, _ arguments: UnsafeRawBufferPointer
+    ) {
+        scratch.clear()
+        var text = Array("? site \(site):".utf8)
+        let digits = Array("0123456789abcdef".utf8)
+        for index in 0..<min(arguments.count, 4_096) {
+            let byte = Int(Bytes.u8(arguments, index))
+            text.append(contentsOf: [0x20, digits[byte >> 4], digits[byte & 15]])
+        }
+        unsafe text.withUnsafeBytes { unsafe scratch.append($0) }
+        unsafe record.message = unsafe scratch.bytes
+        record.originalLength = UInt64(text.count)
+        record.flags.insert(.unverified)
+    }
+
+    @safe private func described(
+        _ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ id: UInt32
+    ) {
+        record.logger = logger(id)
+        let length = Int(Bytes.u32(payload, 0))
+        guard let definition = unsafe Bytes.slice(payload, 4, length),
+            let site = unsafe Catalog.Site(definition)
+        else { return }
+        deferred(
+            &record, site,
+            unsafe Bytes.slice(payload, 4 &+ length, payload.count &- 4 &- length) ?? Bytes.none)
+    }
+
+    @safe private func deferred(
+        _ record: inout RecordRef, _ site: Catalog.Site, _ arguments: UnsafeRawBufferPointer
+    ) {
+        record.line = site.line
+        record.file = site.file
+        record.function = site.function
+        record.isDeferred = true
+        record.style = site.style
+        record.format = site.format
+        record.argumentTypes = site.types
+        // The record's padding is not theirs; what does not parse is shown as the format alone.
+        let size = DeferredText.size(site.types, arguments) ?? 0
+        record.arguments = unsafe Bytes.slice(arguments, 0, size) ?? Bytes.none
+        text?.render(&record)
     }
 
     private func place(_ record: inout RecordRef, _ id: UInt32) {

@@ -59,6 +59,12 @@ public struct LaneID: Hashable, Sendable {
     public static let zero = LaneID(high: 0, low: 0)
 }
 
+extension Bytes {
+    @safe @inlinable public static func id(_ b: UnsafeRawBufferPointer, _ at: Int) -> LaneID {
+        LaneID(high: u64(b, at), low: u64(b, at &+ 8))
+    }
+}
+
 public struct RecordFlags: OptionSet, Sendable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -96,6 +102,13 @@ public struct RecordFlags: OptionSet, Sendable {
     @safe public var sections: UnsafeRawBufferPointer
     /// FORMAT §8.2; the thread's context when it wrote. Empty: none.
     @safe public var context: UnsafeRawBufferPointer
+    /// A record of a site (FORMAT §8.7): its text is made of the four below.
+    public var isDeferred: Bool
+    /// FORMAT §5, sites.
+    public var style: UInt8
+    @safe public var format: UnsafeRawBufferPointer
+    @safe public var argumentTypes: UnsafeRawBufferPointer
+    @safe public var arguments: UnsafeRawBufferPointer
     /// FORMAT §8.4: the record's own trace, else the thread's. Empty: none.
     @safe public var trace: UnsafeRawBufferPointer
 
@@ -115,6 +128,11 @@ public struct RecordFlags: OptionSet, Sendable {
         function = Bytes.none
         line = 0
         sections = Bytes.none
+        isDeferred = false
+        style = 0
+        format = Bytes.none
+        argumentTypes = Bytes.none
+        arguments = Bytes.none
         context = Bytes.none
         trace = Bytes.none
     }

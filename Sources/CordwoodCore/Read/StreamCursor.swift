@@ -95,7 +95,7 @@ final class StreamCursor {
             let size = Int(Bytes.u32(bytes, at))
             guard size >= RecordHeader.bytes, size <= bytes.count &- at else { break }
             let type = Bytes.u8(bytes, at &+ RecordHeader.type)
-            if type <= RecordType.site && type >= RecordType.text || type == RecordType.gap {
+            if RecordType.isCounted(type) {
                 count &+= 1
             }
             at = (at &+ size &+ 7) & ~7
@@ -234,7 +234,7 @@ final class StreamCursor {
             }
             position = (at &+ size &+ 7) & ~7
             switch Bytes.u8(bytes, at &+ RecordHeader.type) {
-            case RecordType.text, RecordType.rich, RecordType.site, RecordType.gap:
+            case let type where RecordType.isCounted(type):
                 accept(bytes, at, size)
                 return .record
             case RecordType.timeBase:

@@ -11,7 +11,7 @@ enum ArchiveLimits {
     /// Entries of one dictionary of a block; also attributes of all its processes together.
     static let dictionaryMax = 65_536
     static let processesMax = 4_096
-    static let streams = 17
+    static let streams = 20
     static let streamsMax = 1_024
 
     /// A block is closed when its messages, sections and dictionaries reach this.

@@ -28,6 +28,8 @@ public final class ArchiveSource: RecordSource {
         try ArchiveSource(ArchiveFile(path: path))
     }
 
+    private let text = DeferredText()
+
     private init(_ file: consuming ArchiveFile) throws(ReadProblem) {
         let index = try ArchiveIndex.load(file, salvage: true)
         info = index.info
@@ -62,7 +64,9 @@ public final class ArchiveSource: RecordSource {
         if let problem = problems.popLast() { throw problem }
         while true {
             switch records?.next() {
-            case .record(let record): return record
+            case .record(var record):
+                text.render(&record)
+                return record
             case .damaged:
                 records = nil
                 throw .damaged("\(info.path): columns of the block at \(blocks[block].offset)")

@@ -33,6 +33,7 @@ struct BlockBuilder: ~Copyable {
     private var people = PeopleColumns()
     private var loggers: ByteTable
     var sites: ByteTable
+    private var formats: ByteTable
     var contexts: ByteTable
     private var thread = GrowingBytes()
     private var time = GrowingBytes()
@@ -45,6 +46,8 @@ struct BlockBuilder: ~Copyable {
     private var length = GrowingBytes()
     private var sectionLength = GrowingBytes()
     var sections = GrowingBytes()
+    private var format = GrowingBytes()
+    private var arguments = GrowingBytes()
     private var messages = GrowingBytes(capacity: ArchiveLimits.blockTarget + 65_536)
     var scratch = GrowingBytes()
     var sectionBytesOfRecord = 0
@@ -54,6 +57,7 @@ struct BlockBuilder: ~Copyable {
     init(seed: UInt64) {
         loggers = ByteTable(seed: seed)
         sites = ByteTable(seed: seed)
+        formats = ByteTable(seed: seed)
         contexts = ByteTable(seed: seed)
     }
 
@@ -62,8 +66,9 @@ struct BlockBuilder: ~Copyable {
     // `mutating` though they change nothing: a borrowed builder is copied to be looked at.
     @inline(__always)
     private mutating func size() -> Int {
-        messages.count &+ sections.count &+ loggers.size &+ sites.size &+ contexts.size
-            &+ people.size &+ Int(summary.recordCount) &* ArchiveLimits.recordCost
+        messages.count &+ arguments.count &+ sections.count &+ loggers.size &+ sites.size
+            &+ formats.size &+ contexts.size &+ people.size &+ Int(summary.recordCount)
+            &* ArchiveLimits.recordCost
     }
 
     /// Time to close the block.
@@ -71,6 +76,7 @@ struct BlockBuilder: ~Copyable {
         size() >= ArchiveLimits.blockTarget || people.full
             || loggers.count >= ArchiveLimits.dictionaryMax
             || sites.count >= ArchiveLimits.dictionaryMax
+            || formats.count >= ArchiveLimits.dictionaryMax
             || contexts.count >= ArchiveLimits.dictionaryMax
     }
 
@@ -94,13 +100,16 @@ struct BlockBuilder: ~Copyable {
 
     /// False where the block must be closed first: the record is large and would share it.
     private mutating func hasRoom(for record: borrowing RecordRef) -> Bool {
-        let wanted = record.message.count &+ record.sections.count &+ record.context.count
+        let wanted =
+            record.message.count &+ record.arguments.count &+ record.sections.count
+            &+ record.context.count
         return isEmpty || wanted <= ArchiveLimits.blockTarget
             || size() &+ wanted <= 2 &* ArchiveLimits.blockTarget
     }
 
     var failed: Bool {
-        people.failed || loggers.failed || sites.failed || contexts.failed || thread.failed
+        people.failed || loggers.failed || sites.failed || formats.failed || contexts.failed
+            || thread.failed || format.failed || arguments.failed
             || time.failed || offset.failed || sequence.failed || level.failed || kind.failed
             || logger.failed || context.failed || length.failed || sectionLength.failed
             || sections.failed || messages.failed || scratch.failed
@@ -122,7 +131,8 @@ struct BlockBuilder: ~Copyable {
 
         let plain =
             unsafe record.sections.isEmpty && record.context.isEmpty && record.trace.isEmpty
-            && record.line == 0 && record.file.isEmpty && record.function.isEmpty
+            && (record.isDeferred
+                || record.line == 0 && record.file.isEmpty && record.function.isEmpty)
         let whole = record.message.count <= ArchiveLimits.messageMax
         let message =
             unsafe whole
@@ -139,16 +149,38 @@ struct BlockBuilder: ~Copyable {
             cut = appendSections(record, cut: cut, budget: ArchiveLimits.sectionsMax)
         }
         appendKind(record, cut: cut)
-        length.append(varint: UInt64(message.count))
-        messages.append(message)
-        messages.append(byte: 0x0a)
+        if record.isDeferred {
+            format.append(varint: UInt64(formatIndex(record)))
+            // More than any writer of ours stores (CW_STRING_MAX): the format alone is kept.
+            if record.arguments.count <= ArchiveLimits.messageMax {
+                arguments.append(record.arguments)
+            }
+        } else {
+            length.append(varint: UInt64(message.count))
+            messages.append(message)
+            messages.append(byte: 0x0a)
+        }
         summary.count(record)
+    }
+
+    /// Index into stream 16.
+    private mutating func formatIndex(_ record: borrowing RecordRef) -> Int {
+        let keeps = record.arguments.count <= ArchiveLimits.messageMax
+        scratch.removeAll()
+        scratch.append(varint: UInt64(record.line))
+        scratch.append(string: record.file, max: ArchiveLimits.stringMax)
+        scratch.append(string: record.function, max: ArchiveLimits.stringMax)
+        scratch.append(byte: keeps ? record.style : 1)
+        scratch.append(string: record.format, max: ArchiveLimits.stringMax)
+        scratch.append(string: keeps ? record.argumentTypes : Bytes.none, max: 255)
+        return unsafe formats.index(scratch.bytes)
     }
 
     private mutating func appendKind(_ record: borrowing RecordRef, cut: Bool) {
         var bits = BlockKind.stored(record.kind)
         if cut || record.flags.contains(.truncated) { bits |= BlockKind.truncated }
         if record.flags.contains(.unverified) { bits |= BlockKind.unverified }
+        if record.isDeferred { bits |= BlockKind.deferred }
         if sectionBytesOfRecord > 0 {
             bits |= BlockKind.hasSections
             sectionLength.append(varint: UInt64(sectionBytesOfRecord))
@@ -201,6 +233,13 @@ struct BlockBuilder: ~Copyable {
         put(length, &out)
         put(sectionLength, &out)
         put(sections, &out)
+        start = out.count
+        out.append(varint: UInt64(formats.count))
+        for index in 0..<formats.count { unsafe out.append(formats.bytes(index)) }
+        close(&out, start)
+        put(format, &out)
+        put(arguments, &out)
+        // Last, so that `zstd -dc` shows them at the end of each block.
         put(messages, &out)
     }
 
@@ -209,6 +248,9 @@ struct BlockBuilder: ~Copyable {
         people.removeAll()
         loggers.removeAll()
         sites.removeAll()
+        formats.removeAll()
+        format.removeAll()
+        arguments.removeAll()
         contexts.removeAll()
         thread.removeAll()
         time.removeAll()
@@ -233,6 +275,7 @@ enum BlockKind {
     static let truncated: UInt8 = 8
     static let unverified: UInt8 = 16
     static let hasSections: UInt8 = 32
+    static let deferred: UInt8 = 64
 
     /// Three bits are stored; kinds that version 1 does not know become logs.
     @inline(__always)

@@ -1,4 +1,5 @@
-// Streams 0 to 4 of an inflated block (FORMAT §11.4): what the per-record streams point into.
+// Streams 0 to 4 and 16 of an inflated block (FORMAT §11.4): what the per-record streams point
+// into.
 // Counts are checked against the limits and against the bytes that are there before anything is
 // allocated.
 // SAFETY: all views are slices of the payload's streams and hold as long as the loader keeps that
@@ -12,6 +13,14 @@ import CordwoodCore
         @safe var file: UnsafeRawBufferPointer
         @safe var function: UnsafeRawBufferPointer
     }
+    @safe struct Format {
+        var line: UInt32
+        @safe var file: UnsafeRawBufferPointer
+        @safe var function: UnsafeRawBufferPointer
+        var style: UInt8
+        @safe var format: UnsafeRawBufferPointer
+        @safe var types: UnsafeRawBufferPointer
+    }
     @safe struct Context {
         @safe var fields: UnsafeRawBufferPointer
         /// Empty: none.
@@ -23,12 +32,14 @@ import CordwoodCore
     @safe var loggers: [UnsafeRawBufferPointer] = unsafe []
     var sites: [Site] = []
     var contexts: [Context] = []
+    var formats: [Format] = []
 
     /// Nil where a stream does not parse. The pointers hold as long as the block does.
     @safe init?(_ streams: [UnsafeRawBufferPointer]) {
         guard unsafe readProcesses(streams[0]), unsafe readThreads(streams[1]),
             unsafe readLoggers(streams[2]),
-            unsafe readSites(streams[3]), unsafe readContexts(streams[4])
+            unsafe readSites(streams[3]), unsafe readContexts(streams[4]),
+            unsafe readFormats(streams[16])
         else { return nil }
     }
 
@@ -113,6 +124,26 @@ import CordwoodCore
                 let file = cursor.string(), let function = cursor.string()
             else { return false }
             unsafe sites.append(Site(line: UInt32(line), file: file, function: function))
+        }
+        return true
+    }
+
+    @safe private mutating func readFormats(_ stream: UnsafeRawBufferPointer) -> Bool {
+        var cursor = ByteCursor(stream)
+        guard let count = count(&cursor, least: 6, max: ArchiveLimits.dictionaryMax) else {
+            return false
+        }
+        formats.reserveCapacity(count)
+        for _ in 0..<count {
+            guard let line = cursor.varint(), line <= UInt64(UInt32.max),
+                let file = cursor.string(), let function = cursor.string(),
+                let style = cursor.byte(), let format = cursor.string(),
+                let types = cursor.string()
+            else { return false }
+            unsafe formats.append(
+                Format(
+                    line: UInt32(line), file: file, function: function, style: style,
+                    format: format, types: types))
         }
         return true
     }

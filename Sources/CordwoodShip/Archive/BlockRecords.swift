@@ -26,6 +26,8 @@ struct BlockRecords {
     private var sectionLength: ByteCursor
     private var sections: ByteCursor
     private var messages: ByteCursor
+    private var format: ByteCursor
+    private var arguments: ByteCursor
     private var lastTime: UInt64 = 0
     private var lastOffset: UInt64 = 0
 
@@ -34,8 +36,6 @@ struct BlockRecords {
         guard let streams = Self.streams(payload),
             unsafe streams[9].count == Int(recordCount),
             unsafe streams[10].count == Int(recordCount),
-            unsafe streams[16].count >= Int(recordCount),
-            unsafe streams[13].count >= Int(recordCount),
             let dictionaries = BlockDictionaries(streams)
         else { return nil }
         self.dictionaries = dictionaries
@@ -52,7 +52,9 @@ struct BlockRecords {
         length = unsafe ByteCursor(streams[13])
         sectionLength = unsafe ByteCursor(streams[14])
         sections = unsafe ByteCursor(streams[15])
-        messages = unsafe ByteCursor(streams[16])
+        messages = unsafe ByteCursor(streams[19])
+        format = unsafe ByteCursor(streams[17])
+        arguments = unsafe ByteCursor(streams[18])
     }
 
     /// The known streams; further ones are passed over.
@@ -75,7 +77,8 @@ struct BlockRecords {
     /// Nothing of the per-record streams is left over.
     var isSpent: Bool {
         thread.left | time.left | offset.left | sequence.left | level.left | kind.left | logger.left
-            | context.left | length.left | sectionLength.left | sections.left | messages.left == 0
+            | context.left | length.left | sectionLength.left | sections.left | messages.left
+            | format.left | arguments.left == 0
     }
 
     mutating func next() -> Answer {
@@ -93,8 +96,7 @@ struct BlockRecords {
             let timeStep = time.zigzag(), let offsetStep = offset.zigzag(),
             let sequenceStep = sequence.zigzag(), let level = level.byte(), let bits = kind.byte(),
             let name = logger.varint(), unsafe name < UInt64(dictionaries.loggers.count),
-            let context = context.varint(), context <= UInt64(dictionaries.contexts.count),
-            let size = length.varint(), let message = messages.bytes(size), messages.byte() != nil
+            let context = context.varint(), context <= UInt64(dictionaries.contexts.count)
         else { return nil }
         var record = RecordRef(thread: dictionaries.threads[Int(who)])
         lastTime &+= timeStep
@@ -109,8 +111,15 @@ struct BlockRecords {
         if bits & BlockKind.truncated != 0 { record.flags.insert(.truncated) }
         if bits & BlockKind.unverified != 0 { record.flags.insert(.unverified) }
         record.logger = unsafe dictionaries.loggers[Int(name)]
-        record.message = unsafe message
-        record.originalLength = UInt64(message.count)
+        if bits & BlockKind.deferred != 0 {
+            guard takeArguments(&record) else { return nil }
+        } else {
+            guard let size = length.varint(), let message = messages.bytes(size),
+                messages.byte() != nil
+            else { return nil }
+            record.message = unsafe message
+            record.originalLength = UInt64(message.count)
+        }
         if context > 0 {
             let found = dictionaries.contexts[Int(context) - 1]
             record.context = found.fields
@@ -124,6 +133,25 @@ struct BlockRecords {
             guard apply(found, to: &record) else { return nil }
         }
         return record
+    }
+
+    private mutating func takeArguments(_ record: inout RecordRef) -> Bool {
+        guard let index = format.varint(), index < UInt64(dictionaries.formats.count) else {
+            return false
+        }
+        let found = dictionaries.formats[Int(index)]
+        guard let size = DeferredText.size(found.types, unsafe arguments.rest),
+            let bytes = arguments.bytes(UInt64(size))
+        else { return false }
+        record.isDeferred = true
+        record.line = found.line
+        record.file = found.file
+        record.function = found.function
+        record.style = found.style
+        record.format = found.format
+        record.argumentTypes = found.types
+        record.arguments = unsafe bytes
+        return true
     }
 
     @safe private func apply(_ stored: UnsafeRawBufferPointer, to record: inout RecordRef) -> Bool {

@@ -16,6 +16,10 @@ import CordwoodCore
 
     var left: Int { unsafe end - position }
 
+    var rest: UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(start: position, count: left)
+    }
+
     @inline(__always)
     mutating func byte() -> UInt8? {
         guard unsafe position < end else { return nil }

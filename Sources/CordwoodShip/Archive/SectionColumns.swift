@@ -56,11 +56,14 @@ extension BlockBuilder {
         if !hasTime, record.timeNs != record.writtenNs {
             append(section: SectionKind.time, word: record.timeNs)
         }
-        if !hasPlace, unsafe record.line != 0 || !record.file.isEmpty || !record.function.isEmpty {
+        if !hasPlace, !record.isDeferred,
+            unsafe record.line != 0 || !record.file.isEmpty || !record.function.isEmpty
+        {
             append(section: SectionKind.site, word: UInt32(truncatingIfNeeded: siteIndex(record)))
         }
-        if cut || record.flags.contains(.truncated)
-            || record.originalLength > UInt64(record.message.count)
+        if !record.isDeferred,
+            cut || record.flags.contains(.truncated)
+                || record.originalLength > UInt64(record.message.count)
         {
             append(section: SectionKind.originalLength, word: record.originalLength)
         }

@@ -34,10 +34,6 @@ public enum Bytes {
         load(b, at, UInt64.self)
     }
 
-    @safe @inlinable public static func id(_ b: UnsafeRawBufferPointer, _ at: Int) -> LaneID {
-        LaneID(high: u64(b, at), low: u64(b, at &+ 8))
-    }
-
     /// The `count` bytes from `at` on, nil where they do not lie within `b`.
     @safe @inlinable public static func slice(
         _ b: UnsafeRawBufferPointer, _ at: Int, _ count: Int

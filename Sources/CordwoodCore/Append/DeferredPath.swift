@@ -1,0 +1,261 @@
+// A record of a call site: its id and the raw arguments, appended as AppendPath does; text is made
+// by who reads (FORMAT §8.7). The first record of a site registers it; everything unusual goes
+// through AppendSlow with a SiteBody.
+// SAFETY: as AppendPath. `arguments` has an entry for each step of the plan that is not errno,
+// which the site's list of classes promises; strings are measured within their bound before a byte
+// is copied, and that many are copied.
+
+import CCordwood
+import CShims
+import Glibc
+
+public enum DeferredPath {
+    @inlinable @inline(__always)
+    public static func write(
+        _ logger: LoggerBlock, _ level: UInt32, _ site: UnsafeMutablePointer<cw_site>,
+        _ arguments: UnsafePointer<cw_arg>
+    ) -> Int32 {
+        // ORDER: relaxed. As in AppendPath (A16).
+        let word = unsafe cwa_load_relaxed_u32(logger)
+        // ORDER: acquire. The plan is whole, and every open lane has the site (A21).
+        let address = unsafe UInt(cwa_load_acquire_u64(UnsafeMutableRawPointer(site)))
+        guard level &+ word > 255, level &- 1 < 24,
+            let memory = unsafe UnsafeMutableRawPointer(bitPattern: address)
+        else { return unsafe DeferredSlow.unusual(logger, level, site, arguments) }
+        let plan = unsafe SitePlan(memory)
+        let engine = unsafe logger.pointee.engine
+        guard plan.isPlain, let thread = unsafe cwi_tls_get().pointee.current,
+            unsafe thread.pointee.engine == engine, unsafe thread.pointee.busy == 0
+        else { return unsafe DeferredSlow.write(logger, level, site, arguments) }
+
+        // The steps of AppendPath.text, with another payload.
+        unsafe thread.pointee.busy = cwi_frame()
+        cwa_fence_compiler()
+        let room =
+            unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
+            &- Int(bitPattern: thread.pointee.ptr)
+        let ticks = cw_ticks_tsc()
+        let delta = unsafe ticks &- thread.pointee.base_ticks
+        var left = room &- 27 &- plan.fixedBytes
+        guard left > 0, delta <= 0xFFFF_FFFF, let ptr = unsafe thread.pointee.ptr,
+            let header = unsafe thread.pointee.chunk
+        else {
+            unsafe thread.pointee.busy = 0
+            return unsafe DeferredSlow.write(logger, level, site, arguments)
+        }
+        let start = UnsafeMutableRawPointer(ptr)
+        unsafe start.storeBytes(
+            of: UInt32(truncatingIfNeeded: delta), toByteOffset: 4, as: UInt32.self)
+        unsafe start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
+        unsafe start.storeBytes(of: level | 3 << 8, toByteOffset: 12, as: UInt32.self)
+        unsafe start.storeBytes(of: plan.identifier, toByteOffset: 16, as: UInt32.self)
+        var at = unsafe start + 20
+        let count = plan.count
+        var index = 0
+        while index < count {
+            let argument = unsafe UnsafeRawPointer(arguments + index)
+            switch plan.type(index) {
+            case ArgumentType.int:
+                unsafe at.storeBytes(of: argument.load(as: UInt32.self), as: UInt32.self)
+                unsafe at += 4
+            case ArgumentType.text:
+                guard let text = unsafe argument.load(as: UnsafePointer<CChar>?.self) else {
+                    unsafe at.storeBytes(of: LengthWord.null, as: UInt32.self)
+                    unsafe at += 4
+                    break
+                }
+                let bytes = unsafe strnlen(text, plan.most(index, arguments))
+                left &-= bytes
+                guard left > 0, bytes < Int(CW_STRING_MAX) else {
+                    unsafe thread.pointee.busy = 0
+                    return unsafe DeferredSlow.write(logger, level, site, arguments)
+                }
+                unsafe at.storeBytes(of: UInt32(truncatingIfNeeded: bytes), as: UInt32.self)
+                unsafe (at + 4).copyMemory(from: text, byteCount: bytes)
+                unsafe at += bytes &+ 4
+            default:
+                unsafe at.storeBytes(of: argument.load(as: UInt64.self), as: UInt64.self)
+                unsafe at += 8
+            }
+            index &+= 1
+        }
+        unsafe start.storeBytes(of: UInt32(truncatingIfNeeded: at - start), as: UInt32.self)
+        let end = unsafe start + (((at - start) &+ 7) & ~7)
+        let chunk = UnsafeMutableRawPointer(header)
+        // ORDER: release, then compiler; as AppendPath (A4, A2).
+        unsafe cwa_store_release_u32(chunk + 8, UInt32(truncatingIfNeeded: end - chunk))
+        unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
+        cwa_fence_compiler()
+        if unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0,
+            unsafe !AppendSlow.settledKept(thread)
+        {
+            return unsafe DeferredSlow.write(logger, level, site, arguments)
+        }
+        unsafe thread.pointee.records &+= 1
+        // ORDER: release. As AppendPath (A1).
+        unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
+        return Status.ok
+    }
+}
+
+public enum DeferredSlow {
+    @inline(never)
+    public static func unusual(
+        _ logger: LoggerBlock, _ level: UInt32, _ site: UnsafeMutablePointer<cw_site>,
+        _ arguments: UnsafePointer<cw_arg>
+    ) -> Int32 {
+        // Before anything here can change it.
+        let error = errno
+        defer { errno = error }
+        let refusal = unsafe AppendSlow.refusal(logger, level)
+        guard refusal == Status.ok else { return refusal }
+        if unsafe site.pointee.plan == nil {
+            if let plan = unsafe Sites.register(site) {
+                return unsafe write(logger, level, plan, site, arguments, error)
+            }
+            guard unsafe site.pointee.format != nil, let classes = unsafe site.pointee.arguments
+            else { return Status.argument }
+            return unsafe withUnsafeTemporaryAllocation(
+                byteCount: SitePlan.bytesMax, alignment: 8
+            ) {
+                let plan = unsafe SitePlan($0.baseAddress!)
+                unsafe plan.make(format: SiteDefinition(site).format, classes: classes)
+                return unsafe write(logger, level, plan, site, arguments, error)
+            }
+        }
+        return unsafe write(logger, level, site, arguments)
+    }
+
+    /// A site that is registered.
+    @inline(never)
+    public static func write(
+        _ logger: LoggerBlock, _ level: UInt32, _ site: UnsafeMutablePointer<cw_site>,
+        _ arguments: UnsafePointer<cw_arg>
+    ) -> Int32 {
+        let error = errno
+        defer { errno = error }
+        guard let memory = unsafe UnsafeMutableRawPointer(mutating: site.pointee.plan) else {
+            return Status.argument
+        }
+        return unsafe write(logger, level, SitePlan(memory), site, arguments, error)
+    }
+
+    private static func write(
+        _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
+        _ site: UnsafeMutablePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>, _ error: Int32
+    ) -> Int32 {
+        unsafe withUnsafeTemporaryAllocation(of: UInt32.self, capacity: SitePlan.argumentsMax + 1) {
+            let body = unsafe SiteBody(plan, site, arguments, error, lengths: $0.baseAddress!)
+            return unsafe AppendSlow.append(logger, UInt8(level), body)
+        }
+    }
+
+    /// The site's format does not fit its arguments; its records hold the format as it stands.
+    public static func isRefused(_ site: UnsafeMutablePointer<cw_site>) -> Bool {
+        guard let memory = unsafe UnsafeMutableRawPointer(mutating: site.pointee.plan) else {
+            return false
+        }
+        return unsafe SitePlan(memory).isRefused
+    }
+}
+
+/// A record of a site (FORMAT §8, types 3 and 9). Strings are measured once, here.
+@safe private struct SiteBody: RecordBody {
+    private let plan: SitePlan
+    private let arguments: UnsafePointer<cw_arg>
+    private let error: Int32
+    /// Of each step that is a string: its length word.
+    private let lengths: UnsafeMutablePointer<UInt32>
+    /// nil: the record names its site by number.
+    private let definition: SiteDefinition?
+    private var content = 0
+    private var isCut = false
+
+    init(
+        _ plan: SitePlan, _ site: UnsafeMutablePointer<cw_site>,
+        _ arguments: UnsafePointer<cw_arg>, _ error: Int32, lengths: UnsafeMutablePointer<UInt32>
+    ) {
+        self.plan = plan
+        unsafe self.arguments = unsafe arguments
+        self.error = error
+        unsafe self.lengths = unsafe lengths
+        definition =
+            unsafe plan.identifier == SitePlan.described ? SiteDefinition(site) : nil
+        for index in 0..<plan.count {
+            unsafe lengths[index] = LengthWord.null
+            guard let start = unsafe arguments[index].p, isString(index) else { continue }
+            let most = unsafe plan.most(index, arguments)
+            let count =
+                unsafe plan.type(index) == ArgumentType.wide
+                ? cwi_wcsnlen(start, most)
+                : strnlen(start.assumingMemoryBound(to: CChar.self), most)
+            // The bound of a precision is what the format asks for; ours is a cut.
+            let cut = count == Int(CW_STRING_MAX) / unit(index)
+            unsafe lengths[index] = UInt32(count) | (cut ? LengthWord.cut : 0)
+            isCut = isCut || cut
+            content += count * unit(index)
+        }
+    }
+
+    private func isString(_ index: Int) -> Bool {
+        plan.type(index) == ArgumentType.text || plan.type(index) == ArgumentType.wide
+    }
+
+    private func unit(_ index: Int) -> Int { plan.type(index) == ArgumentType.wide ? 4 : 1 }
+
+    var type: UInt8 { unsafe definition == nil ? RecordType.site : RecordType.described }
+    var flags: UInt16 { isCut ? RecordHeader.flagTruncated : 0 }
+    var bytes: Int {
+        unsafe 4 + (definition?.bytes(plan) ?? 0) + plan.fixedBytes + content
+    }
+
+    /// The last strings are cut first.
+    func truncated(to limit: Int) -> SiteBody? {
+        var cut = self
+        var excess = bytes - limit
+        for index in (0..<plan.count).reversed() where excess > 0 && isString(index) {
+            let word = unsafe lengths[index]
+            guard word != LengthWord.null else { continue }
+            let count = Int(word & ~LengthWord.cut)
+            let drop = min(count, (excess + unit(index) - 1) / unit(index))
+            unsafe cut.lengths[index] = UInt32(count - drop) | LengthWord.cut
+            cut.content -= drop * unit(index)
+            excess -= drop * unit(index)
+            cut.isCut = true
+        }
+        return excess <= 0 ? cut : nil
+    }
+
+    func write(to start: UnsafeMutableRawPointer) {
+        var at = unsafe start
+        if let definition = unsafe definition {
+            unsafe at.storeBytes(of: UInt32(definition.bytes(plan)), as: UInt32.self)
+            unsafe at += 4 + definition.write(plan, to: at + 4)
+        } else {
+            unsafe at.storeBytes(of: plan.identifier, as: UInt32.self)
+            unsafe at += 4
+        }
+        for index in 0..<plan.count {
+            let argument = unsafe UnsafeRawPointer(arguments + index)
+            switch plan.type(index) {
+            case ArgumentType.text, ArgumentType.wide:
+                let word = unsafe lengths[index]
+                unsafe at.storeBytes(of: word, as: UInt32.self)
+                unsafe at += 4
+                guard word != LengthWord.null, let text = unsafe arguments[index].p else {
+                    continue
+                }
+                let count = Int(word & ~LengthWord.cut) * unit(index)
+                unsafe at.copyMemory(from: UnsafeRawPointer(text), byteCount: count)
+                unsafe at += count
+            case ArgumentType.error:
+                unsafe at.storeBytes(of: error, as: Int32.self)
+                unsafe at += 4
+            default:
+                let count = ArgumentType.fixedBytes(plan.type(index))
+                unsafe at.copyMemory(from: argument, byteCount: count)
+                unsafe at += count
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+// What to copy for each argument of a place in the source, found once from its format. A plan is 8
+// bytes and 8 a step, made in memory of the caller, never changed once it is published.
+// SAFETY: a plan has room for `argumentsMax` steps and one for errno; `make` stops there. Lists of
+// argument classes end with CW_ARG_NONE.
+
+import CCordwood
+import CShims
+
+@safe public struct SitePlan {
+    public static let argumentsMax = 32
+    public static let bytesMax = headerBytes + (argumentsMax + 1) * stepBytes
+    public static let headerBytes = 16
+    public static let stepBytes = 8
+    /// Site id of records that carry their own definition.
+    public static let described: UInt32 = 0xFFFF_FFFF
+    public static let boundArgument: UInt32 = 0x8000_0000
+
+    // u32 site id · u32 fixed bytes · u16 steps · u8 plain · u8 refused · u32 …
+    public let memory: UnsafeMutableRawPointer
+
+    @inlinable
+    public init(_ memory: UnsafeMutableRawPointer) { unsafe self.memory = unsafe memory }
+
+    @inlinable
+    public var identifier: UInt32 {
+        get { unsafe memory.load(as: UInt32.self) }
+        nonmutating set { unsafe memory.storeBytes(of: newValue, as: UInt32.self) }
+    }
+
+    /// Bytes of the arguments in a record, the content of strings aside.
+    @inlinable
+    public var fixedBytes: Int {
+        get { unsafe Int(memory.load(fromByteOffset: 4, as: UInt32.self)) }
+        nonmutating set {
+            unsafe memory.storeBytes(of: UInt32(newValue), toByteOffset: 4, as: UInt32.self)
+        }
+    }
+
+    @inlinable
+    public var count: Int {
+        get { unsafe Int(memory.load(fromByteOffset: 8, as: UInt16.self)) }
+        nonmutating set {
+            unsafe memory.storeBytes(of: UInt16(newValue), toByteOffset: 8, as: UInt16.self)
+        }
+    }
+
+    /// The hot path can write it: no `long double`, wide string or errno, and it has a number.
+    @inlinable
+    public var isPlain: Bool {
+        get { unsafe memory.load(fromByteOffset: 10, as: UInt8.self) != 0 }
+        nonmutating set {
+            unsafe memory.storeBytes(of: newValue ? 1 : 0, toByteOffset: 10, as: UInt8.self)
+        }
+    }
+
+    /// The format does not fit the arguments: it is kept as it stands.
+    public var isRefused: Bool {
+        get { unsafe memory.load(fromByteOffset: 11, as: UInt8.self) != 0 }
+        nonmutating set {
+            unsafe memory.storeBytes(of: newValue ? 1 : 0, toByteOffset: 11, as: UInt8.self)
+        }
+    }
+
+    public var bytes: Int { SitePlan.headerBytes + count * SitePlan.stepBytes }
+
+    @inlinable @inline(__always)
+    public func type(_ index: Int) -> UInt8 {
+        unsafe memory.load(
+            fromByteOffset: SitePlan.headerBytes &+ index &* SitePlan.stepBytes, as: UInt8.self)
+    }
+
+    /// Of a string: most bytes (units of wide ones), or boundArgument and the argument that says.
+    @inlinable @inline(__always)
+    public func bound(_ index: Int) -> UInt32 {
+        unsafe memory.load(
+            fromByteOffset: SitePlan.headerBytes &+ index &* SitePlan.stepBytes &+ 4,
+            as: UInt32.self)
+    }
+
+    private func set(_ index: Int, _ type: UInt8, _ bound: UInt32) {
+        let step = unsafe memory + SitePlan.headerBytes + index * SitePlan.stepBytes
+        unsafe step.storeBytes(of: UInt32(type), as: UInt32.self)
+        unsafe step.storeBytes(of: bound, toByteOffset: 4, as: UInt32.self)
+    }
+
+    /// Makes the plan. classes: CW_ARG_… of what the caller passes.
+    func make(format: UnsafeRawBufferPointer, classes: UnsafePointer<UInt8>) {
+        var passed = 0
+        while passed < SitePlan.argumentsMax, unsafe classes[passed] != UInt8(CW_ARG_NONE) {
+            passed += 1
+        }
+        unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: SitePlan.bytesMax)
+        identifier = SitePlan.described
+        guard unsafe steps(format, classes, passed) else {
+            unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: SitePlan.bytesMax)
+            identifier = SitePlan.described
+            isRefused = true
+            isPlain = true
+            return
+        }
+        isPlain = true
+        for index in 0..<count {
+            fixedBytes += ArgumentType.fixedBytes(type(index))
+            switch type(index) {
+            case ArgumentType.extended, ArgumentType.wide, ArgumentType.error: isPlain = false
+            default: break
+            }
+        }
+    }
+
+    /// Most bytes or units of that string.
+    @inlinable @inline(__always)
+    public func most(_ index: Int, _ arguments: UnsafePointer<cw_arg>) -> Int {
+        let bound = bound(index)
+        guard bound & SitePlan.boundArgument != 0 else { return Int(bound) }
+        let other = Int(bound & ~SitePlan.boundArgument)
+        let precision = unsafe UnsafeRawPointer(arguments + other).load(as: Int32.self)
+        let most = Int(CW_STRING_MAX) / (type(index) == ArgumentType.wide ? 4 : 1)
+        return precision < 0 || precision > most ? most : Int(precision)
+    }
+
+    private func steps(
+        _ text: UnsafeRawBufferPointer, _ classes: UnsafePointer<UInt8>, _ passed: Int
+    ) -> Bool {
+        var format = unsafe PrintfFormat(text)
+        var wantsError = false
+        while true {
+            switch format.piece() {
+            case .literal: continue
+            case .invalid: return false
+            case .end:
+                if wantsError {
+                    set(count, ArgumentType.error, 0)
+                    count += 1
+                }
+                // What no directive names is passed over as a number (numbered arguments only).
+                for index in 0..<count where type(index) == 0 {
+                    guard unsafe classes[index] != UInt8(CW_ARG_LONG_DOUBLE) else { return false }
+                    set(index, ArgumentType.long, 0)
+                }
+                return true
+            case .directive(let directive):
+                let unit: UInt32 = directive.type == ArgumentType.wide ? 4 : 1
+                var bound = UInt32(CW_STRING_MAX) / unit
+                switch directive.precision {
+                case .none: break
+                case .value(let most): bound = min(bound, UInt32(most))
+                case .argument(let index):
+                    guard unsafe take(index, ArgumentType.int, 0, classes, passed) else {
+                        return false
+                    }
+                    bound = SitePlan.boundArgument | UInt32(index)
+                }
+                if case .argument(let index) = directive.width {
+                    guard unsafe take(index, ArgumentType.int, 0, classes, passed) else {
+                        return false
+                    }
+                }
+                guard directive.argument >= 0 else {
+                    wantsError = true
+                    continue
+                }
+                let isString =
+                    directive.type == ArgumentType.text || directive.type == ArgumentType.wide
+                guard
+                    unsafe take(
+                        directive.argument, directive.type, isString ? bound : 0, classes, passed)
+                else { return false }
+            }
+        }
+    }
+
+    /// The argument of that index has that type. False: it was not passed, is something that the
+    /// conversion must not follow or take, or was another type before.
+    private func take(
+        _ index: Int, _ type: UInt8, _ bound: UInt32, _ classes: UnsafePointer<UInt8>, _ passed: Int
+    ) -> Bool {
+        guard index < passed else { return false }
+        let given = unsafe UInt32(classes[index])
+        let fits =
+            switch type {
+            case ArgumentType.double: given == UInt32(CW_ARG_DOUBLE)
+            case ArgumentType.extended: given == UInt32(CW_ARG_LONG_DOUBLE)
+            case ArgumentType.text, ArgumentType.wide: given == UInt32(CW_ARG_POINTER)
+            default: given != UInt32(CW_ARG_DOUBLE) && given != UInt32(CW_ARG_LONG_DOUBLE)
+            }
+        guard fits else { return false }
+        if self.type(index) != 0, self.type(index) != type || self.bound(index) != bound {
+            return false
+        }
+        set(index, type, bound)
+        count = max(count, index + 1)
+        return true
+    }
+}

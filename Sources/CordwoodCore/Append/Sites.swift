@@ -1,0 +1,301 @@
+// The process's table of call sites, shared by all engines and never shrunk: a site's plan and its
+// definition as catalogs hold it (FORMAT §5). A site is registered by the first record from there,
+// perhaps in a signal handler: nothing waits for long, takes memory from the heap, or keeps a
+// pointer into the host. Where it cannot be registered now, the record carries its definition.
+// SAFETY: `sites` is a mapping of bytesMax, made before the first engine is open and never
+// unmapped; entries below sites_used are whole and never change.
+
+import CCordwood
+import CShims
+import Glibc
+
+enum Sites {
+    private static let bytesMax = 16 << 20
+    private static let indexBytes = Int(CWI_SITES_INDEX) * 4
+    /// u32 bytes of the entry, u32 hash, u32 bytes of the definition, u32 told; plan;
+    /// definition; padded to 8.
+    private static let headerBytes = 16
+
+    private static var usedWord: UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(cwi_process_get()!)
+            + MemoryLayout<cwi_process>.offset(of: \.sites_used)!
+    }
+
+    private static var lockWord: UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(cwi_process_get()!)
+            + MemoryLayout<cwi_process>.offset(of: \.sites_lock)!
+    }
+
+    /// Before the first engine is open. False: no memory.
+    static func prepare() -> Bool {
+        let process = unsafe cwi_process_get()!
+        if unsafe process.pointee.sites != nil { return true }
+        guard
+            let memory = unsafe Mapping.anonymous(
+                bytes: bytesMax + indexBytes, wipedOnFork: false)
+        else { return false }
+        let word =
+            unsafe UnsafeMutableRawPointer(process)
+            + MemoryLayout<cwi_process>.offset(of: \.sites)!
+        let index =
+            unsafe UnsafeMutableRawPointer(process)
+            + MemoryLayout<cwi_process>.offset(of: \.sites_index)!
+        // The index first: who sees the table sees it, too.
+        guard
+            unsafe cwa_cas_u64(index, 0, UInt64(UInt(bitPattern: memory + bytesMax)))
+        else {
+            unsafe Mapping.release(memory, bytes: bytesMax + indexBytes)
+            return true
+        }
+        unsafe cwa_store_release_u64(word, UInt64(UInt(bitPattern: memory)))
+        return true
+    }
+
+    /// In a child after fork: a registrar of the parent's is not here to finish.
+    static func forked() { unsafe cwa_store_relaxed_u32(lockWord, 0) }
+
+    /// The plan of a site, registered now if it was not. nil: not now; its records carry their
+    /// definition.
+    @inline(never)
+    static func register(_ site: UnsafeMutablePointer<cw_site>) -> SitePlan? {
+        guard unsafe site.pointee.format != nil, let classes = unsafe site.pointee.arguments else {
+            return nil
+        }
+        var old = sigset_t()
+        // A handler on this thread would find the lock taken for ever.
+        unsafe cwi_block_signals(&old)
+        defer { unsafe cwi_restore_signals(&old) }
+        guard unsafe cwi_process_get().pointee.sites != nil, lock() else { return nil }
+        defer { unsafe cwa_store_release_u32(lockWord, 0) }
+        let word = UnsafeMutableRawPointer(site)
+        // ORDER: acquire. Somebody else may have registered it meanwhile (A21).
+        if let plan = unsafe UnsafeMutableRawPointer(bitPattern: UInt(cwa_load_acquire_u64(word))) {
+            return unsafe SitePlan(plan)
+        }
+        let definition = unsafe SiteDefinition(site)
+        guard let entry = unsafe find(definition, classes) ?? add(definition, classes),
+            unsafe tell(entry)
+        else { return nil }
+        let plan = unsafe SitePlan(entry + headerBytes)
+        // ORDER: release. Every open lane has the definition now (A21).
+        unsafe cwa_store_release_u64(word, UInt64(UInt(bitPattern: plan.memory)))
+        return plan
+    }
+
+    /// False: another thread has it and does not let go; a registrar may be making a file.
+    private static func lock() -> Bool {
+        let own = cw_gettid()
+        let bound = cw_monotonic_ns() &+ 10_000_000
+        while unsafe !cwa_cas_u32(lockWord, 0, own) {
+            guard cw_monotonic_ns() < bound else { return false }
+            sched_yield()
+        }
+        return true
+    }
+
+    /// A site with the same definition: the host was loaded again, or a template has it twice.
+    private static func find(
+        _ definition: SiteDefinition, _ classes: UnsafePointer<UInt8>
+    ) -> UnsafeMutableRawPointer? {
+        let process = unsafe cwi_process_get()!
+        var slot = Int(definition.hash) & (Int(CWI_SITES_INDEX) - 1)
+        while true {
+            let place = unsafe Int(process.pointee.sites_index[slot])
+            guard place != 0 else { return nil }
+            let entry = unsafe UnsafeMutableRawPointer(process.pointee.sites + (place - 1) * 8)
+            if unsafe entry.load(fromByteOffset: 4, as: UInt32.self) == definition.hash {
+                let plan = unsafe SitePlan(entry + headerBytes)
+                let count = unsafe Int(entry.load(fromByteOffset: 8, as: UInt32.self))
+                let kept = unsafe UnsafeRawBufferPointer(
+                    start: entry + headerBytes + plan.bytes, count: count)
+                if unsafe definition.isSame(kept, plan, classes) { return unsafe entry }
+            }
+            slot = (slot + 1) & (Int(CWI_SITES_INDEX) - 1)
+        }
+    }
+
+    private static func add(
+        _ definition: SiteDefinition, _ classes: UnsafePointer<UInt8>
+    ) -> UnsafeMutableRawPointer? {
+        let process = unsafe cwi_process_get()!
+        let used = unsafe Int(process.pointee.sites_used)
+        let number = unsafe process.pointee.sites_count
+        let most =
+            headerBytes + SitePlan.bytesMax + definition.bytesMax + 8
+        guard number < UInt32(CWI_SITES_MAX), used + most <= bytesMax else { return nil }
+        let entry = unsafe UnsafeMutableRawPointer(process.pointee.sites + used)
+        let plan = unsafe SitePlan(entry + headerBytes)
+        unsafe plan.make(format: definition.format, classes: classes)
+        let start = unsafe entry + headerBytes + plan.bytes
+        let count = unsafe definition.write(plan, to: start)
+        let bytes = (headerBytes + plan.bytes + count + 7) & ~7
+        unsafe entry.storeBytes(of: UInt32(bytes), as: UInt32.self)
+        unsafe entry.storeBytes(of: definition.hash, toByteOffset: 4, as: UInt32.self)
+        unsafe entry.storeBytes(of: UInt32(count), toByteOffset: 8, as: UInt32.self)
+        plan.identifier = number
+        unsafe process.pointee.sites_count = number + 1
+        // ORDER: release, then full: a maker of a lane that does not see the entry has taken the
+        // lane before we look at it, and it is waited for (A19, A21).
+        unsafe cwa_store_release_u64(usedWord, UInt64(used + bytes))
+        var slot = Int(definition.hash) & (Int(CWI_SITES_INDEX) - 1)
+        while unsafe process.pointee.sites_index[slot] != 0 {
+            slot = (slot + 1) & (Int(CWI_SITES_INDEX) - 1)
+        }
+        unsafe process.pointee.sites_index[slot] = UInt32(used / 8 + 1)
+        return unsafe entry
+    }
+
+    /// Writes a definition to every open lane, once. False: try again later.
+    private static func tell(_ entry: UnsafeMutableRawPointer) -> Bool {
+        let told = unsafe entry + 12
+        if unsafe told.load(as: UInt32.self) != 0 { return true }
+        cwa_fence_full()
+        let plan = unsafe SitePlan(entry + headerBytes)
+        let table =
+            unsafe UnsafeMutableRawPointer(cwi_process_get()!)
+            + MemoryLayout<cwi_process>.offset(of: \.engines)!
+        for index in 0..<Int(CWI_ENGINES_MAX) {
+            // ORDER: acquire. An engine in the table is whole (A15).
+            let word = unsafe cwa_load_acquire_u64(table + index * 8)
+            guard let engine = unsafe EngineBlock(bitPattern: UInt(word)),
+                unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN),
+                let lane = unsafe engine.pointee.lane
+            else { continue }
+            let state = unsafe cwa_load_acquire_u32(lane)
+            // A forked child has none yet; who makes one writes the whole table.
+            if state != Lanes.readyState && state != UInt32(CWI_LANE_MAKING) { continue }
+            guard unsafe lane.pointee.maker_tid != cw_gettid(),
+                let lane = unsafe Lanes.settled(engine)
+            else { return false }
+            let status = unsafe CatalogWriter.write(
+                engine, lane, type: CatalogEntry.typeSite, identifier: plan.identifier,
+                entry + headerBytes + plan.bytes,
+                Int(entry.load(fromByteOffset: 8, as: UInt32.self)))
+            // No room: its records carry their definition from now on.
+            if status != Status.ok {
+                plan.identifier = SitePlan.described
+                plan.isPlain = false
+            }
+        }
+        unsafe told.storeBytes(of: 1, as: UInt32.self)
+        return true
+    }
+
+    /// Writes all sites into a new lane. False: no room.
+    static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) -> Bool {
+        guard let sites = unsafe cwi_process_get().pointee.sites else { return true }
+        // ORDER: acquire. Entries below are whole (A21).
+        let used = unsafe Int(cwa_load_acquire_u64(usedWord))
+        var at = 0
+        while at < used {
+            let entry = unsafe UnsafeMutableRawPointer(sites + at)
+            let plan = unsafe SitePlan(entry + headerBytes)
+            if plan.identifier != SitePlan.described {
+                let status = unsafe CatalogWriter.write(
+                    engine, lane, type: CatalogEntry.typeSite, identifier: plan.identifier,
+                    entry + headerBytes + plan.bytes,
+                    Int(entry.load(fromByteOffset: 8, as: UInt32.self)))
+                guard status == Status.ok else { return false }
+            }
+            at += unsafe Int(entry.load(as: UInt32.self))
+        }
+        return true
+    }
+}
+
+/// A site as catalogs define it (FORMAT §5), not yet written.
+@safe struct SiteDefinition {
+    let line: UInt32
+    let file: UnsafeRawBufferPointer
+    let function: UnsafeRawBufferPointer
+    let format: UnsafeRawBufferPointer
+    /// What a catalog entry may have, in all.
+    private static let stringMax = 65_535
+
+    init(_ site: UnsafeMutablePointer<cw_site>) {
+        unsafe line = site.pointee.line
+        unsafe file = SiteDefinition.text(site.pointee.file)
+        unsafe function = SiteDefinition.text(site.pointee.function)
+        unsafe format = SiteDefinition.text(site.pointee.format)
+    }
+
+    private static func text(_ start: UnsafePointer<CChar>?) -> UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(
+            start: start, count: start.map { unsafe strnlen($0, stringMax) } ?? 0)
+    }
+
+    var bytesMax: Int {
+        SiteLayout.strings + 12 + SitePlan.argumentsMax + 1 + stringBytes
+    }
+
+    private var stringBytes: Int { unsafe file.count + function.count + format.count }
+
+    var hash: UInt32 {
+        var crc = unsafe cwi_crc32c(line, format.baseAddress, format.count)
+        unsafe crc = cwi_crc32c(crc, file.baseAddress, file.count)
+        unsafe crc = cwi_crc32c(crc, function.baseAddress, function.count)
+        return crc
+    }
+
+    /// Of the payload that `write` makes.
+    func bytes(_ plan: SitePlan) -> Int {
+        unsafe SiteLayout.strings + plan.count + prefixBytes(file.count)
+            + prefixBytes(function.count) + prefixBytes(format.count) + stringBytes
+    }
+
+    private func prefixBytes(_ count: Int) -> Int { count < 128 ? 1 : count < 16_384 ? 2 : 3 }
+
+    /// The payload; bytes written.
+    func write(_ plan: SitePlan, to start: UnsafeMutableRawPointer) -> Int {
+        unsafe start.storeBytes(of: line, as: UInt32.self)
+        unsafe start.storeBytes(of: 0, toByteOffset: SiteLayout.level, as: UInt8.self)
+        unsafe start.storeBytes(
+            of: UInt8(plan.count), toByteOffset: SiteLayout.argumentCount, as: UInt8.self)
+        unsafe start.storeBytes(
+            of: UInt16(plan.isRefused ? SiteLayout.styleText : SiteLayout.stylePrintf),
+            toByteOffset: SiteLayout.style, as: UInt16.self)
+        var at = unsafe start + SiteLayout.strings
+        unsafe put(file, &at)
+        unsafe put(function, &at)
+        unsafe put(format, &at)
+        for index in 0..<plan.count {
+            unsafe at.storeBytes(of: plan.type(index), as: UInt8.self)
+            unsafe at += 1
+        }
+        return unsafe at - start
+    }
+
+    /// True where a kept payload and plan say the same.
+    func isSame(
+        _ kept: UnsafeRawBufferPointer, _ plan: SitePlan, _ classes: UnsafePointer<UInt8>
+    ) -> Bool {
+        guard unsafe Bytes.u32(kept, SiteLayout.line) == line else { return false }
+        var at = SiteLayout.strings
+        // Not an array of the three: nothing here may take memory from the heap.
+        guard let first = unsafe Bytes.str(kept, &at), unsafe Bytes.equal(first, file),
+            let second = unsafe Bytes.str(kept, &at), unsafe Bytes.equal(second, function),
+            let third = unsafe Bytes.str(kept, &at), unsafe Bytes.equal(third, format)
+        else { return false }
+        return unsafe withUnsafeTemporaryAllocation(byteCount: SitePlan.bytesMax, alignment: 8) {
+            let other = unsafe SitePlan($0.baseAddress!)
+            unsafe other.make(format: format, classes: classes)
+            return unsafe other.bytes == plan.bytes
+                && memcmp(other.memory + 4, plan.memory + 4, plan.bytes - 4) == 0
+        }
+    }
+
+    /// `str`: varint length, bytes.
+    private func put(_ text: UnsafeRawBufferPointer, _ at: inout UnsafeMutableRawPointer) {
+        var count = text.count
+        while count >= 128 {
+            unsafe at.storeBytes(of: UInt8(count & 127) | 128, as: UInt8.self)
+            unsafe at += 1
+            count >>= 7
+        }
+        unsafe at.storeBytes(of: UInt8(count), as: UInt8.self)
+        unsafe at += 1
+        guard let source = text.baseAddress, text.count > 0 else { return }
+        unsafe at.copyMemory(from: source, byteCount: text.count)
+        unsafe at += text.count
+    }
+}

@@ -1,0 +1,73 @@
+// Arguments of deferred records (FORMAT §8.7): what type an argument has in the record, and the
+// bytes before it.
+
+public enum ArgumentType {
+    /// 4 bytes.
+    public static let int: UInt8 = 1
+    /// 8 bytes.
+    public static let long: UInt8 = 2
+    /// 8 bytes, IEEE 754.
+    public static let double: UInt8 = 3
+    /// 16 bytes: as the writer's processor keeps a `long double`.
+    public static let extended: UInt8 = 4
+    /// 8 bytes.
+    public static let pointer: UInt8 = 5
+    /// u32 length word, bytes.
+    public static let text: UInt8 = 6
+    /// u32 length word, units of 4 bytes.
+    public static let wide: UInt8 = 7
+    /// 4 bytes: errno of the call, behind the arguments.
+    public static let error: UInt8 = 8
+
+    /// Arguments of one place.
+    static let countMax = 32
+
+    enum Length { case int, long, extended }
+
+    /// Bytes in the record, a string's content aside; 0: no type of ours.
+    static func fixedBytes(_ type: UInt8) -> Int {
+        switch type {
+        case int, text, wide, error: 4
+        case long, double, pointer: 8
+        case extended: 16
+        default: 0
+        }
+    }
+
+    /// What a conversion takes; nil: unknown, or `%n`.
+    static func of(conversion: UInt8, _ length: Length) -> UInt8? {
+        switch conversion {
+        case 0x64, 0x69, 0x6F, 0x75, 0x78, 0x58, 0x62, 0x42:  // d i o u x X b B
+            length == .int ? int : long
+        case 0x61, 0x41, 0x65, 0x45, 0x66, 0x46, 0x67, 0x47:  // a A e E f F g G
+            length == .extended ? extended : double
+        case 0x63, 0x43: int  // c C
+        case 0x73: length == .long ? wide : text  // s
+        case 0x53: wide  // S
+        case 0x70: pointer  // p
+        case 0x6D: error  // m
+        default: nil
+        }
+    }
+}
+
+/// The length word of a string.
+public enum LengthWord {
+    /// NULL instead of a string.
+    public static let null: UInt32 = 0xFFFF_FFFF
+    /// Bit: the string was cut.
+    public static let cut: UInt32 = 0x8000_0000
+}
+
+/// Payload of a site's catalog entry (FORMAT §5).
+enum SiteLayout {
+    static let line = 0
+    static let level = 4
+    static let argumentCount = 5
+    static let style = 6
+    static let strings = 8
+
+    static let stylePrintf: UInt8 = 0
+    /// The format is the text.
+    static let styleText: UInt8 = 1
+}

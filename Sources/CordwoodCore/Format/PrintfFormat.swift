@@ -1,0 +1,155 @@
+// A printf format, directive by directive: what each consumes and where it stands. The writer takes
+// from it what to copy, the reader what to print (FORMAT §8.7). No memory is taken, so it may run
+// in a signal handler.
+// SAFETY: `bytes` hold while the value is used; every index is compared with their count.
+
+@safe struct PrintfFormat {
+    /// Where a width or precision comes from.
+    enum Number: Equatable {
+        case none
+        case value(Int)
+        /// `*`: the argument of that index.
+        case argument(Int)
+    }
+
+    struct Directive {
+        /// Of the `%`, and behind the conversion.
+        var start = 0
+        var end = 0
+        /// Of the flags.
+        var flagsStart = 0
+        var flagsEnd = 0
+        var width = Number.none
+        var precision = Number.none
+        /// Index of the argument; -1: it takes none (`%m`).
+        var argument = -1
+        /// ArgumentType; ArgumentType.error for `%m`.
+        var type: UInt8 = 0
+        var conversion: UInt8 = 0
+    }
+
+    enum Piece {
+        /// From, up to; `%%` is one byte of it.
+        case literal(Int, Int)
+        case directive(Directive)
+        /// Not a format: an unknown conversion, `%n`, or numbered and plain arguments mixed.
+        case invalid
+        case end
+    }
+
+    private let bytes: UnsafeRawBufferPointer
+    private var at = 0
+    private var next = 0
+    private var isNumbered: Bool?
+
+    @safe init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
+
+    mutating func piece() -> Piece {
+        guard unsafe at < bytes.count else { return .end }
+        if byte(at) == percent, byte(at + 1) == percent {
+            at += 2
+            return .literal(at - 1, at)
+        }
+        if byte(at) == percent { return directive().map(Piece.directive) ?? .invalid }
+        let start = at
+        while unsafe at < bytes.count, byte(at) != percent { at += 1 }
+        return .literal(start, at)
+    }
+
+    private var percent: UInt8 { 0x25 }
+
+    /// 0 behind the end.
+    private func byte(_ index: Int) -> UInt8 { unsafe index < bytes.count ? bytes[index] : 0 }
+
+    private mutating func directive() -> Directive? {
+        var result = Directive()
+        result.start = at
+        at += 1
+        let own = position()
+        result.flagsStart = at
+        while isFlag(byte(at)) { at += 1 }
+        result.flagsEnd = at
+        guard let width = number() else { return nil }
+        result.width = width
+        if byte(at) == 0x2E {
+            at += 1
+            guard let precision = number() else { return nil }
+            result.precision = precision == .none ? .value(0) : precision
+        }
+        let length = lengthModifier()
+        result.conversion = byte(at)
+        guard let type = ArgumentType.of(conversion: byte(at), length) else { return nil }
+        at += 1
+        result.end = at
+        result.type = type
+        if type != ArgumentType.error {
+            guard let index = argument(own) else { return nil }
+            result.argument = index
+        }
+        return result
+    }
+
+    /// `#0- +'I`
+    private func isFlag(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x23, 0x30, 0x2D, 0x20, 0x2B, 0x27, 0x49: true
+        default: false
+        }
+    }
+
+    /// `12$` behind the percent sign or an asterisk; nothing is consumed where there is none.
+    private mutating func position() -> Int? {
+        var end = at
+        var value = 0
+        while byte(end) >= 0x30, byte(end) <= 0x39, value < 1_000 {
+            value = value * 10 + Int(byte(end) - 0x30)
+            end += 1
+        }
+        guard end > at, byte(end) == 0x24, value > 0 else { return nil }
+        at = end + 1
+        return value - 1
+    }
+
+    private mutating func number() -> Number? {
+        if byte(at) == 0x2A {
+            at += 1
+            return argument(position()).map(Number.argument)
+        }
+        guard byte(at) >= 0x30, byte(at) <= 0x39 else { return Number.none }
+        var value = 0
+        while byte(at) >= 0x30, byte(at) <= 0x39 {
+            value = min(value * 10 + Int(byte(at) - 0x30), Int(Int32.max))
+            at += 1
+        }
+        return .value(value)
+    }
+
+    /// The index of the argument that comes now, or of that position.
+    private mutating func argument(_ position: Int?) -> Int? {
+        guard isNumbered ?? (position != nil) == (position != nil) else { return nil }
+        isNumbered = position != nil
+        if let position { return position < ArgumentType.countMax ? position : nil }
+        guard next < ArgumentType.countMax else { return nil }
+        next += 1
+        return next - 1
+    }
+
+    private mutating func lengthModifier() -> ArgumentType.Length {
+        switch byte(at) {
+        case 0x68:  // h hh
+            at += byte(at + 1) == 0x68 ? 2 : 1
+            return .int
+        case 0x6C:  // l ll
+            at += byte(at + 1) == 0x6C ? 2 : 1
+            return .long
+        case 0x71, 0x6A, 0x7A, 0x5A, 0x74:  // q j z Z t
+            at += 1
+            return .long
+        case 0x4C:  // L
+            at += 1
+            return .extended
+        default:
+            return .int
+        }
+    }
+}

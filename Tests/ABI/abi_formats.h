@@ -1,0 +1,379 @@
+/* Deferred formatting: what is read back is what printf would have made at once. abi.c includes
+ * it. Formats are generated; each directive is printed by snprintf by itself, which is what printf
+ * does with it. */
+#include <math.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <wchar.h>
+
+static uint64_t random_state;
+static uint64_t random_next(void) { /* splitmix64 */
+    uint64_t z = (random_state += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+static unsigned below(unsigned bound) { return (unsigned)(random_next() % bound); }
+static bool one_in(unsigned n) { return below(n) == 0; }
+
+enum { FORMATS = 100000, FORMAT_BYTES = 512, TEXT_BYTES = 16384, PIECES_MAX = 6 };
+
+typedef struct {
+    char format[FORMAT_BYTES], text[TEXT_BYTES];
+    size_t format_used, text_used;
+    uint8_t classes[CW_ARGUMENTS_MAX + 1];
+    cw_arg arguments[CW_ARGUMENTS_MAX + 1];
+    unsigned count;
+} generated;
+
+static void pass(generated *g, uint8_t class, cw_arg value) {
+    g->classes[g->count] = class;
+    g->arguments[g->count++] = value;
+}
+
+static void add_text(generated *g, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(g->text + g->text_used, TEXT_BYTES - g->text_used, format, list);
+    va_end(list);
+    if (n > 0) g->text_used += (size_t)n;
+}
+
+/* One directive's own format, with its stars' values. */
+#define ADD(value)                                                                                 \
+    (stars == 0   ? add_text(g, one, value)                                                        \
+     : stars == 1 ? add_text(g, one, star[0], value)                                               \
+                  : add_text(g, one, star[0], star[1], value))
+
+static double some_double(void) {
+    static const double odd[] = {0.0, -0.0, 1.0, -1.5, 1e308, -1e-308, 5e-324, 0.1, 123456789.125};
+    switch (below(6)) {
+    case 0: return odd[below(sizeof odd / sizeof *odd)];
+    case 1: return one_in(2) ? NAN : (one_in(2) ? INFINITY : -INFINITY);
+    case 2: return (double)(int64_t)random_next();
+    default: return ((double)below(2000000) - 1000000) / (1 + below(1000));
+    }
+}
+
+static uint64_t some_integer(void) {
+    switch (below(4)) {
+    case 0: return below(200);
+    case 1: return (uint64_t)-(int64_t)below(200);
+    case 2: return 1ull << below(64);
+    default: return random_next();
+    }
+}
+
+static void directive(generated *g) {
+    static const char *strings[] = {"", "a", "text", "with space", "\xC3\xA4\xE2\x82\xAC",
+                                    "a longer string that is wider than most widths are", NULL};
+    static const char letters[] = "diouxXcsSpaAeEfFgGm%";
+    char one[64] = "%";
+    size_t n = 1;
+    int stars = 0, star[2];
+    char letter = letters[below(sizeof letters - 1)];
+    if (letter == 'S') letter = 's'; /* %S is not C11; %ls is tested by hand */
+    bool isInteger = strchr("diouxX", letter) != NULL;
+    bool isDouble = strchr("aAeEfFgG", letter) != NULL;
+    if (letter == '%') {
+        strcpy(g->format + g->format_used, "%%");
+        g->format_used += 2;
+        add_text(g, "%%");
+        return;
+    }
+    /* Only flags that C defines for the conversion. */
+    if (one_in(4)) one[n++] = '-';
+    if (one_in(5) && (isDouble || letter == 'd' || letter == 'i')) one[n++] = '+';
+    if (one_in(6) && (isDouble || letter == 'd' || letter == 'i')) one[n++] = ' ';
+    if (one_in(6) && (isDouble || strchr("oxX", letter))) one[n++] = '#';
+    if (one_in(5) && (isDouble || isInteger)) one[n++] = '0';
+    if (one_in(3)) {
+        if (one_in(3)) {
+            star[stars] = (int)below(60) - 20;
+            one[n++] = '*';
+            pass(g, CW_ARG_INT, cw_arg_i(star[stars++]));
+        } else {
+            n += (size_t)sprintf(one + n, "%u", 1 + below(40));
+        }
+    }
+    if (one_in(3) && letter != 'c' && letter != 'p') {
+        one[n++] = '.';
+        if (one_in(3)) {
+            star[stars] = (int)below(40) - 5;
+            one[n++] = '*';
+            pass(g, CW_ARG_INT, cw_arg_i(star[stars++]));
+        } else if (!one_in(5)) {
+            n += (size_t)sprintf(one + n, "%u", below(30));
+        }
+    }
+    static const char *lengths[] = {"", "", "hh", "h", "l", "ll", "j", "z", "t"};
+    unsigned length = isInteger ? below(9) : 0;
+    bool isLong = isDouble && one_in(4);
+    if (isInteger) n += (size_t)sprintf(one + n, "%s", lengths[length]);
+    if (isLong) one[n++] = 'L';
+    one[n++] = letter;
+    one[n] = 0;
+    if (isInteger && length < 4) {
+        int value = (int)some_integer();
+        pass(g, CW_ARG_INT, cw_arg_i(value));
+        ADD(value);
+    } else if (isInteger) {
+        long long value = (long long)some_integer();
+        pass(g, CW_ARG_LONG, cw_arg_i(value));
+        ADD(value);
+    } else if (isLong) {
+        long double value = (long double)some_double() / 3;
+        pass(g, CW_ARG_LONG_DOUBLE, cw_arg_l(value));
+        ADD(value);
+    } else if (isDouble) {
+        double value = some_double();
+        pass(g, CW_ARG_DOUBLE, cw_arg_d(value));
+        ADD(value);
+    } else if (letter == 'c') {
+        int value = 32 + (int)below(95);
+        pass(g, CW_ARG_INT, cw_arg_i(value));
+        ADD(value);
+    } else if (letter == 's') {
+        const char *value = strings[below(sizeof strings / sizeof *strings)];
+        pass(g, CW_ARG_POINTER, cw_arg_p(value));
+        ADD(value);
+    } else if (letter == 'p') {
+        void *value = one_in(4) ? NULL : (void *)(uintptr_t)random_next();
+        pass(g, CW_ARG_POINTER, cw_arg_p(value));
+        ADD(value);
+    } else { /* m */
+        errno = 2;
+        if (stars == 0) add_text(g, one);
+        else if (stars == 1) add_text(g, one, star[0]);
+        else add_text(g, one, star[0], star[1]);
+    }
+    memcpy(g->format + g->format_used, one, n);
+    g->format_used += n;
+}
+
+static void generate(generated *g, uint64_t seed) {
+    random_state = seed;
+    memset(g, 0, sizeof *g);
+    for (unsigned pieces = below(PIECES_MAX + 1); pieces > 0; pieces--) {
+        static const char *words[] = {"", " ", "order ", "=", "\n", "\xFF", "|"};
+        const char *word = words[below(7)];
+        g->format_used += (size_t)sprintf(g->format + g->format_used, "%s", word);
+        add_text(g, "%s", word);
+        directive(g);
+    }
+    /* Each format is a place of its own. */
+    g->format_used += (size_t)sprintf(g->format + g->format_used, " #%llu",
+                                      (unsigned long long)seed);
+    add_text(g, " #%llu", (unsigned long long)seed);
+    g->format[g->format_used] = 0;
+}
+
+static uint64_t formats_seen;
+static void formats_each(const cw_record_view *view, void *user) {
+    generated *g = user;
+    generate(g, formats_seen++);
+    if (view->message.length == g->text_used &&
+        memcmp(view->message.data, g->text, g->text_used) == 0)
+        return;
+    if (failures++ < 10)
+        printf("format %llu \"%s\": read \"%.*s\", printf says \"%.*s\"\n",
+               (unsigned long long)formats_seen - 1, g->format, (int)view->message.length,
+               view->message.data, (int)g->text_used, g->text);
+}
+
+static void case_formats(void) { /* more places than the table holds: the rest carry theirs */
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "formats");
+    generated *g = malloc(sizeof *g);
+    cw_site *sites = calloc(FORMATS, sizeof *sites);
+    for (uint64_t i = 0; i < FORMATS; i++) {
+        generate(g, i);
+        sites[i] = (cw_site){.format = g->format, .file = "formats.c", .function = "main",
+                             .arguments = g->classes, .line = (uint32_t)i + 1};
+        errno = 2;
+        EXPECT(CW_OK, cw_site_write(log, CW_LEVEL_INFO, &sites[i], g->arguments));
+        EXPECT(2, errno);
+    }
+    EXPECT(FORMATS, read_logs(formats_each, g));
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+    formats_seen = 0;
+    EXPECT(FORMATS, read_logs(formats_each, g)); /* from archives */
+    EXPECT(FORMATS, formats_seen);
+    free(sites);
+    free(g);
+}
+
+/* ── By hand ── */
+
+typedef struct {
+    const char *message, *function;
+    uint32_t line, level;
+} macro_wanted;
+static macro_wanted macro_list[64];
+static size_t macro_count, macro_seen;
+
+static void macro_each(const cw_record_view *view, void *user) {
+    (void)user;
+    macro_wanted *wanted = &macro_list[macro_seen++];
+    HOLDS(view->message.length == strlen(wanted->message) &&
+          memcmp(view->message.data, wanted->message, view->message.length) == 0);
+    if (failures && view->message.length)
+        printf("read \"%.*s\" for \"%s\"\n", (int)view->message.length, view->message.data,
+               wanted->message);
+    EXPECT(wanted->line, view->line);
+    EXPECT(wanted->level, view->level);
+    HOLDS(strlen(wanted->function) == view->function.length &&
+          memcmp(wanted->function, view->function.data, view->function.length) == 0);
+    HOLDS(view->file.length >= 13 &&
+          memcmp(view->file.data + view->file.length - 13, "abi_formats.h", 13) == 0);
+}
+
+/* One expansion, so both have one line. */
+#define LOGGED(macro, level_, wanted, ...)                                                         \
+    do {                                                                                           \
+        macro_list[macro_count++] = (macro_wanted){(wanted), __func__, __LINE__, (level_)};        \
+        macro(log, __VA_ARGS__);                                                                   \
+    } while (0)
+#define AT_11(log, ...) CW_LOG(log, 11, __VA_ARGS__)
+#define EVERY_3(log, ...) CW_LOG_EVERY_N(log, CW_LEVEL_INFO, 3, __VA_ARGS__)
+#define EVERY_MINUTE(log, ...) CW_LOG_EVERY_MS(log, CW_LEVEL_INFO, 60000, __VA_ARGS__)
+
+enum shade { DARK, LIGHT = 7 };
+static int evaluated(void) {
+    printf("an argument of a disabled record was evaluated\n");
+    failures++;
+    return 1;
+}
+
+static void case_macros(void) {
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "macros");
+    unsigned char small = 250;
+    short negative = -3;
+    float third = 0.25f;
+    bool yes = true;
+    char buffer[8] = "buffer";
+    const volatile int changing = 5;
+    wchar_t wide[] = L"w\u00e4ide";
+    char *text = NULL;
+    LOGGED(CW_INFO, 9, "constant", "constant");
+    LOGGED(CW_WARN, 13, "100%", "100%%");
+    LOGGED(CW_ERROR, 17, "7 2.500000 who", "%d %f %s", 7, 2.5, "who");
+    LOGGED(CW_NOTICE, 10, "250 -3 0.25 1 buffer 5", "%hhu %hd %.2f %d %s %d", small, negative,
+           third, yes, buffer, changing);
+    LOGGED(CW_FATAL, 21, "7 (null)|(nil)", "%d %s|%p", LIGHT, text, (void *)text);
+    LOGGED(AT_11, 11, "4 -1 1.5 \xE2\x82\xAC", "%zu %lld %Lg %lc", sizeof(int), -1LL, 1.5L,
+           (wint_t)0x20AC);
+    LOGGED(CW_INFO, 9, "w\xC3\xA4ide|w\xC3\xA4i|   w\xC3\xA4ide|x  |",
+           "%ls|%.4ls|%9ls|%-3ls|", wide, wide, wide, L"x");
+    LOGGED(CW_INFO, 9, "two 1", "%2$s %1$d", 1, "two");
+    LOGGED(CW_INFO, 9, "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16",
+           "%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+           12, 13, 14, 15, 16);
+    CW_DEBUG(log, "%d", evaluated());
+    if (1) CW_TRACE(log, "a statement %d", evaluated());
+    else HOLDS(0);
+    for (int i = 0; i < 7; i++) {
+        static const char *const said[] = {"every 0", "", "", "every 3", "", "", "every 6"};
+        LOGGED(EVERY_3, 9, said[i], "every %d", i);
+        macro_count -= i % 3 != 0;
+    }
+    for (int i = 0; i < 100; i++) {
+        LOGGED(EVERY_MINUTE, 9, "once", "%s", "once");
+        macro_count -= i > 0;
+    }
+    CW_INFO((cw_logger *)NULL, "%d", evaluated());
+    for (int archived = 0; archived < 2; archived++) {
+        macro_seen = 0;
+        EXPECT(macro_count, read_logs(macro_each, NULL));
+        if (!archived) EXPECT(CW_OK, cw_close(&engine, 5000));
+    }
+}
+
+static void count_nothing(const cw_record_view *view, void *user) {
+    (void)view, (void)user;
+}
+
+static void case_format_refused(void) { /* data as a format, and formats that do not fit */
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "refused");
+    put(log, "%n%s%d is text in cw_write");
+    static const uint8_t none[] = {CW_ARG_NONE}, number[] = {CW_ARG_INT, CW_ARG_NONE};
+    static const uint8_t real[] = {CW_ARG_DOUBLE, CW_ARG_NONE};
+    const cw_arg argument[2] = {cw_arg_i(1), cw_arg_u(0)};
+    static cw_site sites[] = {
+        {.format = "%n", .arguments = number, .line = 1},
+        {.format = "%d %d", .arguments = number, .line = 2},
+        {.format = "%s", .arguments = number, .line = 3},
+        {.format = "%d", .arguments = real, .line = 4},
+        {.format = "%d", .arguments = none, .line = 5},
+        {.format = "100% sure", .arguments = none, .line = 6},
+        {.format = "%1$d %d", .arguments = number, .line = 7},
+        {.format = "%", .arguments = none, .line = 8},
+    };
+    size_t count = sizeof sites / sizeof *sites;
+    for (size_t i = 0; i < count; i++) {
+        EXPECT(CW_E_ARGUMENT, cw_site_write(log, CW_LEVEL_INFO, &sites[i], argument));
+        NAMED("format");
+        EXPECT(CW_OK, cw_site_write(log, CW_LEVEL_INFO, &sites[i], argument)); /* said once */
+    }
+    EXPECT(CW_E_ARGUMENT, cw_site_write(log, CW_LEVEL_INFO, NULL, argument));
+    EXPECT(CW_E_ARGUMENT, cw_site_write(NULL, CW_LEVEL_INFO, &sites[0], argument));
+    EXPECT(CW_E_LEVEL, cw_site_write(log, 77, &sites[0], argument));
+    EXPECT(CW_DISABLED, cw_site_write(log, 1, &sites[0], argument));
+    EXPECT(1 + 2 * count, read_logs(count_nothing, NULL));
+    EXPECT(CW_OK, cw_close(&engine, 5000));
+    cw_site late = {.format = "late", .arguments = none};
+    EXPECT(CW_E_CLOSED, cw_site_write(log, CW_LEVEL_INFO, &late, argument));
+}
+
+typedef struct {
+    size_t longest;
+    uint32_t flags;
+} long_tally;
+static void long_each(const cw_record_view *view, void *user) {
+    long_tally *t = user;
+    if (view->message.length > t->longest) t->longest = view->message.length;
+    t->flags |= view->flags;
+}
+
+static void case_format_strings(void) { /* not a byte beyond a precision; long ones whole or cut */
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "strings");
+    long page = sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory + page, (size_t)page, PROT_NONE);
+    char *end = memory + page - 5;
+    memcpy(end, "guard", 5);
+    CW_INFO(log, "%.5s|%.*s|%.*s", end, 5, end, 2, end + 3);
+    wchar_t *wide_end = (wchar_t *)(void *)(memory + page) - 2;
+    wide_end[0] = L'o';
+    wide_end[1] = L'k';
+    CW_INFO(log, "%.2ls", wide_end);
+    long_tally t = {0};
+    EXPECT(2, read_logs(long_each, &t));
+    EXPECT(14, t.longest);
+    EXPECT(0, t.flags & CW_VIEW_TRUNCATED);
+    char *large = malloc(CW_STRING_MAX + 2);
+    memset(large, 'x', CW_STRING_MAX + 1);
+    large[CW_STRING_MAX + 1] = 0;
+    CW_INFO(log, "%s", large + CW_STRING_MAX - 65535); /* 64 KiB */
+    t = (long_tally){0};
+    EXPECT(3, read_logs(long_each, &t));
+    EXPECT(65536, t.longest);
+    EXPECT(0, t.flags & CW_VIEW_TRUNCATED);
+    CW_INFO(log, "%s", large);
+    for (int archived = 0; archived < 2; archived++) {
+        t = (long_tally){0};
+        EXPECT(4, read_logs(long_each, &t));
+        EXPECT(CW_STRING_MAX, t.longest);
+        HOLDS(t.flags & CW_VIEW_TRUNCATED);
+        if (!archived) EXPECT(CW_OK, cw_close(&engine, 5000));
+    }
+    free(large);
+}

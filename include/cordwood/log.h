@@ -1,0 +1,267 @@
+/* Deferred formatting: CW_LOG and its short forms. Included by cordwood.h.        C11 and C++17.
+ *
+ *     CW_INFO(logger, "order %d at %f from %s", id, price, who);
+ *
+ * A call checks the level; below it nothing is evaluated. Else the time and the raw arguments are
+ * appended, as durable as cw_write when the statement ends; the text is made when somebody reads,
+ * as printf makes it in the C locale. The first call at a place registers the place (format, file,
+ * line, function) once in the process.
+ *
+ *   - The format must be a string literal; the compiler's own -Wformat warnings apply. It decides
+ *     what is copied: %s copies the string (at most CW_STRING_MAX bytes, else the record is marked
+ *     as truncated; NULL reads as "(null)"), "%.*s" never looks beyond its precision, %p copies the
+ *     pointer. All conversions of printf but %n, also %m, "%1$d" and long double.
+ *   - At most CW_ARGUMENTS_MAX arguments; more do not compile.
+ *   - A format that does not fit what is passed (too few arguments, %s for a number), or with %n,
+ *     is kept as it stands, without its arguments, and cw_last_error says why.
+ *   - In C not inside an `inline` function that is not static: the place is a static variable.
+ *   - Signals: safe. Fork: safe. Threads: any. A failure is counted as with cw_write; the statement
+ *     has no value.
+ */
+#ifndef CORDWOOD_LOG_H
+#define CORDWOOD_LOG_H
+
+#ifndef CORDWOOD_H
+#error "include <cordwood/cordwood.h>"
+#endif
+
+/* Records of a lower level are not compiled: -DCW_MIN_LEVEL=CW_LEVEL_INFO. */
+#ifndef CW_MIN_LEVEL
+#define CW_MIN_LEVEL 0u
+#endif
+
+#define CW_ARGUMENTS_MAX 32
+#define CW_STRING_MAX 1048576
+
+/* ── The macros ─────────────────────────────────────────────────────────────────────────────── */
+
+#define CW_LOG(logger, level, ...) CW_LOG_WHEN_(logger, level, 1, __VA_ARGS__)
+#define CW_TRACE(logger, ...) CW_LOG(logger, CW_LEVEL_TRACE, __VA_ARGS__)
+#define CW_DEBUG(logger, ...) CW_LOG(logger, CW_LEVEL_DEBUG, __VA_ARGS__)
+#define CW_INFO(logger, ...) CW_LOG(logger, CW_LEVEL_INFO, __VA_ARGS__)
+#define CW_NOTICE(logger, ...) CW_LOG(logger, CW_LEVEL_NOTICE, __VA_ARGS__)
+#define CW_WARN(logger, ...) CW_LOG(logger, CW_LEVEL_WARN, __VA_ARGS__)
+#define CW_ERROR(logger, ...) CW_LOG(logger, CW_LEVEL_ERROR, __VA_ARGS__)
+#define CW_FATAL(logger, ...) CW_LOG(logger, CW_LEVEL_FATAL, __VA_ARGS__)
+
+/* The first of every n records of this place, over all threads. n 0 counts as 1. */
+#define CW_LOG_EVERY_N(logger, level, n, ...)                                                      \
+    CW_LOG_WHEN_(logger, level, cw_site_every_n(&cw_site_, (n)), __VA_ARGS__)
+/* At most one record of this place in ms milliseconds, over all threads. */
+#define CW_LOG_EVERY_MS(logger, level, ms, ...)                                                    \
+    CW_LOG_WHEN_(logger, level, cw_site_every_ms(&cw_site_, (ms)), __VA_ARGS__)
+
+/* ── What they are made of: for macros and bindings, not to be called by hand ───────────────── */
+
+/* One argument as it is passed. */
+union cw_arg {
+    uint64_t u; /* integers, sign-extended from their own type */
+    double d;
+    const volatile void *p;
+    long double l;
+    struct {
+        const char *data;
+        size_t length;
+    } s;
+};
+
+/* What it was in the source. */
+enum {
+    CW_ARG_NONE = 0, /* ends a list */
+    CW_ARG_INT = 1,  /* up to 32 bits */
+    CW_ARG_LONG = 2, /* 64 bits */
+    CW_ARG_DOUBLE = 3,
+    CW_ARG_LONG_DOUBLE = 4,
+    CW_ARG_POINTER = 5
+};
+
+/* One place in the source. Static storage; all zero but for what describes it. */
+struct cw_site {
+    const void *plan; /* the library's; NULL: not registered */
+    const char *format;
+    const char *file;
+    const char *function;
+    const uint8_t *arguments; /* CW_ARG_…, ended by CW_ARG_NONE */
+    uint32_t line;
+    uint32_t count; /* CW_LOG_EVERY_N */
+    uint64_t next_ns; /* CW_LOG_EVERY_MS */
+};
+
+/* True for the 1st, n+1st, … call. Signals: safe. */
+static inline bool cw_site_every_n(cw_site *site, uint32_t n) {
+    return __atomic_fetch_add(&site->count, 1, __ATOMIC_RELAXED) % (n ? n : 1) == 0;
+}
+
+#if defined(__GNUC__)
+#define CW_PRINTF_(f, a) __attribute__((format(printf, f, a)))
+#else
+#define CW_PRINTF_(f, a)
+#endif
+
+/* Never called: the compiler compares format and arguments. */
+CW_PRINTF_(1, 2) static inline void cw_check_format(const char *format, ...) { (void)format; }
+
+#define CW_LOG_WHEN_(logger, level, condition, ...)                                                \
+    do {                                                                                           \
+        cw_logger *const cw_logger_ = (logger);                                                    \
+        const cw_level cw_level_ = (level);                                                        \
+        if (cw_level_ + 1u > CW_MIN_LEVEL && cw_enabled(cw_logger_, cw_level_)) {                  \
+            static const uint8_t cw_types_[] = {CW_EACH_(CW_TYPE_OF_, __VA_ARGS__) CW_ARG_NONE};   \
+            static cw_site cw_site_ = {                                                            \
+                0, CW_FIRST_(__VA_ARGS__, 0), __FILE__, __func__, cw_types_, __LINE__, 0, 0};      \
+            if (condition) {                                                                       \
+                const cw_arg cw_arguments_[] = {                                                   \
+                    CW_EACH_(CW_VALUE_OF_, __VA_ARGS__) cw_arg_u(0)};                              \
+                (void)cw_site_write(cw_logger_, cw_level_, &cw_site_, cw_arguments_);              \
+            }                                                                                      \
+            if (0) cw_check_format(__VA_ARGS__);                                                   \
+        }                                                                                          \
+    } while (0)
+#define CW_FIRST_(first, ...) first
+
+static inline cw_arg cw_arg_u(uint64_t v) {
+    cw_arg a;
+    a.u = v;
+    return a;
+}
+static inline cw_arg cw_arg_i(int64_t v) { return cw_arg_u((uint64_t)v); }
+static inline cw_arg cw_arg_d(double v) {
+    cw_arg a;
+    a.d = v;
+    return a;
+}
+static inline cw_arg cw_arg_l(long double v) {
+    cw_arg a;
+    a.l = v;
+    return a;
+}
+static inline cw_arg cw_arg_p(const volatile void *v) {
+    cw_arg a;
+    a.p = v;
+    return a;
+}
+
+/* CW_EACH_(m, format, a, b, …): m(a) m(b) …, without the format. */
+#define CW_EACH_(m, ...) CW_PICK_(__VA_ARGS__,\
+    CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_,      \
+    CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_,      \
+    CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_,      \
+    CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_MANY_, CW_EACH_32_, CW_EACH_31_, CW_EACH_30_,       \
+    CW_EACH_29_, CW_EACH_28_, CW_EACH_27_, CW_EACH_26_, CW_EACH_25_, CW_EACH_24_, CW_EACH_23_,     \
+    CW_EACH_22_, CW_EACH_21_, CW_EACH_20_, CW_EACH_19_, CW_EACH_18_, CW_EACH_17_, CW_EACH_16_,     \
+    CW_EACH_15_, CW_EACH_14_, CW_EACH_13_, CW_EACH_12_, CW_EACH_11_, CW_EACH_10_, CW_EACH_9_,      \
+    CW_EACH_8_, CW_EACH_7_, CW_EACH_6_, CW_EACH_5_, CW_EACH_4_, CW_EACH_3_, CW_EACH_2_,            \
+    CW_EACH_1_, CW_EACH_0_, 0)(m, __VA_ARGS__)
+#define CW_PICK_(\
+    p0, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19,      \
+    p20, p21, p22, p23, p24, p25, p26, p27, p28, p29, p30, p31, p32, p33, p34, p35, p36, p37,      \
+    p38, p39, p40, p41, p42, p43, p44, p45, p46, p47, p48, p49, p50, p51, p52, p53, p54, p55,      \
+    p56, p57, p58, p59, p60, p61, p62, p63, p64, n, ...) n
+/* More than CW_ARGUMENTS_MAX arguments: this name is what the compiler complains about. */
+#define CW_MANY_(m, ...) cordwood_takes_at_most_32_arguments,
+#define CW_EACH_0_(m, f)
+#define CW_EACH_1_(m, f, a) m(a)
+#define CW_EACH_2_(m, f, a, ...) m(a) CW_EACH_1_(m, f, __VA_ARGS__)
+#define CW_EACH_3_(m, f, a, ...) m(a) CW_EACH_2_(m, f, __VA_ARGS__)
+#define CW_EACH_4_(m, f, a, ...) m(a) CW_EACH_3_(m, f, __VA_ARGS__)
+#define CW_EACH_5_(m, f, a, ...) m(a) CW_EACH_4_(m, f, __VA_ARGS__)
+#define CW_EACH_6_(m, f, a, ...) m(a) CW_EACH_5_(m, f, __VA_ARGS__)
+#define CW_EACH_7_(m, f, a, ...) m(a) CW_EACH_6_(m, f, __VA_ARGS__)
+#define CW_EACH_8_(m, f, a, ...) m(a) CW_EACH_7_(m, f, __VA_ARGS__)
+#define CW_EACH_9_(m, f, a, ...) m(a) CW_EACH_8_(m, f, __VA_ARGS__)
+#define CW_EACH_10_(m, f, a, ...) m(a) CW_EACH_9_(m, f, __VA_ARGS__)
+#define CW_EACH_11_(m, f, a, ...) m(a) CW_EACH_10_(m, f, __VA_ARGS__)
+#define CW_EACH_12_(m, f, a, ...) m(a) CW_EACH_11_(m, f, __VA_ARGS__)
+#define CW_EACH_13_(m, f, a, ...) m(a) CW_EACH_12_(m, f, __VA_ARGS__)
+#define CW_EACH_14_(m, f, a, ...) m(a) CW_EACH_13_(m, f, __VA_ARGS__)
+#define CW_EACH_15_(m, f, a, ...) m(a) CW_EACH_14_(m, f, __VA_ARGS__)
+#define CW_EACH_16_(m, f, a, ...) m(a) CW_EACH_15_(m, f, __VA_ARGS__)
+#define CW_EACH_17_(m, f, a, ...) m(a) CW_EACH_16_(m, f, __VA_ARGS__)
+#define CW_EACH_18_(m, f, a, ...) m(a) CW_EACH_17_(m, f, __VA_ARGS__)
+#define CW_EACH_19_(m, f, a, ...) m(a) CW_EACH_18_(m, f, __VA_ARGS__)
+#define CW_EACH_20_(m, f, a, ...) m(a) CW_EACH_19_(m, f, __VA_ARGS__)
+#define CW_EACH_21_(m, f, a, ...) m(a) CW_EACH_20_(m, f, __VA_ARGS__)
+#define CW_EACH_22_(m, f, a, ...) m(a) CW_EACH_21_(m, f, __VA_ARGS__)
+#define CW_EACH_23_(m, f, a, ...) m(a) CW_EACH_22_(m, f, __VA_ARGS__)
+#define CW_EACH_24_(m, f, a, ...) m(a) CW_EACH_23_(m, f, __VA_ARGS__)
+#define CW_EACH_25_(m, f, a, ...) m(a) CW_EACH_24_(m, f, __VA_ARGS__)
+#define CW_EACH_26_(m, f, a, ...) m(a) CW_EACH_25_(m, f, __VA_ARGS__)
+#define CW_EACH_27_(m, f, a, ...) m(a) CW_EACH_26_(m, f, __VA_ARGS__)
+#define CW_EACH_28_(m, f, a, ...) m(a) CW_EACH_27_(m, f, __VA_ARGS__)
+#define CW_EACH_29_(m, f, a, ...) m(a) CW_EACH_28_(m, f, __VA_ARGS__)
+#define CW_EACH_30_(m, f, a, ...) m(a) CW_EACH_29_(m, f, __VA_ARGS__)
+#define CW_EACH_31_(m, f, a, ...) m(a) CW_EACH_30_(m, f, __VA_ARGS__)
+#define CW_EACH_32_(m, f, a, ...) m(a) CW_EACH_31_(m, f, __VA_ARGS__)
+
+#ifndef __cplusplus
+
+#define CW_TYPE_OF_(v)                                                                             \
+    _Generic((v), _Bool: CW_ARG_INT, char: CW_ARG_INT, signed char: CW_ARG_INT,                    \
+             unsigned char: CW_ARG_INT, short: CW_ARG_INT, unsigned short: CW_ARG_INT,             \
+             int: CW_ARG_INT, unsigned: CW_ARG_INT, long: CW_ARG_LONG, unsigned long: CW_ARG_LONG, \
+             long long: CW_ARG_LONG, unsigned long long: CW_ARG_LONG, float: CW_ARG_DOUBLE,        \
+             double: CW_ARG_DOUBLE, long double: CW_ARG_LONG_DOUBLE, default: CW_ARG_POINTER),
+#define CW_VALUE_OF_(v)                                                                            \
+    _Generic((v), _Bool: cw_arg_u, char: cw_arg_i, signed char: cw_arg_i, unsigned char: cw_arg_u, \
+             short: cw_arg_i, unsigned short: cw_arg_u, int: cw_arg_i, unsigned: cw_arg_u,         \
+             long: cw_arg_i, unsigned long: cw_arg_u, long long: cw_arg_i,                         \
+             unsigned long long: cw_arg_u, float: cw_arg_d, double: cw_arg_d,                      \
+             long double: cw_arg_l, default: cw_arg_p)(v),
+
+
+#else /* C++ */
+
+#define CW_TYPE_OF_(v) cw_type_of<decltype(v)>::value,
+#define CW_VALUE_OF_(v) cw_value_of(v),
+
+} /* extern "C" */
+
+template <class T> struct cw_type_of {
+    static_assert(__is_enum(T), "CW_LOG takes what printf takes: numbers, pointers, C strings");
+    static constexpr uint8_t value = sizeof(T) > 4 ? CW_ARG_LONG : CW_ARG_INT;
+};
+template <uint8_t V> struct cw_type_is { static constexpr uint8_t value = V; };
+template <> struct cw_type_of<bool> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<char> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<signed char> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<unsigned char> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<wchar_t> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<char16_t> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<char32_t> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<short> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<unsigned short> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<int> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<unsigned> : cw_type_is<CW_ARG_INT> {};
+template <> struct cw_type_of<long> : cw_type_is<CW_ARG_LONG> {};
+template <> struct cw_type_of<unsigned long> : cw_type_is<CW_ARG_LONG> {};
+template <> struct cw_type_of<long long> : cw_type_is<CW_ARG_LONG> {};
+template <> struct cw_type_of<unsigned long long> : cw_type_is<CW_ARG_LONG> {};
+template <> struct cw_type_of<float> : cw_type_is<CW_ARG_DOUBLE> {};
+template <> struct cw_type_of<double> : cw_type_is<CW_ARG_DOUBLE> {};
+template <> struct cw_type_of<long double> : cw_type_is<CW_ARG_LONG_DOUBLE> {};
+template <> struct cw_type_of<decltype(nullptr)> : cw_type_is<CW_ARG_POINTER> {};
+template <class T> struct cw_type_of<T *> : cw_type_is<CW_ARG_POINTER> {};
+template <class T, size_t N> struct cw_type_of<T[N]> : cw_type_is<CW_ARG_POINTER> {};
+template <class T, size_t N> struct cw_type_of<const T[N]> : cw_type_is<CW_ARG_POINTER> {};
+template <class T> struct cw_type_of<const T> : cw_type_of<T> {};
+template <class T> struct cw_type_of<volatile T> : cw_type_of<T> {};
+template <class T> struct cw_type_of<const volatile T> : cw_type_of<T> {};
+
+template <class T> struct cw_type_of<T &> : cw_type_of<T> {};
+template <class T> struct cw_type_of<T &&> : cw_type_of<T> {};
+
+template <class T> inline cw_arg cw_value_of(const T &v) {
+    if constexpr (cw_type_of<T>::value == CW_ARG_DOUBLE)
+        return cw_arg_d(static_cast<double>(v));
+    else if constexpr (cw_type_of<T>::value == CW_ARG_LONG_DOUBLE)
+        return cw_arg_l(v);
+    else if constexpr (cw_type_of<T>::value == CW_ARG_POINTER)
+        return cw_arg_p(v);
+    else
+        return cw_arg_i(static_cast<int64_t>(v)); /* a zero-extended unsigned stays one */
+}
+
+extern "C" {
+
+#endif
+#endif /* CORDWOOD_LOG_H */
