@@ -1,10 +1,14 @@
-/* cw_write of 100 bytes, seen from the host: hot STORE MODE [N]
+/* One record, seen from the host: hot STORE MODE N WORKLOAD
  *
  *   bursts N    mean of each burst of 1,000 calls, a burst a millisecond, by one thread, then two
  *   sustained N the same without pauses: what the disk's fresh pages and the second core leave
  *   calls N     single calls at a million a second: their distribution
  *   count N     N calls and nothing else; callgrind counts instructions of two such runs
  *   costs N     allocations and system calls of the writing thread in N bursts of 100
+ *   bytes N     what N records take in their segments
+ *
+ * w1 a constant text, w2 an int and a double, w3 a string of 40 bytes and an int, all by CW_INFO;
+ * w4 a ready message of 100 bytes by cw_write; off a CW_DEBUG below the threshold.
  *
  * Prints one JSON line. Messages differ from call to call: constant data measures nothing. */
 #include <cordwood/cordwood.h>
@@ -19,10 +23,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { MESSAGE = 100, VARIANTS = 64, BURST = 1000, SMALL_BURST = 100, THREADS_MAX = 2 };
+enum { MESSAGE = 100, NAME = 40, VARIANTS = 64 };
+enum { BURST = 1000, SMALL_BURST = 100, THREADS_MAX = 2 };
 
 static cw_logger *logger;
-static char messages[VARIANTS][MESSAGE];
+static char messages[VARIANTS][MESSAGE], names[VARIANTS][NAME + 1];
+static double prices[VARIANTS];
 
 static void fail(const char *what) {
     char why[512] = "";
@@ -37,11 +43,35 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void write_some(size_t count) {
+/* Not inlined: callgrind counts from here. */
+__attribute__((noinline)) static void write_w1(size_t count) {
+    for (size_t i = 0; i < count; i++) CW_INFO(logger, "a record of constant text");
+}
+__attribute__((noinline)) static void write_w2(size_t count) {
+    for (size_t i = 0; i < count; i++)
+        CW_INFO(logger, "order %d at %f", (int)i, prices[i % VARIANTS]);
+}
+__attribute__((noinline)) static void write_w3(size_t count) {
+    for (size_t i = 0; i < count; i++)
+        CW_INFO(logger, "user %s did %d", names[i % VARIANTS], (int)i);
+}
+__attribute__((noinline)) static void write_w4(size_t count) {
     for (size_t i = 0; i < count; i++)
         if (cw_write(logger, CW_LEVEL_INFO, messages[i % VARIANTS], MESSAGE) != CW_OK)
             fail("cw_write");
 }
+__attribute__((noinline)) static void write_off(size_t count) {
+    for (size_t i = 0; i < count; i++)
+        CW_DEBUG(logger, "order %d at %f", (int)i, prices[i % VARIANTS]);
+}
+
+static void (*write_some)(size_t count);
+static const struct {
+    const char *name;
+    void (*run)(size_t);
+} workloads[] = {
+    {"w1", write_w1}, {"w2", write_w2}, {"w3", write_w3}, {"w4", write_w4}, {"off", write_off},
+};
 
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -180,13 +210,30 @@ static void costs(size_t count) {
            (unsigned long long)bursts_with_calls);
 }
 
+static void bytes(cw_engine *engine, size_t count) {
+    cw_stats before = {.struct_size = sizeof before}, after = before;
+    write_some(BURST);
+    if (cw_stats_get(engine, &before, sizeof before) != CW_OK) fail("cw_stats_get");
+    write_some(count);
+    if (cw_stats_get(engine, &after, sizeof after) != CW_OK) fail("cw_stats_get");
+    printf("{\"bytes_per_record\":%.2f}\n",
+           (double)(after.bytes_written - before.bytes_written) / (double)count);
+}
+
 int main(int argc, char **argv) {
-    if (argc != 4) return 2;
+    if (argc != 5) return 2;
+    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++)
+        if (strcmp(workloads[i].name, argv[4]) == 0) write_some = workloads[i].run;
+    if (write_some == NULL) return 2;
     size_t count = strtoull(argv[3], NULL, 10);
     uint64_t state = 88172645463325252u;
     for (size_t i = 0; i < sizeof messages; i++) {
         state ^= state << 13, state ^= state >> 7, state ^= state << 17;
         messages[i / MESSAGE][i % MESSAGE] = (char)(' ' + state % 95);
+    }
+    for (size_t i = 0; i < VARIANTS; i++) {
+        memcpy(names[i], messages[i], NAME);
+        prices[i] = (double)messages[i][0] * 1.25 + (double)i;
     }
     cw_options options;
     cw_options_init(&options, sizeof options);
@@ -198,6 +245,7 @@ int main(int argc, char **argv) {
     else if (strcmp(argv[2], "sustained") == 0) bursts(count, 0);
     else if (strcmp(argv[2], "calls") == 0) calls(count);
     else if (strcmp(argv[2], "costs") == 0) costs(count);
+    else if (strcmp(argv[2], "bytes") == 0) bytes(engine, count);
     else write_some(count);
     cw_close(&engine, 10000);
     return 0;

@@ -25,6 +25,7 @@ import archive  # noqa: E402
 CORDWOOD = str(ROOT / "build/bin/cordwood")
 LOGS = ROOT.parent / "shared/data/logs"
 FEW, MANY = 20_000, 120_000
+WORKLOADS = ("w1", "w2", "w3", "w4")
 
 
 def build(folder):
@@ -44,14 +45,15 @@ def said(*command):
     return json.loads(out.splitlines()[-1])
 
 
-def instructions(hot, folder):
-    """Inside cw_write and whatever it calls: what 100,000 more records add under callgrind."""
+def instructions(hot, folder, workload):
+    """Of the loop, the call and whatever it calls: what 100,000 more records add under
+    callgrind."""
     totals = []
     for count in (FEW, MANY):
         done = subprocess.run(
-            ["valgrind", "--tool=callgrind", "--toggle-collect=cw_write",
-             f"--callgrind-out-file={folder}/callgrind.{count}", hot,
-             f"{folder}/counted-{count}", "count", str(count)], check=True,
+            ["valgrind", "--tool=callgrind", f"--toggle-collect=write_{workload}",
+             f"--callgrind-out-file={folder}/callgrind.{workload}.{count}", hot,
+             f"{folder}/counted-{workload}-{count}", "count", str(count), workload], check=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         totals.append(int(re.search(r"Collected\s*:\s*(\d+)", done.stderr)[1]))
     return round((totals[1] - totals[0]) / (MANY - FEW), 1)
@@ -68,13 +70,22 @@ def sources(quick):
 def measure(quick):
     with tempfile.TemporaryDirectory() as folder:
         hot, idle, nothing = build(folder)
-        out = {"append": said(hot, f"{folder}/bursts", "bursts", "2000" if quick else "30000")}
-        sustained = said(hot, f"{folder}/sustained", "sustained", "2000" if quick else "20000")
-        out["append"].update({f"{name}_sustained": row for name, row in sustained.items()})
-        out["append"].update(said(hot, f"{folder}/calls", "calls",
-                                  "500000" if quick else "20000000"))
-        out["costs"] = said(hot, f"{folder}/costs", "costs", "2000")
-        out["instructions_per_record"] = instructions(hot, folder)
+        out = {"append": {}, "costs": {}, "bytes": {}, "instructions": {}}
+        for load in (*WORKLOADS, "off"):
+            found = said(hot, f"{folder}/bursts-{load}", "bursts", "1000" if quick else "30000",
+                         load)
+            out["append"].update({f"{load}_{name}": row for name, row in found.items()})
+        for load in ("w2", "w4"):
+            found = said(hot, f"{folder}/sustained-{load}", "sustained",
+                         "2000" if quick else "20000", load)
+            out["append"].update({f"{load}_{name}_sustained": row for name, row in found.items()})
+            found = said(hot, f"{folder}/calls-{load}", "calls",
+                         "500000" if quick else "20000000", load)
+            out["append"].update({f"{load}_{name}": row for name, row in found.items()})
+        for load in WORKLOADS:
+            out["costs"][load] = said(hot, f"{folder}/costs-{load}", "costs", "2000", load)
+            out["bytes"][load] = said(hot, f"{folder}/bytes-{load}", "bytes", "100000", load)
+            out["instructions"][load] = instructions(hot, folder, load)
         engine, bare = said(idle, f"{folder}/idle-store"), said(nothing)
         out["idle"] = {"resident_kib_over_nothing": engine["resident_kib"] - bare["resident_kib"],
                        "open_ms": engine["open_ms"]}
@@ -84,23 +95,29 @@ def measure(quick):
 
 def gates(out, limits):
     """(name, figure, limit) of everything that may fail a build."""
-    costs = out["costs"]
-    yield "instructions a record", out["instructions_per_record"], limits["instructions_per_record"]
-    if not costs.get("unsupported"):
-        yield "allocations", costs["allocations"], limits["allocations"]
-        yield ("% of bursts of 100 with a system call",
+    for load in WORKLOADS:
+        yield (f"{load}: instructions a record", out["instructions"][load],
+               limits["instructions_per_record"][load])
+        yield (f"{load}: bytes a record in its segment", out["bytes"][load]["bytes_per_record"],
+               limits["bytes_per_record"][load])
+        costs = out["costs"][load]
+        if costs.get("unsupported"):
+            continue
+        yield f"{load}: allocations", costs["allocations"], limits["allocations"]
+        yield (f"{load}: % of bursts of 100 with a system call",
                round(100 * costs["bursts_with_system_calls"] / costs["bursts"], 2),
                limits["bursts_with_system_calls_percent"])
     yield ("KiB of an idle engine over nothing", out["idle"]["resident_kib_over_nothing"],
            limits["idle_resident_kib_over_nothing"])
     yield ("archived sample, of zstd -3", out["archive"][0]["of_zstd3"],
            limits["archive_of_zstd3_sample"])
-    yield ("ns a record, one thread (noise allowed)", out["append"]["one_thread"]["mean"],
-           limits["mean_ns_beyond_noise"])
+    for load in WORKLOADS:
+        yield (f"{load}: ns a record, one thread (noise allowed)",
+               out["append"][f"{load}_one_thread"]["mean"], limits["mean_ns_beyond_noise"])
 
 
 def show(out):
-    print(f"{'cw_write, 100 bytes, ns':36} {'mean':>8} {'p50':>8} {'p99':>8} {'p99.9':>8} "
+    print(f"{'one record, ns':36} {'mean':>8} {'p50':>8} {'p99':>8} {'p99.9':>8} "
           f"{'max':>9}")
     for name, figures in out["append"].items():
         print(f"{name:36} {figures['mean']:8.1f} {figures['p50']:8.1f} {figures['p99']:8.1f} "

@@ -1,0 +1,77 @@
+// Text of deferred records from bytes that nobody vouches for: whatever a file says, there is a
+// text, and nothing traps. What honest records say is compared with printf itself in Tests/ABI.
+
+@testable import CordwoodCore
+import XCTest
+
+final class DeferredTextTests: XCTestCase {
+    private let text = DeferredText()
+
+    private func render(
+        _ format: [UInt8], _ types: [UInt8], _ arguments: [UInt8], style: UInt8 = 0
+    ) -> [UInt8] {
+        var record = RecordRef(
+            thread: ThreadInfo(process: Self.process, serial: 1, threadID: 1, name: ""))
+        return format.withUnsafeBytes { format in
+            types.withUnsafeBytes { types in
+                arguments.withUnsafeBytes { arguments in
+                    record.isDeferred = true
+                    record.style = style
+                    record.format = format
+                    record.argumentTypes = types
+                    record.arguments = arguments
+                    text.render(&record)
+                    return Array(record.message)
+                }
+            }
+        }
+    }
+
+    private static let process = ProcessInfo(
+        laneID: LaneID(high: 1, low: 2), bootID: .zero, processID: 1, name: "",
+        createdRealtime: 0, createdMonotonic: 0, resource: [])
+
+    private func string(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+
+    func testWhatDoesNotFitIsTheFormat() {
+        XCTAssertEqual(string(render(Array("%d".utf8), [1], [7, 0, 0, 0])), "7")
+        XCTAssertEqual(string(render(Array("%d".utf8), [1], [7, 0, 0])), "%d")
+        XCTAssertEqual(string(render(Array("%d".utf8), [], [])), "%d")
+        XCTAssertEqual(string(render(Array("%d".utf8), [3], [UInt8](repeating: 0, count: 8))), "%d")
+        XCTAssertEqual(string(render(Array("%n".utf8), [5], [UInt8](repeating: 0, count: 8))), "%n")
+        XCTAssertEqual(string(render(Array("%s".utf8), [6], [255, 255, 255, 127])), "%s")
+        XCTAssertEqual(string(render(Array("%s".utf8), [99], [0])), "%s")
+        XCTAssertEqual(string(render(Array("%".utf8), [], [])), "%")
+        XCTAssertEqual(string(render(Array("%d %%".utf8), [], [], style: 1)), "%d %%")
+    }
+
+    func testWidthsBeyondUseAreCut() {
+        let wide = render(
+            Array("%2000000000d|%.2000000000s".utf8), [1, 6], [7, 0, 0, 0, 0, 0, 0, 0])
+        XCTAssertEqual(wide.count, (1 << 20) + 1)
+        let starred = render(Array("%*d".utf8), [1, 1], [0, 0, 0, 128, 7, 0, 0, 0])
+        XCTAssertEqual(starred.count, 1 << 20)
+        XCTAssertEqual(starred.first, UInt8(ascii: "7"))
+        let many = [UInt8](String(repeating: "%1000000d", count: 1000).utf8)
+        XCTAssertEqual(string(render(many, [1], [7, 0, 0, 0])), string(many))
+    }
+
+    func testRandomBytesNeverTrap() {
+        var random = SeededRandom(state: 3)
+        let pieces = Array("%%%%diouxXcsSpaAeEfFgGmn*.0123456789$hlqjztL #-+'I|".utf8)
+        for _ in 0..<30_000 {
+            let format = (0..<(random.next() % 24)).map { _ in
+                random.next() % 50 == 0
+                    ? UInt8(truncatingIfNeeded: random.next())
+                    : pieces[Int(random.next() % UInt64(pieces.count))]
+            }
+            let types = (0..<(random.next() % 6)).map { _ in
+                UInt8(random.next() % 20 == 0 ? random.next() % 256 : 1 + random.next() % 8)
+            }
+            let arguments = (0..<(random.next() % 80)).map { _ in
+                random.next() % 2 == 0 ? 0 : UInt8(truncatingIfNeeded: random.next())
+            }
+            XCTAssertLessThanOrEqual(render(format, types, arguments).count, 40 << 20)
+        }
+    }
+}
