@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Reads the disassembly of cw_write and cw_site_write, and of what they call up to the slow path.
-One reference count, allocation, lock or system call there costs more than the whole record, and the
-compiler adds them without a word. A call to a function with `slow` in its name ends the hot path.
+"""Reads the disassembly of cw_write, cw_site_write and cw_place_write, and of what they call up to
+the slow path. One reference count, allocation, lock or system call there costs more than the whole
+record, and the compiler adds them without a word. A call to a function with `slow` in its name ends
+the hot path.
 """
 
 import re
@@ -11,10 +12,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "build/work/libcordwood.so"
-START = ("cw_write", "cw_site_write")
+START = ("cw_write", "cw_site_write", "cw_place_write")
 # The copy itself. Everything else that is called must be ours and is read, too.
-LEAVES = {"memcpy", "memmove", "strnlen"}
-FUNCTIONS_MAX, INSTRUCTIONS_MAX = 8, 400
+LEAVES = {"memcpy", "memmove", "strnlen", "memcmp", "bcmp", "strncmp"}
+FUNCTIONS_MAX, INSTRUCTIONS_MAX = 8, 800
 LAZY_GLOBAL = re.compile(r"(Wvau|vau|_WZ|WZ)$")
 INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(.*)$")
 TARGET = re.compile(r"([0-9a-f]+) <([^>+]+)(\+0x[0-9a-f]+)?>")

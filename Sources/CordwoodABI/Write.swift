@@ -35,6 +35,20 @@ public func cw_site_write(
     return result < 0 ? LastError.setWrite(result, level) : result
 }
 
+@_cdecl("cw_place_write") @implementation
+public func cw_place_write(
+    _ logger: OpaquePointer!, _ level: cw_level, _ place: UnsafePointer<cw_site>!,
+    _ arguments: UnsafePointer<cw_arg>!
+) -> cw_status {
+    guard let logger = unsafe logger, let place = unsafe place, let arguments = unsafe arguments
+    else { return LastError.setWrite(Status.argument, 0, .handle) }
+    let result = unsafe DeferredPath.place(LoggerBlock(logger), level, place, arguments)
+    if result == Status.argument {
+        return unsafe LastError.setWrite(result, place.pointee.line, .format)
+    }
+    return result < 0 ? LastError.setWrite(result, level) : result
+}
+
 @_cdecl("cw_site_every_ms") @implementation
 public func cw_site_every_ms(_ site: UnsafeMutablePointer<cw_site>!, _ ms: UInt32) -> Bool {
     guard let site = unsafe site else { return false }

@@ -156,7 +156,8 @@ class InstalledTest(ConsumerCase):
         names = run(["readelf", "-d", lib / "libcordwood.so"])
         self.assertIn("[libcordwood.so.0]", names)
         headers = {path.name for path in (self.installed() / "include" / "cordwood").iterdir()}
-        self.assertEqual(headers, {"cordwood.h", "cordwood.hpp", "cordwood_reader.hpp", "log.h"})
+        self.assertEqual(headers, {"cordwood.h", "cordwood.hpp", "cordwood_format.hpp",
+                                   "cordwood_reader.hpp", "log.h"})
 
     def test_find_package(self) -> None:
         build = self.directory / "build"

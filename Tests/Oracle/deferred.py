@@ -3,6 +3,8 @@ time by this machine's C library."""
 
 import ctypes
 import re
+import struct
+import unicodedata
 
 from wire import Bytes, Damage
 
@@ -25,6 +27,14 @@ def arguments(types, source):
             values.append((kind, ctypes.c_double.from_buffer_copy(source.take(8)).value))
         elif kind == 4:
             values.append((kind, source.take(16)))
+        elif kind in (9, 10):
+            values.append((kind, source.u8()))
+        elif kind == 11:
+            values.append((kind, source.u32()))
+        elif kind == 12:
+            values.append((kind, int.from_bytes(source.take(8), "little")))
+        elif kind == 13:
+            values.append((kind, struct.unpack("<f", source.take(4))[0]))
         elif kind in (TEXT, WIDE):
             word = source.u32()
             unit = 4 if kind == WIDE else 1
@@ -39,6 +49,8 @@ def arguments(types, source):
 
 
 def text_of(style, form, values):
+    if style == 2:
+        return _braces(form, values)
     if style == 1 or b"%" not in form:
         return form
     out, at, following = [], 0, [0]
@@ -147,6 +159,123 @@ def _snprintf(form, kind, value):
     buffer = ctypes.create_string_buffer(needed + 1)
     LIBC.snprintf(buffer, needed + 1, form, value)
     return buffer.raw[:needed]
+
+
+FIELD = re.compile(r"\{(\d*)(?::(?:(.)?([<>^]))?([+\- ])?(#)?(0)?(\d+|\{\d*\})?"
+                   r"(?:\.(\d+|\{\d*\}))?L?([a-zA-Z?])?)?\}")
+
+
+def _braces(form, values):
+    """Style 2: as std::format."""
+    text, out, at, following = form.decode(errors="surrogateescape"), [], 0, [0]
+
+    def index(spelled):
+        if spelled:
+            return int(spelled)
+        following[0] += 1
+        return following[0] - 1
+
+    def number(spelled):
+        if spelled and spelled[0] == "{":
+            return int(values[index(spelled[1:-1])][1])
+        return int(spelled) if spelled else None
+
+    while at < len(text):
+        if text[at:at + 2] in ("{{", "}}"):
+            out.append(text[at])
+            at += 2
+        elif text[at] in "{}":
+            match = FIELD.match(text, at)
+            if not match:
+                return form
+            at = match.end()
+            place, fill, align, sign, alternate, zero, width, precision, letter = match.groups()
+            value = values[index(place)]
+            width, precision = number(width), number(precision)
+            out.append(_field(value, fill or " ", align, sign or "-", alternate or "", zero,
+                              width or 0, precision, letter or ""))
+        else:
+            out.append(text[at])
+            at += 1
+    return "".join(out).encode(errors="surrogateescape")
+
+
+def _field(value, fill, align, sign, alternate, zero, width, precision, letter):
+    kind, value = value
+    head = ""
+    if kind == TEXT:
+        body = (value or b"").decode(errors="surrogateescape")
+        while precision is not None and _columns(body) > precision:
+            body = body[:-1]
+        align = align or "<"
+    elif kind == 9 and letter in ("", "s"):
+        body, align = ("false", "true")[value], align or "<"
+    elif kind == 10 and letter in ("", "c") or letter == "c":
+        body, align = chr(value), align or "<"
+    elif kind == 5:
+        body, head = f"{value & (1 << 64) - 1:x}", "0x"
+    elif kind in (3, 4, 13):
+        body = _float(kind, value, alternate, precision, letter)
+        if body[0] == "-":
+            head, body = "-", body[1:]
+        elif sign != "-":
+            head = sign
+    else:
+        head = "-" if value < 0 else "" if sign == "-" else sign
+        body = format(abs(value), letter if letter in "xXobB" and letter != "B" else
+                      "b" if letter == "B" else "d")
+        if alternate and letter in "xXbB":
+            head += "0" + letter
+        elif alternate and letter == "o" and value:
+            head += "0"
+    pad = width - _columns(head) - _columns(body)
+    if pad <= 0:
+        return head + body
+    if not align and zero and body[:3].lower() not in ("inf", "nan"):
+        return head + "0" * pad + body
+    before = {"<": 0, ">": pad, "^": pad // 2, None: pad}[align]
+    return fill * before + head + body + fill * (pad - before)
+
+
+def _float(kind, value, alternate, precision, letter):
+    if kind == 4:
+        letter = letter or "g"
+        form = "%" + alternate + ("" if precision is None else f".{precision}") + "L" + letter
+        return _snprintf(form.encode(), 4, value).decode().replace("0x", "").replace("0X", "")
+    if not letter and precision is None:
+        if value != value or value in (float("inf"), float("-inf")):
+            return str(value)
+        return _shortest(kind, value)
+    form = "%" + alternate + ("" if precision is None else f".{precision}") + (letter or "g")
+    return _snprintf(form.encode(), 3, value).decode().replace("0x", "").replace("0X", "")
+
+
+def _shortest(kind, value):
+    if value == 0:
+        return "-0" if str(value)[0] == "-" else "0"
+    sign, value = ("-", -value) if value < 0 else ("", value)
+    for digits in range(1, 18):  # the fewest that read back as the same number
+        spelled = f"{value:.{digits - 1}e}"
+        back = float(spelled)
+        if kind == 13:
+            back = struct.unpack("<f", struct.pack("<f", back))[0]
+        if back == value:
+            break
+    mantissa, exponent = spelled.split("e")
+    exponent, plain = int(exponent), mantissa.replace(".", "").rstrip("0") or "0"
+    scientific = plain[0] + ("." + plain[1:] if plain[1:] else "")
+    scientific += f"e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+    if exponent < 0:
+        fixed = "0." + "0" * (-exponent - 1) + plain
+    elif exponent + 1 >= len(plain):
+        fixed = f"{value:.0f}" if value >= 2**53 else plain + "0" * (exponent + 1 - len(plain))
+    else:
+        fixed = plain[:exponent + 1] + "." + plain[exponent + 1:]
+    return sign + (fixed if len(fixed) <= len(scientific) else scientific)
+
+
+def _columns(text):
+    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def site(payload):

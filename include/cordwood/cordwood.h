@@ -250,6 +250,11 @@ typedef union cw_arg cw_arg;    /* one argument */
  * CW_E_ARGUMENT. CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_LEVEL · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_site_write(cw_logger *logger, cw_level level, cw_site *site, const cw_arg *arguments);
 
+/* As cw_site_write, for hosts that have no static object for each place: the library finds the
+ * place again by its format's address, its line and its classes, and keeps nothing of it. */
+cw_status cw_place_write(cw_logger *logger, cw_level level, const cw_site *place,
+                         const cw_arg *arguments);
+
 /* True where ms milliseconds have passed since it was true for that place. Signals: safe. */
 bool cw_site_every_ms(cw_site *site, uint32_t ms);
 

@@ -10,6 +10,7 @@
 #define CORDWOOD_HPP
 
 #include <cordwood/cordwood.h>
+#include <cordwood/cordwood_format.hpp>
 
 #include <chrono>
 #include <cstdlib>
@@ -165,6 +166,13 @@ private:
     char *text_ = nullptr;
 };
 
+// A call with a format and arguments, and not with a message and an exception alone.
+template <class First, class... Rest>
+using if_format = std::enable_if_t<
+    is_formattable<First> && (is_formattable<Rest> && ...) &&
+        !(sizeof...(Rest) == 0 && is_exception<First>),
+    int>;
+
 } // namespace detail
 
 // ── Writing ──────────────────────────────────────────────────────────────────────────────────────
@@ -295,6 +303,28 @@ public:
     cordwood::status fatal(std::string_view message, const std::exception &error, fields with = {},
                            site where = site::current()) const noexcept {
         return write_at(level::fatal, message, with, where, &error);
+    }
+
+    /// Deferred: `info("order {} at {:.2f}", id, price)`, as std::format (cordwood_format.hpp). The
+    /// arguments are copied raw; text is made when somebody reads.
+#define CORDWOOD_FORMATTED(name, number)                                                           \
+    template <class First, class... Rest, detail::if_format<First, Rest...> = 0>                   \
+    cordwood::status name(format<First, Rest...> text, const First &first, const Rest &...rest)    \
+        const noexcept {                                                                           \
+        return text.write(handle_, number, first, rest...);                                        \
+    }
+    CORDWOOD_FORMATTED(trace, CW_LEVEL_TRACE)
+    CORDWOOD_FORMATTED(debug, CW_LEVEL_DEBUG)
+    CORDWOOD_FORMATTED(info, CW_LEVEL_INFO)
+    CORDWOOD_FORMATTED(notice, CW_LEVEL_NOTICE)
+    CORDWOOD_FORMATTED(warn, CW_LEVEL_WARN)
+    CORDWOOD_FORMATTED(error, CW_LEVEL_ERROR)
+    CORDWOOD_FORMATTED(fatal, CW_LEVEL_FATAL)
+#undef CORDWOOD_FORMATTED
+    template <class First, class... Rest, detail::if_format<First, Rest...> = 0>
+    cordwood::status log(level at, cordwood::format<First, Rest...> text, const First &first,
+                         const Rest &...rest) const noexcept {
+        return text.write(handle_, static_cast<cw_level>(at), first, rest...);
     }
 
 private:

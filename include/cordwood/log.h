@@ -72,8 +72,17 @@ enum {
     CW_ARG_LONG = 2, /* 64 bits */
     CW_ARG_DOUBLE = 3,
     CW_ARG_LONG_DOUBLE = 4,
-    CW_ARG_POINTER = 5
+    CW_ARG_POINTER = 5,
+    CW_ARG_BOOL = 6, /* these for CW_STYLE_BRACES only */
+    CW_ARG_CHAR = 7,
+    CW_ARG_UINT = 8,
+    CW_ARG_ULONG = 9,
+    CW_ARG_FLOAT = 10, /* as a double */
+    CW_ARG_TEXT = 11   /* cw_arg.s */
 };
+
+/* How a format is to be read: as printf's, or as std::format's. */
+enum { CW_STYLE_PRINTF = 0, CW_STYLE_BRACES = 2 };
 
 /* One place in the source. Static storage; all zero but for what describes it. */
 struct cw_site {
@@ -85,6 +94,8 @@ struct cw_site {
     uint32_t line;
     uint32_t count; /* CW_LOG_EVERY_N */
     uint64_t next_ns; /* CW_LOG_EVERY_MS */
+    uint32_t style;   /* CW_STYLE_… */
+    uint32_t reserved;
 };
 
 /* True for the 1st, n+1st, … call. Signals: safe. */
@@ -108,7 +119,7 @@ CW_PRINTF_(1, 2) static inline void cw_check_format(const char *format, ...) { (
         if (cw_level_ + 1u > CW_MIN_LEVEL && cw_enabled(cw_logger_, cw_level_)) {                  \
             static const uint8_t cw_types_[] = {CW_EACH_(CW_TYPE_OF_, __VA_ARGS__) CW_ARG_NONE};   \
             static cw_site cw_site_ = {                                                            \
-                0, CW_FIRST_(__VA_ARGS__, 0), __FILE__, __func__, cw_types_, __LINE__, 0, 0};      \
+                0, CW_FIRST_(__VA_ARGS__, 0), __FILE__, __func__, cw_types_, __LINE__, 0, 0, 0, 0};\
             if (condition) {                                                                       \
                 const cw_arg cw_arguments_[] = {                                                   \
                     CW_EACH_(CW_VALUE_OF_, __VA_ARGS__) cw_arg_u(0)};                              \

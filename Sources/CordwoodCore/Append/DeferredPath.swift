@@ -22,11 +22,33 @@ public enum DeferredPath {
         guard level &+ word > 255, level &- 1 < 24,
             let memory = unsafe UnsafeMutableRawPointer(bitPattern: address)
         else { return unsafe DeferredSlow.unusual(logger, level, site, arguments) }
-        let plan = unsafe SitePlan(memory)
+        return unsafe append(logger, level, SitePlan(memory), site, arguments)
+    }
+
+    /// A place that has no object of its own.
+    public static func place(
+        _ logger: LoggerBlock, _ level: UInt32, _ place: UnsafePointer<cw_site>,
+        _ arguments: UnsafePointer<cw_arg>
+    ) -> Int32 {
+        let word = unsafe cwa_load_relaxed_u32(logger)
+        guard level &+ word > 255, level &- 1 < 24 else {
+            return unsafe AppendSlow.refusal(logger, level)
+        }
+        if let plan = unsafe Sites.known(place) {
+            return unsafe append(logger, level, plan, place, arguments)
+        }
+        return unsafe DeferredSlow.first(logger, level, place, arguments)
+    }
+
+    @inlinable @inline(__always)
+    static func append(
+        _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
+        _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
+    ) -> Int32 {
         let engine = unsafe logger.pointee.engine
         guard plan.isPlain, let thread = unsafe cwi_tls_get().pointee.current,
             unsafe thread.pointee.engine == engine, unsafe thread.pointee.busy == 0
-        else { return unsafe DeferredSlow.write(logger, level, site, arguments) }
+        else { return unsafe DeferredSlow.write(logger, level, plan, site, arguments) }
 
         // The steps of AppendPath.text, with another payload.
         unsafe thread.pointee.busy = cwi_frame()
@@ -41,7 +63,7 @@ public enum DeferredPath {
             let header = unsafe thread.pointee.chunk
         else {
             unsafe thread.pointee.busy = 0
-            return unsafe DeferredSlow.write(logger, level, site, arguments)
+            return unsafe DeferredSlow.write(logger, level, plan, site, arguments)
         }
         let start = UnsafeMutableRawPointer(ptr)
         unsafe start.storeBytes(
@@ -55,20 +77,32 @@ public enum DeferredPath {
         while index < count {
             let argument = unsafe UnsafeRawPointer(arguments + index)
             switch plan.type(index) {
-            case ArgumentType.int:
+            case ArgumentType.int, ArgumentType.uint:
                 unsafe at.storeBytes(of: argument.load(as: UInt32.self), as: UInt32.self)
                 unsafe at += 4
+            case ArgumentType.bool, ArgumentType.char:
+                unsafe at.storeBytes(of: argument.load(as: UInt8.self), as: UInt8.self)
+                unsafe at += 1
+            case ArgumentType.float:
+                unsafe at.storeBytes(of: Float(argument.load(as: Double.self)), as: Float.self)
+                unsafe at += 4
             case ArgumentType.text:
-                guard let text = unsafe argument.load(as: UnsafePointer<CChar>?.self) else {
-                    unsafe at.storeBytes(of: LengthWord.null, as: UInt32.self)
+                let start = unsafe argument.load(as: UnsafePointer<CChar>?.self)
+                let isPassed = plan.bound(index) == SitePlan.boundPassed
+                guard let text = unsafe start else {
+                    // An empty string of C++ may have no address.
+                    unsafe at.storeBytes(of: isPassed ? 0 : LengthWord.null, as: UInt32.self)
                     unsafe at += 4
                     break
                 }
-                let bytes = unsafe strnlen(text, plan.most(index, arguments))
+                let bytes =
+                    unsafe isPassed
+                    ? Int(min(argument.load(fromByteOffset: 8, as: UInt.self), UInt(CW_STRING_MAX)))
+                    : strnlen(text, plan.most(index, arguments))
                 left &-= bytes
                 guard left > 0, bytes < Int(CW_STRING_MAX) else {
                     unsafe thread.pointee.busy = 0
-                    return unsafe DeferredSlow.write(logger, level, site, arguments)
+                    return unsafe DeferredSlow.write(logger, level, plan, site, arguments)
                 }
                 unsafe at.storeBytes(of: UInt32(truncatingIfNeeded: bytes), as: UInt32.self)
                 unsafe (at + 4).copyMemory(from: text, byteCount: bytes)
@@ -89,7 +123,7 @@ public enum DeferredPath {
         if unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0,
             unsafe !AppendSlow.settledKept(thread)
         {
-            return unsafe DeferredSlow.write(logger, level, site, arguments)
+            return unsafe DeferredSlow.write(logger, level, plan, site, arguments)
         }
         unsafe thread.pointee.records &+= 1
         // ORDER: release. As AppendPath (A1).
@@ -99,6 +133,7 @@ public enum DeferredPath {
 }
 
 public enum DeferredSlow {
+    /// A refusal, or the first record of a site.
     @inline(never)
     public static func unusual(
         _ logger: LoggerBlock, _ level: UInt32, _ site: UnsafeMutablePointer<cw_site>,
@@ -109,40 +144,59 @@ public enum DeferredSlow {
         defer { errno = error }
         let refusal = unsafe AppendSlow.refusal(logger, level)
         guard refusal == Status.ok else { return refusal }
-        if unsafe site.pointee.plan == nil {
-            if let plan = unsafe Sites.register(site) {
-                return unsafe write(logger, level, plan, site, arguments, error)
-            }
-            guard unsafe site.pointee.format != nil, let classes = unsafe site.pointee.arguments
-            else { return Status.argument }
-            return unsafe withUnsafeTemporaryAllocation(
-                byteCount: SitePlan.bytesMax, alignment: 8
-            ) {
-                let plan = unsafe SitePlan($0.baseAddress!)
-                unsafe plan.make(format: SiteDefinition(site).format, classes: classes)
-                return unsafe write(logger, level, plan, site, arguments, error)
-            }
+        guard let plan = unsafe Sites.register(site) else {
+            return unsafe described(logger, level, site, arguments)
         }
-        return unsafe write(logger, level, site, arguments)
+        return unsafe write(logger, level, plan, site, arguments, error)
+    }
+
+    /// The first record of a place: argument where its format does not fit, and is kept as text.
+    @inline(never)
+    static func first(
+        _ logger: LoggerBlock, _ level: UInt32, _ place: UnsafePointer<cw_site>,
+        _ arguments: UnsafePointer<cw_arg>
+    ) -> Int32 {
+        let error = errno
+        defer { errno = error }
+        guard let plan = unsafe Sites.placeSlow(place) else {
+            return unsafe described(logger, level, place, arguments)
+        }
+        let status = unsafe write(logger, level, plan, place, arguments, error)
+        return status == Status.ok && plan.isRefused ? Status.argument : status
+    }
+
+    /// A site that cannot be registered now; its record carries the definition.
+    @inline(never)
+    static func described(
+        _ logger: LoggerBlock, _ level: UInt32, _ site: UnsafePointer<cw_site>,
+        _ arguments: UnsafePointer<cw_arg>
+    ) -> Int32 {
+        let error = errno
+        defer { errno = error }
+        guard unsafe site.pointee.format != nil, let classes = unsafe site.pointee.arguments
+        else { return Status.argument }
+        return unsafe withUnsafeTemporaryAllocation(byteCount: SitePlan.bytesMax, alignment: 8) {
+            let plan = unsafe SitePlan($0.baseAddress!)
+            unsafe plan.make(
+                format: SiteDefinition(site).format, style: site.pointee.style, classes: classes)
+            return unsafe write(logger, level, plan, site, arguments, error)
+        }
     }
 
     /// A site that is registered.
     @inline(never)
     public static func write(
-        _ logger: LoggerBlock, _ level: UInt32, _ site: UnsafeMutablePointer<cw_site>,
-        _ arguments: UnsafePointer<cw_arg>
+        _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
+        _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
     ) -> Int32 {
         let error = errno
         defer { errno = error }
-        guard let memory = unsafe UnsafeMutableRawPointer(mutating: site.pointee.plan) else {
-            return Status.argument
-        }
-        return unsafe write(logger, level, SitePlan(memory), site, arguments, error)
+        return unsafe write(logger, level, plan, site, arguments, error)
     }
 
     private static func write(
         _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
-        _ site: UnsafeMutablePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>, _ error: Int32
+        _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>, _ error: Int32
     ) -> Int32 {
         unsafe withUnsafeTemporaryAllocation(of: UInt32.self, capacity: SitePlan.argumentsMax + 1) {
             let body = unsafe SiteBody(plan, site, arguments, error, lengths: $0.baseAddress!)
@@ -151,7 +205,7 @@ public enum DeferredSlow {
     }
 
     /// The site's format does not fit its arguments; its records hold the format as it stands.
-    public static func isRefused(_ site: UnsafeMutablePointer<cw_site>) -> Bool {
+    public static func isRefused(_ site: UnsafePointer<cw_site>) -> Bool {
         guard let memory = unsafe UnsafeMutableRawPointer(mutating: site.pointee.plan) else {
             return false
         }
@@ -172,7 +226,7 @@ public enum DeferredSlow {
     private var isCut = false
 
     init(
-        _ plan: SitePlan, _ site: UnsafeMutablePointer<cw_site>,
+        _ plan: SitePlan, _ site: UnsafePointer<cw_site>,
         _ arguments: UnsafePointer<cw_arg>, _ error: Int32, lengths: UnsafeMutablePointer<UInt32>
     ) {
         self.plan = plan
@@ -182,13 +236,16 @@ public enum DeferredSlow {
         definition =
             unsafe plan.identifier == SitePlan.described ? SiteDefinition(site) : nil
         for index in 0..<plan.count {
-            unsafe lengths[index] = LengthWord.null
+            let isPassed = plan.bound(index) == SitePlan.boundPassed
+            unsafe lengths[index] = isPassed ? 0 : LengthWord.null
             guard let start = unsafe arguments[index].p, isString(index) else { continue }
-            let most = unsafe plan.most(index, arguments)
+            let most = unsafe isPassed ? Int(CW_STRING_MAX) : plan.most(index, arguments)
             let count =
-                unsafe plan.type(index) == ArgumentType.wide
-                ? cwi_wcsnlen(start, most)
-                : strnlen(start.assumingMemoryBound(to: CChar.self), most)
+                unsafe isPassed
+                ? min(max(0, arguments[index].s.length), most)
+                : plan.type(index) == ArgumentType.wide
+                    ? cwi_wcsnlen(start, most)
+                    : strnlen(start.assumingMemoryBound(to: CChar.self), most)
             // The bound of a precision is what the format asks for; ours is a cut.
             let cut = count == Int(CW_STRING_MAX) / unit(index)
             unsafe lengths[index] = UInt32(count) | (cut ? LengthWord.cut : 0)
@@ -250,6 +307,9 @@ public enum DeferredSlow {
                 unsafe at += count
             case ArgumentType.error:
                 unsafe at.storeBytes(of: error, as: Int32.self)
+                unsafe at += 4
+            case ArgumentType.float:
+                unsafe at.storeBytes(of: Float(arguments[index].d), as: Float.self)
                 unsafe at += 4
             default:
                 let count = ArgumentType.fixedBytes(plan.type(index))

@@ -14,6 +14,8 @@ import CShims
     /// Site id of records that carry their own definition.
     public static let described: UInt32 = 0xFFFF_FFFF
     public static let boundArgument: UInt32 = 0x8000_0000
+    /// The string's length is passed (cw_arg.s).
+    public static let boundPassed: UInt32 = 0x4000_0000
 
     // u32 site id · u32 fixed bytes · u16 steps · u8 plain · u8 refused · u32 …
     public let memory: UnsafeMutableRawPointer
@@ -84,14 +86,18 @@ import CShims
     }
 
     /// Makes the plan. classes: CW_ARG_… of what the caller passes.
-    func make(format: UnsafeRawBufferPointer, classes: UnsafePointer<UInt8>) {
+    func make(format: UnsafeRawBufferPointer, style: UInt32, classes: UnsafePointer<UInt8>) {
         var passed = 0
         while passed < SitePlan.argumentsMax, unsafe classes[passed] != UInt8(CW_ARG_NONE) {
             passed += 1
         }
         unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: SitePlan.bytesMax)
         identifier = SitePlan.described
-        guard unsafe steps(format, classes, passed) else {
+        let isBraces = style == UInt32(CW_STYLE_BRACES)
+        let fits =
+            unsafe isBraces
+            ? braceSteps(format, classes, passed) : steps(format, classes, passed)
+        guard fits else {
             unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: SitePlan.bytesMax)
             identifier = SitePlan.described
             isRefused = true
@@ -117,6 +123,29 @@ import CShims
         let precision = unsafe UnsafeRawPointer(arguments + other).load(as: Int32.self)
         let most = Int(CW_STRING_MAX) / (type(index) == ArgumentType.wide ? 4 : 1)
         return precision < 0 || precision > most ? most : Int(precision)
+    }
+
+    /// Every argument is kept, as what it is; the format must name none that was not passed.
+    private func braceSteps(
+        _ text: UnsafeRawBufferPointer, _ classes: UnsafePointer<UInt8>, _ passed: Int
+    ) -> Bool {
+        for index in 0..<passed {
+            guard let type = unsafe ArgumentType.of(class: classes[index]) else { return false }
+            set(index, type, type == ArgumentType.text ? SitePlan.boundPassed : 0)
+        }
+        count = passed
+        var format = unsafe BraceFormat(text)
+        while true {
+            switch format.piece() {
+            case .literal: continue
+            case .invalid: return false
+            case .end: return true
+            case .field(let field):
+                guard field.argument < passed else { return false }
+                if case .argument(let index) = field.width, index >= passed { return false }
+                if case .argument(let index) = field.precision, index >= passed { return false }
+            }
+        }
     }
 
     private func steps(
@@ -177,6 +206,7 @@ import CShims
     ) -> Bool {
         guard index < passed else { return false }
         let given = unsafe UInt32(classes[index])
+        guard given <= UInt32(CW_ARG_POINTER) else { return false }
         let fits =
             switch type {
             case ArgumentType.double: given == UInt32(CW_ARG_DOUBLE)

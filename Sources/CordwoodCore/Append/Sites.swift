@@ -12,9 +12,14 @@ import Glibc
 enum Sites {
     private static let bytesMax = 16 << 20
     private static let indexBytes = Int(CWI_SITES_INDEX) * 4
-    /// u32 bytes of the entry, u32 hash, u32 bytes of the definition, u32 told; plan;
-    /// definition; padded to 8.
-    private static let headerBytes = 16
+    private static let allBytes = bytesMax + indexBytes + placesMax * 8
+    /// u32 bytes of the entry, u32 hash, u32 bytes of the definition, u32 told, u32 line, u32
+    /// offset and u32 bytes of the format, of the file's name; then the classes of the arguments,
+    /// CW_ARG_NONE behind them; plan; definition; padded to 8.
+    private static let headerBytes = 80
+    private static let classesAt = 40
+    /// Places found by address before: plans, by the hash of that address.
+    private static let placesMax = 4096
 
     private static var usedWord: UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(cwi_process_get()!)
@@ -32,7 +37,7 @@ enum Sites {
         if unsafe process.pointee.sites != nil { return true }
         guard
             let memory = unsafe Mapping.anonymous(
-                bytes: bytesMax + indexBytes, wipedOnFork: false)
+                bytes: allBytes, wipedOnFork: false)
         else { return false }
         let word =
             unsafe UnsafeMutableRawPointer(process)
@@ -44,7 +49,7 @@ enum Sites {
         guard
             unsafe cwa_cas_u64(index, 0, UInt64(UInt(bitPattern: memory + bytesMax)))
         else {
-            unsafe Mapping.release(memory, bytes: bytesMax + indexBytes)
+            unsafe Mapping.release(memory, bytes: allBytes)
             return true
         }
         unsafe cwa_store_release_u64(word, UInt64(UInt(bitPattern: memory)))
@@ -58,6 +63,13 @@ enum Sites {
     /// definition.
     @inline(never)
     static func register(_ site: UnsafeMutablePointer<cw_site>) -> SitePlan? {
+        unsafe registered(site, at: UnsafeMutableRawPointer(site))
+    }
+
+    /// As register, and publishes the plan in `word`, a pointer that is NULL until then.
+    private static func registered(
+        _ site: UnsafePointer<cw_site>, at word: UnsafeMutableRawPointer
+    ) -> SitePlan? {
         guard unsafe site.pointee.format != nil, let classes = unsafe site.pointee.arguments else {
             return nil
         }
@@ -67,11 +79,7 @@ enum Sites {
         defer { unsafe cwi_restore_signals(&old) }
         guard unsafe cwi_process_get().pointee.sites != nil, lock() else { return nil }
         defer { unsafe cwa_store_release_u32(lockWord, 0) }
-        let word = UnsafeMutableRawPointer(site)
-        // ORDER: acquire. Somebody else may have registered it meanwhile (A21).
-        if let plan = unsafe UnsafeMutableRawPointer(bitPattern: UInt(cwa_load_acquire_u64(word))) {
-            return unsafe SitePlan(plan)
-        }
+        // Found where another thread was faster.
         let definition = unsafe SiteDefinition(site)
         guard let entry = unsafe find(definition, classes) ?? add(definition, classes),
             unsafe tell(entry)
@@ -80,6 +88,60 @@ enum Sites {
         // ORDER: release. Every open lane has the definition now (A21).
         unsafe cwa_store_release_u64(word, UInt64(UInt(bitPattern: plan.memory)))
         return plan
+    }
+
+    @inline(__always)
+    private static func placeWord(
+        _ table: UnsafeMutablePointer<UInt8>, _ place: UnsafePointer<cw_site>
+    ) -> UnsafeMutableRawPointer {
+        let address = unsafe UInt(bitPattern: place.pointee.format)
+        let other = unsafe UInt(bitPattern: place.pointee.file) &+ UInt(place.pointee.line)
+        let hash = (address ^ (other &* 0x9E37_79B9_7F4A_7C15)) &* 0xFF51_AFD7_ED55_8CCD
+        let slot = Int(hash >> 52)
+        return unsafe UnsafeMutableRawPointer(table + bytesMax + indexBytes) + slot &* 8
+    }
+
+    /// The plan of a place, found again by its address; nil: not known there.
+    @inline(__always)
+    static func known(_ place: UnsafePointer<cw_site>) -> SitePlan? {
+        guard let table = unsafe cwi_process_get().pointee.sites else { return nil }
+        let word = unsafe placeWord(table, place)
+        // ORDER: acquire. The plan is whole, and every open lane has the site (A21).
+        let found = unsafe UInt(cwa_load_acquire_u64(word))
+        if let memory = unsafe UnsafeMutableRawPointer(bitPattern: found),
+            unsafe isThere(place, memory - headerBytes)
+        {
+            return unsafe SitePlan(memory)
+        }
+        return nil
+    }
+
+    /// As register.
+    @inline(never)
+    static func placeSlow(_ place: UnsafePointer<cw_site>) -> SitePlan? {
+        guard let table = unsafe cwi_process_get().pointee.sites else { return nil }
+        return unsafe registered(place, at: placeWord(table, place))
+    }
+
+    /// The same address may be another place's after its module was unloaded, so its content is
+    /// compared.
+    @inline(__always)
+    private static func isThere(
+        _ place: UnsafePointer<cw_site>, _ entry: UnsafeMutableRawPointer
+    ) -> Bool {
+        func word(_ offset: Int) -> Int {
+            unsafe Int(entry.load(fromByteOffset: offset, as: UInt32.self))
+        }
+        let bytes = word(24)
+        let fileBytes = word(32)
+        guard unsafe word(16) == Int(place.pointee.line), unsafe bytes == Int(place.pointee.count),
+            let format = unsafe place.pointee.format, let file = unsafe place.pointee.file,
+            let classes = unsafe place.pointee.arguments
+        else { return false }
+        let passed = unsafe SitePlan(entry + headerBytes).count
+        return unsafe memcmp(entry + word(20), format, bytes) == 0
+            && memcmp(entry + classesAt, classes, passed + 1) == 0
+            && strncmp(entry + word(28), file, fileBytes) == 0 && file[fileBytes] == 0
     }
 
     /// False: another thread has it and does not let go; a registrar may be making a file.
@@ -125,13 +187,14 @@ enum Sites {
         guard number < UInt32(CWI_SITES_MAX), used + most <= bytesMax else { return nil }
         let entry = unsafe UnsafeMutableRawPointer(process.pointee.sites + used)
         let plan = unsafe SitePlan(entry + headerBytes)
-        unsafe plan.make(format: definition.format, classes: classes)
+        unsafe plan.make(format: definition.format, style: definition.style, classes: classes)
         let start = unsafe entry + headerBytes + plan.bytes
         let count = unsafe definition.write(plan, to: start)
         let bytes = (headerBytes + plan.bytes + count + 7) & ~7
         unsafe entry.storeBytes(of: UInt32(bytes), as: UInt32.self)
         unsafe entry.storeBytes(of: definition.hash, toByteOffset: 4, as: UInt32.self)
         unsafe entry.storeBytes(of: UInt32(count), toByteOffset: 8, as: UInt32.self)
+        unsafe describe(definition, classes, entry, start)
         plan.identifier = number
         unsafe process.pointee.sites_count = number + 1
         // ORDER: release, then full: a maker of a lane that does not see the entry has taken the
@@ -143,6 +206,29 @@ enum Sites {
         }
         unsafe process.pointee.sites_index[slot] = UInt32(used / 8 + 1)
         return unsafe entry
+    }
+
+    /// What `isThere` compares.
+    private static func describe(
+        _ definition: SiteDefinition, _ classes: UnsafePointer<UInt8>,
+        _ entry: UnsafeMutableRawPointer, _ payload: UnsafeMutableRawPointer
+    ) {
+        let file = unsafe payload + definition.fileOffset - entry
+        let format = unsafe payload + definition.formatOffset - entry
+        unsafe entry.storeBytes(of: definition.line, toByteOffset: 16, as: UInt32.self)
+        unsafe entry.storeBytes(of: UInt32(format), toByteOffset: 20, as: UInt32.self)
+        unsafe entry.storeBytes(
+            of: UInt32(definition.format.count), toByteOffset: 24, as: UInt32.self)
+        unsafe entry.storeBytes(of: UInt32(file), toByteOffset: 28, as: UInt32.self)
+        unsafe entry.storeBytes(
+            of: UInt32(definition.file.count), toByteOffset: 32, as: UInt32.self)
+        var index = 0
+        while index < SitePlan.argumentsMax, unsafe classes[index] != UInt8(CW_ARG_NONE) {
+            unsafe entry.storeBytes(
+                of: classes[index], toByteOffset: classesAt + index, as: UInt8.self)
+            index += 1
+        }
+        unsafe entry.storeBytes(of: 0, toByteOffset: classesAt + index, as: UInt8.self)
     }
 
     /// Writes a definition to every open lane, once. False: try again later.
@@ -209,10 +295,12 @@ enum Sites {
     let file: UnsafeRawBufferPointer
     let function: UnsafeRawBufferPointer
     let format: UnsafeRawBufferPointer
+    let style: UInt32
     /// What a catalog entry may have, in all.
     private static let stringMax = 65_535
 
-    init(_ site: UnsafeMutablePointer<cw_site>) {
+    init(_ site: UnsafePointer<cw_site>) {
+        style = unsafe site.pointee.style
         unsafe line = site.pointee.line
         unsafe file = SiteDefinition.text(site.pointee.file)
         unsafe function = SiteDefinition.text(site.pointee.function)
@@ -237,6 +325,13 @@ enum Sites {
         return crc
     }
 
+    /// Where the payload has them.
+    var fileOffset: Int { unsafe SiteLayout.strings + prefixBytes(file.count) }
+    var formatOffset: Int {
+        unsafe fileOffset + file.count + prefixBytes(function.count) + function.count
+            + prefixBytes(format.count)
+    }
+
     /// Of the payload that `write` makes.
     func bytes(_ plan: SitePlan) -> Int {
         unsafe SiteLayout.strings + plan.count + prefixBytes(file.count)
@@ -252,7 +347,7 @@ enum Sites {
         unsafe start.storeBytes(
             of: UInt8(plan.count), toByteOffset: SiteLayout.argumentCount, as: UInt8.self)
         unsafe start.storeBytes(
-            of: UInt16(plan.isRefused ? SiteLayout.styleText : SiteLayout.stylePrintf),
+            of: UInt16(plan.isRefused ? SiteLayout.styleText : UInt8(truncatingIfNeeded: style)),
             toByteOffset: SiteLayout.style, as: UInt16.self)
         var at = unsafe start + SiteLayout.strings
         unsafe put(file, &at)
@@ -269,7 +364,9 @@ enum Sites {
     func isSame(
         _ kept: UnsafeRawBufferPointer, _ plan: SitePlan, _ classes: UnsafePointer<UInt8>
     ) -> Bool {
-        guard unsafe Bytes.u32(kept, SiteLayout.line) == line else { return false }
+        guard unsafe Bytes.u32(kept, SiteLayout.line) == line,
+            unsafe plan.isRefused || UInt32(Bytes.u8(kept, SiteLayout.style)) == style
+        else { return false }
         var at = SiteLayout.strings
         // Not an array of the three: nothing here may take memory from the heap.
         guard let first = unsafe Bytes.str(kept, &at), unsafe Bytes.equal(first, file),
@@ -278,7 +375,7 @@ enum Sites {
         else { return false }
         return unsafe withUnsafeTemporaryAllocation(byteCount: SitePlan.bytesMax, alignment: 8) {
             let other = unsafe SitePlan($0.baseAddress!)
-            unsafe other.make(format: format, classes: classes)
+            unsafe other.make(format: format, style: style, classes: classes)
             return unsafe other.bytes == plan.bytes
                 && memcmp(other.memory + 4, plan.memory + 4, plan.bytes - 4) == 0
         }

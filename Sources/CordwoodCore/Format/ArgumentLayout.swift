@@ -18,6 +18,16 @@ public enum ArgumentType {
     public static let wide: UInt8 = 7
     /// 4 bytes: errno of the call, behind the arguments.
     public static let error: UInt8 = 8
+    /// 1 byte, 0 or 1.
+    public static let bool: UInt8 = 9
+    /// 1 byte.
+    public static let char: UInt8 = 10
+    /// 4 bytes.
+    public static let uint: UInt8 = 11
+    /// 8 bytes.
+    public static let ulong: UInt8 = 12
+    /// 4 bytes, IEEE 754.
+    public static let float: UInt8 = 13
 
     /// Arguments of one place.
     static let countMax = 32
@@ -27,10 +37,29 @@ public enum ArgumentType {
     /// Bytes in the record, a string's content aside; 0: no type of ours.
     static func fixedBytes(_ type: UInt8) -> Int {
         switch type {
-        case int, text, wide, error: 4
-        case long, double, pointer: 8
+        case bool, char: 1
+        case int, text, wide, error, uint, float: 4
+        case long, double, pointer, ulong: 8
         case extended: 16
         default: 0
+        }
+    }
+
+    /// What an argument of that class of the header (CW_ARG_…) is kept as; nil: no such class.
+    static func of(class number: UInt8) -> UInt8? {
+        switch number {
+        case 1: int
+        case 2: long
+        case 3: double
+        case 4: extended
+        case 5: pointer
+        case 6: bool
+        case 7: char
+        case 8: uint
+        case 9: ulong
+        case 10: float
+        case 11: text
+        default: nil
         }
     }
 
@@ -70,4 +99,6 @@ enum SiteLayout {
     static let stylePrintf: UInt8 = 0
     /// The format is the text.
     static let styleText: UInt8 = 1
+    /// As std::format.
+    static let styleBraces: UInt8 = 2
 }

@@ -66,6 +66,13 @@ public final class DeferredText {
         if record.style == SiteLayout.styleText { return }
         guard parse(record) else { return }
         out.clear()
+        if record.style == SiteLayout.styleBraces {
+            if let text = braces(record) {
+                unsafe text.withUnsafeBytes { unsafe out.append($0) }
+                unsafe record.message = unsafe out.bytes
+            }
+            return
+        }
         var format = PrintfFormat(record.format)
         var isPlain = true
         while out.count < Self.bytesMax {
@@ -85,6 +92,76 @@ public final class DeferredText {
         }
         record.flags.insert(.truncated)
         unsafe record.message = unsafe out.bytes
+    }
+
+    /// A std::format string; nil where it does not fit its arguments.
+    private func braces(_ record: borrowing RecordRef) -> [UInt8]? {
+        var text = BraceText()
+        var format = BraceFormat(record.format)
+        while text.out.count < Self.bytesMax {
+            switch format.piece() {
+            case .end: return text.out
+            case .invalid: return nil
+            case .literal(let from, let to):
+                unsafe text.put(Bytes.slice(record.format, from, to &- from) ?? Bytes.none)
+            case .field(let field):
+                guard field.argument < values.count,
+                    let width = braceNumber(field.width, record, none: 0),
+                    let precision = braceNumber(field.precision, record, none: -1)
+                else { return nil }
+                let fill = unsafe Array(
+                    unsafe Bytes.slice(
+                        record.format, field.fillStart, field.fillEnd &- field.fillStart)
+                        ?? Bytes.none)
+                guard
+                    text.put(
+                        value(field.argument, record), field, fill: fill.isEmpty ? [0x20] : fill,
+                        width: min(width, Self.numberMax),
+                        precision: precision < 0 ? nil : min(precision, Self.numberMax))
+                else { return nil }
+            }
+        }
+        return text.out
+    }
+
+    private func braceNumber(
+        _ number: BraceFormat.Number, _ record: borrowing RecordRef, none: Int
+    ) -> Int? {
+        switch number {
+        case .none: return none
+        case .value(let value): return value
+        case .argument(let index):
+            guard index < values.count else { return nil }
+            switch value(index, record) {
+            case .signed(let value) where value >= 0: return Int(value)
+            case .unsigned(let value) where value <= UInt64(Int32.max): return Int(value)
+            default: return nil
+            }
+        }
+    }
+
+    private func value(_ index: Int, _ record: borrowing RecordRef) -> BraceText.Value {
+        let value = values[index]
+        let at = value.at
+        let bytes = unsafe record.arguments
+        switch value.type {
+        case ArgumentType.int:
+            return unsafe .signed(Int64(Int32(bitPattern: Bytes.u32(bytes, at))))
+        case ArgumentType.long: return unsafe .signed(Int64(bitPattern: Bytes.u64(bytes, at)))
+        case ArgumentType.uint: return unsafe .unsigned(UInt64(Bytes.u32(bytes, at)))
+        case ArgumentType.ulong: return unsafe .unsigned(Bytes.u64(bytes, at))
+        case ArgumentType.bool: return unsafe .bool(Bytes.u8(bytes, at) != 0)
+        case ArgumentType.char: return unsafe .char(Bytes.u8(bytes, at))
+        case ArgumentType.double:
+            let number = unsafe Double(bitPattern: Bytes.u64(bytes, at))
+            return .double(number, "\(number)")
+        case ArgumentType.float:
+            let number = unsafe Float(bitPattern: Bytes.u32(bytes, at))
+            return .double(Double(number), "\(number)")
+        case ArgumentType.extended: return unsafe .extended(Array(slice(value, record)))
+        case ArgumentType.pointer: return unsafe .pointer(Bytes.u64(bytes, at))
+        default: return unsafe .text(value.count < 0 ? [] : Array(slice(value, record)))
+        }
     }
 
     private func parse(_ record: borrowing RecordRef) -> Bool {

@@ -1,0 +1,164 @@
+// A std::format string, piece by piece (FORMAT §8.7, style 2). The writer asks whether it fits its
+// arguments, the reader what to print. No memory is taken.
+// SAFETY: `bytes` hold while the value is used; every index is compared with their count.
+
+@safe struct BraceFormat {
+    /// A width or precision.
+    enum Number: Equatable {
+        case none
+        case value(Int)
+        case argument(Int)
+    }
+
+    enum Align { case none, left, right, center }
+
+    struct Field {
+        var argument = 0
+        /// Of the fill character; empty: a space.
+        var fillStart = 0
+        var fillEnd = 0
+        var align = Align.none
+        /// `+`, `-` or a space.
+        var sign: UInt8 = 0x2D
+        var isAlternate = false
+        var isZeroPadded = false
+        var width = Number.none
+        var precision = Number.none
+        /// 0: none.
+        var type: UInt8 = 0
+    }
+
+    enum Piece {
+        /// From, up to; a doubled brace is one byte of it.
+        case literal(Int, Int)
+        case field(Field)
+        case invalid
+        case end
+    }
+
+    private let bytes: UnsafeRawBufferPointer
+    private var at = 0
+    private var next = 0
+    private var isNumbered: Bool?
+
+    @safe init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
+
+    private func byte(_ index: Int) -> UInt8 { unsafe index < bytes.count ? bytes[index] : 0 }
+
+    mutating func piece() -> Piece {
+        guard unsafe at < bytes.count else { return .end }
+        let open: UInt8 = 0x7B
+        let close: UInt8 = 0x7D
+        if byte(at) == open || byte(at) == close, byte(at + 1) == byte(at) {
+            at += 2
+            return .literal(at - 1, at)
+        }
+        if byte(at) == close { return .invalid }
+        if byte(at) == open {
+            at += 1
+            return field().map(Piece.field) ?? .invalid
+        }
+        let start = at
+        while unsafe at < bytes.count, byte(at) != open, byte(at) != close { at += 1 }
+        return .literal(start, at)
+    }
+
+    private mutating func field() -> Field? {
+        var field = Field()
+        guard let argument = index(digits()) else { return nil }
+        field.argument = argument
+        if byte(at) == 0x3A {
+            at += 1
+            guard spec(&field) else { return nil }
+        }
+        guard byte(at) == 0x7D else { return nil }
+        at += 1
+        return field
+    }
+
+    private mutating func spec(_ field: inout Field) -> Bool {
+        let character = scalarBytes(at)
+        if let align = align(byte(at + character)), character > 0, byte(at) != 0x7B,
+            byte(at) != 0x7D
+        {
+            (field.fillStart, field.fillEnd, field.align) = (at, at + character, align)
+            at += character + 1
+        } else if let align = align(byte(at)) {
+            field.align = align
+            at += 1
+        }
+        if byte(at) == 0x2B || byte(at) == 0x2D || byte(at) == 0x20 {
+            field.sign = byte(at)
+            at += 1
+        }
+        if byte(at) == 0x23 {
+            field.isAlternate = true
+            at += 1
+        }
+        if byte(at) == 0x30 {
+            field.isZeroPadded = true
+            at += 1
+        }
+        guard let width = number() else { return false }
+        field.width = width
+        if byte(at) == 0x2E {
+            at += 1
+            guard let precision = number(), precision != .none else { return false }
+            field.precision = precision
+        }
+        if byte(at) == 0x4C { at += 1 }
+        if byte(at) != 0x7D {
+            field.type = byte(at)
+            at += 1
+        }
+        return true
+    }
+
+    private func align(_ byte: UInt8) -> Align? {
+        switch byte {
+        case 0x3C: .left
+        case 0x3E: .right
+        case 0x5E: .center
+        default: nil
+        }
+    }
+
+    /// Bytes of the UTF-8 character there.
+    private func scalarBytes(_ index: Int) -> Int {
+        switch byte(index) {
+        case 0: 0
+        case 0xC0..<0xE0: 2
+        case 0xE0..<0xF0: 3
+        case 0xF0...0xFF: 4
+        default: 1
+        }
+    }
+
+    private mutating func digits() -> Int? {
+        guard byte(at) >= 0x30, byte(at) <= 0x39 else { return nil }
+        var value = 0
+        while byte(at) >= 0x30, byte(at) <= 0x39 {
+            value = min(value * 10 + Int(byte(at) - 0x30), Int(Int32.max))
+            at += 1
+        }
+        return value
+    }
+
+    private mutating func number() -> Number? {
+        guard byte(at) == 0x7B else { return digits().map(Number.value) ?? Number.none }
+        at += 1
+        guard let argument = index(digits()), byte(at) == 0x7D else { return nil }
+        at += 1
+        return .argument(argument)
+    }
+
+    /// The index named, or of the argument that comes now; nil: both kinds in one format.
+    private mutating func index(_ named: Int?) -> Int? {
+        guard isNumbered ?? (named != nil) == (named != nil) else { return nil }
+        isNumbered = named != nil
+        if let named { return named < ArgumentType.countMax ? named : nil }
+        guard next < ArgumentType.countMax else { return nil }
+        next += 1
+        return next - 1
+    }
+}

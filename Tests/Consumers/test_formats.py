@@ -1,0 +1,74 @@
+"""Formats in C and C++: what compiles, what must not, and what std::format's braces become."""
+import subprocess
+import sys
+import unittest
+
+from test_consumers import COMMAND, LIBRARIES, ROOT, STRICT, ConsumerCase, compilers, run
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "Tests/Oracle"))
+
+from compare import compare  # noqa: E402
+
+HEAD = "#include <cordwood/cordwood.h%s>\nvoid f(%s log) {\n    %s\n}\n"
+MANY = ", ".join(str(i) for i in range(1, 34))
+
+
+class FormatTest(ConsumerCase):
+    def compiled(self, words, code, cpp=False):
+        """(worked, what the compiler said)"""
+        source = self.directory / ("x.cpp" if cpp else "x.c")
+        kind = "const cordwood::logger &" if cpp else "cw_logger *"
+        source.write_text(HEAD % ("pp" if cpp else "", kind, code), encoding="utf-8")
+        ended = subprocess.run([*words, *STRICT, "-I", str(ROOT / "include"), "-c", str(source),
+                                "-o", str(self.directory / "x.o")], text=True, check=False,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return ended.returncode == 0, ended.stdout
+
+    def test_macros(self):
+        for words in ([[name, "-std=c11"] for name in compilers(["gcc", "clang"])]
+                      + [[name, "-std=c++17", "-x", "c++"] for name in compilers(["g++"])]):
+            for code, said in (
+                    ('CW_INFO(log, "%d %s", 1, "a"); if (log) CW_WARN(log, "x"); else f(log);', ""),
+                    ('CW_INFO(log, "%d %d", 1);', "format"), ('CW_INFO(log, "%s", 5);', "format"),
+                    ('CW_INFO(log, "%d", "x");', "format"), ('CW_INFO(log, "%d", 1, 2);', "format"),
+                    (f'CW_INFO(log, "%d", {MANY});', "cordwood_takes_at_most_32_arguments")):
+                with self.subTest(words=words, code=code[:40]):
+                    worked, output = self.compiled(words, code)
+                    self.assertEqual(worked, not said, output)
+                    self.assertIn(said, output)
+
+    def test_braces_are_checked(self):
+        name = compilers(["g++"])[0]
+        for words in ([name, "-std=c++20"],):
+            for code, works in (
+                    ('log.info("{} {:>{}} {{}}", 1, 2, 3);', True), ('log.info("{}", "a");', True),
+                    ('log.info("{} {}", 1);', False), ('log.info("{1}", 1);', False),
+                    ('log.info("{", 1);', False), ('log.info("{0} {}", 1, 2);', False),
+                    ("struct own {}; log.info(\"{}\", own());", False)):
+                with self.subTest(words=words, code=code):
+                    worked, output = self.compiled(words, code, cpp=True)
+                    self.assertEqual(worked, works, output)
+
+    def test_braces(self):
+        name = compilers(["g++"])[0]
+        for options in (["-std=c++17", "-O0"], ["-std=c++17", "-O2"], ["-std=c++20", "-O1"],
+                        ["-std=c++17", "-O1", "-fno-exceptions", "-fno-rtti"]):
+            with self.subTest(options=options):
+                program = self.directory / "formats"
+                store = self.directory / ("store" + "".join(options))
+                run([name, *STRICT, *options, "-I", ROOT / "include",
+                     ROOT / "Tests/Consumers/formats.cpp", "-o", program, "-L", LIBRARIES,
+                     "-lcordwood", f"-Wl,-rpath,{LIBRARIES}"])
+                wanted = run([program, store]).splitlines()
+                found = [line["message"] for line in self.cat(store)]
+                self.assertEqual(found, wanted)
+                differences = compare(str(store), str(COMMAND))[1]
+                run([COMMAND, "archive", store])
+                differences += compare(str(store), str(COMMAND))[1]
+                self.assertEqual(differences, [])
+                self.assertEqual([line["message"] for line in self.cat(store)], wanted)
+
+
+if __name__ == "__main__":
+    unittest.main()
