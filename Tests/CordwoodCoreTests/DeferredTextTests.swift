@@ -58,20 +58,41 @@ final class DeferredTextTests: XCTestCase {
 
     func testRandomBytesNeverTrap() {
         var random = SeededRandom(state: 3)
-        let pieces = Array("%%%%diouxXcsSpaAeEfFgGmn*.0123456789$hlqjztL #-+'I|".utf8)
-        for _ in 0..<30_000 {
+        let printf = Array("%%%%diouxXcsSpaAeEfFgGmn*.0123456789$hlqjztL #-+'I|".utf8)
+        let braces = Array("{{{{}}}}{}{}:<>^+- #0123456789.LdxXobBcsaAeEfFgGp?\u{E4}|".utf8)
+        for round in 0..<40_000 {
+            let style: UInt8 = round % 2 == 0 ? 0 : 2
+            let pieces = style == 0 ? printf : braces
             let format = (0..<(random.next() % 24)).map { _ in
                 random.next() % 50 == 0
                     ? UInt8(truncatingIfNeeded: random.next())
                     : pieces[Int(random.next() % UInt64(pieces.count))]
             }
             let types = (0..<(random.next() % 6)).map { _ in
-                UInt8(random.next() % 20 == 0 ? random.next() % 256 : 1 + random.next() % 8)
+                UInt8(random.next() % 20 == 0 ? random.next() % 256 : 1 + random.next() % 13)
             }
             let arguments = (0..<(random.next() % 80)).map { _ in
                 random.next() % 2 == 0 ? 0 : UInt8(truncatingIfNeeded: random.next())
             }
-            XCTAssertLessThanOrEqual(render(format, types, arguments).count, 40 << 20)
+            XCTAssertLessThanOrEqual(
+                render(format, types, arguments, style: style).count, 80 << 20)
+        }
+    }
+
+    func testShortestNumbersReadBack() {
+        var random = SeededRandom(state: 5)
+        let braces = Array("{}".utf8)
+        for _ in 0..<20_000 {
+            let bits = random.next()
+            let number = Double(bitPattern: bits)
+            guard number.isFinite else { continue }
+            let bytes = (0..<8).map { UInt8(truncatingIfNeeded: bits >> (8 * $0)) }
+            let shown = string(render(braces, [3], bytes, style: 2))
+            XCTAssertEqual(Double(shown)?.bitPattern, bits, shown)
+            let float = Float(bitPattern: UInt32(truncatingIfNeeded: bits))
+            guard float.isFinite else { continue }
+            let small = string(render(braces, [13], Array(bytes.prefix(4)), style: 2))
+            XCTAssertEqual(Float(small)?.bitPattern, float.bitPattern, small)
         }
     }
 }

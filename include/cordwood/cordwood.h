@@ -251,7 +251,8 @@ typedef union cw_arg cw_arg;    /* one argument */
 cw_status cw_site_write(cw_logger *logger, cw_level level, cw_site *site, const cw_arg *arguments);
 
 /* As cw_site_write, for hosts that have no static object for each place: the library finds the
- * place again by its format's address, its line and its classes, and keeps nothing of it. */
+ * place again by the addresses of its strings and its line, and keeps nothing of it. count is the
+ * format's length; the list of classes is zero up to a multiple of 8 bytes. */
 cw_status cw_place_write(cw_logger *logger, cw_level level, const cw_site *place,
                          const cw_arg *arguments);
 

@@ -293,7 +293,7 @@ public:
         if (!cw_enabled(logger, level)) {
             return CW_DISABLED;
         }
-        const uint8_t classes[] = {detail::class_of<A>()..., CW_ARG_NONE};
+        alignas(8) const uint8_t classes[(sizeof...(A) / 8 + 1) * 8] = {detail::class_of<A>()...};
         const cw_site place = {nullptr, text_, file_, function_, classes,
                                line_,   size_, 0,     CW_STYLE_BRACES, 0};
         return packed(logger, level, place, arguments..., detail::buffer_for<A>()...);

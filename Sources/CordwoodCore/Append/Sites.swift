@@ -12,13 +12,13 @@ import Glibc
 enum Sites {
     private static let bytesMax = 16 << 20
     private static let indexBytes = Int(CWI_SITES_INDEX) * 4
-    private static let allBytes = bytesMax + indexBytes + placesMax * 8
+    private static let allBytes = bytesMax + indexBytes + placesMax * 16
     /// u32 bytes of the entry, u32 hash, u32 bytes of the definition, u32 told, u32 line, u32
-    /// offset and u32 bytes of the format, of the file's name; then the classes of the arguments,
-    /// CW_ARG_NONE behind them; plan; definition; padded to 8.
+    /// offset and u32 bytes of the format; then the classes of the arguments, zero behind them;
+    /// plan; definition; padded to 8.
     private static let headerBytes = 80
     private static let classesAt = 40
-    /// Places found by address before: plans, by the hash of that address.
+    /// Places found by address before: u64 of the addresses and the line, then the plan.
     private static let placesMax = 4096
 
     private static var usedWord: UnsafeMutableRawPointer {
@@ -63,16 +63,19 @@ enum Sites {
     /// definition.
     @inline(never)
     static func register(_ site: UnsafeMutablePointer<cw_site>) -> SitePlan? {
-        unsafe registered(site, at: UnsafeMutableRawPointer(site))
+        unsafe registered(site, at: UnsafeMutableRawPointer(site), key: 0)
     }
 
-    /// As register, and publishes the plan in `word`, a pointer that is NULL until then.
+    /// As register, and publishes the plan in `word`, behind `key` where that is not 0.
     private static func registered(
-        _ site: UnsafePointer<cw_site>, at word: UnsafeMutableRawPointer
+        _ site: UnsafePointer<cw_site>, at word: UnsafeMutableRawPointer, key: UInt64
     ) -> SitePlan? {
         guard unsafe site.pointee.format != nil, let classes = unsafe site.pointee.arguments else {
             return nil
         }
+        // A growth file is made by system calls that are cancellation points (R19).
+        let cancel = cwi_disable_cancel()
+        defer { cwi_restore_cancel(cancel) }
         var old = sigset_t()
         // A handler on this thread would find the lock taken for ever.
         unsafe cwi_block_signals(&old)
@@ -85,63 +88,77 @@ enum Sites {
             unsafe tell(entry)
         else { return nil }
         let plan = unsafe SitePlan(entry + headerBytes)
-        // ORDER: release. Every open lane has the definition now (A21).
-        unsafe cwa_store_release_u64(word, UInt64(UInt(bitPattern: plan.memory)))
+        // ORDER: release. Every open lane has the definition now (A21). A place's slot was perhaps
+        // another's: without its key first, so that nobody takes the one for the other.
+        if key != 0 { unsafe cwa_exchange_u64(word, 0) }
+        let plan64 = unsafe UInt64(UInt(bitPattern: plan.memory))
+        unsafe cwa_store_release_u64(key == 0 ? word : word + 8, plan64)
+        if key != 0 { unsafe cwa_store_release_u64(word, key) }
         return plan
     }
 
+    /// What a place is known by: the addresses of its strings, and its line; never 0.
     @inline(__always)
-    private static func placeWord(
-        _ table: UnsafeMutablePointer<UInt8>, _ place: UnsafePointer<cw_site>
-    ) -> UnsafeMutableRawPointer {
-        let address = unsafe UInt(bitPattern: place.pointee.format)
-        let other = unsafe UInt(bitPattern: place.pointee.file) &+ UInt(place.pointee.line)
-        let hash = (address ^ (other &* 0x9E37_79B9_7F4A_7C15)) &* 0xFF51_AFD7_ED55_8CCD
-        let slot = Int(hash >> 52)
-        return unsafe UnsafeMutableRawPointer(table + bytesMax + indexBytes) + slot &* 8
+    private static func key(_ place: UnsafePointer<cw_site>) -> UInt64 {
+        let format = unsafe UInt64(UInt(bitPattern: place.pointee.format))
+        let file = unsafe UInt64(UInt(bitPattern: place.pointee.file))
+        let other = unsafe (file &+ UInt64(place.pointee.line)) &* 0x9E37_79B9_7F4A_7C15
+        return ((format ^ other) &* 0xFF51_AFD7_ED55_8CCD) | 1
     }
 
-    /// The plan of a place, found again by its address; nil: not known there.
+    @inline(__always)
+    private static func slot(_ key: UInt64) -> UnsafeMutableRawPointer? {
+        guard let table = unsafe cwi_process_get().pointee.sites else { return nil }
+        return unsafe UnsafeMutableRawPointer(table + bytesMax + indexBytes)
+            + Int(key >> 52) &* 16
+    }
+
+    /// The plan of a place, found again by its addresses; nil: not known there.
     @inline(__always)
     static func known(_ place: UnsafePointer<cw_site>) -> SitePlan? {
-        guard let table = unsafe cwi_process_get().pointee.sites else { return nil }
-        let word = unsafe placeWord(table, place)
-        // ORDER: acquire. The plan is whole, and every open lane has the site (A21).
-        let found = unsafe UInt(cwa_load_acquire_u64(word))
-        if let memory = unsafe UnsafeMutableRawPointer(bitPattern: found),
-            unsafe isThere(place, memory - headerBytes)
-        {
-            return unsafe SitePlan(memory)
+        let key = unsafe key(place)
+        // ORDER: acquire, thrice: key, plan and key again belong together (A21).
+        guard let slot = unsafe slot(key), unsafe cwa_load_acquire_u64(slot) == key else {
+            return nil
         }
-        return nil
+        let found = unsafe UInt(cwa_load_acquire_u64(slot + 8))
+        guard unsafe cwa_load_acquire_u64(slot) == key,
+            let memory = unsafe UnsafeMutableRawPointer(bitPattern: found),
+            unsafe isThere(place, memory - headerBytes)
+        else { return nil }
+        return unsafe SitePlan(memory)
     }
 
     /// As register.
     @inline(never)
     static func placeSlow(_ place: UnsafePointer<cw_site>) -> SitePlan? {
-        guard let table = unsafe cwi_process_get().pointee.sites else { return nil }
-        return unsafe registered(place, at: placeWord(table, place))
+        let key = unsafe key(place)
+        guard let slot = unsafe slot(key) else { return nil }
+        return unsafe registered(place, at: slot, key: key)
     }
 
-    /// The same address may be another place's after its module was unloaded, so its content is
-    /// compared.
+    /// The same addresses may be another place's after its module was unloaded, and one place may
+    /// have other types each time (a template): format and classes are compared.
     @inline(__always)
     private static func isThere(
         _ place: UnsafePointer<cw_site>, _ entry: UnsafeMutableRawPointer
     ) -> Bool {
-        func word(_ offset: Int) -> Int {
-            unsafe Int(entry.load(fromByteOffset: offset, as: UInt32.self))
-        }
-        let bytes = word(24)
-        let fileBytes = word(32)
-        guard unsafe word(16) == Int(place.pointee.line), unsafe bytes == Int(place.pointee.count),
-            let format = unsafe place.pointee.format, let file = unsafe place.pointee.file,
+        let bytes = unsafe Int(entry.load(fromByteOffset: 24, as: UInt32.self))
+        guard unsafe bytes == Int(place.pointee.count), let format = unsafe place.pointee.format,
             let classes = unsafe place.pointee.arguments
         else { return false }
+        let own = unsafe Int(entry.load(fromByteOffset: 20, as: UInt32.self))
         let passed = unsafe SitePlan(entry + headerBytes).count
-        return unsafe memcmp(entry + word(20), format, bytes) == 0
-            && memcmp(entry + classesAt, classes, passed + 1) == 0
-            && strncmp(entry + word(28), file, fileBytes) == 0 && file[fileBytes] == 0
+        var at = 0
+        repeat {
+            // Lists of classes are zero up to a multiple of 8.
+            guard
+                unsafe entry.load(fromByteOffset: classesAt + at, as: UInt64.self)
+                    == UnsafeRawPointer(classes).loadUnaligned(fromByteOffset: at, as: UInt64.self)
+            else { return false }
+            at &+= 8
+        } while at <= passed
+        return unsafe memcmp(entry + own, format, bytes) == 0
     }
 
     /// False: another thread has it and does not let go; a registrar may be making a file.
@@ -213,22 +230,21 @@ enum Sites {
         _ definition: SiteDefinition, _ classes: UnsafePointer<UInt8>,
         _ entry: UnsafeMutableRawPointer, _ payload: UnsafeMutableRawPointer
     ) {
-        let file = unsafe payload + definition.fileOffset - entry
         let format = unsafe payload + definition.formatOffset - entry
         unsafe entry.storeBytes(of: definition.line, toByteOffset: 16, as: UInt32.self)
         unsafe entry.storeBytes(of: UInt32(format), toByteOffset: 20, as: UInt32.self)
         unsafe entry.storeBytes(
             of: UInt32(definition.format.count), toByteOffset: 24, as: UInt32.self)
-        unsafe entry.storeBytes(of: UInt32(file), toByteOffset: 28, as: UInt32.self)
-        unsafe entry.storeBytes(
-            of: UInt32(definition.file.count), toByteOffset: 32, as: UInt32.self)
         var index = 0
         while index < SitePlan.argumentsMax, unsafe classes[index] != UInt8(CW_ARG_NONE) {
             unsafe entry.storeBytes(
                 of: classes[index], toByteOffset: classesAt + index, as: UInt8.self)
             index += 1
         }
-        unsafe entry.storeBytes(of: 0, toByteOffset: classesAt + index, as: UInt8.self)
+        while index < headerBytes - classesAt {
+            unsafe entry.storeBytes(of: 0, toByteOffset: classesAt + index, as: UInt8.self)
+            index += 1
+        }
     }
 
     /// Writes a definition to every open lane, once. False: try again later.
@@ -325,11 +341,10 @@ enum Sites {
         return crc
     }
 
-    /// Where the payload has them.
-    var fileOffset: Int { unsafe SiteLayout.strings + prefixBytes(file.count) }
+    /// Where the payload has the format.
     var formatOffset: Int {
-        unsafe fileOffset + file.count + prefixBytes(function.count) + function.count
-            + prefixBytes(format.count)
+        unsafe SiteLayout.strings + prefixBytes(file.count) + file.count
+            + prefixBytes(function.count) + function.count + prefixBytes(format.count)
     }
 
     /// Of the payload that `write` makes.
