@@ -29,7 +29,7 @@ public func cw_site_write(
     else { return LastError.setWrite(Status.argument, 0, .handle) }
     let isFirst = unsafe site.pointee.plan == nil
     let result = unsafe DeferredPath.write(LoggerBlock(logger), level, site, arguments)
-    if isFirst, unsafe DeferredSlow.isRefused(site) {
+    if isFirst, result == Status.ok, unsafe DeferredSlow.isRefused(site) {
         return unsafe LastError.setWrite(Status.argument, site.pointee.line, .format)
     }
     return result < 0 ? LastError.setWrite(result, level) : result

@@ -522,6 +522,7 @@ static const struct {
     CASE(fork_steps_written), CASE(fork_handler), CASE(jump_steps), CASE(jump_nested),
     CASE(cancel), CASE(no_links), CASE(membarrier_lost),
     CASE(formats), CASE(macros), CASE(format_refused), CASE(format_strings),
+    CASE(places_storm), CASE(places_fork), CASE(errno),
 };
 
 int main(int argc, char **argv) {

@@ -377,3 +377,115 @@ static void case_format_strings(void) { /* not a byte beyond a precision; long o
     }
     free(large);
 }
+
+/* ── New places in handlers and children ── */
+
+enum { PLACES = 20000, PLACE_WRITERS = 16 };
+static cw_site *places;
+static atomic_uint places_next;
+static cw_logger *places_log;
+
+/* One record from a place that nobody has used: "<writer> <number>" as numbered() writes it. */
+static cw_status from_new_place(unsigned writer, uint64_t number) {
+    static const uint8_t classes[] = {CW_ARG_INT, CW_ARG_LONG, CW_ARG_NONE};
+    unsigned place = places_next++ % PLACES;
+    places[place] = (cw_site){.format = "%u %llu from a place", .file = "places.c",
+                              .function = "f", .arguments = classes, .line = place + 1};
+    const cw_arg arguments[] = {cw_arg_u(writer), cw_arg_u(number), cw_arg_u(0)};
+    return cw_site_write(places_log, CW_LEVEL_INFO, &places[place], arguments);
+}
+
+static volatile uint64_t places_in_handler;
+static void log_from_handler(int signal_number) {
+    (void)signal_number;
+    if (places_next < PLACES - 2 && from_new_place(1, places_in_handler) == CW_OK)
+        places_in_handler++;
+}
+
+static void case_places_storm(void) { /* a handler registers while it interrupts a registrar */
+    cw_options options = defaults();
+    options.segment_bytes = 256u << 10;
+    cw_engine *engine = open_with(&options);
+    places_log = logger_of(engine, "places");
+    places = calloc(PLACES, sizeof *places);
+    struct sigaction action = {.sa_handler = log_from_handler};
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    uint64_t number = 0;
+    while (places_next < PLACES - 2) {
+        errno = 77;
+        EXPECT(CW_OK, from_new_place(0, number++));
+        EXPECT(77, errno);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    for (int archived = 0; archived < 2; archived++) {
+        tally t = {.unordered = 1};
+        read_logs(tally_each, &t);
+        EXPECT(0, t.bad);
+        EXPECT(number, t.count[0]);
+        EXPECT(places_in_handler, t.count[1]);
+        if (!archived) EXPECT(CW_OK, cw_close(&engine, 20000));
+    }
+    HOLDS(places_in_handler > 10);
+}
+
+static void *places_job(void *argument) {
+    job *j = argument;
+    for (uint64_t i = 0; i < j->count; i++) EXPECT(CW_OK, from_new_place(j->writer, i));
+    return NULL;
+}
+
+static void case_places_fork(void) { /* children know the parent's places and add their own */
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    places_log = logger_of(engine, "places");
+    places = calloc(PLACES, sizeof *places);
+    pthread_t threads[3];
+    job jobs[3];
+    for (unsigned i = 0; i < 3; i++) {
+        jobs[i] = (job){places_log, i, 4000, 0, NULL};
+        pthread_create(&threads[i], NULL, places_job, &jobs[i]);
+    }
+    enum { CHILDREN = 8, EACH = 300 };
+    pid_t children[CHILDREN];
+    for (unsigned c = 0; c < CHILDREN; c++) {
+        children[c] = fork();
+        if (children[c] == 0) {
+            failures = 0;
+            job mine = {places_log, 3 + c, EACH, 0, NULL};
+            places_job(&mine);
+            fflush(stdout);
+            _exit(failures ? 1 : 0);
+        }
+        struct timespec pause = {0, 2000000};
+        nanosleep(&pause, NULL);
+    }
+    for (unsigned i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    for (unsigned c = 0; c < CHILDREN; c++) {
+        int status = -1;
+        waitpid(children[c], &status, 0);
+        EXPECT(0, status);
+    }
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+    tally t = {.unordered = WRITERS_MAX};
+    read_logs(tally_each, &t);
+    EXPECT(0, t.bad);
+    for (unsigned i = 0; i < 3; i++) EXPECT(4000, t.count[i]);
+    for (unsigned c = 0; c < CHILDREN; c++) EXPECT(EACH, t.count[3 + c]);
+}
+
+static void case_errno(void) { /* is the host's, through every roll */
+    cw_options options = defaults();
+    options.segment_bytes = 64u << 10;
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "errno");
+    cw_record record = {.struct_size = sizeof record, .level = CW_LEVEL_INFO, .line = 1};
+    for (uint64_t i = 0; i < 5000; i++) {
+        errno = 77;
+        EXPECT(CW_OK, numbered(log, 0, i));
+        EXPECT(CW_OK, cw_write_record(log, &record));
+        EXPECT(77, errno);
+    }
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+}

@@ -69,6 +69,62 @@ class FormatTest(ConsumerCase):
                 self.assertEqual(differences, [])
                 self.assertEqual([line["message"] for line in self.cat(store)], wanted)
 
+    def test_unloaded_plugins(self):
+        """Two modules take turns at the same addresses; what was logged stays what it was, and the
+        macros and templates keep nothing loaded."""
+        log = {"x.c": 'CW_INFO(log, "place of module MODULE: %d", n);',
+               "x.cpp": 'cordwood::logger(log).info("module MODULE in braces: {}", n);'}
+        for name, compiler in (("x.c", "gcc"), ("x.cpp", "g++")):
+            folder = self.directory / name
+            folder.mkdir()
+            options = [compilers([compiler])[0], *STRICT, "-O1", "-I", ROOT / "include"]
+            linked = ["-L", LIBRARIES, "-lcordwood", f"-Wl,-rpath,{LIBRARIES}"]
+            for module in "AB":
+                text = log[name].replace("MODULE", module)
+                cpp = name.endswith("cpp")
+                source = folder / name
+                source.write_text(
+                    f"#include <cordwood/cordwood.h{'pp' if cpp else ''}>\n"
+                    f"{LINKAGE if cpp else ''}void say(cw_logger *log, int n);\n"
+                    f"void say(cw_logger *log, int n) {{ {text} }}\n", encoding="utf-8")
+                run([*options, "-shared", "-fPIC", source, "-o", folder / f"{module}.so", *linked])
+            host = folder / "host.c"
+            host.write_text(HOST, encoding="utf-8")
+            run([compilers(["gcc"])[0], "-D_GNU_SOURCE", "-O1", "-Wall", "-I", ROOT / "include",
+                 host, "-o", folder / "host", *linked, "-ldl"])
+            run([folder / "host", folder / "store", folder])
+            found = [line["message"] for line in self.cat(folder / "store")]
+            said = "place of module {}: {}" if name == "x.c" else "module {} in braces: {}"
+            self.assertEqual(found, [said.format("AB"[n % 2], n) for n in range(1000)])
+
+
+LINKAGE = 'extern "C" '
+
+HOST = r"""
+#include <cordwood/cordwood.h>
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    cw_options options;
+    cw_options_init(&options, sizeof options);
+    options.directory = argv[1];
+    cw_engine *engine;
+    cw_logger *log;
+    if (argc != 3 || cw_open(&options, &engine) || cw_logger_get(engine, "host", &log)) return 1;
+    for (int n = 0; n < 1000; n++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%c.so", argv[2], "AB"[n % 2]);
+        void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        void (*say)(cw_logger *, int) = module ? (void (*)(cw_logger *, int))dlsym(module, "say") : 0;
+        if (!say) return printf("%s\n", dlerror()), 2;
+        say(log, n);
+        dlclose(module);
+        if (dlopen(path, RTLD_NOW | RTLD_NOLOAD)) return printf("%s stays\n", path), 3;
+    }
+    return cw_close(&engine, 5000) == CW_OK ? 0 : 4;
+}
+"""
+
 
 if __name__ == "__main__":
     unittest.main()

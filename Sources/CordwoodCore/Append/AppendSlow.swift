@@ -53,7 +53,20 @@ public enum AppendSlow {
         return unsafe append(logger, UInt8(level), body)
     }
 
+    /// What a host may be about to look at is as it was; the body gets it.
+    static func keepingErrno(_ body: (Int32) -> Int32) -> Int32 {
+        let error = errno
+        defer { errno = error }
+        return body(error)
+    }
+
     static func append<Body: RecordBody>(
+        _ logger: LoggerBlock, _ level: UInt8, _ body: Body
+    ) -> Int32 {
+        keepingErrno { _ in unsafe appendAny(logger, level, body) }
+    }
+
+    private static func appendAny<Body: RecordBody>(
         _ logger: LoggerBlock, _ level: UInt8, _ body: Body
     ) -> Int32 {
         guard let engine = unsafe logger.pointee.engine else { return Status.closed }

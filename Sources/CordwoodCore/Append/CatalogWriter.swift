@@ -108,13 +108,26 @@ public enum CatalogWriter {
         name.add(decimal: UInt64(index))
     }
 
+    /// Of a lane that cannot be made after all.
+    static func removeFiles(_ engine: EngineBlock, _ lane: LaneBlock) {
+        for index in unsafe 0..<lane.pointee.catalog_index {
+            unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+                var name = unsafe NameBuffer(buffer)
+                unsafe addFileName(&name, lane, index + 1)
+                unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+            }
+        }
+    }
+
     /// A new growth file becomes the region being filled. The rest of the old one stays unused.
     private static func growFile(
         _ engine: EngineBlock, _ lane: LaneBlock, atLeast: UInt64
     ) -> Int32 {
         let index = unsafe lane.pointee.catalog_index + 1
         guard index <= UInt32(CatalogHeader.filesMax) else { return Status.limit }
-        let bytes = max(UInt64(1 << 20), (atLeast + UInt64(CatalogHeader.bytes) + 4095) & ~4095)
+        // 64 KiB, 256 KiB, then 1 MiB each: most programs have some hundred places.
+        let usual = UInt64(64 << 10) << min(4, 2 * UInt64(index - 1))
+        let bytes = max(usual, (atLeast + UInt64(CatalogHeader.bytes) + 4095) & ~4095)
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe addFileName(&name, lane, index)

@@ -139,15 +139,14 @@ public enum DeferredSlow {
         _ logger: LoggerBlock, _ level: UInt32, _ site: UnsafeMutablePointer<cw_site>,
         _ arguments: UnsafePointer<cw_arg>
     ) -> Int32 {
-        // Before anything here can change it.
-        let error = errno
-        defer { errno = error }
         let refusal = unsafe AppendSlow.refusal(logger, level)
         guard refusal == Status.ok else { return refusal }
-        guard let plan = unsafe Sites.register(site) else {
-            return unsafe described(logger, level, site, arguments)
+        return AppendSlow.keepingErrno { error in
+            guard let plan = unsafe Sites.register(site) else {
+                return unsafe described(logger, level, site, arguments, error)
+            }
+            return unsafe write(logger, level, plan, site, arguments, error)
         }
-        return unsafe write(logger, level, plan, site, arguments, error)
     }
 
     /// The first record of a place: argument where its format does not fit, and is kept as text.
@@ -156,23 +155,20 @@ public enum DeferredSlow {
         _ logger: LoggerBlock, _ level: UInt32, _ place: UnsafePointer<cw_site>,
         _ arguments: UnsafePointer<cw_arg>
     ) -> Int32 {
-        let error = errno
-        defer { errno = error }
-        guard let plan = unsafe Sites.placeSlow(place) else {
-            return unsafe described(logger, level, place, arguments)
+        AppendSlow.keepingErrno { error in
+            guard let plan = unsafe Sites.placeSlow(place) else {
+                return unsafe described(logger, level, place, arguments, error)
+            }
+            let status = unsafe write(logger, level, plan, place, arguments, error)
+            return status == Status.ok && plan.isRefused ? Status.argument : status
         }
-        let status = unsafe write(logger, level, plan, place, arguments, error)
-        return status == Status.ok && plan.isRefused ? Status.argument : status
     }
 
     /// A site that cannot be registered now; its record carries the definition.
-    @inline(never)
-    static func described(
+    private static func described(
         _ logger: LoggerBlock, _ level: UInt32, _ site: UnsafePointer<cw_site>,
-        _ arguments: UnsafePointer<cw_arg>
+        _ arguments: UnsafePointer<cw_arg>, _ error: Int32
     ) -> Int32 {
-        let error = errno
-        defer { errno = error }
         guard unsafe site.pointee.format != nil, let classes = unsafe site.pointee.arguments
         else { return Status.argument }
         return unsafe withUnsafeTemporaryAllocation(byteCount: SitePlan.bytesMax, alignment: 8) {
@@ -189,9 +185,7 @@ public enum DeferredSlow {
         _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
         _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
     ) -> Int32 {
-        let error = errno
-        defer { errno = error }
-        return unsafe write(logger, level, plan, site, arguments, error)
+        unsafe write(logger, level, plan, site, arguments, errno)
     }
 
     private static func write(
@@ -247,7 +241,10 @@ public enum DeferredSlow {
                     ? cwi_wcsnlen(start, most)
                     : strnlen(start.assumingMemoryBound(to: CChar.self), most)
             // The bound of a precision is what the format asks for; ours is a cut.
-            let cut = count == Int(CW_STRING_MAX) / unit(index)
+            let cut =
+                unsafe isPassed
+                ? arguments[index].s.length != count
+                : count == Int(CW_STRING_MAX) / unit(index)
             unsafe lengths[index] = UInt32(count) | (cut ? LengthWord.cut : 0)
             isCut = isCut || cut
             content += count * unit(index)

@@ -172,6 +172,13 @@ public enum Lanes {
             if error == 0 {
                 if unsafe renameat(directory, temporary, directory, name) != 0 { error = errno }
             }
+            // Under its name, which is locked: growth files without a lane are what an adopter left
+            // behind, and are removed.
+            if error == 0, unsafe !CatalogWriter.writeAll(engine, lane) {
+                error = ENOSPC
+                unsafe CatalogWriter.removeFiles(engine, lane)
+                unsafe unlinkat(directory, name, 0)
+            }
             if error == 0 {
                 unsafe Drops.takeOver(engine, lane)
                 unsafe cwa_store_release_u32(lane, readyState)
@@ -221,7 +228,6 @@ public enum Lanes {
         unsafe Segments.writeHeader(engine, lane, segment)
         unsafe segment.pointee.state = Segments.open
         unsafe lane.pointee.current = unsafe segment
-        guard unsafe CatalogWriter.writeAll(engine, lane) else { return ENOSPC }
         guard unsafe WriteThrough.isOn(engine) else { return 0 }
         let error = unsafe Files.write(descriptor, file, LaneHeader.fileBytesValue, at: 0)
         return unsafe error == 0 && !WriteThrough.header(engine, segment) ? EIO : error

@@ -36,8 +36,7 @@ enum Sites {
         let process = unsafe cwi_process_get()!
         if unsafe process.pointee.sites != nil { return true }
         guard
-            let memory = unsafe Mapping.anonymous(
-                bytes: allBytes, wipedOnFork: false)
+            let memory = unsafe Mapping.anonymous(bytes: allBytes, wipedOnFork: false)
         else { return false }
         let word =
             unsafe UnsafeMutableRawPointer(process)
@@ -253,6 +252,7 @@ enum Sites {
         if unsafe told.load(as: UInt32.self) != 0 { return true }
         cwa_fence_full()
         let plan = unsafe SitePlan(entry + headerBytes)
+        let number = plan.identifier
         let table =
             unsafe UnsafeMutableRawPointer(cwi_process_get()!)
             + MemoryLayout<cwi_process>.offset(of: \.engines)!
@@ -270,7 +270,7 @@ enum Sites {
                 let lane = unsafe Lanes.settled(engine)
             else { return false }
             let status = unsafe CatalogWriter.write(
-                engine, lane, type: CatalogEntry.typeSite, identifier: plan.identifier,
+                engine, lane, type: CatalogEntry.typeSite, identifier: number,
                 entry + headerBytes + plan.bytes,
                 Int(entry.load(fromByteOffset: 8, as: UInt32.self)))
             // No room: its records carry their definition from now on.

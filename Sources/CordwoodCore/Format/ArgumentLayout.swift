@@ -102,3 +102,40 @@ enum SiteLayout {
     /// As std::format.
     static let styleBraces: UInt8 = 2
 }
+
+/// Reads a format's numbers, and says which argument comes where: all by position, or all by
+/// number. SAFETY: `bytes` hold while the value is used; every index is compared with their count.
+@safe struct FormatCursor {
+    private let bytes: UnsafeRawBufferPointer
+    var at = 0
+    private var next = 0
+    private var isNumbered: Bool?
+
+    @safe init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
+
+    var isAtEnd: Bool { unsafe at >= bytes.count }
+
+    /// 0 behind the end.
+    func byte(_ index: Int) -> UInt8 { unsafe index < bytes.count ? bytes[index] : 0 }
+
+    /// Up to INT32_MAX; nil, and nothing consumed, where there is no digit.
+    mutating func digits() -> Int? {
+        guard byte(at) >= 0x30, byte(at) <= 0x39 else { return nil }
+        var value = 0
+        while byte(at) >= 0x30, byte(at) <= 0x39 {
+            value = min(value * 10 + Int(byte(at) - 0x30), Int(Int32.max))
+            at += 1
+        }
+        return value
+    }
+
+    /// The index named (from 0), or of the argument that comes now; nil: both kinds in one format,
+    /// or beyond the most there may be.
+    mutating func argument(_ named: Int?) -> Int? {
+        guard isNumbered ?? (named != nil) == (named != nil) else { return nil }
+        isNumbered = named != nil
+        let index = named ?? next
+        if named == nil { next += 1 }
+        return index < ArgumentType.countMax ? index : nil
+    }
+}

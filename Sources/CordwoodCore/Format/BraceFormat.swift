@@ -1,6 +1,6 @@
 // A std::format string, piece by piece (FORMAT §8.7, style 2). The writer asks whether it fits its
 // arguments, the reader what to print. No memory is taken.
-// SAFETY: `bytes` hold while the value is used; every index is compared with their count.
+// SAFETY: as FormatCursor.
 
 @safe struct BraceFormat {
     /// A width or precision.
@@ -36,17 +36,19 @@
         case end
     }
 
-    private let bytes: UnsafeRawBufferPointer
-    private var at = 0
-    private var next = 0
-    private var isNumbered: Bool?
+    private var cursor: FormatCursor
 
-    @safe init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
+    @safe init(_ bytes: UnsafeRawBufferPointer) { cursor = FormatCursor(bytes) }
 
-    private func byte(_ index: Int) -> UInt8 { unsafe index < bytes.count ? bytes[index] : 0 }
+    private var at: Int {
+        get { cursor.at }
+        set { cursor.at = newValue }
+    }
+
+    private func byte(_ index: Int) -> UInt8 { cursor.byte(index) }
 
     mutating func piece() -> Piece {
-        guard unsafe at < bytes.count else { return .end }
+        guard !cursor.isAtEnd else { return .end }
         let open: UInt8 = 0x7B
         let close: UInt8 = 0x7D
         if byte(at) == open || byte(at) == close, byte(at + 1) == byte(at) {
@@ -59,13 +61,13 @@
             return field().map(Piece.field) ?? .invalid
         }
         let start = at
-        while unsafe at < bytes.count, byte(at) != open, byte(at) != close { at += 1 }
+        while !cursor.isAtEnd, byte(at) != open, byte(at) != close { at += 1 }
         return .literal(start, at)
     }
 
     private mutating func field() -> Field? {
         var field = Field()
-        guard let argument = index(digits()) else { return nil }
+        guard let argument = cursor.argument(cursor.digits()) else { return nil }
         field.argument = argument
         if byte(at) == 0x3A {
             at += 1
@@ -134,31 +136,11 @@
         }
     }
 
-    private mutating func digits() -> Int? {
-        guard byte(at) >= 0x30, byte(at) <= 0x39 else { return nil }
-        var value = 0
-        while byte(at) >= 0x30, byte(at) <= 0x39 {
-            value = min(value * 10 + Int(byte(at) - 0x30), Int(Int32.max))
-            at += 1
-        }
-        return value
-    }
-
     private mutating func number() -> Number? {
-        guard byte(at) == 0x7B else { return digits().map(Number.value) ?? Number.none }
+        guard byte(at) == 0x7B else { return cursor.digits().map(Number.value) ?? Number.none }
         at += 1
-        guard let argument = index(digits()), byte(at) == 0x7D else { return nil }
+        guard let argument = cursor.argument(cursor.digits()), byte(at) == 0x7D else { return nil }
         at += 1
         return .argument(argument)
-    }
-
-    /// The index named, or of the argument that comes now; nil: both kinds in one format.
-    private mutating func index(_ named: Int?) -> Int? {
-        guard isNumbered ?? (named != nil) == (named != nil) else { return nil }
-        isNumbered = named != nil
-        if let named { return named < ArgumentType.countMax ? named : nil }
-        guard next < ArgumentType.countMax else { return nil }
-        next += 1
-        return next - 1
     }
 }

@@ -1,7 +1,7 @@
 // A printf format, directive by directive: what each consumes and where it stands. The writer takes
 // from it what to copy, the reader what to print (FORMAT §8.7). No memory is taken, so it may run
 // in a signal handler.
-// SAFETY: `bytes` hold while the value is used; every index is compared with their count.
+// SAFETY: as FormatCursor.
 
 @safe struct PrintfFormat {
     /// Where a width or precision comes from.
@@ -37,29 +37,30 @@
         case end
     }
 
-    private let bytes: UnsafeRawBufferPointer
-    private var at = 0
-    private var next = 0
-    private var isNumbered: Bool?
+    private var cursor: FormatCursor
 
-    @safe init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
+    @safe init(_ bytes: UnsafeRawBufferPointer) { cursor = FormatCursor(bytes) }
 
     mutating func piece() -> Piece {
-        guard unsafe at < bytes.count else { return .end }
+        guard !cursor.isAtEnd else { return .end }
         if byte(at) == percent, byte(at + 1) == percent {
             at += 2
             return .literal(at - 1, at)
         }
         if byte(at) == percent { return directive().map(Piece.directive) ?? .invalid }
         let start = at
-        while unsafe at < bytes.count, byte(at) != percent { at += 1 }
+        while !cursor.isAtEnd, byte(at) != percent { at += 1 }
         return .literal(start, at)
     }
 
     private var percent: UInt8 { 0x25 }
 
-    /// 0 behind the end.
-    private func byte(_ index: Int) -> UInt8 { unsafe index < bytes.count ? bytes[index] : 0 }
+    private var at: Int {
+        get { cursor.at }
+        set { cursor.at = newValue }
+    }
+
+    private func byte(_ index: Int) -> UInt8 { cursor.byte(index) }
 
     private mutating func directive() -> Directive? {
         var result = Directive()
@@ -83,7 +84,7 @@
         result.end = at
         result.type = type
         if type != ArgumentType.error {
-            guard let index = argument(own) else { return nil }
+            guard let index = cursor.argument(own) else { return nil }
             result.argument = index
         }
         return result
@@ -97,41 +98,24 @@
         }
     }
 
-    /// `12$` behind the percent sign or an asterisk; nothing is consumed where there is none.
+    /// `12$` behind the percent sign or an asterisk, from 0; nothing is consumed where there is
+    /// none.
     private mutating func position() -> Int? {
-        var end = at
-        var value = 0
-        while byte(end) >= 0x30, byte(end) <= 0x39, value < 1_000 {
-            value = value * 10 + Int(byte(end) - 0x30)
-            end += 1
+        let start = at
+        if let value = cursor.digits(), value > 0, byte(at) == 0x24 {
+            at += 1
+            return value - 1
         }
-        guard end > at, byte(end) == 0x24, value > 0 else { return nil }
-        at = end + 1
-        return value - 1
+        at = start
+        return nil
     }
 
     private mutating func number() -> Number? {
         if byte(at) == 0x2A {
             at += 1
-            return argument(position()).map(Number.argument)
+            return cursor.argument(position()).map(Number.argument)
         }
-        guard byte(at) >= 0x30, byte(at) <= 0x39 else { return Number.none }
-        var value = 0
-        while byte(at) >= 0x30, byte(at) <= 0x39 {
-            value = min(value * 10 + Int(byte(at) - 0x30), Int(Int32.max))
-            at += 1
-        }
-        return .value(value)
-    }
-
-    /// The index of the argument that comes now, or of that position.
-    private mutating func argument(_ position: Int?) -> Int? {
-        guard isNumbered ?? (position != nil) == (position != nil) else { return nil }
-        isNumbered = position != nil
-        if let position { return position < ArgumentType.countMax ? position : nil }
-        guard next < ArgumentType.countMax else { return nil }
-        next += 1
-        return next - 1
+        return cursor.digits().map(Number.value) ?? Number.none
     }
 
     private mutating func lengthModifier() -> ArgumentType.Length {

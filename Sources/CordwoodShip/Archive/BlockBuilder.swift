@@ -166,10 +166,7 @@ struct BlockBuilder: ~Copyable {
     /// Index into stream 16.
     private mutating func formatIndex(_ record: borrowing RecordRef) -> Int {
         let keeps = record.arguments.count <= ArchiveLimits.messageMax
-        scratch.removeAll()
-        scratch.append(varint: UInt64(record.line))
-        scratch.append(string: record.file, max: ArchiveLimits.stringMax)
-        scratch.append(string: record.function, max: ArchiveLimits.stringMax)
+        putPlace(record)
         scratch.append(byte: keeps ? record.style : 1)
         scratch.append(string: record.format, max: ArchiveLimits.stringMax)
         scratch.append(string: keeps ? record.argumentTypes : Bytes.none, max: 255)

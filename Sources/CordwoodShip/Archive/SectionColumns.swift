@@ -78,11 +78,16 @@ extension BlockBuilder {
     }
 
     private mutating func siteIndex(_ record: borrowing RecordRef) -> Int {
+        putPlace(record)
+        return unsafe sites.index(scratch.bytes)
+    }
+
+    /// Line, file and function, as streams 3 and 16 begin.
+    mutating func putPlace(_ record: borrowing RecordRef) {
         scratch.removeAll()
         scratch.append(varint: UInt64(record.line))
         scratch.append(string: record.file, max: ArchiveLimits.stringMax)
         scratch.append(string: record.function, max: ArchiveLimits.stringMax)
-        return unsafe sites.index(scratch.bytes)
     }
 
     /// Index into stream 4, plus 1; 0: none.
