@@ -115,7 +115,8 @@ int main(int argc, char **argv) {
         char path[4096];
         snprintf(path, sizeof path, "%s/%c.so", argv[2], "AB"[n % 2]);
         void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        void (*say)(cw_logger *, int) = module ? (void (*)(cw_logger *, int))dlsym(module, "say") : 0;
+        void (*say)(cw_logger *, int) = 0;
+        if (module) say = (void (*)(cw_logger *, int))dlsym(module, "say");
         if (!say) return printf("%s\n", dlerror()), 2;
         say(log, n);
         dlclose(module);

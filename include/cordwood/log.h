@@ -8,9 +8,9 @@
  * line, function) once in the process.
  *
  *   - The format must be a string literal; the compiler's own -Wformat warnings apply. It decides
- *     what is copied: %s copies the string (one of CW_STRING_MAX bytes or more is cut there and
- *     the record marked as truncated; NULL reads as "(null)"), "%.*s" never looks beyond its precision, %p copies the
- *     pointer. All conversions of printf but %n, also %m, "%1$d" and long double.
+ *     what is copied: %s copies the string (one of CW_STRING_MAX bytes or more is cut there and the
+ *     record marked as truncated; NULL reads as "(null)"), "%.*s" never looks beyond its precision,
+ *     %p copies the pointer. All conversions of printf but %n, also %m, "%1$d" and long double.
  *   - At most CW_ARGUMENTS_MAX arguments; more do not compile.
  *   - A format that does not fit what is passed (too few arguments, %s for a number), or with %n,
  *     is kept as it stands, without its arguments, and cw_last_error says why.

@@ -152,7 +152,7 @@ public enum Lanes {
     }
 
     /// Made under a temporary name, locked, filled, renamed: a lane is locked when it is seen
-    /// (R32).
+    /// (R32). Then comes its catalog, and it is ready.
     private static func makeFile(
         _ engine: EngineBlock, _ lane: LaneBlock, _ temporary: UnsafePointer<CChar>,
         _ name: UnsafePointer<CChar>
