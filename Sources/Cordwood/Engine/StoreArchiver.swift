@@ -256,11 +256,15 @@ private final class PrimedSource: RecordSource {
     }
 
     func advance() throws(ReadProblem) -> RecordRef? {
-        if let record = first {
-            first = nil
-            return record
-        }
-        return try source.advance()
+        var record = RecordRef()
+        return try next(&record) ? record : nil
+    }
+
+    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        guard let primed = first else { return try source.next(&record) }
+        first = nil
+        record = primed
+        return true
     }
 }
 

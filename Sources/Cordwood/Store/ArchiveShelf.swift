@@ -92,23 +92,44 @@ final class ArchiveShelf {
     }
 }
 
-/// An archive behind a lane that was partly read from its own files: gives the rest.
+/// An archive behind a lane that was partly read from its own files: gives the rest. Following, its
+/// young records wait as those of lanes do, or they would overtake them.
 final class RestOfArchive: RecordSource {
     private let source: any RecordSource
     private let isGiven: (RecordRef) -> Bool
+    /// Monotonic time beyond which that process's records wait; nil: none does.
+    private let holdAfter: (ProcessInfo) -> UInt64?
+    /// Read and too young; the source stands at it.
+    private var held: RecordRef?
+    /// Nothing is left, for ever.
+    private(set) var isDone = false
 
-    init(_ source: any RecordSource, isGiven: @escaping (RecordRef) -> Bool) {
+    init(
+        _ source: any RecordSource, holdAfter: @escaping (ProcessInfo) -> UInt64?,
+        isGiven: @escaping (RecordRef) -> Bool
+    ) {
         self.source = source
         self.isGiven = isGiven
+        self.holdAfter = holdAfter
     }
 
     var process: ProcessInfo? { source.process }
     var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
 
     func advance() throws(ReadProblem) -> RecordRef? {
-        while let record = try source.advance() {
+        while true {
+            var found = held
+            held = nil
+            if found == nil { found = try source.advance() }
+            guard let record = found else {
+                isDone = true
+                return nil
+            }
+            if let limit = holdAfter(record.thread.process), record.monotonicNs > limit {
+                held = record
+                return nil
+            }
             if !isGiven(record) { return record }
         }
-        return nil
     }
 }

@@ -82,7 +82,7 @@ public final class StoreReader {
         if let record = try scan() { return record }
         if options.follow {
             for view in views { view.poll() }
-            merge.poll()
+            merge.poll { ($0 as? RestOfArchive)?.isDone ?? false }
             return try scan()
         }
         for view in views where view.recover() { return try advance() }

@@ -22,6 +22,8 @@ final class StoreView {
     private var lanes: [String: LaneSource] = [:]
     private var knownLanes: Set<String> = []
     private var lostBefore = 0
+    /// Following: younger records of this boot wait (monotonic ns).
+    private var heldFrom: UInt64?
     /// Following from the end: archived records from before are not new.
     private var startedNs: UInt64 = 0
     private var gone: Set<String> = []
@@ -211,14 +213,18 @@ final class StoreView {
     /// Archives of lanes whose own files gave part of the records, or of lanes never seen.
     private func addRest(_ archives: [ArchiveInfo]) {
         for info in archives where ArchiveShelf.overlaps(info, options) {
+            for cover in info.covers where cover.first <= cover.last {
+                lanes.values.first { $0.laneID == cover.laneID }?.cede(cover.first...cover.last)
+            }
             let lane = info.covers.first?.laneName ?? ""
-            merge.add(
-                MergeInput(lowerBound: 0, order: order(lane)) {
-                    [options, weak self] () throws(ReadProblem) -> (any RecordSource)? in
-                    let source = try ArchiveShelf.open(info, options)
-                    guard let self else { return nil }
-                    return self.rest(of: source, info)
-                })
+            var input = MergeInput(lowerBound: 0, order: order(lane)) {
+                [options, weak self] () throws(ReadProblem) -> (any RecordSource)? in
+                let source = try ArchiveShelf.open(info, options)
+                guard let self else { return nil }
+                return self.rest(of: source, info)
+            }
+            input.isFollowed = options.follow
+            merge.add(input)
         }
     }
 
@@ -227,7 +233,13 @@ final class StoreView {
         let mine = Dictionary(
             lanes.values.map { ($0.laneID, $0) }, uniquingKeysWith: { first, _ in first })
         let started = startedNs
-        return RestOfArchive(source) { record in
+        let boot = runningBoot
+        return RestOfArchive(
+            source,
+            holdAfter: { [weak self] process in
+                process.bootID == boot && boot != .zero ? self?.heldFrom : nil
+            }
+        ) { record in
             if started != 0, record.writtenNs < started { return true }
             guard let lane = mine[record.thread.process.laneID] else { return false }
             return lane.covers(thread: record.thread.serial, sequence: record.sequence)
@@ -319,6 +331,7 @@ final class StoreView {
         guard options.follow else { return }
         let now = cw_monotonic_ns()
         let limit = now > StoreView.reorderWindowNs ? now - StoreView.reorderWindowNs : 0
+        heldFrom = limit
         for source in lanes.values {
             let isOurs = source.process?.bootID == runningBoot && runningBoot != .zero
             source.holdAfter = isOurs && !gone.contains(source.lane) ? limit : nil

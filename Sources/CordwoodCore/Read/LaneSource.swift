@@ -32,8 +32,8 @@ public final class LaneSource: RecordSource {
     private var current: StreamCursor?
     private var threads: [UInt32: ThreadInfo] = [:]
     private var problems: [ReadProblem] = []
-    /// Highest chunk sequence indexed, by thread.
-    private var indexed: [UInt32: UInt32] = [:]
+    /// Chunk sequences indexed, by thread.
+    private var indexed: [UInt32: ChunkRuns] = [:]
     /// Records given of chunks in lost segments, by thread << 32 | chunk sequence.
     private var given: [UInt64: UInt32] = [:]
     private var gapsSeen: [UInt32: UInt64] = [:]
@@ -80,7 +80,7 @@ public final class LaneSource: RecordSource {
         lane = files.lane
         reportsDrops = false
         let boot = runningBoot ?? BootID.running()
-        let file = try ReadFile(path: segment.path)
+        let file = try ReadFile.segment(path: segment.path)
         let page = try file.copy(at: 0, count: SegmentHeader.bytes)
         // SAFETY: the head copies what it takes from `page`.
         let alone = try? unsafe SegmentHead(page.bytes, path: segment.path)
@@ -199,7 +199,7 @@ public final class LaneSource: RecordSource {
 
     private func openIfThere(_ path: String) throws(ReadProblem) -> ReadFile? {
         do throws(ReadProblem) {
-            return try ReadFile(path: path)
+            return try ReadFile.segment(path: path)
         } catch {
             if case .system(_, let number) = error, number == 2 { return nil }
             throw error
@@ -249,6 +249,11 @@ public final class LaneSource: RecordSource {
     // MARK: Merge
 
     public func advance() throws(ReadProblem) -> RecordRef? {
+        var record = RecordRef()
+        return try next(&record) ? record : nil
+    }
+
+    public func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         if let stream = current {
             current = nil
             try move(stream)
@@ -260,8 +265,8 @@ public final class LaneSource: RecordSource {
                 try index(segment)
                 continue
             }
-            guard let top = heap.top else { return try drops() }
-            if let holdAfter, top.key > holdAfter { return nil }
+            guard let top = heap.top else { return try drops(&record) }
+            if let holdAfter, top.key > holdAfter { return false }
             let stream = top.item
             if stream.mustMove {
                 // Its chunk was not loaded so far, or may have grown; now the true time decides.
@@ -269,7 +274,8 @@ public final class LaneSource: RecordSource {
                 continue
             }
             current = stream
-            return give(stream)
+            give(stream, &record)
+            return true
         }
     }
 
@@ -293,7 +299,7 @@ public final class LaneSource: RecordSource {
         lastClock = segment.clock
         for chunk in fresh.sorted(by: { $0.sequence < $1.sequence }) {
             let key = UInt64(chunk.threadSerial) << 8 | UInt64(chunk.stream)
-            indexed[chunk.threadSerial] = max(indexed[chunk.threadSerial] ?? 0, chunk.sequence)
+            indexed[chunk.threadSerial, default: ChunkRuns()].insert(chunk.sequence)
             if let stream = streams[key] {
                 stream.enqueue(segment, chunk)
             } else {
@@ -346,18 +352,17 @@ public final class LaneSource: RecordSource {
         }
     }
 
-    private func give(_ stream: StreamCursor) -> RecordRef {
-        var record = decoder.decode(stream)
+    private func give(_ stream: StreamCursor, _ record: inout RecordRef) {
+        decoder.decode(stream, into: &record)
         if decoder.hasMissed, catalogAt < chunkLoads {
             catalogAt = chunkLoads
             try? context.readCatalog()
-            record = decoder.decode(stream)
+            decoder.decode(stream, into: &record)
         }
         if record.kind == 1, let gap = decoder.gapCounted(stream) {
             gapsSeen[gap.slot] = max(gapsSeen[gap.slot] ?? 0, gap.to)
         }
         lastMonotonic = max(lastMonotonic, record.monotonicNs)
-        return record
     }
 
     func thread(_ chunk: ChunkHead) -> ThreadInfo {
@@ -374,13 +379,13 @@ public final class LaneSource: RecordSource {
         return made
     }
 
-    private func drops() throws(ReadProblem) -> RecordRef? {
-        guard reportsDrops, !dropsTold, !segmentNumbers.isEmpty else { return nil }
+    private func drops(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        guard reportsDrops, !dropsTold, !segmentNumbers.isEmpty else { return false }
         dropsTold = true
         let drops = try context.unreportedDrops(seen: gapsSeen)
-        guard drops.count > 0 else { return nil }
+        guard drops.count > 0 else { return false }
         let process = context.process
-        var record = RecordRef(
+        record = RecordRef(
             thread: ThreadInfo(
                 process: process, serial: 0, threadID: process.processID, name: ""))
         func utc(_ monotonic: UInt64) -> UInt64 {
@@ -393,7 +398,7 @@ public final class LaneSource: RecordSource {
         decoder.gap(
             &record, count: drops.count, first: utc(drops.firstMonotonic),
             last: utc(drops.lastMonotonic))
-        return record
+        return true
     }
 
     // MARK: Following
@@ -451,7 +456,15 @@ public final class LaneSource: RecordSource {
         if let count = given[UInt64(serial) << 32 | UInt64(chunk)] {
             return UInt32(truncatingIfNeeded: sequence) < count
         }
-        return chunk <= indexed[serial] ?? 0 && indexed[serial] != nil
+        return indexed[serial]?.contains(chunk) ?? false
+    }
+
+    /// An archive gives those segments: what was not looked at so far is left to it.
+    public func cede(_ archived: ClosedRange<UInt64>) {
+        let ceded = waiting.filter { archived.contains($0.number) }.map(\.number)
+        waiting.removeAll { archived.contains($0.number) }
+        segmentNumbers.removeAll { ceded.contains($0) }
+        excluded.append(archived)
     }
 
     func lose(_ segment: SegmentFile, chunk offset: UInt64, of stream: StreamCursor) {
@@ -470,5 +483,33 @@ public final class LaneSource: RecordSource {
                 self.given[UInt64(stream.serial) << 32 | UInt64(sequence)] = count
             }
         }
+    }
+}
+
+/// Chunk sequences of one thread, nearly always one run: chunks of segments that went into an
+/// archive unseen are missing in it.
+private struct ChunkRuns {
+    private var runs: [ClosedRange<UInt32>] = []
+
+    mutating func insert(_ sequence: UInt32) {
+        // The first run that ends at or behind the one before it: nearly always the last.
+        var at = runs.count
+        while at > 0, UInt64(runs[at - 1].upperBound) + 1 >= UInt64(sequence) { at -= 1 }
+        guard at < runs.count else { return runs.append(sequence...sequence) }
+        let run = runs[at]
+        guard UInt64(sequence) + 1 >= UInt64(run.lowerBound) else {
+            return runs.insert(sequence...sequence, at: at)
+        }
+        runs[at] = min(run.lowerBound, sequence)...max(run.upperBound, sequence)
+        if at + 1 < runs.count,
+            UInt64(runs[at].upperBound) + 1 >= UInt64(runs[at + 1].lowerBound)
+        {
+            runs[at] = runs[at].lowerBound...runs[at + 1].upperBound
+            runs.remove(at: at + 1)
+        }
+    }
+
+    func contains(_ sequence: UInt32) -> Bool {
+        runs.last { $0.lowerBound <= sequence }?.contains(sequence) ?? false
     }
 }

@@ -26,6 +26,24 @@ final class ReadFile {
 
     deinit { close(descriptor) }
 
+    /// A segment, held by a shared lock while it is open: its owner does not use the file again
+    /// meanwhile (FORMAT §6). Fails with ENOENT where it was used again or renamed since it was
+    /// listed.
+    static func segment(path: String) throws(ReadProblem) -> ReadFile {
+        let file = try ReadFile(path: path)
+        // A file system without such locks has no owner that uses files again.
+        let isTaken = flock(file.descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+        guard !isTaken, file.hasItsName else { throw .system("open \(path)", errno: ENOENT) }
+        return file
+    }
+
+    private var hasItsName: Bool {
+        var held = stat()
+        var named = stat()
+        return unsafe fstat(descriptor, &held) == 0 && lstat(path, &named) == 0
+            && held.st_ino == named.st_ino && held.st_dev == named.st_dev
+    }
+
     var size: UInt64 {
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0, status.st_size > 0 else { return 0 }

@@ -10,6 +10,7 @@
     private(set) var hasMissed = false
     private var loggerID = UInt32.max
     @safe private var loggerName = Bytes.none
+    private var recentSites = [(id: UInt32, site: Catalog.Site)?](repeating: nil, count: 64)
     /// What a gap record says; holds until the next one.
     let scratch = ReadBuffer()
     /// Makes the text of deferred records; nil: they are wanted as they are.
@@ -17,10 +18,10 @@
 
     init(catalog: Catalog) { self.catalog = catalog }
 
-    func decode(_ stream: StreamCursor) -> RecordRef {
+    func decode(_ stream: StreamCursor, into record: inout RecordRef) {
         hasMissed = false
         let bytes = unsafe stream.buffer.bytes
-        var record = RecordRef(thread: stream.thread)
+        record.begin(stream.thread)
         record.monotonicNs = stream.monotonic
         record.writtenNs = stream.realtime
         record.timeNs = stream.realtime
@@ -52,7 +53,6 @@
         case RecordType.described: described(&record, payload, id)
         default: gap(&record, payload, stream)
         }
-        return record
     }
 
     @safe private func logger(_ id: UInt32) -> UnsafeRawBufferPointer {
@@ -66,9 +66,15 @@
         return unsafe name
     }
 
+    /// The first definition of a site holds, so what was found once stays right.
     private func siteOf(_ id: UInt32) -> Catalog.Site? {
-        let site = catalog.sites[id]
-        if site == nil { hasMissed = true }
+        let slot = Int(id & 63)
+        if let known = recentSites[slot], known.id == id { return known.site }
+        guard let site = catalog.sites[id] else {
+            hasMissed = true
+            return nil
+        }
+        recentSites[slot] = (id, site)
         return site
     }
 
@@ -128,6 +134,7 @@
             return unsafe unknown(&record, Bytes.u32(payload, 0), arguments)
         }
         unsafe deferred(&record, site, arguments)
+        record.placeNumber = Bytes.u32(payload, 0) &+ 1
     }
 
     /// A site that no catalog has (a store that was copied while it was written): its number and

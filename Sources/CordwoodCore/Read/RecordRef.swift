@@ -112,6 +112,10 @@ public struct RecordFlags: OptionSet, Sendable {
     /// FORMAT §8.4: the record's own trace, else the thread's. Empty: none.
     @safe public var trace: UnsafeRawBufferPointer
 
+    /// Of a site that the lane's catalog has: its id plus 1; the same number of the same process
+    /// always means the same place and format. 0: none.
+    public var placeNumber: UInt32
+
     public init(thread: ThreadInfo) {
         self.thread = thread
         monotonicNs = 0
@@ -135,6 +139,39 @@ public struct RecordFlags: OptionSet, Sendable {
         arguments = Bytes.none
         context = Bytes.none
         trace = Bytes.none
+        placeNumber = 0
+    }
+
+    /// One of no thread, for `RecordSource.next` to fill.
+    public init() { self.init(thread: RecordRef.noThread) }
+
+    private static let noThread = ThreadInfo(
+        process: ProcessInfo(
+            laneID: .zero, bootID: .zero, processID: 0, name: "", createdRealtime: 0,
+            createdMonotonic: 0, resource: []),
+        serial: 0, threadID: 0, name: "")
+
+    /// As `init(thread:)`, without counting references where the thread is the same.
+    mutating func begin(_ thread: ThreadInfo) {
+        if self.thread !== thread { self.thread = thread }
+        level = 0
+        kind = 0
+        flags = []
+        logger = Bytes.none
+        message = Bytes.none
+        originalLength = 0
+        file = Bytes.none
+        function = Bytes.none
+        line = 0
+        sections = Bytes.none
+        isDeferred = false
+        style = 0
+        format = Bytes.none
+        argumentTypes = Bytes.none
+        arguments = Bytes.none
+        context = Bytes.none
+        trace = Bytes.none
+        placeNumber = 0
     }
 }
 
@@ -152,7 +189,18 @@ public protocol RecordSource: AnyObject {
     /// Moves to the next record and gives it, nil at the end. After a throw the next call goes on
     /// behind the damage.
     func advance() throws(ReadProblem) -> RecordRef?
+    /// The same into a record of the caller's, which spares copies of it on its way. False: the
+    /// end.
+    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool
     /// Skips what ends before; a hint that lets sources pass over blocks.
     var createdMonotonicNs: UInt64 { get }
     var process: ProcessInfo? { get }
+}
+
+extension RecordSource {
+    public func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        guard let found = try advance() else { return false }
+        record = found
+        return true
+    }
 }

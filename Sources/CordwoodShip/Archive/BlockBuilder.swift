@@ -34,6 +34,13 @@ struct BlockBuilder: ~Copyable {
     private var loggers: ByteTable
     var sites: ByteTable
     private var formats: ByteTable
+    private struct RecentFormat {
+        var process: ObjectIdentifier
+        var place: UInt32
+        var index: Int
+    }
+    /// What this block's places were found at last.
+    private var recent = [RecentFormat?](repeating: nil, count: 256)
     var contexts: ByteTable
     private var thread = GrowingBytes()
     private var time = GrowingBytes()
@@ -90,7 +97,8 @@ struct BlockBuilder: ~Copyable {
     /// Takes records until the block is full. The loop stands here, for called from outside once a
     /// record the whole builder is moved out and in each time.
     mutating func fill(from source: any RecordSource) throws(ReadProblem) -> Filled {
-        while let record = try source.advance() {
+        var record = RecordRef()
+        while try source.next(&record) {
             if !hasRoom(for: record) { return .noRoom(record) }
             add(record)
             if isFull() { return .full }
@@ -165,6 +173,21 @@ struct BlockBuilder: ~Copyable {
 
     /// Index into stream 16.
     private mutating func formatIndex(_ record: borrowing RecordRef) -> Int {
+        guard record.placeNumber > 0, record.arguments.count <= ArchiveLimits.messageMax else {
+            return formatSaid(record)
+        }
+        // Held by `people` as long as the block, so that its identity is nobody else's.
+        let process = ObjectIdentifier(record.thread.process)
+        let slot = Int(record.placeNumber & 255)
+        if let known = recent[slot], known.place == record.placeNumber, known.process == process {
+            return known.index
+        }
+        let index = formatSaid(record)
+        recent[slot] = RecentFormat(process: process, place: record.placeNumber, index: index)
+        return index
+    }
+
+    private mutating func formatSaid(_ record: borrowing RecordRef) -> Int {
         let keeps = record.arguments.count <= ArchiveLimits.messageMax
         putPlace(record)
         scratch.append(byte: keeps ? record.style : 1)
@@ -246,6 +269,7 @@ struct BlockBuilder: ~Copyable {
         loggers.removeAll()
         sites.removeAll()
         formats.removeAll()
+        for slot in recent.indices { recent[slot] = nil }
         format.removeAll()
         arguments.removeAll()
         contexts.removeAll()
