@@ -1,5 +1,6 @@
 #define _GNU_SOURCE 1 /* dladdr, RTLD_NODELETE */
 #include "CShims.h"
+#include <sys/uio.h>
 
 /* ── CRC-32C ── */
 
@@ -85,6 +86,32 @@ size_t cwi_error_text(uint32_t number, char *out, size_t size) {
     size_t n = strnlen(text, size);
     memcpy(out, text, n);
     return n;
+}
+
+/* ── Files ── */
+
+/* Never written to: reading it maps the system's page of zeros, which costs no memory. */
+static unsigned char zeros[64 << 10];
+
+int cwi_write_zeros(int fd, uint64_t offset, uint64_t length) {
+    enum { PARTS = 8 };
+    struct iovec parts[PARTS];
+    while (length > 0) {
+        uint64_t planned = 0;
+        int count = 0;
+        for (; count < PARTS && planned < length; count++) {
+            uint64_t left = length - planned;
+            parts[count].iov_base = zeros;
+            parts[count].iov_len = left < sizeof zeros ? (size_t)left : sizeof zeros;
+            planned += parts[count].iov_len;
+        }
+        ssize_t done = pwritev(fd, parts, count, (off_t)offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return done < 0 ? errno : EIO;
+        offset += (uint64_t)done;
+        length -= (uint64_t)done;
+    }
+    return 0;
 }
 
 /* ── Thread-local words, fork and pinning ── */

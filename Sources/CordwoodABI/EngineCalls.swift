@@ -83,9 +83,11 @@ enum Options {
                 Status.level, "console_level \(options.console_level) is over 24")
         }
         result.consoleLevel = unsafe UInt8(options.console_level)
-        guard unsafe options.flags & ~UInt32(CW_FLAG_SYNC_CONSOLE) == 0 else {
+        let known = UInt32(CW_FLAG_SYNC_CONSOLE | CW_FLAG_COARSE_CLOCK)
+        guard unsafe options.flags & ~known == 0 else {
             throw unsafe CordwoodError(Status.argument, "flags \(options.flags) has unknown bits")
         }
+        result.coarseClock = unsafe options.flags & UInt32(CW_FLAG_COARSE_CLOCK) != 0
         result.syncConsole = unsafe options.flags & UInt32(CW_FLAG_SYNC_CONSOLE) != 0
         result.uploadIntervalSeconds = unsafe options.upload_interval_s
         if let removed = unsafe options.archive_removed {
@@ -186,6 +188,7 @@ public func cw_stats_get(
         result.uploads_succeeded = stats.uploadsSucceeded
         result.uploads_failed = stats.uploadsFailed
         result.upload_bytes = stats.uploadBytes
+        result.segments_reused = stats.segmentsReused
         let count = min(size, MemoryLayout<cw_stats>.size)
         unsafe withUnsafeBytes(of: &result) {
             unsafe UnsafeMutableRawPointer(out).copyMemory(from: $0.baseAddress!, byteCount: count)

@@ -507,6 +507,8 @@ static void case_no_standard_streams(void) { /* nothing of ours becomes the host
     EXPECT(CW_OK, cw_close(&engine, 5000));
 }
 
+#include "abi_supply.h"
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -523,6 +525,7 @@ static const struct {
     CASE(cancel), CASE(no_links), CASE(membarrier_lost),
     CASE(formats), CASE(macros), CASE(format_refused), CASE(format_strings),
     CASE(places_storm), CASE(places_fork), CASE(errno),
+    CASE(reused), CASE(reused_fork), CASE(coarse_clock), CASE(idle_threads),
 };
 
 int main(int argc, char **argv) {

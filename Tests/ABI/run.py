@@ -120,7 +120,8 @@ PLAIN = """paths sizes values large large_cut not_utf8 memory console_closed con
 storm longjmp storm_small churn reopen rolls no_membarrier no_fallocate no_fallocate_fork
 close_race file_limit file_limit_exact block no_standard_streams fork_steps fork_steps_written
 fork_handler jump_steps jump_nested cancel no_links membarrier_lost formats macros format_refused
-format_strings places_storm places_fork errno""".split()
+format_strings places_storm places_fork errno reused reused_fork coarse_clock
+idle_threads""".split()
 
 
 def cases():

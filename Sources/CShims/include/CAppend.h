@@ -7,7 +7,7 @@
 
 enum {
     CWI_SEGMENTS_MAX = 256,      /* segments of one engine that are mapped at once */
-    CWI_SPARES_MAX = 2,
+    CWI_SPARES_MAX = 10,
     CWI_THREADS_MAX = 32768,    /* thread blocks of a process */
     CWI_THREAD_ENGINES_MAX = 4, /* engines that one thread can log to without evicting */
     CWI_NESTING_MAX = 4,        /* appends interrupted within one another */
@@ -67,7 +67,8 @@ typedef struct cwi_segment {
     uint64_t file_offset;
     uint64_t spare_id;  /* names the file while it is a spare */
     uint64_t sealed_end;
-    uint8_t reserved[40];
+    uint32_t retired;   /* under the sealing lock: 1 once its file is gone or must not be reused */
+    uint8_t reserved[36];
 } cwi_segment;
 
 enum {
@@ -156,7 +157,7 @@ typedef struct cwi_engine {
     uint64_t names_bytes;   /* A19: used; grows by the API above, under its lock */
     cwi_logger *loggers;    /* the arena of handles */
     uint32_t loggers_count;
-    uint32_t reserved;
+    uint32_t ring;         /* A22: segments worth keeping mapped for use again; supply writes */
     cwi_segment segments[CWI_SEGMENTS_MAX];
 } cwi_engine;
 

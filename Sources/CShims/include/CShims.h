@@ -118,6 +118,8 @@ static inline int cw_open_at(int dir, const char *name, int flags, mode_t mode) 
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
     return (int)syscall(SYS_fallocate, fd, mode, offset, length);
 }
+/* Writes zeros from the offset on. 0 or an errno. */
+int cwi_write_zeros(int fd, uint64_t offset, uint64_t length);
 /* The calling thread's name: 16 bytes, NUL-padded. */
 static inline void cw_thread_name(void *name) {
     memset(name, 0, 16);

@@ -32,7 +32,8 @@ import Glibc
             EngineCore.Configuration(
                 lanesDirectory: lanes, segmentBytes: settings.segmentBytes,
                 overflow: settings.options.overflow.rawValue, processName: Array(name.utf8),
-                echoInLine: options.syncConsole && settings.console != .off))
+                echoInLine: options.syncConsole && settings.console != .off,
+                coarseClock: options.coarseClock))
         switch unsafe opened {
         case .failure(let error):
             Glibc.close(lanes)
@@ -298,6 +299,7 @@ import Glibc
         public var uploadsSucceeded: UInt64 = 0
         public var uploadsFailed: UInt64 = 0
         public var uploadBytes: UInt64 = 0
+        public var segmentsReused: UInt64 = 0
     }
 
     /// Counts since open.
@@ -321,6 +323,7 @@ import Glibc
         stats.uploadsSucceeded = uploads.succeeded
         stats.uploadsFailed = uploads.failed
         stats.uploadBytes = uploads.bytes
+        stats.segmentsReused = totals.segmentsReused
         return stats
     }
 

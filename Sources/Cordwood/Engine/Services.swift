@@ -32,6 +32,7 @@ import Glibc
     private var sealedCount: UInt64 = 0
     private var archivedCount: UInt64 = 0
     private var recoveredCount: UInt64 = 0
+    private var reusedCount: UInt64 = 0
     private var archiveFailure: CordwoodError?
     private var archiving = ArchivingSummary()
     private var asyncUploads: [(@Sendable (Int32, UploadResult) -> Void)?] = []
@@ -415,9 +416,12 @@ import Glibc
                 throw CordwoodError(Status.of(errno: error), "could not sync the lane file")
             }
         }
+        let reused = sealing.locked { unsafe EngineCore.recycle(engine, run) }
+        monitor.locked { reusedCount += UInt64(reused.count) }
         let lane = unsafe EngineCore.laneName(engine)
         let listing = LaneListing(directory: directory)
-        for segment in listing.lanes[lane]?.segments ?? [] where run.contains(segment.number) {
+        for segment in listing.lanes[lane]?.segments ?? []
+        where run.contains(segment.number) && !reused.contains(segment.number) {
             unsafe unlink("\(directory)/lanes/\(segment.fileName)")
         }
         _ = Directories.sync(directory + "/lanes")
@@ -535,14 +539,15 @@ import Glibc
     struct Totals {
         var segmentsSealed: UInt64
         var segmentsRecovered: UInt64
+        var segmentsReused: UInt64
         var archiving: ArchivingSummary
     }
 
     var totals: Totals {
         monitor.locked {
             Totals(
-                segmentsSealed: sealedCount, segmentsRecovered: recoveredCount, archiving: archiving
-            )
+                segmentsSealed: sealedCount, segmentsRecovered: recoveredCount,
+                segmentsReused: reusedCount, archiving: archiving)
         }
     }
 

@@ -22,10 +22,18 @@ public enum AppendPath {
         guard level &+ word > 255, level &- 1 < 24, let message = unsafe message else {
             return unsafe AppendSlow.unusual(logger, level, message, length)
         }
+        return unsafe put(ProcessorTicks.self, logger, level, message, length)
+    }
+
+    @inlinable @inline(__always)
+    static func put<Ticks: TickSource>(
+        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32,
+        _ message: UnsafeRawPointer, _ length: Int
+    ) -> Int32 {
         let engine = unsafe logger.pointee.engine
         guard let thread = unsafe cwi_tls_get().pointee.current,
-            unsafe thread.pointee.engine == engine, unsafe thread.pointee.busy == 0
-        else { return unsafe AppendSlow.text(logger, level, message, length) }
+            unsafe thread.pointee.engine == Ticks.marked(engine), unsafe thread.pointee.busy == 0
+        else { return unsafe slow(source, logger, level, message, length) }
 
         unsafe thread.pointee.busy = cwi_frame()
         // ORDER: compiler only. A handler on this thread must see busy before anything moves (A1).
@@ -34,14 +42,14 @@ public enum AppendPath {
         let room =
             unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
             &- Int(bitPattern: thread.pointee.ptr)
-        let ticks = cw_ticks_tsc()
+        let ticks = unsafe Ticks.now(engine)
         let delta = unsafe ticks &- thread.pointee.base_ticks
         guard room > 23, UInt(bitPattern: length) < UInt(bitPattern: room &- 23),
             delta <= 0xFFFF_FFFF, let ptr = unsafe thread.pointee.ptr,
             let header = unsafe thread.pointee.chunk
         else {
             unsafe thread.pointee.busy = 0
-            return unsafe AppendSlow.text(logger, level, message, length)
+            return unsafe slow(source, logger, level, message, length)
         }
         let start = UnsafeMutableRawPointer(ptr)
         // FORMAT §8: length, delta, identifier, level and type.
@@ -63,12 +71,22 @@ public enum AppendPath {
         if unsafe cwa_load_relaxed_u64(limitWord(thread)) == 0,
             unsafe !AppendSlow.settledKept(thread)
         {
-            return unsafe AppendSlow.text(logger, level, message, length)
+            return unsafe slow(source, logger, level, message, length)
         }
         unsafe thread.pointee.records &+= 1
         // ORDER: release. The helper that sees us idle sees our last store (A1).
         unsafe cwa_store_release_u64(busyWord(thread), 0)
         return Status.ok
+    }
+
+    @inlinable @inline(__always)
+    static func slow<Ticks: TickSource>(
+        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32,
+        _ message: UnsafeRawPointer, _ length: Int
+    ) -> Int32 {
+        Ticks.isProcessor
+            ? unsafe AppendSlow.text(logger, level, message, length)
+            : unsafe AppendSlow.anyText(logger, level, message, length)
     }
 
     @inlinable @inline(__always)
@@ -79,5 +97,44 @@ public enum AppendPath {
     @inlinable @inline(__always)
     static func busyWord(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(thread) + 32
+    }
+}
+
+/// Where a record's time comes from (FORMAT §4). A thread's block names its engine with a mark, so
+/// that the hot path's one comparison also answers which clock it is.
+public protocol TickSource {
+    static var isProcessor: Bool { get }
+    static func marked(_ engine: EngineBlock?) -> EngineBlock?
+    static func now(_ engine: EngineBlock?) -> UInt64
+}
+
+/// The processor's time-stamp counter: no mark, the hot path proper.
+public enum ProcessorTicks: TickSource {
+    @inlinable @inline(__always) public static var isProcessor: Bool { true }
+    @inlinable @inline(__always)
+    public static func marked(_ engine: EngineBlock?) -> EngineBlock? { unsafe engine }
+    @inlinable @inline(__always)
+    public static func now(_ engine: EngineBlock?) -> UInt64 { cw_ticks_tsc() }
+}
+
+/// One of the system's clocks: the coarse one of CW_FLAG_COARSE_CLOCK, or the monotonic one where
+/// the counter cannot be trusted. The same path, entered by way of AppendSlow.
+public enum SystemTicks: TickSource {
+    /// Bit of a block's engine pointer (ThreadBlocks.mark).
+    static var mark: UInt { 2 }
+    public static var isProcessor: Bool { false }
+    public static func marked(_ engine: EngineBlock?) -> EngineBlock? {
+        unsafe EngineBlock(bitPattern: UInt(bitPattern: engine) | mark)
+    }
+    public static func now(_ engine: EngineBlock?) -> UInt64 {
+        unsafe engine.map { unsafe Clock.now($0) } ?? 0
+    }
+
+    /// True where the calling thread's block in that logger's engine has this mark and no other.
+    static func has(_ logger: LoggerBlock) -> Bool {
+        guard let engine = unsafe logger.pointee.engine,
+            let thread = unsafe cwi_tls_get().pointee.current
+        else { return false }
+        return unsafe thread.pointee.engine == marked(engine)
     }
 }

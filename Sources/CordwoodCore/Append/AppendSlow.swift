@@ -48,6 +48,16 @@ public enum AppendSlow {
     public static func text(
         _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
     ) -> Int32 {
+        if let message = unsafe message, length >= 0, unsafe SystemTicks.has(logger) {
+            return unsafe AppendPath.put(SystemTicks.self, logger, level, message, length)
+        }
+        return unsafe anyText(logger, level, message, length)
+    }
+
+    @inline(never)
+    public static func anyText(
+        _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
+    ) -> Int32 {
         guard length >= 0, unsafe message != nil || length == 0 else { return Status.argument }
         let body = unsafe TextBody(start: message, count: length, originalLength: nil)
         return unsafe append(logger, UInt8(level), body)

@@ -59,7 +59,10 @@ enum Claim {
         // ORDER: acquire-release. Chunks of different threads never overlap (A5).
         let offset = unsafe cwa_add_u64(base + SegmentHeader.allocated, bytes)
         guard unsafe offset + bytes <= segment.pointee.size else { return .again }
-        guard unsafe Segments.grow(engine, lane, segment, upTo: offset + bytes, thread) else {
+        guard unsafe Segments.grow(engine, lane, segment, upTo: offset + bytes, thread),
+            unsafe Segments.faultIn(segment, offset, bytes)
+        else {
+            unsafe giveBack(base, offset, bytes)
             return .noSpace
         }
         if bytes >= 32 << 10, unsafe Segments.runsShort(segment, offset + bytes) {
@@ -69,11 +72,17 @@ enum Claim {
         guard unsafe fill(thread, engine, lane, segment, base + Int(offset), offset, UInt32(bytes))
         else {
             unsafe thread.pointee.ptr = nil
-            // A full disk must not eat the segment.
-            _ = unsafe cwa_cas_u64(base + SegmentHeader.allocated, offset + bytes, offset)
+            unsafe giveBack(base, offset, bytes)
             return .noSpace
         }
         return unsafe publish(thread, segment, base + Int(offset), UInt32(bytes)) ? .done : .again
+    }
+
+    /// A full disk must not eat the segment.
+    private static func giveBack(
+        _ base: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: UInt64
+    ) {
+        _ = unsafe cwa_cas_u64(base + SegmentHeader.allocated, offset + bytes, offset)
     }
 
     /// Header, then what the chunk starts with: gap, context and trace records; salt last. False:

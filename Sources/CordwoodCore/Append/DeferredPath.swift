@@ -22,7 +22,8 @@ public enum DeferredPath {
         guard level &+ word > 255, level &- 1 < 24,
             let memory = unsafe UnsafeMutableRawPointer(bitPattern: address)
         else { return unsafe DeferredSlow.unusual(logger, level, site, arguments) }
-        return unsafe append(logger, level, SitePlan(memory), site, arguments)
+        return unsafe append(
+            ProcessorTicks.self, logger, level, SitePlan(memory), site, arguments)
     }
 
     /// A place that has no object of its own.
@@ -35,20 +36,20 @@ public enum DeferredPath {
             return unsafe AppendSlow.refusal(logger, level)
         }
         if let plan = unsafe Sites.known(place) {
-            return unsafe append(logger, level, plan, place, arguments)
+            return unsafe append(ProcessorTicks.self, logger, level, plan, place, arguments)
         }
         return unsafe DeferredSlow.first(logger, level, place, arguments)
     }
 
     @inlinable @inline(__always)
-    static func append(
-        _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
+    static func append<Ticks: TickSource>(
+        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
         _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
     ) -> Int32 {
         let engine = unsafe logger.pointee.engine
         guard plan.isPlain, let thread = unsafe cwi_tls_get().pointee.current,
-            unsafe thread.pointee.engine == engine, unsafe thread.pointee.busy == 0
-        else { return unsafe DeferredSlow.write(logger, level, plan, site, arguments) }
+            unsafe thread.pointee.engine == Ticks.marked(engine), unsafe thread.pointee.busy == 0
+        else { return unsafe slow(source, logger, level, plan, site, arguments) }
 
         // The steps of AppendPath.text, with another payload.
         unsafe thread.pointee.busy = cwi_frame()
@@ -56,14 +57,14 @@ public enum DeferredPath {
         let room =
             unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
             &- Int(bitPattern: thread.pointee.ptr)
-        let ticks = cw_ticks_tsc()
+        let ticks = unsafe Ticks.now(engine)
         let delta = unsafe ticks &- thread.pointee.base_ticks
         var left = room &- 27 &- plan.fixedBytes
         guard left > 0, delta <= 0xFFFF_FFFF, let ptr = unsafe thread.pointee.ptr,
             let header = unsafe thread.pointee.chunk
         else {
             unsafe thread.pointee.busy = 0
-            return unsafe DeferredSlow.write(logger, level, plan, site, arguments)
+            return unsafe slow(source, logger, level, plan, site, arguments)
         }
         let start = UnsafeMutableRawPointer(ptr)
         unsafe start.storeBytes(
@@ -102,7 +103,7 @@ public enum DeferredPath {
                 left &-= bytes
                 guard left > 0, bytes < Int(CW_STRING_MAX) else {
                     unsafe thread.pointee.busy = 0
-                    return unsafe DeferredSlow.write(logger, level, plan, site, arguments)
+                    return unsafe slow(source, logger, level, plan, site, arguments)
                 }
                 unsafe at.storeBytes(of: UInt32(truncatingIfNeeded: bytes), as: UInt32.self)
                 unsafe (at + 4).copyMemory(from: text, byteCount: bytes)
@@ -123,12 +124,22 @@ public enum DeferredPath {
         if unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0,
             unsafe !AppendSlow.settledKept(thread)
         {
-            return unsafe DeferredSlow.write(logger, level, plan, site, arguments)
+            return unsafe slow(source, logger, level, plan, site, arguments)
         }
         unsafe thread.pointee.records &+= 1
         // ORDER: release. As AppendPath (A1).
         unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
         return Status.ok
+    }
+
+    @inlinable @inline(__always)
+    static func slow<Ticks: TickSource>(
+        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
+        _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
+    ) -> Int32 {
+        Ticks.isProcessor
+            ? unsafe DeferredSlow.write(logger, level, plan, site, arguments)
+            : unsafe DeferredSlow.anyWrite(logger, level, plan, site, arguments)
     }
 }
 
@@ -182,6 +193,18 @@ public enum DeferredSlow {
     /// A site that is registered.
     @inline(never)
     public static func write(
+        _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
+        _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
+    ) -> Int32 {
+        if unsafe SystemTicks.has(logger) {
+            return unsafe DeferredPath.append(
+                SystemTicks.self, logger, level, plan, site, arguments)
+        }
+        return unsafe anyWrite(logger, level, plan, site, arguments)
+    }
+
+    @inline(never)
+    public static func anyWrite(
         _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
         _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
     ) -> Int32 {

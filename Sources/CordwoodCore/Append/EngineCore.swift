@@ -19,16 +19,18 @@ public enum EngineCore {
         public var overflow: UInt32
         public var processName: [UInt8]
         public var echoInLine: Bool
+        public var coarseClock: Bool
 
         public init(
             lanesDirectory: Int32, segmentBytes: UInt64, overflow: UInt32, processName: [UInt8],
-            echoInLine: Bool
+            echoInLine: Bool, coarseClock: Bool = false
         ) {
             self.lanesDirectory = lanesDirectory
             self.segmentBytes = segmentBytes
             self.overflow = overflow
             self.processName = processName
             self.echoInLine = echoInLine
+            self.coarseClock = coarseClock
         }
     }
 
@@ -98,7 +100,9 @@ public enum EngineCore {
         unsafe engine.pointee.lanes_fd = configuration.lanesDirectory
         unsafe engine.pointee.echo = configuration.echoInLine ? 1 : 0
         unsafe engine.pointee.clock_kind =
-            Machine.tscIsTrusted() ? SegmentHeader.clockTSC : SegmentHeader.clockMonotonic
+            configuration.coarseClock
+            ? SegmentHeader.clockCoarse
+            : Machine.tscIsTrusted() ? SegmentHeader.clockTSC : SegmentHeader.clockMonotonic
         unsafe engine.pointee.ticks_per_second =
             unsafe engine.pointee.clock_kind == SegmentHeader.clockTSC
             ? ClockSample.ticksPerSecond() : 1_000_000_000
@@ -364,35 +368,6 @@ public enum EngineCore {
         unsafe SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
     }
 
-    /// Unmaps sealed segments that no thread can be storing into any more (PROTOCOL, Quiescence).
-    public static func releaseQuiet(_ engine: EngineBlock) {
-        var waiting = false
-        unsafe Segments.forEach(engine) {
-            if unsafe cwa_load_acquire_u32(Segments.stateWord($0)) == Segments.sealed,
-                unsafe $0.pointee.in_lane == 0
-            {
-                waiting = true
-            }
-        }
-        guard waiting else { return }
-        // busy is set before any segment pointer is loaded (R6), so after the fence a thread that
-        // is idle, or busy with a chunk published elsewhere, cannot store here any more. One that
-        // is claiming has no chunk and may hold any segment.
-        guard Membarrier.heavyFence() || Membarrier.isMissing else { return }
-        unsafe Segments.forEach(engine) { segment in
-            guard unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed,
-                unsafe segment.pointee.in_lane == 0
-            else { return }
-            var inUse = false
-            unsafe ThreadBlocks.forEach(engine) { thread in
-                guard unsafe cwa_load_acquire_u64(AppendPath.busyWord(thread)) != 0 else { return }
-                let chunkIn = unsafe thread.pointee.segment
-                if unsafe chunkIn == nil || chunkIn == segment { inUse = true }
-            }
-            if !inUse { unsafe Segments.releaseMapping(segment) }
-        }
-    }
-
     /// The lane's name; empty where it has none yet.
     public static func laneName(_ engine: EngineBlock) -> String {
         guard let lane = unsafe readyLane(engine) else { return "" }
@@ -475,6 +450,7 @@ public enum EngineCore {
             unsafe cwa_store_release_u32(file + LaneHeader.closed, 1)
             _ = unsafe WriteThrough.lane(engine, lane, file, 4096)
             unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
+            unsafe engine.pointee.ring = 0
             unsafe releaseQuiet(engine)
             // Late calls may still read the drop slots: the address stays, the file goes. A child
             // that is forked meanwhile finds no descriptor that may be another file's by then.

@@ -59,19 +59,14 @@ public enum Segments {
         let quadrupled = min(ready &* 4, ready &+ (4 << 20))
         var target = unsafe min(segment.pointee.size, max(upTo, quadrupled))
         let offset = unsafe segment.pointee.file_offset
+        // A child forked by a handler in here finds another file under the descriptor's number.
+        var mask = sigset_t()
+        if unsafe thread != nil { unsafe cwi_block_signals(&mask) }
+        defer { if unsafe thread != nil { unsafe cwi_restore_signals(&mask) } }
         while true {
             let error = unsafe Files.allocate(
                 segment.pointee.fd, offset: offset &+ ready, bytes: target &- ready)
-            // In a child forked by a handler in the midst of this there is no such segment.
-            guard let start = unsafe segment.pointee.base else { return false }
-            let base = UnsafeMutableRawPointer(start)
-            // The helper populates by itself, in steps (Supply).
-            if error == 0,
-                unsafe thread == nil
-                    || Mapping.populate(base + Int(ready), bytes: Int(min(target, upTo) - ready))
-            {
-                break
-            }
+            if error == 0 { break }
             if target > upTo {
                 target = upTo
                 continue
@@ -197,7 +192,7 @@ public enum Segments {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { finalBuffer in
                 var spareName = unsafe NameBuffer(buffer)
-                unsafe addSpareName(&spareName, lane, segment)
+                unsafe addSpareName(&spareName, lane, segment.pointee.spare_id)
                 var name = unsafe NameBuffer(finalBuffer)
                 unsafe addFileName(&name, lane, segment, sealed: false)
                 let directory = unsafe engine.pointee.lanes_fd
@@ -276,6 +271,16 @@ public enum Segments {
         return nil
     }
 
+    /// The one that is taken next.
+    static func nextSpare(_ lane: LaneBlock) -> SegmentBlock? {
+        for i in 0..<Int(CWI_SPARES_MAX) {
+            // ORDER: acquire. Its words are there with its pointer (A11).
+            let word = unsafe cwa_load_acquire_u64(Lanes.spareWord(lane, i))
+            if word != 0 { return unsafe SegmentBlock(bitPattern: UInt(word)) }
+        }
+        return nil
+    }
+
     static func putSpare(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) {
         let word = UInt64(UInt(bitPattern: segment))
         for i in 0..<Int(CWI_SPARES_MAX)
@@ -285,9 +290,9 @@ public enum Segments {
         unsafe destroy(engine, lane, segment)
     }
 
-    static func hasSpare(_ lane: LaneBlock) -> Bool {
-        (0..<Int(CWI_SPARES_MAX)).contains {
-            unsafe cwa_load_relaxed_u64(Lanes.spareWord(lane, $0)) != 0
+    static func spareCount(_ lane: LaneBlock) -> Int {
+        (0..<Int(CWI_SPARES_MAX)).reduce(0) {
+            unsafe $0 + (cwa_load_relaxed_u64(Lanes.spareWord(lane, $1)) != 0 ? 1 : 0)
         }
     }
 
@@ -304,9 +309,10 @@ public enum Segments {
         unsafe slot.pointee.size = engine.pointee.segment_bytes
         unsafe slot.pointee.in_lane = 0
         unsafe slot.pointee.file_offset = 0
+        unsafe slot.pointee.retired = 0
         let made = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
-            unsafe addSpareName(&name, lane, slot)
+            unsafe addSpareName(&name, lane, slot.pointee.spare_id)
             return unsafe makeFile(engine, lane, slot, name.pointer)
         }
         guard made else {
@@ -394,12 +400,14 @@ public enum Segments {
             of: tsc ? engine.pointee.ticks_per_second : 1_000_000_000,
             toByteOffset: SegmentHeader.ticksPerSecond, as: UInt64.self)
         unsafe header.storeBytes(
-            of: SegmentHeader.stateOpen, toByteOffset: SegmentHeader.state, as: UInt32.self)
-        unsafe header.storeBytes(
             of: UInt64(SegmentHeader.bytes), toByteOffset: SegmentHeader.allocated, as: UInt64.self)
         unsafe header.storeBytes(
             of: slot.pointee.ready, toByteOffset: SegmentHeader.ready, as: UInt64.self)
+        unsafe header.storeBytes(of: 0, toByteOffset: SegmentHeader.end, as: UInt64.self)
+        unsafe header.storeBytes(of: 0, toByteOffset: SegmentHeader.sealedRealtime, as: UInt64.self)
         unsafe writeFirstPair(engine, slot)
+        // ORDER: release. Of a file that is used again: open only with its new salt (R11).
+        unsafe cwa_store_release_u32(header + SegmentHeader.state, SegmentHeader.stateOpen)
         unsafe cwa_store_release_u64(header, SegmentHeader.magicValue)
     }
 
@@ -409,8 +417,12 @@ public enum Segments {
         let header = UnsafeMutableRawPointer(base)
         let sample = unsafe ClockSample.take(
             tsc: engine.pointee.clock_kind == SegmentHeader.clockTSC)
+        // The coarse clock is up to a tick of the kernel behind.
+        let first =
+            unsafe engine.pointee.clock_kind == SegmentHeader.clockCoarse
+            ? cw_coarse_ns() : sample.monotonic
         unsafe header.storeBytes(
-            of: sample.monotonic, toByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
+            of: first, toByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
         unsafe ClockPairs.store(sample, at: header + SegmentHeader.clockPairs)
         unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, 1)
     }
@@ -428,13 +440,27 @@ public enum Segments {
     }
 
     /// `.<lane>.spare-<random>`: means nothing to readers.
-    private static func addSpareName(
-        _ name: inout NameBuffer, _ lane: LaneBlock, _ segment: SegmentBlock
-    ) {
+    private static func addSpareName(_ name: inout NameBuffer, _ lane: LaneBlock, _ id: UInt64) {
         name.add(".")
         unsafe Lanes.addName(&name, lane)
         name.add(".spare-")
-        unsafe name.add(hex: segment.pointee.spare_id)
+        name.add(hex: id)
+    }
+
+    /// Takes a sealed segment's name away. False: the directory refuses.
+    static func renameToSpare(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock, _ id: UInt64
+    ) -> Bool {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { spareBuffer in
+                var name = unsafe NameBuffer(buffer)
+                unsafe addFileName(&name, lane, segment, sealed: true)
+                var spareName = unsafe NameBuffer(spareBuffer)
+                unsafe addSpareName(&spareName, lane, id)
+                let directory = unsafe engine.pointee.lanes_fd
+                return unsafe renameat(directory, name.pointer, directory, spareName.pointer) == 0
+            }
+        }
     }
 
     /// Removes a segment that was never current.
@@ -449,7 +475,7 @@ public enum Segments {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             if unsafe segment.pointee.number == 0 {
-                unsafe addSpareName(&name, lane, segment)
+                unsafe addSpareName(&name, lane, segment.pointee.spare_id)
             } else {
                 unsafe addFileName(&name, lane, segment, sealed: false)
             }

@@ -6,6 +6,7 @@
 
 import CCordwood
 import CShims
+import Glibc
 
 /// What the supply thread remembers between two looks.
 public struct Supply: Sendable {
@@ -29,21 +30,63 @@ public struct Supply: Sendable {
         unsafe measure(current.pointee.number, used)
         let reserve = reserve(used)
         if unsafe current.pointee.in_lane == 0 {
-            unsafe Segments.supply(engine, lane, current, upTo: min(size, used + reserve))
+            unsafe Segments.supply(engine, lane, current, used, upTo: min(size, used + reserve))
         }
-        let wantsSpare = unsafe used > (current.pointee.in_lane != 0 ? size / 4 : size / 2)
-        if wantsSpare || size - used < reserve, unsafe !Segments.hasSpare(lane),
-            let spare = unsafe Segments.make(engine, lane)
-        {
-            let first = unsafe current.pointee.in_lane != 0 ? Segments.firstBytes : reserve
-            unsafe Segments.supply(engine, lane, spare, upTo: min(spare.pointee.size, first))
-            unsafe Segments.putSpare(engine, lane, spare)
-        }
+        unsafe supplySpares(engine, lane, current, left: size - used, reserve)
+        unsafe keepRing(engine, lane, isHalf: used > size / 2)
         guard bytesPerSecond > 0 else { return Self.longest }
         return min(Self.longest, max(1_000_000, reserve * 500_000_000 / bytesPerSecond))
     }
 
     private static let longest: UInt64 = 200_000_000
+
+    /// The next segment before it is needed, and as many as the reserve takes. Fresh ones hold no
+    /// record, so they are filled with zeros at a fourth of what their page faults would cost.
+    private func supplySpares(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ current: SegmentBlock, left: UInt64,
+        _ reserve: UInt64
+    ) {
+        let size = unsafe current.pointee.size
+        let isFirst = unsafe current.pointee.in_lane != 0
+        let wants = left < (isFirst ? size / 4 * 3 : size / 2)
+        var count = unsafe Segments.spareCount(lane)
+        var ready = unsafe left + UInt64(count) * engine.pointee.segment_bytes
+        while count < Self.freshMax, wants && count == 0 || ready < reserve,
+            let spare = unsafe Segments.make(engine, lane)
+        {
+            let bytes = unsafe spare.pointee.size
+            let first = isFirst ? Segments.firstBytes : max(reserve, bytesPerSecond)
+            unsafe Segments.fill(engine, lane, spare, upTo: min(bytes, first))
+            unsafe Segments.putSpare(engine, lane, spare)
+            count += 1
+            ready += bytes
+        }
+    }
+
+    /// Spares made ahead of the writers, at most.
+    private static let freshMax = 4
+
+    /// How many segments are worth using again at this rate; what is too many goes. The kernel may
+    /// have written spares back, and a store into such a page would fault: the next one is mapped
+    /// for writing again once for each segment.
+    private mutating func keepRing(_ engine: EngineBlock, _ lane: LaneBlock, isHalf: Bool) {
+        let ring = unsafe Recycling.ring(
+            bytesPerSecond: bytesPerSecond, segmentBytes: engine.pointee.segment_bytes)
+        // ORDER: relaxed. A hint (A22).
+        unsafe cwa_store_relaxed_u32(Recycling.ringWord(engine), ring)
+        while unsafe Segments.spareCount(lane) > max(1, Int(ring)),
+            let spare = unsafe Segments.takeSpare(lane)
+        {
+            unsafe Segments.destroy(engine, lane, spare)
+        }
+        // Whoever takes it meanwhile: this thread alone unmaps what was current.
+        if isHalf, !isRefreshed, let spare = unsafe Segments.nextSpare(lane) {
+            unsafe Recycling.populate(spare)
+        }
+        isRefreshed = isHalf
+    }
+
+    private var isRefreshed = false
 
     /// Small programs touch little; from 256 KiB on a segment is worth 1 MiB ahead (PROTOCOL,
     /// performance trap 2).
@@ -80,12 +123,14 @@ extension Segments {
         unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.populated)!
     }
 
-    /// Grows and pre-faults, in steps, from the supply thread.
+    /// Grows and pre-faults, in steps, from the supply thread. Writers have faulted in their own
+    /// chunks where they got ahead.
     static func supply(
-        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock, upTo: UInt64
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock, _ used: UInt64,
+        upTo: UInt64
     ) {
         let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
-        var populated = unsafe cwa_load_relaxed_u64(populatedWord(segment))
+        var populated = unsafe max(cwa_load_relaxed_u64(populatedWord(segment)), used)
         while populated < upTo {
             let end = min(upTo, populated + step)
             guard unsafe grow(engine, lane, segment, upTo: end, nil),
@@ -94,6 +139,53 @@ extension Segments {
             populated = end
             unsafe cwa_store_relaxed_u64(populatedWord(segment), populated)
         }
+    }
+
+    /// The same for a fresh spare, in which nobody stores yet.
+    static func fill(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ spare: SegmentBlock, upTo: UInt64
+    ) {
+        var populated = unsafe cwa_load_relaxed_u64(populatedWord(spare))
+        while populated < upTo {
+            let end = min(upTo, populated + step)
+            guard unsafe grow(engine, lane, spare, upTo: end, nil),
+                unsafe zeroAndPopulate(spare, populated, end - populated)
+            else { return }
+            populated = end
+            unsafe cwa_store_relaxed_u64(populatedWord(spare), populated)
+        }
+    }
+
+    /// Bytes that the caller alone may store to and has not stored to yet. False: they cannot be
+    /// had.
+    private static func zeroAndPopulate(
+        _ segment: SegmentBlock, _ offset: UInt64, _ bytes: UInt64
+    ) -> Bool {
+        // A child forked by a handler in here finds another file under the descriptor's number.
+        var mask = sigset_t()
+        unsafe cwi_block_signals(&mask)
+        defer { unsafe cwi_restore_signals(&mask) }
+        guard let base = unsafe segment.pointee.base else { return false }
+        if bytes >= zeroedBytesMin {
+            _ = unsafe Files.writeZeros(
+                segment.pointee.fd, offset: segment.pointee.file_offset &+ offset, bytes: bytes)
+        }
+        return unsafe Mapping.populate(
+            UnsafeMutableRawPointer(base) + Int(offset), bytes: Int(bytes))
+    }
+
+    /// Fewer bytes are faulted in faster than they are written.
+    private static let zeroedBytesMin: UInt64 = 32 << 10
+
+    /// A chunk that the calling thread has claimed, beyond what is pre-faulted. False: its pages
+    /// cannot be had, and storing there would kill the host.
+    static func faultIn(
+        _ segment: SegmentBlock, _ offset: UInt64, _ bytes: UInt64
+    ) -> Bool {
+        guard unsafe offset &+ bytes > cwa_load_relaxed_u64(populatedWord(segment)) else {
+            return true
+        }
+        return unsafe zeroAndPopulate(segment, offset, bytes)
     }
 
     /// A writer took a large chunk that ends here: true where the helper should look now, not when

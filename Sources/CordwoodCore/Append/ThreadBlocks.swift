@@ -22,13 +22,16 @@ enum ThreadBlocks {
         return true
     }
 
-    /// Engines whose every append takes the slow path mark their pointer in the block, so that the
-    /// hot path's comparison fails: no extra branch there.
+    /// Engines whose every append takes the slow path (1), and those with a clock of the system's
+    /// (2), mark their pointer in the block, so that the hot path's comparison fails: no extra
+    /// branch there.
     static func mark(_ engine: EngineBlock) -> EngineBlock {
         let slow =
-            unsafe engine.pointee.clock_kind != SegmentHeader.clockTSC || engine.pointee.echo != 0
-            || engine.pointee.write_mode != 0 || Membarrier.isMissing
-        return unsafe slow ? EngineBlock(bitPattern: UInt(bitPattern: engine) | 1)! : engine
+            unsafe engine.pointee.echo != 0 || engine.pointee.write_mode != 0
+            || Membarrier.isMissing
+        let system = unsafe engine.pointee.clock_kind != SegmentHeader.clockTSC
+        let marks = (slow ? 1 : 0) | (system ? SystemTicks.mark : 0)
+        return unsafe EngineBlock(bitPattern: UInt(bitPattern: engine) | marks)!
     }
 
     /// The calling thread's block for that engine, taken from the pool at its first record.
@@ -213,7 +216,7 @@ enum ThreadBlocks {
     /// The block's engine without the mark; nil: free, or a forked child's zero.
     static func engine(of block: ThreadBlock) -> EngineBlock? {
         let word = unsafe cwa_load_acquire_u64(UnsafeMutableRawPointer(block) + engineOffset)
-        return unsafe EngineBlock(bitPattern: UInt(word) & ~1)
+        return unsafe EngineBlock(bitPattern: UInt(word) & ~3)
     }
 
     /// Calls body with every block that belongs to the engine.

@@ -168,10 +168,13 @@ public final class LaneSource: RecordSource {
             }
             // The magic is stored last: a file without it is one that is or was being made, or
             // whose blocks were lost with the power.
-            if !isSealed, try SegmentFile.isBeingMade(file),
-                context.journal?.hasSegment(segment.number) != true
-            {
-                return
+            if !isSealed, context.journal?.hasSegment(segment.number) != true {
+                if try SegmentFile.isBeingMade(file) { return }
+                if context.isOtherBoot,
+                    try SegmentFile.isFromBefore(file, path, generation: segment.generation)
+                {
+                    return
+                }
             }
             take(
                 try SegmentFile(

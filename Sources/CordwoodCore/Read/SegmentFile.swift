@@ -40,7 +40,7 @@ final class SegmentFile {
         self.isOtherBoot = isOtherBoot
         self.journal = journal
         frames = journal?.chunkFrames(segment: number) ?? []
-        let page = try SegmentFile.page(file, base, journal, number, path)
+        let page = try SegmentFile.page(file, base, journal, number, generation, path)
         head = try unsafe SegmentHead(page.bytes, path: path)
         clock = unsafe ClockTable(header: page.bytes)
         isSealed = sealedByName || head.state == SegmentHeader.stateSealed
@@ -57,10 +57,24 @@ final class SegmentFile {
         return unsafe magic.bytes.allSatisfy { $0 == 0 }
     }
 
+    /// After another boot: the file was used again, and what the disk has is from before (PROTOCOL
+    /// R15). Nothing of it is this segment's.
+    static func isFromBefore(
+        _ file: ReadFile, _ path: String, generation: UInt32
+    ) throws(ReadProblem) -> Bool {
+        let page = try file.copy(at: 0, count: SegmentHeader.bytes)
+        guard let head = try? unsafe SegmentHead(page.bytes, path: path) else { return false }
+        return head.generation < generation
+    }
+
+    /// The file was used again, so that pages which were not made safe may hold older records.
+    var isReused: Bool { head.generation > 1 }
+
     /// The header page, read while its clock pairs stood still; the journal's copy where it is
-    /// lost.
+    /// lost or another segment's.
     private static func page(
-        _ file: ReadFile?, _ base: UInt64, _ journal: Journal?, _ number: UInt64, _ path: String
+        _ file: ReadFile?, _ base: UInt64, _ journal: Journal?, _ number: UInt64,
+        _ generation: UInt32?, _ path: String
     ) throws(ReadProblem) -> ReadBuffer {
         let page = ReadBuffer()
         if let file {
@@ -72,7 +86,10 @@ final class SegmentFile {
                     at: base &+ UInt64(SegmentHeader.clockSequence), count: 4)
                 if before & 1 == 0, unsafe before == Bytes.u32(again.bytes, 0) { break }
             }
-            if unsafe (try? SegmentHead(page.bytes, path: path)) != nil || journal == nil {
+            if journal == nil { return page }
+            if let head = unsafe try? SegmentHead(page.bytes, path: path), head.number == number,
+                generation == nil || head.generation == generation
+            {
                 return page
             }
         }
@@ -85,7 +102,7 @@ final class SegmentFile {
     /// Reads header and clock again; false where the file is another segment's now.
     func refresh() throws(ReadProblem) -> Bool {
         guard !isLost, let file else { return !isLost }
-        let page = try SegmentFile.page(file, base, journal, number, path)
+        let page = try SegmentFile.page(file, base, journal, number, head.generation, path)
         guard let now = try? unsafe SegmentHead(page.bytes, path: path), now.salt == head.salt,
             now.number == head.number, now.generation == head.generation,
             now.state != SegmentHeader.stateDead

@@ -227,8 +227,9 @@ final class StreamCursor {
             let size = Int(Bytes.u32(bytes, at))
             guard size >= RecordHeader.bytes, size <= end &- at else {
                 isBroken = true
-                // Zero pages behind what a journal saved are no damage but what was lost.
-                if size == 0, believed != nil { return .end }
+                // Zero pages behind what a journal saved are no damage but what was lost; so are
+                // pages of an older generation.
+                if believed != nil, size == 0 || segment?.isReused ?? false { return .end }
                 return .damaged(
                     "\(segment?.path ?? ""): chunk at \(head?.offset ?? 0): record at \(at)")
             }
@@ -236,6 +237,7 @@ final class StreamCursor {
             switch Bytes.u8(bytes, at &+ RecordHeader.type) {
             case let type where RecordType.isCounted(type):
                 accept(bytes, at, size)
+                if isUnverified, segment?.isReused ?? false { continue }
                 return .record
             case RecordType.timeBase:
                 if size >= 24 { base = Bytes.u64(bytes, at &+ RecordHeader.payload) }

@@ -17,6 +17,13 @@ enum Files {
         }
     }
 
+    /// Writes zeros over bytes that are allocated: the file's pages then come in large pieces, and
+    /// mapping them costs a quarter of what faulting them in one by one does. 0 or an errno.
+    static func writeZeros(_ descriptor: Int32, offset: UInt64, bytes: UInt64) -> Int32 {
+        guard offset &+ bytes <= cw_file_size_limit() else { return EFBIG }
+        return cwi_write_zeros(descriptor, offset, bytes)
+    }
+
     static func close(_ descriptor: Int32) {
         if descriptor >= 0 { _ = Glibc.close(descriptor) }
     }

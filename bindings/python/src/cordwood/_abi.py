@@ -90,6 +90,7 @@ class Stats(Structure):
         ("archives_written", c_uint64), ("archive_bytes_in", c_uint64),
         ("archive_bytes_out", c_uint64), ("archives_removed", c_uint64),
         ("uploads_succeeded", c_uint64), ("uploads_failed", c_uint64), ("upload_bytes", c_uint64),
+        ("segments_reused", c_uint64),
     ]
 
 

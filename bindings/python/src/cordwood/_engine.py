@@ -54,6 +54,7 @@ class Stats(NamedTuple):
     uploads_succeeded: int
     uploads_failed: int
     upload_bytes: int
+    segments_reused: int
 
 
 class UploadResult(NamedTuple):

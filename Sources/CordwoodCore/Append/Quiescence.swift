@@ -1,0 +1,59 @@
+// When a sealed segment's mapping may go, or its file be used again: only once no thread can store
+// into it any more (PROTOCOL, Quiescence). One thread at a time per engine, under the sealing lock.
+// docs/CONCURRENCY.md, Quiescence.
+// SAFETY: thread and segment blocks lie in memory that is never unmapped; a mapping is followed
+// here only while its slot is SEALED, which this thread alone changes.
+
+import CShims
+
+enum Quiescence {
+    /// After this, a thread that is idle, or busy with a chunk published in another segment, cannot
+    /// store into a sealed one any more: busy is set before any segment pointer is loaded (R6).
+    /// False: it cannot be told now.
+    static func fence() -> Bool { Membarrier.heavyFence() || Membarrier.isMissing }
+
+    /// After `fence`. One that is claiming has no chunk and may hold any segment.
+    static func isQuiet(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
+        var inUse = false
+        unsafe ThreadBlocks.forEach(engine) { thread in
+            guard unsafe cwa_load_acquire_u64(AppendPath.busyWord(thread)) != 0 else { return }
+            let chunkIn = unsafe thread.pointee.segment
+            if unsafe chunkIn == nil || chunkIn == segment { inUse = true }
+        }
+        return !inUse
+    }
+
+    static func isSealedFile(_ segment: SegmentBlock) -> Bool {
+        unsafe segment.pointee.in_lane == 0
+            && cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed
+    }
+}
+
+extension EngineCore {
+    /// Unmaps sealed segments that are quiet, but for those that are worth using again once they
+    /// are archived (Recycling): the oldest, as many as the supply thread wants.
+    public static func releaseQuiet(_ engine: EngineBlock) {
+        var kept: [SegmentBlock] = unsafe []
+        var waiting = false
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe Quiescence.isSealedFile(segment) else { return }
+            waiting = true
+            if unsafe Recycling.mayServe(engine, segment) { unsafe kept.append(segment) }
+        }
+        guard waiting else { return }
+        let wanted = unsafe Recycling.wanted(engine)
+        if unsafe kept.count > wanted {
+            unsafe kept.sort { unsafe $0.pointee.number < $1.pointee.number }
+            unsafe kept.removeLast(kept.count - wanted)
+        }
+        guard Quiescence.fence() else { return }
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe Quiescence.isSealedFile(segment), unsafe !kept.contains(segment) else {
+                return
+            }
+            if unsafe Quiescence.isQuiet(engine, segment) {
+                unsafe Segments.releaseMapping(segment)
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+// Using the files of archived segments again: their blocks are allocated and their pages in memory,
+// so the next segment costs no page fault and no work of the file system. Only segments of this
+// process whose pages are all resident, that are quiet, and that no reader has open. Under the
+// sealing lock. docs/CONCURRENCY.md, A22; PROTOCOL R11, R15, R16.
+// SAFETY: a slot that is SEALED and quiet is touched by nobody else, and its mapping is released by
+// the holder of the sealing lock only.
+
+import CShims
+import Glibc
+
+enum Recycling {
+    /// Segments kept for use again, at most, whatever the rate.
+    static let segmentsMax = 8
+    /// And bytes of them.
+    private static let bytesMax: UInt64 = 128 << 20
+
+    /// What two seconds of writing take, while a segment lasts under four seconds; else nothing:
+    /// who logs little keeps little.
+    static func ring(bytesPerSecond: UInt64, segmentBytes: UInt64) -> UInt32 {
+        guard bytesPerSecond >= segmentBytes / 4 else { return 0 }
+        let count = 1 + bytesPerSecond * 2 / segmentBytes
+        return UInt32(min(count, UInt64(segmentsMax), bytesMax / segmentBytes))
+    }
+
+    /// How many more sealed segments are worth keeping mapped now.
+    static func wanted(_ engine: EngineBlock) -> Int {
+        guard let lane = unsafe EngineCore.readyLane(engine) else { return 0 }
+        // ORDER: relaxed. A hint; a wrong one costs memory or time, never records (A22).
+        let ring = unsafe Int(cwa_load_relaxed_u32(ringWord(engine)))
+        return unsafe max(0, ring - Segments.spareCount(lane))
+    }
+
+    static func ringWord(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.ring)!
+    }
+
+    /// A sealed segment that would do: fully grown, and not refused before.
+    static func mayServe(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
+        unsafe segment.pointee.retired == 0 && segment.pointee.ready == segment.pointee.size
+            && !WriteThrough.isOn(engine)
+    }
+
+    /// Makes a spare of a sealed segment that an archive holds. False: it is for removal.
+    static func reuse(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
+    ) -> Bool {
+        guard unsafe mayServe(engine, segment), unsafe wanted(engine) > 0,
+            unsafe Quiescence.isQuiet(engine, segment), unsafe isResident(segment),
+            // A reader holds a shared lock while it has the file open, and keeps what it opened.
+            unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0
+        else { return false }
+        defer { unsafe flock(segment.pointee.fd, LOCK_UN) }
+        let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
+        // ORDER: release, then full. A reader that sees anything new in this file sees that it is
+        // dead, or another number, generation and salt, when it looks at the header again (R11).
+        unsafe cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateDead)
+        cwa_fence_full()
+        // CRASH: dead under its old name: the archive covers it, adopters remove it.
+        let id = Machine.random()
+        guard unsafe Segments.renameToSpare(engine, lane, segment, id) else { return false }
+        // CRASH: a name that means nothing to anybody.
+        unsafe segment.pointee.spare_id = id
+        unsafe segment.pointee.number = 0
+        unsafe segment.pointee.generation &+= 1
+        unsafe segment.pointee.salt = Machine.random()
+        unsafe segment.pointee.sealed_end = 0
+        unsafe Segments.writeHeader(engine, lane, segment)
+        unsafe cwa_store_release_u32(Segments.stateWord(segment), Segments.spare)
+        return true
+    }
+
+    /// All its pages are in memory: reading them back from the disk would cost more than new ones,
+    /// and what the disk has may be older (R15).
+    private static func isResident(_ segment: SegmentBlock) -> Bool {
+        let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
+        let page = Int(getpagesize())
+        let window = 4096 * page
+        return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4096) { states in
+            var offset = 0
+            while unsafe offset < Int(segment.pointee.size) {
+                let count = unsafe min(window, Int(segment.pointee.size) - offset)
+                guard unsafe mincore(base + offset, count, states.baseAddress) == 0 else {
+                    return false
+                }
+                let pages = (count + page - 1) / page
+                for i in 0..<pages where unsafe states[i] & 1 == 0 { return false }
+                offset += count
+            }
+            return true
+        }
+    }
+
+    /// Maps for writing again what the kernel wrote back meanwhile.
+    static func populate(_ segment: SegmentBlock) {
+        guard let base = unsafe segment.pointee.base else { return }
+        _ = unsafe Mapping.populate(
+            UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.populated))
+    }
+}
+
+extension EngineCore {
+    /// Uses again what it can of these sealed segments, which stand in a durable archive. Returns
+    /// the numbers whose files are spares now; the others' are to be removed.
+    public static func recycle(
+        _ engine: EngineBlock, _ numbers: ClosedRange<UInt64>
+    ) -> Set<UInt64> {
+        guard let lane = unsafe readyLane(engine), Quiescence.fence() else { return [] }
+        var reused: Set<UInt64> = []
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe Quiescence.isSealedFile(segment),
+                unsafe numbers.contains(segment.pointee.number)
+            else { return }
+            let number = unsafe segment.pointee.number
+            if unsafe Recycling.reuse(engine, lane, segment) {
+                reused.insert(number)
+                unsafe Segments.putSpare(engine, lane, segment)
+            } else {
+                unsafe segment.pointee.retired = 1
+            }
+        }
+        return reused
+    }
+}
