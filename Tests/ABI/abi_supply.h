@@ -245,3 +245,100 @@ static void case_idle_threads(void) {
     read_logs(tally_each, &t);
     EXPECT(THOUSAND, t.count[0]);
 }
+
+/* ── Segments in memory ── */
+
+static size_t links_in(const char *folder, const char *suffix) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", store, folder);
+    DIR *directory = opendir(path);
+    size_t found = 0;
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        char full[4500], target[256];
+        snprintf(full, sizeof full, "%s/%s", path, entry->d_name);
+        ssize_t n = readlink(full, target, sizeof target - 1);
+        if (n <= 0) continue;
+        target[n] = 0;
+        HOLDS(strncmp(target, "/dev/shm/cordwood-segments-", 27) == 0);
+        HOLDS(access(target, R_OK) == 0);
+        size_t length = strlen(entry->d_name), end = strlen(suffix);
+        found += length > end && strcmp(entry->d_name + length - end, suffix) == 0;
+    }
+    if (directory) closedir(directory);
+    return found;
+}
+
+static size_t files_in_memory(void) {
+    char path[64];
+    snprintf(path, sizeof path, "/dev/shm/cordwood-segments-%u", (unsigned)geteuid());
+    DIR *directory = opendir(path);
+    size_t found = 0;
+    for (struct dirent *entry; directory && (entry = readdir(directory));)
+        found += entry->d_name[0] != '.';
+    if (directory) closedir(directory);
+    return found;
+}
+
+/* A child writes to memory, is killed, and leaves links and files; adoption removes both. */
+static void case_tmpfs(void) {
+    cw_options options = defaults();
+    options.segment_bytes = 1u << 20;
+    options.flags = CW_FLAG_TMPFS;
+    size_t before = files_in_memory();
+    int ready[2];
+    EXPECT(0, pipe(ready));
+    pid_t child = fork();
+    if (child == 0) {
+        cw_engine *engine = open_with(&options);
+        cw_logger *log = logger_of(engine, "memory");
+        uint64_t n = 0;
+        for (int burst = 0; burst < 40; burst++) {
+            for (int i = 0; i < 10000; i++) EXPECT(CW_OK, numbered(log, 0, n++));
+            if (burst == 20) EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 20000));
+            if (burst < 36) EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+        }
+        if (failures == 0 && write(ready[1], &n, sizeof n) == sizeof n)
+            for (;;) pause();
+        _exit(1);
+    }
+    close(ready[1]);
+    uint64_t written = 0;
+    EXPECT(sizeof written, read(ready[0], &written, sizeof written));
+    HOLDS(links_in("lanes", "") > 0);
+    HOLDS(files_in_memory() > before);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    tally dead = {.unordered = WRITERS_MAX}, adopted = dead;
+    read_logs(tally_each, &dead);
+    EXPECT(written, dead.count[0]);
+    EXPECT(0, dead.bad);
+    options.flags = 0;
+    cw_engine *engine = open_with(&options);
+    for (int i = 0; i < 4000 && files_in_memory() > before; i++) usleep(5000);
+    EXPECT(before, files_in_memory());
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+    EXPECT(0, links_in("lanes", ""));
+    read_logs(tally_each, &adopted);
+    EXPECT(written, adopted.count[0]);
+    EXPECT(0, adopted.bad);
+}
+
+/* More than memory may hold goes to the disk: nothing waits for the archiver. */
+static void case_tmpfs_full(void) {
+    cw_options options = defaults();
+    options.segment_bytes = 32u << 20;
+    options.flags = CW_FLAG_TMPFS;
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "memory");
+    size_t before = files_in_memory();
+    uint64_t n = 0;
+    for (; n < 3000000; n++) EXPECT(CW_OK, numbered(log, 0, n));
+    HOLDS(files_in_memory() <= before + 4);
+    EXPECT(CW_OK, cw_close(&engine, 60000)); /* what is left is put on the disk */
+    EXPECT(before, files_in_memory());
+    EXPECT(0, links_in("lanes", ""));
+    tally all = {.unordered = WRITERS_MAX};
+    read_logs(tally_each, &all);
+    EXPECT(n, all.count[0]);
+    EXPECT(0, all.bad);
+}

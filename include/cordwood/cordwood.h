@@ -140,7 +140,11 @@ enum { CW_CONSOLE_OFF = 0, CW_CONSOLE_TEXT = 1, CW_CONSOLE_JSON = 2, CW_CONSOLE_
 
 enum {
     CW_FLAG_SYNC_CONSOLE = 1, /* echo in line, before the write returns: for debugging */
-    CW_FLAG_COARSE_CLOCK = 2  /* times to a tick of the kernel (1 to 10 ms): cheaper records */
+    CW_FLAG_COARSE_CLOCK = 2, /* times to a tick of the kernel (1 to 10 ms): cheaper records */
+    CW_FLAG_TMPFS = 4         /* segments lie in memory (/dev/shm, 128 MiB a process, beyond that on
+                                 disk) until they are archived or the engine is closed: no writeback
+                                 under the writers. A restart of the machine takes what is neither
+                                 archived nor flushed with CW_DURABLE_MACHINE */
 };
 
 /* Why an archive that was never uploaded left the disk. */
@@ -185,7 +189,7 @@ void cw_options_init(cw_options *options, size_t size_of_options);
  * Blocks: for file creation. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
  * CW_E_NO_DIRECTORY · CW_E_NOT_DIRECTORY · CW_E_PERMISSION · CW_E_IO · CW_E_FULL · CW_E_MEMORY ·
- * CW_E_VERSION */
+ * CW_E_VERSION · CW_E_UNSUPPORTED */
 cw_status cw_open(const cw_options *options, cw_engine **out);
 
 /* Sets an attribute of the resource that logs: service.name, service.version,

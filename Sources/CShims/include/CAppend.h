@@ -67,8 +67,9 @@ typedef struct cwi_segment {
     uint64_t file_offset;
     uint64_t spare_id;  /* names the file while it is a spare */
     uint64_t sealed_end;
+    uint64_t memory_id; /* names its file on the memory file system; 0: it lies on the disk */
     uint32_t retired;   /* under the sealing lock: 1 once its file is gone or must not be reused */
-    uint8_t reserved[36];
+    uint8_t reserved[28];
 } cwi_segment;
 
 enum {
@@ -144,6 +145,8 @@ typedef struct cwi_engine {
     uint64_t rate_ticks;   /* supply only: where its measurement of the rate began */
     uint64_t rate_monotonic;
     int32_t lanes_fd;      /* directory */
+    int32_t memory_fd;     /* folder of MemorySegments, or -1 */
+    uint32_t memory_uid;   /* whose */
     uint32_t index;        /* in the process's table of engines */
     cwi_lane *lane;        /* wiped on fork */
     void *services;        /* the engine above; opaque here */

@@ -27,16 +27,27 @@ import Glibc
         self.directory = path
         unsafe slot.storeBytes(of: 0, as: UInt64.self)
         let lanes = try Engine.prepareStore(path, settings)
+        var memory: Int32 = -1
+        if options.segmentsInMemory {
+            memory = MemorySegments.openFolder()
+            guard memory >= 0 else {
+                Glibc.close(lanes)
+                throw CordwoodError(
+                    memory == -ENOTSUP ? Status.unsupported : Status.of(errno: -memory),
+                    "segments in memory: /dev/shm/cordwood-segments-\(geteuid()) cannot be used")
+            }
+        }
         let name = options.processName ?? Environment.processName()
         let opened = unsafe EngineCore.open(
             EngineCore.Configuration(
                 lanesDirectory: lanes, segmentBytes: settings.segmentBytes,
                 overflow: settings.options.overflow.rawValue, processName: Array(name.utf8),
                 echoInLine: options.syncConsole && settings.console != .off,
-                coarseClock: options.coarseClock))
+                coarseClock: options.coarseClock, memoryDirectory: memory))
         switch unsafe opened {
         case .failure(let error):
             Glibc.close(lanes)
+            if memory >= 0 { Glibc.close(memory) }
             throw CordwoodError(error.status, "could not make an engine for \(path)")
         case .success(let block): unsafe self.block = block
         }

@@ -422,7 +422,7 @@ import Glibc
         let listing = LaneListing(directory: directory)
         for segment in listing.lanes[lane]?.segments ?? []
         where run.contains(segment.number) && !reused.contains(segment.number) {
-            unsafe unlink("\(directory)/lanes/\(segment.fileName)")
+            SegmentLink.remove("\(directory)/lanes/\(segment.fileName)")
         }
         _ = Directories.sync(directory + "/lanes")
     }
@@ -581,17 +581,13 @@ import Glibc
 
     @discardableResult
     private func finish() -> Bool {
+        let lane = unsafe EngineCore.laneName(engine)
         let ended = journal.locked { sealing.locked { unsafe EngineCore.finish(engine) } }
         guard ended else { return false }
+        if settings.options.segmentsInMemory {
+            LaneListing(directory: directory).lanes[lane]?.bringToDisk(directory)
+        }
         if settings.isMemory { MemoryStore.remove(directory) }
         return true
     }
-}
-
-/// Breaks the circle between the services and the uploader that reports to them.
-private final class DiagnosticsReporter: @unchecked Sendable {
-    // SAFETY: set once, before any thread of the engine starts.
-    weak var services: Services?
-
-    func write(_ diagnostic: UploadDiagnostic) { services?.report(diagnostic) }
 }

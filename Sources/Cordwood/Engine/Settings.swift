@@ -38,6 +38,9 @@ public struct EngineOptions: Sendable {
     public var syncConsole = false
     /// Times to a tick of the kernel (1 to 10 ms) instead of nanoseconds, for 7 ns less a record.
     public var coarseClock = false
+    /// Segments lie in memory (/dev/shm) until they are archived: no writeback under the writers,
+    /// but a restart of the machine takes what is not archived or flushed to the machine.
+    public var segmentsInMemory = false
     public var uploadIntervalSeconds: UInt32 = 30
     /// Called once per archive that retention removed, on an engine thread.
     public var archiveRemoved: (@Sendable (_ archive: String, _ reason: RemovalReason) -> Void)?

@@ -147,8 +147,10 @@ public enum StoreArchiver {
     }
 
     private static func removeFiles(_ directory: String, _ lane: LaneListing.Lane) {
-        for segment in lane.segments { unsafe unlink("\(directory)/lanes/\(segment.fileName)") }
-        for name in lane.others { unsafe unlink("\(directory)/lanes/\(name)") }
+        for segment in lane.segments {
+            SegmentLink.remove("\(directory)/lanes/\(segment.fileName)")
+        }
+        for name in lane.others { SegmentLink.remove("\(directory)/lanes/\(name)") }
         _ = Directories.sync(directory + "/lanes")
     }
 

@@ -29,3 +29,11 @@ enum UploadWiring {
         return lane.segments.contains { cover.range.contains($0.number) }
     }
 }
+
+/// Breaks the circle between the services and the uploader that reports to them.
+final class DiagnosticsReporter: @unchecked Sendable {
+    // SAFETY: set once, before any thread of the engine starts.
+    weak var services: Services?
+
+    func write(_ diagnostic: UploadDiagnostic) { services?.report(diagnostic) }
+}

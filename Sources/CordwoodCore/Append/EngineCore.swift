@@ -20,10 +20,12 @@ public enum EngineCore {
         public var processName: [UInt8]
         public var echoInLine: Bool
         public var coarseClock: Bool
+        /// Of MemorySegments.openFolder; -1: segments lie on the disk.
+        public var memoryDirectory: Int32
 
         public init(
             lanesDirectory: Int32, segmentBytes: UInt64, overflow: UInt32, processName: [UInt8],
-            echoInLine: Bool, coarseClock: Bool = false
+            echoInLine: Bool, coarseClock: Bool = false, memoryDirectory: Int32 = -1
         ) {
             self.lanesDirectory = lanesDirectory
             self.segmentBytes = segmentBytes
@@ -31,10 +33,11 @@ public enum EngineCore {
             self.processName = processName
             self.echoInLine = echoInLine
             self.coarseClock = coarseClock
+            self.memoryDirectory = memoryDirectory
         }
     }
 
-    /// Makes the engine's memory and its lane. Takes over the directory's descriptor on success.
+    /// Makes the engine's memory and its lane. Takes over the directories' descriptors on success.
     public static func open(_ configuration: Configuration) -> Result<EngineBlock, CoreError> {
         cwi_pin_module()
         Membarrier.query()
@@ -98,6 +101,8 @@ public enum EngineCore {
         unsafe engine.pointee.overflow = configuration.overflow
         unsafe engine.pointee.segment_bytes = configuration.segmentBytes
         unsafe engine.pointee.lanes_fd = configuration.lanesDirectory
+        unsafe engine.pointee.memory_fd = configuration.memoryDirectory
+        unsafe engine.pointee.memory_uid = geteuid()
         unsafe engine.pointee.echo = configuration.echoInLine ? 1 : 0
         unsafe engine.pointee.clock_kind =
             configuration.coarseClock
@@ -468,6 +473,7 @@ public enum EngineCore {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
         unsafe unregister(engine)
         unsafe Files.close(engine.pointee.lanes_fd)
+        unsafe Files.close(engine.pointee.memory_fd)
         return true
     }
 
@@ -490,6 +496,7 @@ public enum EngineCore {
     public static func dispose(_ engine: EngineBlock) {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
         unsafe Files.close(engine.pointee.lanes_fd)
+        unsafe Files.close(engine.pointee.memory_fd)
         unsafe unregister(engine)
     }
 

@@ -298,7 +298,10 @@ public enum Segments {
 
     /// Makes a segment file with its header, mapped; state SPARE. nil: no slot, space or
     /// descriptor.
-    static func make(_ engine: EngineBlock, _ lane: LaneBlock) -> SegmentBlock? {
+    /// inMemory: all of it at once on the memory file system.
+    static func make(
+        _ engine: EngineBlock, _ lane: LaneBlock, inMemory: Bool = false
+    ) -> SegmentBlock? {
         guard unsafe engine.pointee.quota_full == 0 else { return nil }
         guard let slot = unsafe takeSlot(engine) else { return nil }
         // It gets its number when it is published, so that numbers follow time.
@@ -310,10 +313,11 @@ public enum Segments {
         unsafe slot.pointee.in_lane = 0
         unsafe slot.pointee.file_offset = 0
         unsafe slot.pointee.retired = 0
+        unsafe slot.pointee.memory_id = 0
         let made = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe addSpareName(&name, lane, slot.pointee.spare_id)
-            return unsafe makeFile(engine, lane, slot, name.pointer)
+            return unsafe makeFile(engine, lane, slot, name.pointer, inMemory)
         }
         guard made else {
             unsafe cwa_store_release_u32(stateWord(slot), free)
@@ -332,42 +336,52 @@ public enum Segments {
     }
 
     private static func makeFile(
-        _ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock, _ name: UnsafePointer<CChar>
+        _ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock,
+        _ name: UnsafePointer<CChar>, _ inMemory: Bool
     ) -> Bool {
-        let descriptor = unsafe cw_open_at(
-            engine.pointee.lanes_fd, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        let descriptor =
+            unsafe inMemory
+            ? MemorySegments.create(engine, slot, name)
+            : cw_open_at(engine.pointee.lanes_fd, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else { return false }
+        let whole = unsafe inMemory || WriteThrough.isOn(engine)
         let error = unsafe WriteThrough.allocate(
-            engine, descriptor, bytes: firstBytes, isFirst: false)
+            engine, descriptor, bytes: inMemory ? slot.pointee.size : firstBytes, isFirst: false)
         guard error == 0,
             let base = unsafe WriteThrough.memory(engine, descriptor, bytes: Int(slot.pointee.size))
         else {
-            Files.close(descriptor)
-            unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
+            unsafe undo(engine, slot, name, descriptor)
             return false
         }
         guard unsafe Mapping.populate(base, bytes: SegmentHeader.bytes) else {
             unsafe Mapping.release(base, bytes: Int(slot.pointee.size))
-            Files.close(descriptor)
-            unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
+            unsafe undo(engine, slot, name, descriptor)
             return false
         }
         unsafe slot.pointee.fd = descriptor
         unsafe slot.pointee.base = unsafe base.assumingMemoryBound(to: UInt8.self)
-        let all = unsafe WriteThrough.isOn(engine)
-        unsafe slot.pointee.ready = unsafe all ? slot.pointee.size : firstBytes
-        unsafe slot.pointee.populated = unsafe all ? slot.pointee.size : UInt64(SegmentHeader.bytes)
+        unsafe slot.pointee.ready = unsafe whole ? slot.pointee.size : firstBytes
+        unsafe slot.pointee.populated =
+            unsafe WriteThrough.isOn(engine) ? slot.pointee.size : UInt64(SegmentHeader.bytes)
         unsafe writeHeader(engine, lane, slot)
         guard unsafe WriteThrough.header(engine, slot) else {
             unsafe slot.pointee.fd = -1
             unsafe slot.pointee.base = nil
             unsafe Mapping.release(base, bytes: Int(slot.pointee.size))
-            Files.close(descriptor)
-            unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
+            unsafe undo(engine, slot, name, descriptor)
             return false
         }
         unsafe cwa_store_release_u32(stateWord(slot), spare)
         return true
+    }
+
+    private static func undo(
+        _ engine: EngineBlock, _ slot: SegmentBlock, _ name: UnsafePointer<CChar>,
+        _ descriptor: Int32
+    ) {
+        Files.close(descriptor)
+        unsafe MemorySegments.remove(engine, slot)
+        unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
     }
 
     /// FORMAT §6.1. The magic comes last: a file without it is one that was being made.
@@ -472,6 +486,7 @@ public enum Segments {
     private static func unlinkFile(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) {
+        unsafe MemorySegments.remove(engine, segment)
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             if unsafe segment.pointee.number == 0 {

@@ -52,7 +52,7 @@ public struct Supply: Sendable {
         var count = unsafe Segments.spareCount(lane)
         var ready = unsafe left + UInt64(count) * engine.pointee.segment_bytes
         while count < Self.freshMax, wants && count == 0 || ready < reserve,
-            let spare = unsafe Segments.make(engine, lane)
+            let spare = unsafe makeSpare(engine, lane)
         {
             let bytes = unsafe spare.pointee.size
             let first = isFirst ? Segments.firstBytes : max(reserve, bytesPerSecond)
@@ -61,6 +61,15 @@ public struct Supply: Sendable {
             count += 1
             ready += bytes
         }
+    }
+
+    private func makeSpare(_ engine: EngineBlock, _ lane: LaneBlock) -> SegmentBlock? {
+        if unsafe MemorySegments.hasRoom(engine),
+            let made = unsafe Segments.make(engine, lane, inMemory: true)
+        {
+            return unsafe made
+        }
+        return unsafe Segments.make(engine, lane)
     }
 
     /// Spares made ahead of the writers, at most.
@@ -166,7 +175,8 @@ extension Segments {
         unsafe cwi_block_signals(&mask)
         defer { unsafe cwi_restore_signals(&mask) }
         guard let base = unsafe segment.pointee.base else { return false }
-        if bytes >= zeroedBytesMin {
+        // Memory file systems allocate pages, not blocks.
+        if bytes >= zeroedBytesMin, unsafe segment.pointee.memory_id == 0 {
             _ = unsafe Files.writeZeros(
                 segment.pointee.fd, offset: segment.pointee.file_offset &+ offset, bytes: bytes)
         }

@@ -126,7 +126,7 @@ public final class LaneSource: RecordSource {
         for segment in files.segments where segment.number != 0 && wanted(segment.number) {
             open(segment)
         }
-        var present = Set(files.segments.map(\.number))
+        var present = Set(files.segments.map(\.number)).subtracting(lostSegments)
         for frame in context.journal?.frames ?? []
         where frame.kind == JournalFrame.kindSegmentHeader && frame.segment != 0
             && wanted(frame.segment) && present.insert(frame.segment).inserted
@@ -164,6 +164,7 @@ public final class LaneSource: RecordSource {
             }
             guard let file else {
                 lostSegments.append(segment.number)
+                if context.isOtherBoot, SegmentLink.target(path) != nil { throw gone(path) }
                 return
             }
             // The magic is stored last: a file without it is one that is or was being made, or
@@ -184,6 +185,11 @@ public final class LaneSource: RecordSource {
         } catch {
             report(error)
         }
+    }
+
+    /// It lay in memory, and the machine was started again since.
+    private func gone(_ path: String) -> ReadProblem {
+        .damaged("\(path): was in memory, which the restart of the machine has emptied")
     }
 
     private func openFromJournal(_ number: UInt64) {

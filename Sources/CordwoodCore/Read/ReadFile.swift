@@ -8,12 +8,13 @@ import Glibc
 final class ReadFile {
     let descriptor: Int32
     let path: String
+    /// Where the name is a link to a segment in memory: what it linked to.
+    private let target: String?
 
     init(path: String) throws(ReadProblem) {
-        var fd: Int32
-        repeat {
-            fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
-        } while fd < 0 && errno == EINTR
+        var fd = ReadFile.open(path)
+        target = fd < 0 && errno == ELOOP ? SegmentLink.target(path) : nil
+        if let target { fd = ReadFile.open(target) }
         guard fd >= 0 else { throw .system("open \(path)", errno: errno) }
         var status = stat()
         guard unsafe fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -25,6 +26,13 @@ final class ReadFile {
     }
 
     deinit { close(descriptor) }
+
+    private static func open(_ path: String) -> Int32 {
+        while true {
+            let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+            if fd >= 0 || errno != EINTR { return fd }
+        }
+    }
 
     /// A segment, held by a shared lock while it is open: its owner does not use the file again
     /// meanwhile (FORMAT §6). Fails with ENOENT where it was used again or renamed since it was
@@ -40,7 +48,8 @@ final class ReadFile {
     private var hasItsName: Bool {
         var held = stat()
         var named = stat()
-        return unsafe fstat(descriptor, &held) == 0 && lstat(path, &named) == 0
+        if let target, SegmentLink.target(path) != target { return false }
+        return unsafe fstat(descriptor, &held) == 0 && lstat(target ?? path, &named) == 0
             && held.st_ino == named.st_ino && held.st_dev == named.st_dev
     }
 

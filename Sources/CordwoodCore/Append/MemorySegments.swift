@@ -1,0 +1,136 @@
+// Segments on a memory file system (CW_FLAG_TMPFS): the file lies in a folder of /dev/shm, its name
+// in lanes/ is a symbolic link to it, and all that protocol, readers and adopters do goes by that
+// name. Nothing is ever written back under the writers; what is archived stands on the disk.
+// docs/FORMAT.md §2.
+// SAFETY: names are built in buffers of the caller's stack; a descriptor belongs to who opened it.
+
+import CShims
+import Glibc
+
+public enum MemorySegments {
+    private static let tmpfsMagic = 0x0102_1994
+    /// Bytes of them that one process's lane holds, at most; further segments go to the disk.
+    static let bytesMax: UInt64 = 128 << 20
+
+    /// Opens the user's folder; makes it. A descriptor, or an errno below 0.
+    public static func openFolder() -> Int32 {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+            var path = unsafe NameBuffer(buffer)
+            path.add(SegmentLink.folder)
+            path.add(decimal: UInt64(geteuid()))
+            if unsafe mkdir(path.pointer, 0o700) != 0, errno != EEXIST { return -errno }
+            let descriptor = unsafe cw_open_file(path.pointer, O_RDONLY | O_DIRECTORY, 0)
+            guard descriptor >= 0 else { return -errno }
+            var status = stat()
+            var system = statfs()
+            // Anybody may make names in /dev/shm: it must be ours, and nobody else's to enter.
+            let isOurs =
+                unsafe fstat(descriptor, &status) == 0 && status.st_uid == geteuid()
+                && status.st_mode & 0o077 == 0
+            let isMemory =
+                unsafe fstatfs(descriptor, &system) == 0 && Int(system.f_type) == tmpfsMagic
+            guard isOurs, isMemory else {
+                Files.close(descriptor)
+                return isOurs ? -ENOTSUP : -EACCES
+            }
+            return descriptor
+        }
+    }
+
+    /// Whether one more may be made.
+    static func hasRoom(_ engine: EngineBlock) -> Bool {
+        guard unsafe engine.pointee.memory_fd >= 0, unsafe !WriteThrough.isOn(engine) else {
+            return false
+        }
+        var bytes = unsafe engine.pointee.segment_bytes
+        unsafe Segments.forEach(engine) { segment in
+            if unsafe segment.pointee.memory_id != 0,
+                unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) != Segments.free
+            {
+                unsafe bytes &+= segment.pointee.size
+            }
+        }
+        return unsafe bytes <= max(bytesMax, 2 &* engine.pointee.segment_bytes)
+    }
+
+    /// Makes the file and the link of that name. A descriptor, or -1.
+    static func create(
+        _ engine: EngineBlock, _ segment: SegmentBlock, _ name: UnsafePointer<CChar>
+    ) -> Int32 {
+        let id = Machine.random()
+        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 96) { buffer in
+            var file = unsafe NameBuffer(buffer)
+            file.add(hex: id)
+            let folderDescriptor = unsafe engine.pointee.memory_fd
+            let descriptor = unsafe cw_open_at(
+                folderDescriptor, file.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
+            guard descriptor >= 0 else { return -1 }
+            unsafe segment.pointee.memory_id = id
+            let linked = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 96) {
+                pathBuffer in
+                var path = unsafe NameBuffer(pathBuffer)
+                path.add(SegmentLink.folder)
+                unsafe path.add(decimal: UInt64(engine.pointee.memory_uid))
+                path.add("/")
+                path.add(hex: id)
+                return unsafe symlinkat(path.pointer, engine.pointee.lanes_fd, name) == 0
+            }
+            if linked { return descriptor }
+            unsafe remove(engine, segment)
+            Files.close(descriptor)
+            return -1
+        }
+    }
+
+    /// Removes the file behind the link, which goes afterwards: a link to nothing is harmless.
+    static func remove(_ engine: EngineBlock, _ segment: SegmentBlock) {
+        guard unsafe segment.pointee.memory_id != 0 else { return }
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { buffer in
+            var file = unsafe NameBuffer(buffer)
+            unsafe file.add(hex: segment.pointee.memory_id)
+            unsafe unlinkat(engine.pointee.memory_fd, file.pointer, 0)
+        }
+        unsafe segment.pointee.memory_id = 0
+    }
+
+    /// Puts a sealed segment that lies in memory on the disk, under its name. `temporary`: a
+    /// spare's name beside it. False: it stays in memory; where there is no link nothing is done.
+    public static func bringToDisk(_ path: String, temporary: String) -> Bool {
+        guard let target = SegmentLink.target(path) else { return true }
+        let source = unsafe cw_open_file(target, O_RDONLY, 0)
+        guard source >= 0 else { return false }
+        defer { Files.close(source) }
+        var end: UInt64 = 0
+        guard unsafe pread(source, &end, 8, off_t(SegmentHeader.end)) == 8,
+            end >= UInt64(SegmentHeader.bytes)
+        else { return false }
+        let file = unsafe cw_open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+        guard file >= 0 else { return false }
+        defer { Files.close(file) }
+        guard copy(source, to: file, until: end), Files.syncData(file) == 0,
+            unsafe rename(temporary, path) == 0
+        else {
+            unsafe unlink(temporary)
+            return false
+        }
+        unsafe unlink(target)
+        return true
+    }
+
+    private static func copy(_ source: Int32, to file: Int32, until end: UInt64) -> Bool {
+        let step = 256 << 10
+        return unsafe withUnsafeTemporaryAllocation(byteCount: step, alignment: 16) { buffer in
+            var offset: UInt64 = 0
+            while offset < end {
+                let count = Int(min(UInt64(step), end - offset))
+                let n = unsafe pread(source, buffer.baseAddress, count, off_t(offset))
+                if n < 0, errno == EINTR { continue }
+                guard n > 0, let start = unsafe buffer.baseAddress,
+                    unsafe Files.write(file, start, n, at: offset) == 0
+                else { return false }
+                offset += UInt64(n)
+            }
+            return true
+        }
+    }
+}

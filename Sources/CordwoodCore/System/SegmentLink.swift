@@ -1,0 +1,35 @@
+// A segment whose file lies in memory: its name in lanes/ is a symbolic link (FORMAT §2). For
+// readers, and for whoever removes a segment by its name; any thread.
+
+import Glibc
+
+public enum SegmentLink {
+    /// Followed by the user's number, `/` and 16 hex digits.
+    static let folder: StaticString = "/dev/shm/cordwood-segments-"
+
+    /// What a name in lanes/ links to; nil: it is a file, or no link of ours.
+    static func target(_ path: String) -> String? {
+        unsafe withUnsafeTemporaryAllocation(byteCount: 128, alignment: 1) { buffer in
+            let start = unsafe buffer.baseAddress!.assumingMemoryBound(to: CChar.self)
+            let count = unsafe readlink(path, start, buffer.count)
+            guard count > 0, count < buffer.count else { return nil }
+            let text = unsafe String(
+                decoding: UnsafeRawBufferPointer(rebasing: buffer[..<count]), as: UTF8.self)
+            // Exactly a folder and a file of ours: nobody is led elsewhere.
+            let folder = "\(folder)"
+            guard text.hasPrefix(folder) else { return nil }
+            let parts = text.dropFirst(folder.count).split(
+                separator: "/", omittingEmptySubsequences: false)
+            guard parts.count == 2, UInt32(parts[0]) != nil, parts[1].utf8.count == 16,
+                UInt64(parts[1], radix: 16) != nil
+            else { return nil }
+            return text
+        }
+    }
+
+    /// Removes a segment's file: what it links to first, for a link to nothing is harmless.
+    public static func remove(_ path: String) {
+        if let target = target(path) { unsafe unlink(target) }
+        unsafe unlink(path)
+    }
+}
