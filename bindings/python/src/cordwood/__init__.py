@@ -8,13 +8,13 @@
         print(record.time, record.message)
 """
 from ._abi import library as _library
+from ._accelerator import Logger, accelerated
 from ._context import context, trace
 from ._engine import Engine, Stats, UploadResult, open
 from ._errors import (ArgumentError, ClosedError, CordwoodError, DamagedError, NotFoundError,
                       StoreError, UploadError, WaitTimeout)
 from ._handler import Handler
 from ._levels import (CRITICAL, DEBUG, ERROR, FATAL, INFO, NOTICE, OFF, TRACE, WARN, WARNING)
-from ._logger import Logger
 from ._reader import Reader, Record, read
 
 __version__: str = _library.cw_version_string().decode()
@@ -23,5 +23,5 @@ __all__ = [
     "ArgumentError", "CRITICAL", "ClosedError", "CordwoodError", "DEBUG", "DamagedError", "ERROR",
     "Engine", "FATAL", "Handler", "INFO", "Logger", "NOTICE", "NotFoundError", "OFF", "Reader",
     "Record", "Stats", "StoreError", "TRACE", "UploadError", "UploadResult", "WARN", "WARNING",
-    "WaitTimeout", "context", "open", "read", "trace",
+    "WaitTimeout", "accelerated", "context", "open", "read", "trace",
 ]

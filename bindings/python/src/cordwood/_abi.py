@@ -4,13 +4,15 @@ Owner of nothing: the other modules call `library` and keep what it answers. `li
 Python threads run during a call; `quick` does not and is for the write calls alone, which take less
 time than handing over the interpreter (with overflow="block" they may wait and use `library`).
 Structs that are written carry `Text` (points into a bytes object), those read carry `Str`.
+`WriteCalls` are what every log call goes through: ctypes checks no types there, which halves the
+cost of a call, so their arguments are byref() of the structs here and small ints, nothing else.
 """
 import ctypes
 import os
 from ctypes import (CDLL, CFUNCTYPE, POINTER, PyDLL, Structure, Union, c_bool, c_char_p, c_double,
-                    c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
+                    c_int32, c_int64, c_longdouble, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any, List, NamedTuple, Tuple
 
 OK, DISABLED, END, AGAIN = 0, 1, 2, 3
 E_ARGUMENT, E_LEVEL, E_STRUCT_SIZE, E_STRUCT_TAIL, E_CLOSED = -1, -2, -3, -4, -5
@@ -66,6 +68,20 @@ class Record(Structure):
         ("trace_id", c_char_p), ("span_id", c_char_p), ("time_ns", c_uint64),
         ("exception_type", Text), ("exception_message", Text), ("exception_stacktrace", Text),
     ]
+
+
+class Site(Structure):
+    """cw_site (log.h)."""
+    _fields_ = [
+        ("plan", c_void_p), ("format", c_char_p), ("file", c_char_p), ("function", c_char_p),
+        ("arguments", c_char_p), ("line", c_uint32), ("count", c_uint32), ("next_ns", c_uint64),
+        ("style", c_uint32), ("reserved", c_uint32),
+    ]
+
+
+class Argument(Union):
+    """cw_arg (log.h)."""
+    _fields_ = [("s", Text), ("l", c_longdouble)]
 
 
 class Options(Structure):
@@ -144,6 +160,7 @@ _PROTOTYPES: List[Tuple[str, Any, List[Any]]] = [
     ("cw_logger_get", c_int32, [_HANDLE, c_char_p, POINTER(_HANDLE)]),
     ("cw_write", c_int32, [_HANDLE, c_uint32, c_char_p, c_size_t]),
     ("cw_write_record", c_int32, [_HANDLE, POINTER(Record)]),
+    ("cw_site_write", c_int32, [_HANDLE, c_uint32, POINTER(Site), POINTER(Argument)]),
     ("cw_flush", c_int32, [_HANDLE, c_int32, c_uint32]),
     ("cw_roll", c_int32, [_HANDLE]),
     ("cw_archive_wait", c_int32, [_HANDLE, c_uint32]),
@@ -165,7 +182,8 @@ _PROTOTYPES: List[Tuple[str, Any, List[Any]]] = [
     ("cw_version", c_uint32, []),
     ("cw_version_string", c_char_p, []),
 ]
-_QUICK = ("cw_write", "cw_write_record", "cw_last_error", "cw_status_name", "cw_strerror")
+_QUICK = ("cw_write", "cw_write_record", "cw_site_write", "cw_last_error", "cw_status_name",
+          "cw_strerror")
 
 
 def _find() -> str:
@@ -202,6 +220,22 @@ def _load() -> Tuple[CDLL, PyDLL]:
 
 
 library, quick = _load()
+
+
+class WriteCalls(NamedTuple):
+    """The three ways of a record into the store."""
+    text: Any  # cw_write, with prototypes: its length is a size_t
+    record: Any  # cw_write_record(byref(first word), byref(Record))
+    site: Any  # cw_site_write(byref(first word), level, byref(Site), byref(Argument))
+
+
+def _write_calls(loaded: CDLL) -> WriteCalls:
+    # By index: functions of their own, without the prototypes.
+    return WriteCalls(loaded.cw_write, loaded["cw_write_record"], loaded["cw_site_write"])
+
+
+# Those that let other threads run, for engines that may wait; and those that do not.
+waiting_calls, quick_calls = _write_calls(library), _write_calls(quick)
 
 
 def text(content: bytes) -> Text:

@@ -4,7 +4,7 @@ Every asyncio task and every thread has its own, as contextvars give it. Nothing
 library: the write calls take what stands here and pass it with each record.
 """
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Union
 
 
@@ -15,30 +15,37 @@ class TraceIds(NamedTuple):
     flags: int
 
 
-_fields: ContextVar[Dict[str, Any]] = ContextVar("cordwood_fields")
-_trace: ContextVar[Optional[TraceIds]] = ContextVar("cordwood_trace", default=None)
-_NO_FIELDS: Dict[str, Any] = {}
+class State(NamedTuple):
+    """What is in force: fields, not to be changed, and ids."""
+    fields: Dict[str, Any]
+    ids: Optional[TraceIds]
 
 
-def fields() -> Dict[str, Any]:
-    """The fields in force here. Not to be changed."""
-    return _fields.get(_NO_FIELDS)
+# One variable for both, for every log call reads it. None: nothing is in force.
+STATE: "ContextVar[Optional[State]]" = ContextVar("cordwood", default=None)
+_NOTHING = State({}, None)
 
 
-def trace_ids() -> Optional[TraceIds]:
-    """The ids in force here."""
-    return _trace.get()
+def _leave(token: "Token[Optional[State]]", own: State, kept: State) -> None:
+    """Ends what `own` began; `kept` is what is in force then. Contexts may end in another order
+    than they began: then the other kind's part stays."""
+    if STATE.get() is own:
+        STATE.reset(token)
+    else:
+        STATE.set(kept)
 
 
 @contextmanager
 def context(**values: Any) -> Iterator[None]:
     """Adds fields to every record written inside, also by tasks that are started inside.
     An inner context overrides an outer one's key; a record's own fields override both."""
-    token = _fields.set({**fields(), **values})
+    before = STATE.get() or _NOTHING
+    own = State({**before.fields, **values}, before.ids)
+    token = STATE.set(own)
     try:
         yield
     finally:
-        _fields.reset(token)
+        _leave(token, own, State(before.fields, (STATE.get() or _NOTHING).ids))
 
 
 def _id(value: Union[str, bytes], size: int, what: str) -> bytes:
@@ -54,8 +61,10 @@ def trace(trace_id: Union[str, bytes], span_id: Union[str, bytes, None] = None,
     """Gives every record written inside these W3C ids: hex digits, or 16 and 8 bytes."""
     ids = TraceIds(_id(trace_id, 16, "trace_id"),
                    None if span_id is None else _id(span_id, 8, "span_id"), flags & 0xFF)
-    token = _trace.set(ids)
+    before = STATE.get() or _NOTHING
+    own = State(before.fields, ids)
+    token = STATE.set(own)
     try:
         yield
     finally:
-        _trace.reset(token)
+        _leave(token, own, State((STATE.get() or _NOTHING).fields, before.ids))

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import (Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple, Type,
                     Union)
 
-from . import _abi, _levels
+from . import _abi, _accelerator, _levels
+from ._accelerator import Logger
 from ._errors import UploadError, check
-from ._logger import Logger
 
 PathLike = Union[str, bytes, "os.PathLike[str]"]
 ArchiveRemoved = Callable[[str, str], None]
@@ -115,8 +115,8 @@ class Engine:
             if b"\0" in raw:
                 raise ValueError(f"a logger's name has no NUL: {name!r}")
             check(_abi.library.cw_logger_get(self._handle, raw, handle))
-            calls = _abi.library if self._blocks else _abi.quick
-            found = self._loggers.setdefault(name, Logger(name, handle.value or 0, calls))
+            made = _accelerator.logger(name, handle.value or 0, self._blocks)
+            found = self._loggers.setdefault(name, made)
         return found
 
     def set_level(self, prefix: str, level: _levels.Level) -> None:

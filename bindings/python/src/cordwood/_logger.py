@@ -3,137 +3,233 @@
 Any thread, any asyncio task, also in a forked child. A call answers whether the record was kept
 when it returns: True survives the death of the process. Below the threshold and after close it
 formats nothing and answers False, as it does where the store is full. It never raises but for a
-level that is none.
+level that is none. This is the way through ctypes; _speed.c is the same in C (see _accelerator).
+
+A call costs what its bytecode costs, so the way of a usual record is one function, `method` below:
+format, find the place, set two words, call C. All else goes through `_put`.
 """
 import ctypes
 import sys
-from typing import Any, Mapping, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
-from . import _abi, _context, _levels, _record
+from . import _abi, _context, _levels, _place, _record, _text
 
 Message = Union[str, bytes, bytearray, memoryview]
-_EMPTY: Mapping[str, Any] = {}
-_NO_PLACE: _record.Place = (b"", b"", 0)
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Method(Protocol):
+        """A level's method. exc_info and stacklevel are the standard library's; further keywords
+        are typed fields of the record."""
+
+        def __call__(self, message: Message, /, *args: Any, exc_info: Any = None,
+                     stacklevel: int = 1, **fields: Any) -> bool: ...
+
+# The two words of a cw_arg that is a text, and a pointer to it, which keeps it alive. Who took one
+# has it alone: a nested call or another thread takes or makes another.
+_Cell = Tuple[Any, Any, Any]
+_cells: List[_Cell] = []
+
+_getframe = sys._getframe
+_codes = _place.codes
+_put_field = _record.put_field
+_state = _context.STATE.get
+_NO_FIELDS: Mapping[str, Any] = {}
+_KEPT_BYTES_MAX = _record.KEPT_BYTES_MAX
+_OK = _abi.OK
 
 
-def _formatted(message: Any, args: Tuple[Any, ...]) -> Tuple[bytes, str]:
-    """The message's bytes, and why its arguments did not fit where they did not."""
-    if isinstance(message, (bytes, bytearray, memoryview)) and not args:
-        return message if isinstance(message, bytes) else bytes(message), ""
-    text = message if isinstance(message, str) else _record.safe_str(message)
-    if not args:
-        return _record.encode(text), ""
-    mapping = len(args) == 1 and isinstance(args[0], Mapping) and args[0]
-    try:
-        return _record.encode(text % (args[0] if mapping else args)), ""
-    except Exception as error:  # wrong placeholders, or a host's __str__: keep what is known
-        return _record.encode(f"{text} {_record.safe_str(args)}"), _record.safe_str(error)
+def _new_cell() -> _Cell:
+    argument = _abi.Argument()
+    return (ctypes.c_char_p.from_buffer(argument, 0),
+            ctypes.c_size_t.from_buffer(argument, _abi.Text.length.offset),
+            ctypes.byref(argument))
+
+
+def _signature(self: "Logger", message: Message, /, *args: Any, exc_info: Any = None,
+               stacklevel: int = 1, **fields: Any) -> bool:
+    """What help() and inspect show of the methods: reading keywords from `fields` is cheaper."""
+    raise NotImplementedError
+
+
+def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None) -> Any:
+    """The method of a level. depth: frames up to the host's; current: exc_info where not given."""
+    def method(self: "Logger", message: Any, /, *args: Any, **fields: Any) -> bool:
+        if self._word.value + level < 256:
+            return False
+        text = None
+        try:
+            text = message % args if args else message
+            if type(text) is not str:
+                raise TypeError
+            raw = text.encode()
+        except Exception as error:  # no str, wrong placeholders, surrogates, a host's __str__
+            raw, problem = _text.recovered(message, args, text, error)
+            if problem:
+                fields[_text.FORMAT_ERROR] = problem
+        exc_info = current
+        try:
+            if fields and ("exc_info" in fields or "stacklevel" in fields):
+                exc_info = fields.pop("exc_info", current)
+                frame = _place.above(fields.pop("stacklevel", 1), depth)
+            else:
+                frame = _getframe(depth)
+            place = _codes[id(frame.f_code)][frame.f_lasti]
+        except KeyError:
+            place = _place.find(frame)
+        except ValueError:  # called by no Python code, or by fewer frames than asked for
+            place = _place.NOWHERE
+        site = place.site
+        state = _state()
+        length = len(raw)
+        if state is not None or exc_info is not None or length > _KEPT_BYTES_MAX:
+            return self._put(level, raw, place, fields, state, exc_info)
+        if fields or site is None:
+            try:
+                draft = place.drafts.pop()
+            except IndexError:
+                draft = _record.Draft(place)
+            draft.data.value = raw
+            draft.length.value = length
+            if draft.level != level:
+                draft.put_level(level)
+            if len(fields) != len(draft.slots):
+                draft.put_count(len(fields))
+            for slot, (key, value) in zip(draft.slots, fields.items()):
+                kind = type(value)
+                if (slot[0] is key and slot[1] is kind and (
+                        kind is not int or -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF)):
+                    slot[2].value = value
+                else:
+                    length += _put_field(slot, key, value)
+            write = self._write_record
+            status = write(self._first, draft.pointer)
+            if length <= _KEPT_BYTES_MAX:
+                place.drafts.append(draft)
+            return status == _OK  # type: ignore[no-any-return]
+        try:
+            cell = _cells.pop()
+        except IndexError:
+            cell = _new_cell()
+        cell[0].value = raw
+        cell[1].value = length
+        write = self._write_site
+        status = write(self._first, level, site, cell[2])
+        _cells.append(cell)
+        return status == _OK  # type: ignore[no-any-return]
+
+    method.__name__, method.__doc__ = name, doc
+    method.__qualname__ = f"Logger.{name}"
+    method.__wrapped__ = _signature  # type: ignore[attr-defined]
+    return method
 
 
 class Logger:
     """Made by Engine.logger. `debug` … `critical` take the standard library's arguments
     (%-arguments, exc_info, stacklevel); further keywords are typed fields of the record."""
 
-    __slots__ = ("name", "_handle", "_word", "_calls")
+    __slots__ = ("name", "_word", "_first", "_write_site", "_write_record", "_write_text")
 
-    def __init__(self, name: str, handle: int, calls: Any) -> None:
+    if TYPE_CHECKING:
+        trace: Method
+        debug: Method
+        info: Method
+        notice: Method
+        warning: Method
+        warn: Method
+        error: Method
+        exception: Method
+        critical: Method
+        fatal: Method
+    else:
+        trace = _method("trace", _levels.TRACE, "A record of level TRACE.")
+        debug = _method("debug", _levels.DEBUG, "A record of level DEBUG.")
+        info = _method("info", _levels.INFO, "A record of level INFO.")
+        notice = _method("notice", _levels.NOTICE, "A record of level NOTICE.")
+        warning = warn = _method("warning", _levels.WARN, "A record of level WARN.")
+        error = _method("error", _levels.ERROR, "A record of level ERROR.")
+        exception = _method("exception", _levels.ERROR, "A record of level ERROR with the "
+                            "exception that is being handled.", current=True)
+        critical = fatal = _method("critical", _levels.FATAL, "A record of level FATAL.")
+
+    def __init__(self, name: str, handle: int, waits: bool) -> None:
         self.name = name
-        self._handle = handle
         # cw_enabled: the first word is 256 - threshold, 0 once closed; it never goes away.
         self._word = ctypes.c_uint32.from_address(handle)
-        self._calls = calls
+        self._first = ctypes.byref(self._word)
+        calls = _abi.waiting_calls if waits else _abi.quick_calls
+        self._write_text, self._write_record, self._write_site = calls
 
     def enabled(self, level: _levels.Level) -> bool:
         """True where a record of that level would be written."""
         return self._word.value + _levels.number(level) > 255
 
+    def log(self, level: _levels.Level, message: Message, /, *args: Any, **fields: Any) -> bool:
+        """A record of any level: a name, or a number from 1 to 24 (not the stdlib's 10 to 50)."""
+        return _LEVELED[_levels.number(level)](self, message, *args, **fields)
+
     def write(self, level: _levels.Level, data: Union[bytes, bytearray, memoryview]) -> bool:
         """A record of bytes as they are: no place in the source, the shortest way."""
         number, raw = _levels.number(level), data if isinstance(data, bytes) else bytes(data)
-        context, ids = _context.fields(), _context.trace_ids()
-        if not context and ids is None:
-            return bool(self._calls.cw_write(self._handle, number, raw, len(raw)) == _abi.OK)
-        return self.put(_record.build(number, raw, _NO_PLACE, _EMPTY, context, ids, None))
+        state = _state()
+        if state is None:
+            return bool(self._write_text(self._first, number, raw, len(raw)) == _OK)
+        return self._put(number, raw, _place.NOWHERE, _NO_FIELDS, state, None)
 
-    def put(self, record: _abi.Record) -> bool:
-        """Writes what _record.build made."""
-        return bool(self._calls.cw_write_record(self._handle, record) == _abi.OK)
+    def _put(self, level: int, raw: bytes, place: _place.Place, fields: Mapping[str, Any],
+             state: Optional[_context.State], exc_info: Any, time_ns: int = 0) -> bool:
+        """A record with everything."""
+        error = _text.exception(exc_info) if exc_info is not None else None
+        try:
+            draft = place.drafts.pop()
+        except IndexError:
+            draft = _record.Draft(place)
+        ids = None
+        if state is not None:
+            ids = state.ids
+            fields = _record.merged(fields, state.fields)
+        length = len(raw)
+        draft.data.value = raw
+        draft.length.value = length
+        if draft.level != level:
+            draft.put_level(level)
+        if len(fields) != len(draft.slots):
+            draft.put_count(len(fields))
+        for slot, (key, value) in zip(draft.slots, fields.items()):
+            length += _put_field(slot, key, value)
+        if time_ns:
+            draft.put_time(time_ns)
+        if ids is not None:
+            draft.put_trace(ids)
+        if error is not None:
+            draft.put_exception(error)
+        write = self._write_record
+        status = write(self._first, draft.pointer)
+        if length <= _KEPT_BYTES_MAX and error is None:
+            if ids is not None:
+                draft.put_trace(None)
+            if time_ns:
+                draft.put_time(0)
+            place.drafts.append(draft)
+        return status == _OK  # type: ignore[no-any-return]
 
-    def trace(self, message: Message, /, *args: Any, exc_info: Any = None, stacklevel: int = 1,
-              **fields: Any) -> bool:
-        """A record of level TRACE."""
-        return (self._word.value + _levels.TRACE > 255
-                and self._emit(_levels.TRACE, message, args, fields, exc_info, stacklevel))
+    def put_stdlib(self, record: Any, level: int, message: str, extra: Mapping[str, Any]) -> bool:
+        """A record of `logging`'s; for Handler, which has looked at the level."""
+        return self._put(
+            level, _text.encode(message),
+            _place.of_stdlib(record.pathname, record.funcName, record.lineno), extra, _state(),
+            record.exc_info, int(record.created * 1e9))
 
-    def debug(self, message: Message, /, *args: Any, exc_info: Any = None, stacklevel: int = 1,
-              **fields: Any) -> bool:
-        """A record of level DEBUG."""
-        return (self._word.value + _levels.DEBUG > 255
-                and self._emit(_levels.DEBUG, message, args, fields, exc_info, stacklevel))
+    def __copy__(self) -> "Logger":
+        return self
 
-    def info(self, message: Message, /, *args: Any, exc_info: Any = None, stacklevel: int = 1,
-             **fields: Any) -> bool:
-        """A record of level INFO."""
-        return (self._word.value + _levels.INFO > 255
-                and self._emit(_levels.INFO, message, args, fields, exc_info, stacklevel))
-
-    def notice(self, message: Message, /, *args: Any, exc_info: Any = None, stacklevel: int = 1,
-               **fields: Any) -> bool:
-        """A record of level NOTICE."""
-        return (self._word.value + _levels.NOTICE > 255
-                and self._emit(_levels.NOTICE, message, args, fields, exc_info, stacklevel))
-
-    def warning(self, message: Message, /, *args: Any, exc_info: Any = None, stacklevel: int = 1,
-                **fields: Any) -> bool:
-        """A record of level WARN."""
-        return (self._word.value + _levels.WARN > 255
-                and self._emit(_levels.WARN, message, args, fields, exc_info, stacklevel))
-
-    def error(self, message: Message, /, *args: Any, exc_info: Any = None, stacklevel: int = 1,
-              **fields: Any) -> bool:
-        """A record of level ERROR."""
-        return (self._word.value + _levels.ERROR > 255
-                and self._emit(_levels.ERROR, message, args, fields, exc_info, stacklevel))
-
-    def exception(self, message: Message, /, *args: Any, exc_info: Any = True,
-                  stacklevel: int = 1, **fields: Any) -> bool:
-        """A record of level ERROR with the exception that is being handled."""
-        return (self._word.value + _levels.ERROR > 255
-                and self._emit(_levels.ERROR, message, args, fields, exc_info, stacklevel))
-
-    def critical(self, message: Message, /, *args: Any, exc_info: Any = None,
-                 stacklevel: int = 1, **fields: Any) -> bool:
-        """A record of level FATAL."""
-        return (self._word.value + _levels.FATAL > 255
-                and self._emit(_levels.FATAL, message, args, fields, exc_info, stacklevel))
-
-    warn = warning
-    fatal = critical
-
-    def log(self, level: _levels.Level, message: Message, /, *args: Any, exc_info: Any = None,
-            stacklevel: int = 1, **fields: Any) -> bool:
-        """A record of any level: a name, or a number from 1 to 24 (not the stdlib's 10 to 50)."""
-        number = _levels.number(level)
-        return (self._word.value + number > 255
-                and self._emit(number, message, args, fields, exc_info, stacklevel))
-
-    def _emit(self, level: int, message: Any, args: Tuple[Any, ...], fields: Mapping[str, Any],
-              exc_info: Any, stacklevel: int) -> bool:
-        text, problem = _formatted(message, args)
-        if problem:
-            fields = {**fields, "cordwood.format_error": problem}
-        error = _record.exc_info(exc_info, sys.exc_info()) if exc_info else None
-        return self.put(_record.build(level, text, _caller(stacklevel), fields,
-                                      _context.fields(), _context.trace_ids(), error))
+    def __deepcopy__(self, memo: Any) -> "Logger":
+        return self
 
     def __repr__(self) -> str:
         return f"<cordwood.Logger {self.name!r}>"
 
 
-def _caller(stacklevel: int) -> _record.Place:
-    """The place `stacklevel` frames above the level's method: 1 is the line that calls it."""
-    try:
-        frame = sys._getframe(2 + max(stacklevel, 1))  # this, _emit, the level's method
-    except ValueError:  # fewer frames than asked for
-        return _NO_PLACE
-    return _record.place(frame.f_code, frame.f_lineno)
+_LEVELED: Dict[int, Callable[..., bool]] = {
+    number: _method("log", number, "", depth=2) for number in (*range(1, 25), _levels.OFF)}

@@ -1,118 +1,118 @@
-"""Turns Python values into one cw_record: typed fields, text, exception, place.
+"""One cw_record to be filled again and again: a log call makes no struct of its own.
 
-Pure but for the caller's objects' own __str__, whose failures are kept as text, never raised: a log
-call does not harm its host. What is built borrows bytes objects, which the C struct keeps alive.
+A `Draft` belongs to whoever took it from its place's list, until it is put back; a nested call (a
+signal handler, a __str__ that logs) or another thread takes or makes another one. Its members are
+set through cells, ctypes objects that share its memory: half the price of a struct's attributes.
+What is built borrows bytes objects, which the cells keep alive; nothing is copied.
 """
-import ctypes
-import numbers
-import traceback
-from types import CodeType, TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, Union
+from ctypes import (Structure, byref, c_bool, c_char_p, c_double, c_int64, c_size_t, c_uint32,
+                    c_uint64, sizeof)
+from typing import Any, Dict, List, Mapping, Optional
 
 from . import _abi
 from ._context import TraceIds
+from ._place import Place
+from ._text import INT_MAX, INT_MIN, ExceptionTexts, encode, plain
 
-ExcInfo = Union[Tuple[Type[BaseException], BaseException, Optional[TracebackType]],
-                Tuple[None, None, None]]
-Place = Tuple[bytes, bytes, int]
-
-_SIZE = ctypes.sizeof(_abi.Record)
-_INT_MIN, _INT_MAX, _UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
-_PLACES_MAX = 4096
-_places: Dict[CodeType, Tuple[bytes, bytes]] = {}
-
-
-def encode(content: str) -> bytes:
-    """UTF-8; what came from undecodable bytes (surrogateescape) becomes those bytes again."""
-    try:
-        return content.encode()
-    except UnicodeEncodeError:
-        try:
-            return content.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            return content.encode("utf-8", "surrogatepass")
+KEPT_BYTES_MAX = 65_536  # a draft that held more is not kept: it would hold it for long
+_SIZE = sizeof(_abi.Record)
+_NO_TEXT = _abi.Text()
+_LENGTH = _abi.Text.length.offset
+Slot = List[Any]
 
 
-def safe_str(value: Any) -> str:
-    """str(value), or what stands for a value that cannot be shown."""
-    try:
-        return str(value)
-    except Exception:  # whatever a host's __str__ raises stays here
-        return f"<unprintable {type(value).__name__} object>"
+def _slot(field: Structure) -> Slot:
+    """A field's key; the type that the cell behind it is for; that cell; the type's cell; the
+    cells of all types: int, uint, double, bool, and the two words of a string; the field."""
+    at = _abi.Field.value.offset
+    return ["", None, None, c_uint32.from_buffer(field, _abi.Field.type.offset),
+            c_int64.from_buffer(field, at), c_uint64.from_buffer(field, at),
+            c_double.from_buffer(field, at), c_bool.from_buffer(field, at),
+            c_char_p.from_buffer(field, at), c_size_t.from_buffer(field, at + _LENGTH),
+            field]
 
 
-def _field(key: str, value: Any) -> _abi.Field:
-    field = _abi.Field()
-    field.key = _abi.text(encode(key))
-    if isinstance(value, bool):
-        field.type, field.value.b = _abi.TYPE_BOOL, value
-    elif isinstance(value, numbers.Integral) and _INT_MIN <= int(value) <= _INT_MAX:
-        field.type, field.value.i = _abi.TYPE_INT, int(value)
-    elif isinstance(value, numbers.Integral) and 0 <= int(value) <= _UINT_MAX:
-        field.type, field.value.u = _abi.TYPE_UINT, int(value)
-    elif isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
-        field.type, field.value.d = _abi.TYPE_DOUBLE, float(value)
+class Draft:
+    """A record of one place."""
+
+    __slots__ = ("level", "data", "length", "slots", "pointer", "_record", "_array", "_room",
+                 "_level", "_time_ns", "_trace_id", "_span_id", "_flags")
+
+    def __init__(self, place: Place) -> None:
+        # `data` and `length` and the cells do not keep what they share: `_record`, `_array` do.
+        record = self._record = _abi.Record(_SIZE)
+        record.file, record.function = _abi.text(place.file), _abi.text(place.function)
+        record.line = place.line
+        kind = _abi.Record
+        self.pointer = byref(record)
+        self.level = 0
+        self.data = c_char_p.from_buffer(record, kind.message.offset)
+        self.length = c_size_t.from_buffer(record, kind.message.offset + _LENGTH)
+        self.slots: List[Slot] = []
+        self._array: Any = None
+        self._room: List[Slot] = []
+        self._level = c_uint32.from_buffer(record, kind.level.offset)
+        self._time_ns = c_uint64.from_buffer(record, kind.time_ns.offset)
+        self._trace_id = c_char_p.from_buffer(record, kind.trace_id.offset)
+        self._span_id = c_char_p.from_buffer(record, kind.span_id.offset)
+        self._flags = c_uint32.from_buffer(record, kind.trace_flags.offset)
+
+    def put_level(self, level: int) -> None:
+        """Sets the level."""
+        self.level = self._level.value = level
+
+    def put_time(self, time_ns: int) -> None:
+        """Sets the record's own time; 0: now."""
+        self._time_ns.value = time_ns
+
+    def put_count(self, count: int) -> None:
+        """Sets how many fields there are."""
+        if count > len(self._room):
+            self._array = (_abi.Field * count)()
+            self._room = [_slot(field) for field in self._array]
+            self._record.fields = self._array
+        self._record.field_count = count
+        self.slots = self._room[:count]
+
+    def put_trace(self, ids: Optional[TraceIds]) -> None:
+        """Sets the ids, or none."""
+        self._trace_id.value, self._span_id.value, self._flags.value = ids or (None, None, 0)
+
+    def put_exception(self, texts: Optional[ExceptionTexts]) -> None:
+        """Sets the exception, or none."""
+        record = self._record
+        record.exception_type = _abi.text(texts[0]) if texts else _NO_TEXT
+        record.exception_message = _abi.text(texts[1]) if texts else _NO_TEXT
+        record.exception_stacktrace = _abi.text(texts[2]) if texts else _NO_TEXT
+
+
+def put_field(slot: Slot, key: str, value: Any) -> int:
+    """Sets a field; its bytes, where it is a string."""
+    if slot[0] is not key:
+        slot[0], slot[10].key = key, _abi.text(encode(key))
+    kind = type(value)
+    if kind is str:
+        value = encode(value)
     else:
-        raw = bytes(value) if isinstance(value, (bytes, bytearray)) else encode(safe_str(value))
-        field.type, field.value.s = _abi.TYPE_STRING, _abi.text(raw)
-    return field
+        value = plain(value)
+        kind = type(value)
+    if kind is float:
+        slot[1], slot[2], slot[3].value = kind, slot[6], _abi.TYPE_DOUBLE
+    elif kind is bool:
+        slot[1], slot[2], slot[3].value = kind, slot[7], _abi.TYPE_BOOL
+    elif kind is int and value <= INT_MAX:
+        slot[1], slot[2], slot[3].value = kind, slot[4], _abi.TYPE_INT
+    elif kind is int:
+        slot[1], slot[2], slot[3].value = None, slot[5], _abi.TYPE_UINT
+    else:
+        slot[1], slot[2], slot[3].value = None, slot[8], _abi.TYPE_STRING
+        slot[9].value = len(value)
+        slot[2].value = value
+        return len(value)
+    slot[2].value = value
+    return 0
 
 
-def _put_fields(record: _abi.Record, own: Mapping[str, Any], context: Mapping[str, Any]) -> None:
-    built: List[_abi.Field] = [_field(key, value) for key, value in own.items()]
-    built += [_field(key, value) for key, value in context.items() if key not in own]
-    if built:
-        record.fields = (_abi.Field * len(built))(*built)
-        record.field_count = len(built)
-
-
-def exc_info(given: Any, current: ExcInfo) -> Optional[ExcInfo]:
-    """What the stdlib takes as exc_info (True, an exception, a tuple), as a tuple; None: none."""
-    if not given:
-        return None
-    if isinstance(given, BaseException):
-        return type(given), given, given.__traceback__
-    if isinstance(given, tuple) and len(given) == 3:
-        return given
-    return current
-
-
-def _put_exception(record: _abi.Record, info: ExcInfo) -> None:
-    kind, error, trail = info
-    if kind is None:
-        return
-    module = "" if kind.__module__ == "builtins" else kind.__module__ + "."
-    record.exception_type = _abi.text(encode(module + kind.__qualname__))
-    record.exception_message = _abi.text(encode(safe_str(error)))
-    try:
-        shown = "".join(traceback.format_exception(kind, error, trail))
-    except Exception:  # a chained exception's own __str__
-        shown = "".join(traceback.format_tb(trail))
-    record.exception_stacktrace = _abi.text(encode(shown))
-
-
-def place(code: CodeType, line: Optional[int]) -> Place:
-    """File, function and line of a frame's code, encoded once for each piece of code."""
-    known = _places.get(code)
-    if known is None:
-        if len(_places) >= _PLACES_MAX:  # a host that compiles code for ever
-            _places.clear()
-        name = getattr(code, "co_qualname", code.co_name)  # 3.11 has the class, too
-        known = _places[code] = (encode(code.co_filename), encode(name))
-    return known[0], known[1], line or 0
-
-
-def build(level: int, message: bytes, where: Place, own: Mapping[str, Any],
-          context: Mapping[str, Any], ids: Optional[TraceIds], error: Optional[ExcInfo],
-          time_ns: int = 0) -> _abi.Record:
-    """One record for cw_write_record."""
-    record = _abi.Record(_SIZE, level, _abi.text(message))
-    if own or context:
-        _put_fields(record, own, context)
-    record.file, record.function, record.line = _abi.text(where[0]), _abi.text(where[1]), where[2]
-    if ids is not None:
-        record.trace_id, record.span_id, record.trace_flags = ids.trace_id, ids.span_id, ids.flags
-    record.time_ns = time_ns
-    if error is not None:
-        _put_exception(record, error)
-    return record
+def merged(own: Mapping[str, Any], context: Mapping[str, Any]) -> Dict[str, Any]:
+    """A record's fields: its own, then those of the context that it does not have."""
+    return {**own, **{key: value for key, value in context.items() if key not in own}}

@@ -1,0 +1,108 @@
+"""Text that leaves Python: what a log call makes of any object, without ever raising. Pure but for
+the objects' own methods, whose failures are kept as text: a log call does not harm its host. The
+accelerator calls these for what it does not do itself, so that both ways write the same bytes.
+"""
+import numbers
+import sys
+import traceback
+from typing import Any, Mapping, Optional, Tuple, Union
+
+INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
+UINT_MAX = (1 << 64) - 1
+FORMAT_ERROR = "cordwood.format_error"
+
+ExceptionTexts = Tuple[bytes, bytes, bytes]
+
+
+def encode(content: str) -> bytes:
+    """UTF-8; what came from undecodable bytes (surrogateescape) becomes those bytes again."""
+    try:
+        return content.encode()
+    except UnicodeEncodeError:
+        try:
+            return content.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return content.encode("utf-8", "surrogatepass")
+
+
+def safe_str(value: Any) -> str:
+    """str(value), or what stands for a value that cannot be shown."""
+    try:
+        return str(value)
+    except Exception:  # whatever a host's __str__ raises stays here
+        return f"<unprintable {type(value).__name__} object>"
+
+
+def formatted(message: Any, args: Tuple[Any, ...]) -> Tuple[bytes, str]:
+    """The message's bytes, and why its arguments did not fit where they did not."""
+    if isinstance(message, (bytes, bytearray, memoryview)) and not args:
+        return message if isinstance(message, bytes) else bytes(message), ""
+    text = message if isinstance(message, str) else safe_str(message)
+    if not args:
+        return encode(text), ""
+    try:
+        mapping = len(args) == 1 and isinstance(args[0], Mapping) and args[0]
+        return encode(text % (args[0] if mapping else args)), ""
+    except Exception as error:  # wrong placeholders, or a host's __str__: keep what is known
+        return unformatted(text, args, error)
+
+
+def unformatted(text: str, args: Tuple[Any, ...], error: BaseException) -> Tuple[bytes, str]:
+    """What is kept of a message whose arguments raised that."""
+    return encode(f"{text} {safe_str(args)}"), safe_str(error)
+
+
+def recovered(message: Any, args: Tuple[Any, ...], text: Any,
+              error: BaseException) -> Tuple[bytes, str]:
+    """The message's bytes where the short way (text = message % args, encoded) raised that."""
+    if type(text) is str:
+        return encode(text), ""
+    if type(message) is str and not (len(args) == 1 and isinstance(args[0], Mapping)):
+        return unformatted(message, args, error)
+    return formatted(message, args)
+
+
+def plain(value: Any) -> Union[bool, int, float, bytes]:
+    """What a field keeps of a value: exactly one of these types, an int within 64 bits."""
+    try:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, numbers.Integral):
+            number = int(value)
+            if INT_MIN <= number <= UINT_MAX:
+                return number
+        elif isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
+            return float(value)
+        elif isinstance(value, (bytes, bytearray)):
+            return bytes(value)
+    except Exception:  # a host's number that is none
+        pass
+    return encode(safe_str(value))
+
+
+def exception(given: Any) -> Optional[ExceptionTexts]:
+    """Type, message and stack trace of what the standard library takes as exc_info (True, an
+    exception, a tuple); None: there is none."""
+    try:
+        if not given:
+            return None
+        info: Any = given
+        if isinstance(given, BaseException):
+            info = type(given), given, given.__traceback__
+        elif not (isinstance(given, tuple) and len(given) == 3):
+            info = sys.exc_info()
+        kind, error, trail = info
+        if kind is None:
+            return None
+        module = "" if kind.__module__ == "builtins" else kind.__module__ + "."
+        name = encode(module + kind.__qualname__)
+    except Exception:  # no exception at all: shown as what it is
+        return encode(type(given).__name__), encode(safe_str(given)), b""
+    try:
+        shown = "".join(traceback.format_exception(kind, error, trail))
+    except Exception:  # a chained exception's own __str__, or what is no traceback
+        try:
+            shown = "".join(traceback.format_tb(trail))
+        except Exception:
+            shown = ""
+    return name, encode(safe_str(error)), encode(shown)
