@@ -40,7 +40,7 @@ needs_build() {
 }
 
 needs_test() {
-    needs cmake make zstd lz4 curl python3-venv python3-pip
+    needs cmake make zstd lz4 curl python3-dev python3-venv python3-pip
 }
 
 # Where the toolchain keeps its static libraries.

@@ -1,23 +1,32 @@
-"""Bundles the library into the package when a wheel is built.
+"""Bundles the library into the package when a wheel is built, and builds the accelerator.
 
 The library is $CORDWOOD_LIBRARY where that is set, else build/lib/libcordwood.so of the checkout.
-The wheel fits every Python 3 of this platform: ctypes loads the library, nothing is compiled.
+The accelerator (cordwood._speed) needs a C compiler and Python's headers. Where it cannot be built,
+or $CORDWOOD_PYTHON_ACCELERATOR is 0, the wheel has none and fits every Python 3 of this platform;
+else it is for this version of CPython. A source distribution carries the header, not the library.
 """
 import os
 import re
 import shutil
+import sys
+import sysconfig
 from pathlib import Path
-from typing import Tuple
+from typing import List, Tuple
 
-from setuptools import setup
+from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 try:
     from setuptools.command.bdist_wheel import bdist_wheel
 except ImportError:  # setuptools before 70.1
     from wheel.bdist_wheel import bdist_wheel  # type: ignore
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+CHECKOUT = HERE.parents[1] if len(HERE.parents) > 1 else HERE
+# Beside this file in a source distribution.
+INCLUDE = HERE / "include" if (HERE / "include").is_dir() else CHECKOUT / "include"
+HEADERS = ("cordwood.h", "log.h")
 
 
 def library() -> Path:
@@ -34,10 +43,22 @@ def library() -> Path:
 
 def version() -> str:
     """The header's version: there is no second copy to keep in step."""
-    header = (CHECKOUT / "include" / "cordwood" / "cordwood.h").read_text(encoding="utf-8")
+    header = (INCLUDE / "cordwood" / "cordwood.h").read_text(encoding="utf-8")
     parts = (re.search(rf"CW_VERSION_{name}\s+(\d+)", header)
              for name in ("MAJOR", "MINOR", "PATCH"))
     return ".".join(part.group(1) if part else "0" for part in parts)
+
+
+def extensions() -> List[Extension]:
+    """The accelerator, where this interpreter can have it; what fails to build is left out."""
+    if (sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED")
+            or os.environ.get("CORDWOOD_PYTHON_ACCELERATOR") == "0"):
+        return []
+    return [Extension("cordwood._speed", ["speed/speed.c"], include_dirs=[str(INCLUDE)],
+                      depends=[f"speed/{name}.h" for name in ("speed", "places", "values",
+                                                              "module")],
+                      extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden"],
+                      optional=True)]
 
 
 class BuildWithLibrary(build_py):
@@ -50,14 +71,29 @@ class BuildWithLibrary(build_py):
 
 
 class PlatformWheel(bdist_wheel):  # type: ignore
-    """A wheel tagged for this platform and any Python 3."""
+    """A wheel tagged for this platform, and for any Python 3 where nothing was compiled."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
         self.root_is_pure = False
 
     def get_tag(self) -> Tuple[str, str, str]:
-        return "py3", "none", super().get_tag()[2]
+        tag: Tuple[str, str, str] = super().get_tag()
+        built = Path(self.get_finalized_command("build").build_lib) / "cordwood"
+        return tag if list(built.glob("_speed*.so")) else ("py3", "none", tag[2])
 
 
-setup(version=version(), cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel})
+class SourceWithHeader(sdist):
+    """sdist, with the header that the version and the accelerator are made from."""
+
+    def make_release_tree(self, base_dir: str, files: List[str]) -> None:
+        super().make_release_tree(base_dir, files)
+        target = Path(base_dir) / "include" / "cordwood"
+        target.mkdir(parents=True, exist_ok=True)
+        for name in HEADERS:
+            shutil.copy2(INCLUDE / "cordwood" / name, target / name)
+
+
+setup(version=version(), ext_modules=extensions(),
+      cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel,
+                "sdist": SourceWithHeader})

@@ -28,7 +28,7 @@ def _load() -> Any:
     calls = _abi.quick_calls
     fits: bool = _speed.bind(
         _abi.library.cw_version(), _address(calls.text), _address(calls.record),
-        _address(calls.site), _context.FIELDS, _context.TRACE, _text, _levels.number,
+        _address(calls.site), _context.STATE, _text, _levels.number,
         _place.SITES_MAX)
     return _speed if fits else None
 
@@ -37,7 +37,7 @@ _module = _load()
 accelerated: bool = _module is not None
 
 if TYPE_CHECKING or _module is None:
-    from ._logger import Logger
+    from ._logger import Logger as Logger
     logger = _logger.Logger
 else:
     Logger, logger = _module.Logger, _module.logger
