@@ -27,7 +27,8 @@ def build() -> Path:
         [*os.environ.get("CC", "cc").split(), "-std=c11", "-O2", "-g", "-Wall", "-Wextra",
          "-Werror", "-Wno-missing-field-initializers", "-fPIC", "-shared", "-fvisibility=hidden",
          "-isystem", sysconfig.get_paths()["include"], "-I", str(ROOT / "include"),
-         str(HERE.parent / "speed" / "speed.c"), "-o", str(target / "cordwood" / f"_speed{suffix}")],
+         str(HERE.parent / "speed" / "speed.c"),
+         "-o", str(target / "cordwood" / f"_speed{suffix}")],
         check=True)
     return target
 

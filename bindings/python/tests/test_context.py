@@ -67,6 +67,52 @@ class ContextTest(StoreCase):
             self.assertEqual(record.trace_id, record.message * 16)
         self.assertEqual(len(self.records()), 2)
 
+    def test_ten_thousand_tasks_keep_their_own(self) -> None:
+        tasks, inside = 10_000, []  # type: int, List[int]
+
+        async def task(number: int, all_are_in: asyncio.Event) -> None:
+            with cordwood.context(task=number), cordwood.trace(f"{number + 1:032x}"):
+                inside.append(number)
+                if len(inside) == tasks:
+                    all_are_in.set()
+                await all_are_in.wait()  # every task has set its own by now
+                self.log.info("task %d", number)
+                await asyncio.sleep(0)
+                with cordwood.context(step=2):
+                    self.log.info("task %d", number, own=number)
+
+        async def main() -> None:
+            all_are_in = asyncio.Event()
+            await asyncio.gather(*(task(number, all_are_in) for number in range(tasks)))
+
+        asyncio.run(main(), debug=False)
+        found = self.records()
+        self.assertEqual(len(found), 2 * tasks)
+        steps = {number: 0 for number in range(tasks)}
+        for record in found:
+            number = int(record.message.split()[1])
+            steps[number] += 1
+            wanted = {"task": number}
+            if steps[number] == 2:
+                wanted = {"own": number, "task": number, "step": 2}
+            self.assertEqual(record.fields, wanted)
+            self.assertEqual(record.trace_id, f"{number + 1:032x}")
+        self.assertEqual(set(steps.values()), {2})
+
+    def test_contexts_that_end_in_another_order(self) -> None:
+        fields, ids = cordwood.context(user="anna"), cordwood.trace(TRACE, SPAN)
+        fields.__enter__()
+        ids.__enter__()
+        fields.__exit__(None, None, None)
+        self.log.info("ids alone")
+        with cordwood.context(order=7):
+            ids.__exit__(None, None, None)
+            self.log.info("fields alone")
+        self.log.info("none")
+        self.assertEqual([(record.fields, record.trace_id, record.span_id)
+                          for record in self.records()],
+                         [({}, TRACE, SPAN), ({"order": 7}, None, None), ({}, None, None)])
+
     def test_threads_keep_their_own(self) -> None:
         with cordwood.context(user="anna"):
             thread = threading.Thread(target=self.log.info, args=("other",))

@@ -17,12 +17,12 @@ ExceptionTexts = Tuple[bytes, bytes, bytes]
 def encode(content: str) -> bytes:
     """UTF-8; what came from undecodable bytes (surrogateescape) becomes those bytes again."""
     try:
-        return content.encode()
+        return str.encode(content)
     except UnicodeEncodeError:
         try:
-            return content.encode("utf-8", "surrogateescape")
+            return str.encode(content, "utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            return content.encode("utf-8", "surrogatepass")
+            return str.encode(content, "utf-8", "surrogatepass")
 
 
 def safe_str(value: Any) -> str:
@@ -33,18 +33,33 @@ def safe_str(value: Any) -> str:
         return f"<unprintable {type(value).__name__} object>"
 
 
+def _is(value: Any, *kinds: type) -> bool:
+    """isinstance, of what the value really is: objects may claim another __class__."""
+    return issubclass(type(value), kinds)
+
+
+def _has_mapping(args: Tuple[Any, ...]) -> bool:
+    try:
+        return len(args) == 1 and isinstance(args[0], Mapping) and bool(args[0])
+    except Exception:
+        return False
+
+
 def formatted(message: Any, args: Tuple[Any, ...]) -> Tuple[bytes, str]:
     """The message's bytes, and why its arguments did not fit where they did not."""
-    if isinstance(message, (bytes, bytearray, memoryview)) and not args:
-        return message if isinstance(message, bytes) else bytes(message), ""
-    text = message if isinstance(message, str) else safe_str(message)
     if not args:
-        return encode(text), ""
+        try:
+            if _is(message, bytes, bytearray, memoryview):
+                return bytes(message), ""
+        except Exception:  # a memoryview that was released
+            pass
+        return encode(message if _is(message, str) else safe_str(message)), ""
+    text: str = message if _is(message, str) else safe_str(message)
     try:
-        mapping = len(args) == 1 and isinstance(args[0], Mapping) and args[0]
-        return encode(text % (args[0] if mapping else args)), ""
+        made = text % (args[0] if _has_mapping(args) else args)
     except Exception as error:  # wrong placeholders, or a host's __str__: keep what is known
         return unformatted(text, args, error)
+    return encode(made if _is(made, str) else safe_str(made)), ""
 
 
 def unformatted(text: str, args: Tuple[Any, ...], error: BaseException) -> Tuple[bytes, str]:
@@ -57,7 +72,7 @@ def recovered(message: Any, args: Tuple[Any, ...], text: Any,
     """The message's bytes where the short way (text = message % args, encoded) raised that."""
     if type(text) is str:
         return encode(text), ""
-    if type(message) is str and not (len(args) == 1 and isinstance(args[0], Mapping)):
+    if type(message) is str and not _has_mapping(args):
         return unformatted(message, args, error)
     return formatted(message, args)
 
@@ -65,16 +80,16 @@ def recovered(message: Any, args: Tuple[Any, ...], text: Any,
 def plain(value: Any) -> Union[bool, int, float, bytes]:
     """What a field keeps of a value: exactly one of these types, an int within 64 bits."""
     try:
-        if isinstance(value, bool):
+        if type(value) is bool:
             return value
+        if _is(value, bytes, bytearray):
+            return bytes(value)
         if isinstance(value, numbers.Integral):
             number = int(value)
             if INT_MIN <= number <= UINT_MAX:
                 return number
         elif isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
             return float(value)
-        elif isinstance(value, (bytes, bytearray)):
-            return bytes(value)
     except Exception:  # a host's number that is none
         pass
     return encode(safe_str(value))

@@ -1,0 +1,263 @@
+"""Which Logger is in use, that both write the same, and that the one in C leaks and waits for
+nothing. CORDWOOD_TEST_ACCELERATED says which one this run of the tests is for."""
+import gc
+import inspect
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+import unittest
+from pathlib import Path
+from typing import Any, Dict, List
+from unittest import mock
+
+from support import StoreCase, cordwood
+
+from cordwood import _abi, _accelerator, _logger, _place
+
+# One record after the other, of every kind; the same program for both ways.
+PROGRAM = r'''
+import collections, decimal, enum, fractions, json, logging, os, sys
+import cordwood
+assert cordwood.accelerated is (sys.argv[2] == "1"), cordwood.accelerated
+class Shown:
+    def __str__(self): return "shown"
+class Silent:
+    def __str__(self): raise RuntimeError("silent")
+    def __repr__(self): return "Silent()"
+class Word(str):
+    def __mod__(self, other): return "mine"
+class Number(int):
+    pass
+class Color(enum.IntEnum):
+    RED = 3
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+with cordwood.open(sys.argv[1], level="trace") as engine:
+    log = engine.logger("app.db")
+    for message in ("plain", "", "grün", "caf\udce9", "\ud800", "nul\0inside", b"bytes\xff",
+                    Word("w"), bytearray(b"array"), 7, None, Silent(), "x" * 70_000,
+                    "x" * 1_100_000, "ü" * 5000, "100%"):
+        log.info(message)
+        log.info(message, user="anna")
+        log.info(message, 1)
+    log.info(memoryview(b"view"))
+    for args in ((7,), ("a", 2.5), ({"a": 1},), ({},), (Silent(),), (None,), ((1, 2),), ([1],),
+                 ("\udce9",), (collections.UserDict(a=1),)):
+        for message in ("%s", "%s and %s", "%(a)s", "%d", "no place"):
+            log.warning(message, *args)
+    values = [0, -1, 1 << 62, -(1 << 63), 1 << 63, (1 << 64) - 1, 1 << 64, -(1 << 63) - 1, True,
+              1.5, float("nan"), float("-inf"), "", "ü", "\udce9", b"", b"\0\xff", bytearray(b"x"),
+              None, [], Shown(), Silent(), Number(5), Color.RED, decimal.Decimal("1.5"),
+              fractions.Fraction(1, 3), 10 ** 5000, "y" * 70_000]
+    for round in range(2):
+        for value in values:
+            log.error("value", value=value)
+            log.error("two", one=value, two=values[round])
+        log.notice("many", **{f"k{i}": value for i, value in enumerate(values)})
+        log.notice("keys", **{"": 1, "ü": 2, "\udce9": 3, "http.status": 200})
+    for _ in range(3):
+        with cordwood.context(user="anna", order=7):
+            log.trace("inside")
+            log.trace("own", user="own", more=1)
+            log.trace("%d", "wrong", **{"cordwood.format_error": "mine"})
+            log.write("info", b"raw")
+            with cordwood.trace(TRACE, "b7ad6b7169203331", 1):
+                log.debug("both")
+            with cordwood.trace(TRACE):
+                log.debug("field", a=1)
+        with cordwood.trace(TRACE):
+            log.debug("ids alone")
+    log.write("warn", b"")
+    log.write(11, bytearray(b"\0"))
+    error = ValueError("boom")
+    for given in (None, False, True, error, (ValueError, error, None), (None, None, None), 7, "",
+                  (1, 2, 3)):
+        log.info("given", exc_info=given)
+        try:
+            {}["missing"]
+        except KeyError:
+            log.info("handled", exc_info=given, key=1)
+            log.exception("exception")
+    try:
+        raise Silent() if False else type("Odd", (Exception,), {"__str__": Silent.__str__})()
+    except Exception:
+        log.exception("odd")
+    def helper(**more):
+        return log.info("from a helper", **more)
+    for level in (1, 2, 0, -1, 10_000, True, None, "2", 1 << 80):
+        helper(stacklevel=level)
+    log.log("INFO+2", "%s", "between"); log.log(24, "last", a=1); log.log(9, "here")
+    list(map(log.info, ["mapped"]))
+    (lambda: log.info("lambda"))()
+    eval(compile("log.info('compiled')", "a file", "eval"))
+    std = logging.getLogger("std"); std.setLevel(1); std.propagate = False
+    std.addHandler(cordwood.Handler(engine))
+    std.info("order %d", 7)
+    std.warning("grün %s", "\udce9", extra={"price": 1.5, "ids": [1], "big": 1 << 63})
+    with cordwood.context(user="anna"), cordwood.trace(TRACE):
+        std.error("with context", extra={"user": "own"})
+        std.error("with context")
+    try:
+        {}["missing"]
+    except KeyError:
+        std.exception("failed", stack_info=True)
+out = []
+for record in cordwood.read(sys.argv[1]):
+    if record.logger.startswith("Cordwood"):
+        continue
+    fields = {key: repr(value) for key, value in record.fields.items()}
+    out.append([record.logger, record.level_number, record.message_bytes.hex(), record.file,
+                record.line, record.function, record.trace_id, record.span_id, record.trace_flags,
+                list(fields.items())])
+json.dump(out, sys.stdout)
+'''
+
+
+class WhichTest(StoreCase):
+    """The choice, and what does not depend on it."""
+
+    def python(self, program: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Runs a program that imports this package."""
+        package = str(Path(cordwood.__file__).resolve().parents[1])
+        return subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+            check=False, env={**os.environ, "PYTHONPATH": package, **environment})
+
+    def test_this_run_is_for(self) -> None:
+        wanted = os.environ.get("CORDWOOD_TEST_ACCELERATED")
+        if wanted is not None:
+            self.assertIs(cordwood.accelerated, wanted == "1")
+        log = self.open().logger("a")
+        self.assertIsInstance(log, cordwood.Logger)
+        self.assertIs(isinstance(log, _logger.Logger), not cordwood.accelerated)
+
+    def test_environment_turns_it_off(self) -> None:
+        ended = self.python("import cordwood; print(cordwood.accelerated)",
+                            CORDWOOD_PYTHON_ACCELERATOR="0")
+        self.assertEqual((ended.stdout, ended.stderr), ("False\n", ""))
+
+    def test_a_module_that_cannot_be_loaded_is_passed_over(self) -> None:
+        ended = self.python("import sys; sys.modules['cordwood._speed'] = None\n"
+                            "import cordwood; print(cordwood.accelerated)\n"
+                            f"print(cordwood.open({self.store!r}).logger('a').info('x'))")
+        self.assertEqual((ended.stdout, ended.stderr), ("False\nTrue\n", ""))
+
+    def test_signature_and_names(self) -> None:
+        shown = str(inspect.signature(cordwood.Logger.info))
+        for part in ("message", "*args", "exc_info", "stacklevel", "**fields"):
+            self.assertIn(part, shown)
+        log = self.open().logger("a.b")
+        self.assertEqual((log.name, repr(log)), ("a.b", "<cordwood.Logger 'a.b'>"))
+        self.assertEqual(cordwood.Logger.info.__doc__, "A record of level INFO.")
+
+    @unittest.skipUnless(cordwood.accelerated, "the accelerator is not built")
+    def test_both_write_the_same(self) -> None:
+        told: List[List[Any]] = []
+        with tempfile.TemporaryDirectory() as directory:
+            program = Path(directory) / "program.py"
+            program.write_text(PROGRAM, encoding="utf-8")
+            package = str(Path(cordwood.__file__).resolve().parents[1])
+            for way in ("0", "1"):
+                environment: Dict[str, str] = {**os.environ, "PYTHONPATH": package,
+                                               "CORDWOOD_PYTHON_ACCELERATOR": way}
+                ended = subprocess.run(
+                    [sys.executable, str(program), f"{directory}/{way}", way], timeout=120,
+                    capture_output=True, text=True, env=environment, check=False)
+                self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+                told.append(json.loads(ended.stdout))
+        self.assertGreater(len(told[0]), 250)
+        for first, second in zip(*told):
+            self.assertEqual(first, second)
+        self.assertEqual(len(told[0]), len(told[1]))
+
+    @unittest.skipUnless(cordwood.accelerated, "the accelerator is not built")
+    def test_another_version_is_not_taken(self) -> None:
+        import cordwood._speed as speed
+        with mock.patch.object(_abi, "library") as library:
+            library.cw_version.return_value = 0x7F0000
+            self.assertIsNone(_accelerator._load())
+        with self.assertRaises(TypeError):
+            speed.bind(1, 2)  # type: ignore[call-arg]
+        with self.assertRaises(TypeError):
+            speed.Logger("a", 1, False)
+        with self.assertRaises(TypeError):
+            object.__new__(speed.Logger)
+        self.assertIs(_accelerator._load(), speed)
+
+
+class LeakTest(StoreCase):
+    """Calls that keep nothing but their records."""
+
+    def test_nothing_is_left_behind(self) -> None:
+        log = self.open(segment_bytes=65536).logger("a")
+
+        class Silent:
+            """Has no text."""
+
+            def __str__(self) -> str:
+                raise RuntimeError("silent")
+
+        def work() -> None:
+            with cordwood.context(user="ü" * 10, number=1 << 70), cordwood.trace("ab" * 16):
+                log.info("order %d %s", 7, "ü" * 100)
+            log.info("order %d", 7, price=1.5, name="ü" * 3, other=[1], huge=1 << 80)
+            many: Dict[str, Any] = {f"k{index}": object() for index in range(40)}
+            log.info("%s", Silent(), **many)
+            log.info("%d", "seven")
+            log.info("\udce9", key="\udce9")
+            log.debug("off %s", [1])
+            log.write("info", bytearray(b"x"))
+            try:
+                log.log("loud", "x")
+            except ValueError:
+                log.exception("failed %s", {"a": 1})
+
+        for _ in range(50):
+            work()
+        tracemalloc.start()
+        try:
+            work()
+            gc.collect()
+            before = sys.getallocatedblocks()
+            size = tracemalloc.get_traced_memory()[0]
+            for _ in range(500):
+                work()
+            gc.collect()
+            grown = sys.getallocatedblocks() - before
+            bytes_grown = tracemalloc.get_traced_memory()[0] - size
+        finally:
+            tracemalloc.stop()
+        self.assertLess(grown, 250, f"{grown} blocks in 500 rounds")
+        self.assertLess(bytes_grown, 60_000)
+
+    def test_code_that_is_compiled_for_ever(self) -> None:
+        log = self.open().logger("a")
+        wanted = []
+        for index in range(10_000):
+            line = index % 7 + 1
+            code = compile("\n" * (line - 1) + "log.info('x')", f"file {index % 5}", "exec")
+            exec(code, {"log": log})
+            wanted.append((f"file {index % 5}", line))
+        self.assertEqual([(record.file, record.line) for record in self.records()], wanted)
+        self.assertLessEqual(len(_place.codes), 4096)
+
+    def test_more_places_than_the_library_is_given(self) -> None:
+        log = self.open().logger("a")
+        self.addCleanup(_accelerator._load)
+        with mock.patch.object(_place, "SITES_MAX", 3):
+            _accelerator._load()
+            for index in range(100):
+                for _ in range(2):
+                    exec(compile("log.info('%d', 7)", f"place {index}", "exec"), {"log": log})
+                    exec(compile("log.info('x', a=1)", f"field {index}", "exec"), {"log": log})
+        found = self.records()
+        self.assertEqual(len(found), 400)
+        self.assertEqual({record.file for record in found},
+                         {f"{kind} {index}" for kind in ("place", "field") for index in range(100)})
+        self.assertEqual({(record.line, record.function) for record in found}, {(1, "<module>")})
+
+
+if __name__ == "__main__":
+    unittest.main()
