@@ -11,8 +11,11 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import tempfile
 import unittest
+import zipfile
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -186,28 +189,84 @@ class InstalledTest(ConsumerCase):
 
 
 class PythonTest(ConsumerCase):
-    """pip into a fresh environment."""
+    """pip into a fresh environment, with a compiler and without."""
 
-    def test_pip(self) -> None:
-        environment = self.directory / "venv"
-        run([sys.executable, "-m", "venv", environment])
-        python = environment / "bin" / "python"
-        source = self.directory / "python"
+    LIBRARY = {"CORDWOOD_LIBRARY": str(LIBRARIES / "libcordwood.so")}
+    PROGRAM = ("import sys, cordwood\n"
+               "assert cordwood.accelerated is (sys.argv[1] == 'accelerated'), cordwood.accelerated\n"
+               "engine = cordwood.open(sys.argv[2])\n"
+               "log = engine.logger('consumer.python')\n"
+               "log.info('hello')\n"
+               "log.warning('fields', order=7, user='anna')\n"
+               "engine.close()\n"
+               "engine.close()\n")
+
+    def environment(self) -> Path:
+        """A new virtual environment; its interpreter."""
+        path = Path(tempfile.mkdtemp(dir=self.directory)) / "venv"
+        run([sys.executable, "-m", "venv", path])
+        return path / "bin" / "python"
+
+    def source(self) -> Path:
+        """The package's directory in a copy of what it needs of the checkout."""
+        source = Path(tempfile.mkdtemp(dir=self.directory)) / "python"
         shutil.copytree(ROOT, source, symlinks=True, ignore=lambda path, names: [
             name for name in names
             if name.startswith(".") or (Path(path) == ROOT
                                         and name not in ("bindings", "include"))
-            or name == "build"])
-        run([python, "-m", "pip", "install", source / "bindings" / "python"], BUILD_S,
-            {"CORDWOOD_LIBRARY": str(LIBRARIES / "libcordwood.so")})
-        program = ("import sys, cordwood\n"
-                   "engine = cordwood.open(sys.argv[1])\n"
-                   "log = engine.logger('consumer.python')\n"
-                   "log.info('hello')\n"
-                   "log.warning('fields', order=7, user='anna')\n"
-                   "engine.close()\n"
-                   "engine.close()\n")
-        self.check([python, "-I", "-c", program], "consumer.python", ["hello", "fields"])
+            or name in ("build", "__pycache__") or name.endswith((".so", ".egg-info"))])
+        return source / "bindings" / "python"
+
+    def check_python(self, python: Path, way: str, **environment: str) -> None:
+        """The host, in an environment that has the package."""
+        self.check([python, "-I", "-c", self.PROGRAM, way], "consumer.python",
+                   ["hello", "fields"], environment)
+
+    def test_pip(self) -> None:
+        python, source = self.environment(), self.source()
+        run([python, "-m", "pip", "install", source], BUILD_S, self.LIBRARY)
+        self.check_python(python, "accelerated")
+        self.check_python(python, "plain", CORDWOOD_PYTHON_ACCELERATOR="0")
+
+    def test_pip_without_a_compiler(self) -> None:
+        python, source = self.environment(), self.source()
+        run([python, "-m", "pip", "install", source], BUILD_S, {**self.LIBRARY, "CC": "/bin/false"})
+        self.check_python(python, "plain")
+
+    def test_wheel_and_source_distribution(self) -> None:
+        python, source = self.environment(), self.source()
+        run([python, "-m", "pip", "install", "setuptools>=77", "wheel"], BUILD_S)
+        run([python, "-c", "import os, sys; os.chdir(sys.argv[1]);"
+                           "from setuptools import build_meta as b; b.build_sdist(sys.argv[2])",
+             source, self.directory], BUILD_S)
+        packed = next(self.directory.glob("cordwood-*.tar.gz"))
+        with tarfile.open(packed) as archive:
+            names = {name.partition("/")[2] for name in archive.getnames()}
+        self.assertLessEqual(
+            {"setup.py", "pyproject.toml", "README.md", "include/cordwood/cordwood.h",
+             "include/cordwood/log.h", "speed/speed.c", "speed/speed.h", "speed/module.h",
+             "speed/places.h", "speed/values.h", "src/cordwood/__init__.py",
+             "src/cordwood/_speed.pyi", "src/cordwood/py.typed"}, names)
+        for compiler, tag, way in (("cc", f"cp3{sys.version_info[1]}-cp3{sys.version_info[1]}",
+                                    "accelerated"), ("/bin/false", "py3-none", "plain")):
+            with self.subTest(compiler):
+                wheels = Path(tempfile.mkdtemp(dir=self.directory))
+                run([python, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w",
+                     wheels, packed], BUILD_S, {**self.LIBRARY, "CC": compiler})
+                wheel = next(wheels.iterdir())
+                platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+                self.assertRegex(wheel.name, rf"^cordwood-[\d.]+-{tag}-{platform}\.whl$")
+                with zipfile.ZipFile(wheel) as archive:
+                    inside = {name.partition("/")[2] for name in archive.namelist()
+                              if name.startswith("cordwood/")}
+                self.assertLessEqual({"libcordwood.so", "py.typed", "_speed.pyi", "_logger.py"},
+                                     inside)
+                self.assertEqual(any(name.startswith("_speed.") and name.endswith(".so")
+                                     for name in inside), way == "accelerated")
+                self.assertFalse([name for name in inside if name.endswith((".c", ".h"))])
+                other = self.environment()
+                run([other, "-m", "pip", "install", "--no-index", wheel], BUILD_S)
+                self.check_python(other, way)
 
 
 class SwiftTest(ConsumerCase):

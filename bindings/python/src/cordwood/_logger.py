@@ -26,25 +26,22 @@ if TYPE_CHECKING:
         def __call__(self, message: Message, /, *args: Any, exc_info: Any = None,
                      stacklevel: int = 1, **fields: Any) -> bool: ...
 
-# The two words of a cw_arg that is a text, and a pointer to it, which keeps it alive. Who took one
-# has it alone: a nested call or another thread takes or makes another.
-_Cell = Tuple[Any, Any, Any]
+# A cw_arg that is a C string, and a pointer to it, which keeps it alive. Who took one has it alone:
+# a nested call or another thread takes or makes another.
+_Cell = Tuple[Any, Any]
 _cells: List[_Cell] = []
 
 _getframe = sys._getframe
 _codes = _place.codes
-_put_field = _record.put_field
+_Draft, _put_field = _record.Draft, _record.put_field
 _state = _context.STATE.get
 _NO_FIELDS: Mapping[str, Any] = {}
 _KEPT_BYTES_MAX = _record.KEPT_BYTES_MAX
-_OK = _abi.OK
 
 
 def _new_cell() -> _Cell:
     argument = _abi.Argument()
-    return (ctypes.c_char_p.from_buffer(argument, 0),
-            ctypes.c_size_t.from_buffer(argument, _abi.Text.length.offset),
-            ctypes.byref(argument))
+    return ctypes.c_char_p.from_buffer(argument, 0), ctypes.byref(argument)
 
 
 def _signature(self: "Logger", message: Message, /, *args: Any, exc_info: Any = None,
@@ -66,6 +63,7 @@ def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None
             raw = text.encode()
         except Exception as error:  # no str, wrong placeholders, surrogates, a host's __str__
             raw, problem = _text.recovered(message, args, text, error)
+            text = "\0"  # to be taken as perhaps having one
             if problem:
                 fields[_text.FORMAT_ERROR] = problem
         exc_info = current
@@ -83,41 +81,41 @@ def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None
         site = place.site
         state = _state()
         length = len(raw)
-        if state is not None or exc_info is not None or length > _KEPT_BYTES_MAX:
+        if state is not None or exc_info is not None or length > 65_536:  # KEPT_BYTES_MAX
             return self._put(level, raw, place, fields, state, exc_info)
-        if fields or site is None:
+        if not fields and site is not None and "\0" not in text:
             try:
-                draft = place.drafts.pop()
+                cell = _cells.pop()
             except IndexError:
-                draft = _record.Draft(place)
-            draft.data.value = raw
-            draft.length.value = length
-            if draft.level != level:
-                draft.put_level(level)
-            if len(fields) != len(draft.slots):
-                draft.put_count(len(fields))
-            for slot, (key, value) in zip(draft.slots, fields.items()):
-                kind = type(value)
-                if (slot[0] is key and slot[1] is kind and (
-                        kind is not int or -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF)):
-                    slot[2].value = value
-                else:
-                    length += _put_field(slot, key, value)
-            write = self._write_record
-            status = write(self._first, draft.pointer)
-            if length <= _KEPT_BYTES_MAX:
-                place.drafts.append(draft)
-            return status == _OK  # type: ignore[no-any-return]
+                cell = _new_cell()
+            cell[0].value = raw
+            write = self._write_site
+            status = write(self._first, level, site, cell[1])
+            _cells.append(cell)
+            return not status
         try:
-            cell = _cells.pop()
+            draft = place.drafts.pop()
         except IndexError:
-            cell = _new_cell()
-        cell[0].value = raw
-        cell[1].value = length
-        write = self._write_site
-        status = write(self._first, level, site, cell[2])
-        _cells.append(cell)
-        return status == _OK  # type: ignore[no-any-return]
+            draft = _Draft(place)
+        draft.data.value = raw
+        draft.length.value = length
+        if draft.level != level:
+            draft.put_level(level)
+        slots = draft.slots
+        if len(fields) != len(slots):
+            slots = draft.put_count(len(fields))
+        for slot, (key, value) in zip(slots, fields.items()):
+            kind = type(value)
+            if slot[0] is key and slot[1] is kind and (
+                    kind is not int or -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF):
+                slot[2].value = value
+            else:
+                length += _put_field(slot, key, value)
+        write = self._write_record
+        status = write(self._first, draft.pointer)
+        if length <= 65_536:
+            place.drafts.append(draft)
+        return not status
 
     method.__name__, method.__doc__ = name, doc
     method.__qualname__ = f"Logger.{name}"
@@ -174,7 +172,7 @@ class Logger:
         number, raw = _levels.number(level), data if isinstance(data, bytes) else bytes(data)
         state = _state()
         if state is None:
-            return bool(self._write_text(self._first, number, raw, len(raw)) == _OK)
+            return bool(self._write_text(self._first, number, raw, len(raw)) == _abi.OK)
         return self._put(number, raw, _place.NOWHERE, _NO_FIELDS, state, None)
 
     def _put(self, level: int, raw: bytes, place: _place.Place, fields: Mapping[str, Any],
@@ -194,11 +192,12 @@ class Logger:
         draft.length.value = length
         if draft.level != level:
             draft.put_level(level)
-        if len(fields) != len(draft.slots):
-            draft.put_count(len(fields))
-        for slot, (key, value) in zip(draft.slots, fields.items()):
+        slots = draft.slots
+        if len(fields) != len(slots):
+            slots = draft.put_count(len(fields))
+        for slot, (key, value) in zip(slots, fields.items()):
             length += _put_field(slot, key, value)
-        if time_ns:
+        if time_ns:  # always or never at one place
             draft.put_time(time_ns)
         if ids is not None:
             draft.put_trace(ids)
@@ -209,17 +208,15 @@ class Logger:
         if length <= _KEPT_BYTES_MAX and error is None:
             if ids is not None:
                 draft.put_trace(None)
-            if time_ns:
-                draft.put_time(0)
             place.drafts.append(draft)
-        return status == _OK  # type: ignore[no-any-return]
+        return not status
 
     def put_stdlib(self, record: Any, level: int, message: str, extra: Mapping[str, Any]) -> bool:
         """A record of `logging`'s; for Handler, which has looked at the level."""
         return self._put(
             level, _text.encode(message),
             _place.of_stdlib(record.pathname, record.funcName, record.lineno), extra, _state(),
-            record.exc_info, int(record.created * 1e9))
+            record.exc_info or None, int(record.created * 1e9) or 1)
 
     def __copy__(self) -> "Logger":
         return self

@@ -65,14 +65,15 @@ class Draft:
         """Sets the record's own time; 0: now."""
         self._time_ns.value = time_ns
 
-    def put_count(self, count: int) -> None:
-        """Sets how many fields there are."""
+    def put_count(self, count: int) -> List[Slot]:
+        """Sets how many fields there are; their slots."""
         if count > len(self._room):
             self._array = (_abi.Field * count)()
             self._room = [_slot(field) for field in self._array]
             self._record.fields = self._array
         self._record.field_count = count
         self.slots = self._room[:count]
+        return self.slots
 
     def put_trace(self, ids: Optional[TraceIds]) -> None:
         """Sets the ids, or none."""
