@@ -8,9 +8,9 @@ that noise meets all alike. Peers are those of the interpreter that runs this (p
 picologging loguru structlog); one that is missing is left out and named. Each of them writes time,
 level, name, file, line, function and message to a file, and flushes it, as Cordwood keeps them.
 
-The table: ns a call in bursts (loop subtracted, each after an unmeasured one): mean, median burst, and its ratio to a bare call;
-then calls timed one by one (clock subtracted): p50, p99, p99.9, max; then records written and how
-many were found on file afterwards. The last line is the same as JSON.
+The table: ns a call in bursts (loop subtracted, each after an unmeasured one): mean, median burst,
+and its ratio to a bare call; then calls timed one by one (clock subtracted): p50, p99, p99.9, max;
+then records written and how many were found on file afterwards. The last line is the same as JSON.
 """
 import argparse
 import importlib

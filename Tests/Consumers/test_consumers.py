@@ -193,7 +193,7 @@ class PythonTest(ConsumerCase):
 
     LIBRARY = {"CORDWOOD_LIBRARY": str(LIBRARIES / "libcordwood.so")}
     PROGRAM = ("import sys, cordwood\n"
-               "assert cordwood.accelerated is (sys.argv[1] == 'accelerated'), cordwood.accelerated\n"
+               "assert cordwood.accelerated is (sys.argv[1] == 'accelerated'), sys.argv\n"
                "engine = cordwood.open(sys.argv[2])\n"
                "log = engine.logger('consumer.python')\n"
                "log.info('hello')\n"

@@ -22,6 +22,8 @@
 #define SPOTS 8192
 #define FIELDS_FEW 16
 #define KEPT_FEW 8
+/* Messages that are put together without a str. */
+#define QUICK_MAX 512
 /* Longer texts are encoded for the call, not for the life of the string. */
 #define CACHED_MAX 4096
 
@@ -89,6 +91,7 @@ typedef struct {
     size_t room;
     cw_field *fields;
     cw_field few[FIELDS_FEW];
+    char quick[QUICK_MAX];
 } Draft;
 
 /* Takes over a reference, also where it fails; -1: no memory. */

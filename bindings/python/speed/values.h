@@ -179,6 +179,80 @@ is_no_mapping(PyObject *object)
            || object == Py_None;
 }
 
+/* Writes a number's digits before `end`; where they begin. */
+static char *
+digits_before(char *end, long long number)
+{
+    unsigned long long rest = (unsigned long long)number;
+    if (number < 0)
+        rest = 0 - rest;
+    do {
+        *--end = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (number < 0)
+        *--end = '-';
+    return end;
+}
+
+/* What message % args gives where the message has only "%d", "%s" and "%%", and the arguments are
+ * ints of 64 bits and short str, all ASCII: most messages, at a quarter of the price. False: the
+ * message is not of that kind, or its arguments do not fit it; nothing was raised. */
+static bool
+put_quick(Draft *draft, PyObject *message, PyObject *const *args, Py_ssize_t count)
+{
+    if (!PyUnicode_IS_COMPACT_ASCII(message))
+        return false;
+    const char *at = (const char *)PyUnicode_1BYTE_DATA(message);
+    const char *end = at + PyUnicode_GET_LENGTH(message);
+    char *out = draft->quick, *limit = draft->quick + QUICK_MAX;
+    Py_ssize_t used = 0;
+    while (at < end) {
+        if (out == limit)
+            return false;
+        if (*at != '%') {
+            *out++ = *at++;
+            continue;
+        }
+        if (++at == end)
+            return false;
+        char kind = *at++;
+        if (kind == '%') {
+            *out++ = '%';
+            continue;
+        }
+        if ((kind != 'd' && kind != 's') || used == count)
+            return false;
+        PyObject *argument = args[used++];
+        char digits[24];
+        const char *text;
+        Py_ssize_t length;
+        if (PyLong_CheckExact(argument)) {
+            int overflow;
+            long long number = PyLong_AsLongLongAndOverflow(argument, &overflow);
+            if (overflow != 0)
+                return false;
+            text = digits_before(digits + sizeof digits, number);
+            length = digits + sizeof digits - text;
+        } else if (kind == 's' && PyUnicode_CheckExact(argument)
+                   && PyUnicode_IS_COMPACT_ASCII(argument)) {
+            text = (const char *)PyUnicode_1BYTE_DATA(argument);
+            length = PyUnicode_GET_LENGTH(argument);
+        } else {
+            return false;
+        }
+        if (length > limit - out)
+            return false;
+        memcpy(out, text, (size_t)length);
+        out += length;
+    }
+    if (used != count)
+        return false;
+    draft->text.data = draft->quick;
+    draft->text.length = (size_t)(out - draft->quick);
+    return true;
+}
+
 /* The exception that was raised, as an object; it is no longer set. NULL: not an Exception
  * (KeyboardInterrupt, SystemExit), which stays set. */
 static PyObject *
@@ -210,6 +284,8 @@ put_message(Draft *draft, PyObject *message, PyObject *const *args, Py_ssize_t c
         if (PyBytes_CheckExact(message))
             return put_bytes(message, &draft->text);
     }
+    if (count > 0 && PyUnicode_CheckExact(message) && put_quick(draft, message, args, count))
+        return 0;
     PyObject *tuple = PyTuple_New(count);
     if (tuple == NULL)
         return -1;

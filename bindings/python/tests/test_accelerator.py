@@ -47,6 +47,13 @@ with cordwood.open(sys.argv[1], level="trace") as engine:
                  ("\udce9",), (collections.UserDict(a=1),)):
         for message in ("%s", "%s and %s", "%(a)s", "%d", "no place"):
             log.warning(message, *args)
+    for message in ("%d", "%s", "%s%d", "%d-%s|%%", "%", "100%", "%%", "%5d", "%-3s|", "%x", "%r",
+                    "%i", "%c", "%.3s", "%(a)s", "%s grün", "a" * 511 + "%s", "a" * 512 + "%d",
+                    "%s" * 30):
+        for args in ((), (7,), (-7, 8), (0, "x"), ("x" * 500, 12), ("x" * 510, 123), ("x" * 512,),
+                     ((1 << 63) - 1, -(1 << 63)), (1 << 63, 1), (True, False), (1.5, 2), ("ü", 1),
+                     ("nul\0", 1), tuple(range(30)), (Word("w"), Number(1))):
+            log.debug(message, *args)
     values = [0, -1, 1 << 62, -(1 << 63), 1 << 63, (1 << 64) - 1, 1 << 64, -(1 << 63) - 1, True,
               1.5, float("nan"), float("-inf"), "", "ü", "\udce9", b"", b"\0\xff", bytearray(b"x"),
               None, [], Shown(), Silent(), Number(5), Color.RED, decimal.Decimal("1.5"),
