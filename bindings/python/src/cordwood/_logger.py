@@ -104,7 +104,11 @@ def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None
         slots = draft.slots
         if len(fields) != len(slots):
             slots = draft.put_count(len(fields))
-        for slot, (key, value) in zip(slots, fields.items()):
+        index = 0
+        for key in fields:  # not by zip and items: a fifth of the whole call
+            slot = slots[index]
+            index += 1
+            value = fields[key]
             kind = type(value)
             if slot[0] is key and slot[1] is kind and (
                     kind is not int or -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF):
@@ -195,8 +199,8 @@ class Logger:
         slots = draft.slots
         if len(fields) != len(slots):
             slots = draft.put_count(len(fields))
-        for slot, (key, value) in zip(slots, fields.items()):
-            length += _put_field(slot, key, value)
+        for index, key in enumerate(fields):
+            length += _put_field(slots[index], key, fields[key])
         if time_ns:  # always or never at one place
             draft.put_time(time_ns)
         if ids is not None:
