@@ -1,6 +1,7 @@
 """Rubbish, nesting, interruption: a log call harms nobody, whatever it is given and wherever it is
 made."""
 import copy
+import itertools
 import os
 import signal
 import subprocess
@@ -153,10 +154,11 @@ class NestingTest(StoreCase):
 
     def test_signal_handlers_log(self) -> None:
         seen: List[int] = []
+        numbers = itertools.count()  # in one step: the next signal may come between any two
 
         def handler(number: int, frame: Any) -> None:
-            index = len(seen)
-            seen.append(number)
+            index = next(numbers)
+            seen.append(index)
             self.log.info("signal %d", index, count=index)  # perhaps interrupted by the next one
 
         before = signal.signal(signal.SIGALRM, handler)
