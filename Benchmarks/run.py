@@ -1,154 +1,130 @@
 #!/usr/bin/env python3
-"""`./dev bench`: figures of the append path, of an idle engine and of archiving.
-
-    run.py [--quick] [--json FILE]
+"""`./dev bench`: figures of the append path, of its peers, of minutes at full rate, of archiving
+and of an idle engine.
 
 Counts gate: they do not depend on the machine. Times inform, and fail only beyond what noise
 explains (thresholds.json). Figures of another machine are another machine's."""
 
 import argparse
 import json
-import os
-import re
-import subprocess
+import signal
 import sys
-import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import archive  # noqa: E402
+import guests  # noqa: E402
+import hot  # noqa: E402
+import house as shared  # noqa: E402
+import long  # noqa: E402
+import peers  # noqa: E402
+import plot  # noqa: E402
+import table  # noqa: E402
 
-CORDWOOD = str(ROOT / "build/bin/cordwood")
-LOGS = ROOT.parent / "shared/data/logs"
-FEW, MANY = 20_000, 120_000
-WORKLOADS = ("w1", "w2", "w3", "w4")
-
-
-def build(folder):
-    library = [f"-I{ROOT}/include", f"-L{ROOT}/build/lib", "-lcordwood", "-lpthread",
-               f"-Wl,-rpath,{ROOT}/build/lib"]
-    flags = ["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror"]
-    hot, idle, nothing = f"{folder}/hot", f"{folder}/idle", f"{folder}/nothing"
-    subprocess.run([*flags, str(HERE / "hot.c"), *library, "-o", hot], check=True)
-    subprocess.run([*flags, "-DENGINE", str(HERE / "idle.c"), *library, "-o", idle], check=True)
-    subprocess.run([*flags, str(HERE / "idle.c"), "-o", nothing], check=True)
-    return hot, idle, nothing
-
-
-def said(*command):
-    """The JSON line a program ends with."""
-    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return json.loads(out.splitlines()[-1])
+PARTS = """
+  (none)     everything that is installed
+  hot        the append path of ours: times, and the counts that gate
+  peers      ours beside spdlog, glog and LTTng-UST, in turn; kill -9 of each
+  python     Benchmarks/python_calls.py, with peers of PyPI in build/bench-venv
+  swift      Benchmarks/swift
+  sustained  10 M records back to back, read back and compared; archiving of typed records
+  paced      a minute at 1 M records/s, writeback included, with and without tmpfs
+  archive    plain lines, beside zstd -3
+  idle       memory and start of an engine
+"""
 
 
-def instructions(hot, folder, workload):
-    """Of the loop, the call and whatever it calls: what 100,000 more records add under
-    callgrind."""
-    totals = []
-    for count in (FEW, MANY):
-        done = subprocess.run(
-            ["valgrind", "--tool=callgrind", f"--toggle-collect=write_{workload}",
-             f"--callgrind-out-file={folder}/callgrind.{workload}.{count}", hot,
-             f"{folder}/counted-{workload}-{count}", "count", str(count), workload], check=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        totals.append(int(re.search(r"Collected\s*:\s*(\d+)", done.stderr)[1]))
-    return round((totals[1] - totals[0]) / (MANY - FEW), 1)
+def archives(house):
+    """The repository's sample, and the files of --files or of build/bench/files."""
+    found = [shared.ROOT / "examples/sample.log"]
+    logs = house.files
+    if logs and logs.is_dir():
+        names = sorted(logs.glob("*.*"), key=lambda path: -path.stat().st_size)
+        found += [path for path in names if path.suffix != ".md"][:1 if house.quick else 6]
+    rows = house.more["archive"] = [archive.measure(shared.CORDWOOD, path) for path in found]
+    house.gate("archived sample, of zstd -3", rows[0]["of_zstd3"],
+               house.limits["archive_of_zstd3_sample"])
 
 
-def sources(quick):
-    found = [ROOT / "examples/sample.log"]
-    if LOGS.is_dir():
-        names = sorted(LOGS.glob("*.*"), key=lambda path: -path.stat().st_size)
-        found += [path for path in names if path.suffix != ".md"][:1 if quick else 6]
-    return found
+def idle(house):
+    engine = house.program("idle", "idle.c", "-DENGINE", *shared.OURS)
+    nothing = house.program("nothing", "idle.c")
+    with_it = shared.last_json(shared.output(engine, house.where()))
+    without = shared.last_json(shared.output(nothing))
+    over = with_it["resident_kib"] - without["resident_kib"]
+    house.more["idle"] = {"resident_kib_over_nothing": over, "open_ms": with_it["open_ms"]}
+    house.gate("KiB of an idle engine over nothing", over,
+               house.limits["idle_resident_kib_over_nothing"])
 
 
-def measure(quick):
-    with tempfile.TemporaryDirectory() as folder:
-        hot, idle, nothing = build(folder)
-        out = {"append": {}, "costs": {}, "bytes": {}, "instructions": {}}
-        for load in (*WORKLOADS, "off"):
-            found = said(hot, f"{folder}/bursts-{load}", "bursts", "1000" if quick else "30000",
-                         load)
-            out["append"].update({f"{load}_{name}": row for name, row in found.items()})
-        for load in ("w2", "w4"):
-            found = said(hot, f"{folder}/sustained-{load}", "sustained",
-                         "2000" if quick else "20000", load)
-            out["append"].update({f"{load}_{name}_sustained": row for name, row in found.items()})
-            found = said(hot, f"{folder}/calls-{load}", "calls",
-                         "500000" if quick else "20000000", load)
-            out["append"].update({f"{load}_{name}": row for name, row in found.items()})
-        for load in WORKLOADS:
-            out["costs"][load] = said(hot, f"{folder}/costs-{load}", "costs", "2000", load)
-            out["bytes"][load] = said(hot, f"{folder}/bytes-{load}", "bytes", "100000", load)
-            out["instructions"][load] = instructions(hot, folder, load)
-        engine, bare = said(idle, f"{folder}/idle-store"), said(nothing)
-        out["idle"] = {"resident_kib_over_nothing": engine["resident_kib"] - bare["resident_kib"],
-                       "open_ms": engine["open_ms"]}
-        out["archive"] = [archive.measure(CORDWOOD, path) for path in sources(quick)]
-    return out
+def measure(house, part, seconds):
+    everything = part is None
+    if everything or part == "hot":
+        hot.measure(house)
+    if everything or part == "idle":
+        idle(house)
+    if everything or part == "archive":
+        archives(house)
+    if everything or part == "peers":
+        peers.measure(house)
+    if everything or part == "sustained":
+        long.sustained(house)
+    if part == "paced" or (everything and not house.quick):
+        long.paced(house, seconds)
+    if part == "python" or (everything and not house.quick):
+        guests.python(house, install=part == "python")
+    if part == "swift" or (everything and not house.quick):
+        guests.swift(house, install=part == "swift")
 
 
-def gates(out, limits):
-    """(name, figure, limit) of everything that may fail a build."""
-    for load in WORKLOADS:
-        yield (f"{load}: instructions a record", out["instructions"][load],
-               limits["instructions_per_record"][load])
-        yield (f"{load}: bytes a record in its segment", out["bytes"][load]["bytes_per_record"],
-               limits["bytes_per_record"][load])
-        costs = out["costs"][load]
-        if costs.get("unsupported"):
-            continue
-        yield f"{load}: allocations", costs["allocations"], limits["allocations"]
-        yield (f"{load}: % of bursts of 100 with a system call",
-               round(100 * costs["bursts_with_system_calls"] / costs["bursts"], 2),
-               limits["bursts_with_system_calls_percent"])
-    yield ("KiB of an idle engine over nothing", out["idle"]["resident_kib_over_nothing"],
-           limits["idle_resident_kib_over_nothing"])
-    yield ("archived sample, of zstd -3", out["archive"][0]["of_zstd3"],
-           limits["archive_of_zstd3_sample"])
-    for load in WORKLOADS:
-        yield (f"{load}: ns a record, one thread (noise allowed)",
-               out["append"][f"{load}_one_thread"]["mean"], limits["mean_ns_beyond_noise"])
-
-
-def show(out):
-    print(f"{'one record, ns':36} {'mean':>8} {'p50':>8} {'p99':>8} {'p99.9':>8} "
-          f"{'max':>9}")
-    for name, figures in out["append"].items():
-        print(f"{name:36} {figures['mean']:8.1f} {figures['p50']:8.1f} {figures['p99']:8.1f} "
-              f"{figures['p99.9']:8.1f} {figures['max']:9.0f}")
-    print(f"idle engine: {out['idle']['resident_kib_over_nothing']} KiB over nothing, "
-          f"open and first record {out['idle']['open_ms']} ms")
-    print(f"{'archive':24} {'raw':>10} {'cwa':>9} {'zstd -3':>9} {'ratio':>6} {'MB/s':>7} "
-          f"{'zstd MB/s':>9}")
-    for row in out["archive"]:
-        print(f"{row['file']:24} {row['raw_bytes']:10,} {row['archive_bytes']:9,} "
-              f"{row['zstd3_bytes']:9,} {row['of_zstd3']:6.3f} {row['archive_mb_s']:7.1f} "
-              f"{row['zstd3_mb_s']:9.1f}")
+def collected(house, machine):
+    more = dict(house.more)
+    return {"machine": machine, "versions": shared.versions(), "quick": house.quick,
+            "targets": house.limits["targets"], "notes": house.notes, "gates": house.gates,
+            "figures": house.rows, "archive": more.pop("archive", None),
+            "idle": more.pop("idle", None), "more": more}
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev bench")
+    parser = argparse.ArgumentParser(
+        prog="./dev bench", description=f"What:{PARTS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", metavar="what", choices=[
+        "hot", "peers", "python", "swift", "sustained", "paced", "archive", "idle"])
     parser.add_argument("--quick", action="store_true", help="about a minute")
+    parser.add_argument("--seconds", type=int, help="of each paced run (60; with --quick 5)")
+    parser.add_argument("--files", type=Path, metavar="DIR", help="further log files to archive",
+                        default=shared.ROOT.parent / "shared/data/logs")
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--plot", metavar="FILE.svg")
     arguments = parser.parse_args()
-    limits = json.loads((HERE / "thresholds.json").read_text())
-    out = measure(arguments.quick)
-    out["cores"] = os.cpu_count()
-    show(out)
-    passed = failed = 0
-    for name, figure, limit in gates(out, limits):
-        good = figure <= limit
-        passed, failed = passed + good, failed + (not good)
-        print(f"{'ok   ' if good else 'FAIL '} {name}: {figure} (at most {limit})")
+    # Ended from outside, too, stores are removed and LTTng's daemons ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    house = shared.House(arguments.quick)
+    house.files = arguments.files
+    try:
+        machine = shared.machine(house.folder)
+        measure(house, arguments.part, arguments.seconds or house.few(5, 60))
+    finally:
+        house.close()
+    data = collected(house, machine)
+    print(table.text(data))
+    print()
+    for gate in house.gates:
+        print(f"{'ok   ' if gate['good'] else 'FAIL '} {gate['name']}: {gate['figure']} "
+              f"(at most {gate['limit']})")
     if arguments.json:
-        Path(arguments.json).write_text(json.dumps(out) + "\n", encoding="utf-8")
-    print(f"{passed} passed, {failed} failed")
+        Path(arguments.json).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n",
+                                        encoding="utf-8")
+    picture = plot.svg(data) if arguments.plot else None
+    if picture:
+        Path(arguments.plot).write_text(picture, encoding="utf-8")
+    elif arguments.plot:
+        print("nothing to plot: no single calls were measured")
+    failed = sum(not gate["good"] for gate in house.gates)
+    print(f"{len(house.gates) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -30,6 +30,11 @@ needs() {
         apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 }
 
+# wants PACKAGE…: as needs, but goes on without them where they cannot be had.
+wants() {
+    (needs "$@") || echo "dev: going on without them" >&2
+}
+
 needs_build() {
     needs gcc g++ libc6-dev binutils pkg-config python3 libzstd-dev liblz4-dev libsodium-dev \
         zlib1g-dev libcurl4-openssl-dev
@@ -40,7 +45,7 @@ needs_build() {
 }
 
 needs_test() {
-    needs cmake make zstd lz4 curl python3-dev python3-venv python3-pip
+    needs cmake make zstd lz4 curl python3-dev python3-venv python3-pip valgrind
 }
 
 # Where the toolchain keeps its static libraries.

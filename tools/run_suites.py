@@ -40,6 +40,7 @@ def suites(everything):
         Suite("readme", python, "tools/check_readme.py"),
         Suite("round-trip", python, "Tests/CLI/round_trip.py", *flags),
         Suite("crash", python, "Tests/Crash/crash.py", *flags),
+        Suite("bench", python, "Benchmarks/test_bench.py"),
         Suite("demo", python, "tools/demo.py", "--built", heavy=True),
     ]
 

@@ -1,0 +1,40 @@
+// One record, seen from a C++ host: as hot.c, with braces: logger.info("order {} at {}", …), whose
+// arguments are copied raw and whose text is made when somebody reads. w1 is logger.info("…"),
+// which keeps its place; w4 is the ready message by logger.write.
+// hotpp STORE MODE N WORKLOAD [THREADS], the modes of load.h.
+#define LOAD_OFF
+#include "hot.h"
+
+#include <cordwood/cordwood.hpp>
+
+#include <string_view>
+
+static cordwood::logger braces() { return cordwood::logger(logger); }
+
+WRITER write_w1(size_t first, size_t count) {
+    auto log = braces();
+    for (size_t i = first; i < first + count; i++) log.info("a record of constant text");
+}
+WRITER write_w2(size_t first, size_t count) {
+    auto log = braces();
+    for (size_t i = first; i < first + count; i++)
+        log.info("order {} at {:f}", static_cast<int>(i), prices[i % VARIANTS]);
+}
+WRITER write_w3(size_t first, size_t count) {
+    auto log = braces();
+    for (size_t i = first; i < first + count; i++)
+        log.info("user {} did {}", static_cast<const char *>(names[i % VARIANTS]),
+                 static_cast<int>(i));
+}
+WRITER write_w4(size_t first, size_t count) {
+    auto log = braces();
+    for (size_t i = first; i < first + count; i++)
+        log.write(cordwood::level::info, std::string_view(messages[i % VARIANTS], MESSAGE));
+}
+WRITER write_off(size_t first, size_t count) {
+    auto log = braces();
+    for (size_t i = first; i < first + count; i++)
+        log.debug("order {} at {:f}", static_cast<int>(i), prices[i % VARIANTS]);
+}
+
+int main(int argc, char **argv) { return load_main(argc, argv); }

@@ -1,0 +1,82 @@
+"""The append path of ours: nanoseconds in bursts and single calls, from C and from C++, and the
+counts that gate: instructions (callgrind), allocations, system calls, bytes, shared lines."""
+
+import re
+import subprocess
+
+import lines
+from house import KEPT, WORKLOADS, Unsupported, last_json, output
+
+FEW, MANY = 10_000, 40_000
+
+
+def instructions(house, program, workload):
+    """Of the loop, the call and whatever it calls: what 30,000 more records add under callgrind."""
+    totals = []
+    for count in (FEW, MANY):
+        store = house.where()
+        done = subprocess.run(
+            ["valgrind", "--tool=callgrind", f"--toggle-collect=*write_{workload}*",
+             f"--callgrind-out-file={store}.callgrind", program, str(store), "count", str(count),
+             workload], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        totals.append(int(re.search(r"Collected\s*:\s*(\d+)", done.stderr)[1]))
+    return round((totals[1] - totals[0]) / (MANY - FEW), 1)
+
+
+def counts(house):
+    """Machine-independent. `swift` of instructions_per_record: where Benchmarks/swift prints the
+    instructions of its own calls, guests.py gates them."""
+    seen, limits = {}, house.limits
+    for language, program in (("c", house.hot()), ("cpp", house.hot_cpp())):
+        for load in WORKLOADS:
+            figure = instructions(house, program, load)
+            seen.setdefault(language, {})[load] = figure
+            house.gate(f"{language} {load}: instructions a record", figure,
+                       limits["instructions_per_record"][language][load])
+    house.more["instructions_per_record"] = seen
+    house.more["bytes_per_record"] = {}
+    for load in WORKLOADS:
+        said = last_json(output(house.hot(), house.where(), "bytes", 100000, load))
+        house.more["bytes_per_record"][load] = said["bytes_per_record"]
+        house.gate(f"{load}: bytes a record in its segment", said["bytes_per_record"],
+                   limits["bytes_per_record"][load])
+        said = last_json(output(house.hot(), house.where(), "costs", 2000, load))
+        if said.get("unsupported"):
+            house.note("no system call dispatch in this kernel: calls are not counted")
+            continue
+        house.gate(f"{load}: allocations", said["allocations"], limits["allocations"])
+        house.gate(f"{load}: % of bursts of 100 with a system call",
+                   round(100 * said["bursts_with_system_calls"] / said["bursts"], 2),
+                   limits["bursts_with_system_calls_percent"])
+    for load in house.few(("w2",), ("w2", "w4")):
+        seen = lines.measure(house, house.hot(), load)
+        house.more.setdefault("lines", {})[load] = seen
+        house.gate(f"{load}: lines of {lines.LINE} bytes stored to by both of two producers",
+                   len(seen["shared"]), 0)
+
+
+def times(house):
+    bursts, calls = house.few(150, 5_000), house.few(200_000, 5_000_000)
+    for engine, program in (("cordwood C", house.hot()), ("cordwood C++", house.hot_cpp())):
+        for load in (*WORKLOADS, "off"):
+            row = house.run(program, "bursts", bursts, load, counted=load != "off")
+            house.add("hot", engine, load, "bursts", row, kept="–" if load == "off" else KEPT)
+    for load in ("w2", "w4"):
+        row = house.run(house.hot(), "bursts", bursts, load, threads=2)
+        house.add("hot", "cordwood C", load, "bursts", row, threads=2)
+        house.add("hot", "cordwood C", load, "paced",
+                  house.run(house.hot(), "paced", calls, load))
+    try:
+        row = house.run(house.hot(), "bursts", bursts, "w2", environment={"LOAD_COARSE": "1"})
+        house.add("hot", "cordwood C, coarse clock", "w2", "bursts", row)
+    except Unsupported:
+        pass
+    for load in WORKLOADS:
+        house.gate(f"{load}: ns a record, one thread (noise allowed)",
+                   house.find(part="hot", engine="cordwood C", workload=load, mode="bursts",
+                              threads=1)["mean"], house.limits["mean_ns_beyond_noise"])
+
+
+def measure(house):
+    times(house)
+    counts(house)
