@@ -141,7 +141,7 @@ def joined(rounds):
             continue
         if key in ("records", "on_file", "dropped", "slow_appends", "late", "seconds",
                    "closed_seconds", "segment_bytes", "user_s", "system_s", "faults",
-                   "archive_bytes_in", "archive_bytes_out"):
+                   "writer_faults", "archive_bytes_in", "archive_bytes_out"):
             out[key] = sum(values)
         elif key == "max":
             out[key] = values[-1]

@@ -20,6 +20,10 @@
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RUSAGE_THREAD */
+#endif
+
 #include "histogram.h"
 
 #include <errno.h>
@@ -100,6 +104,7 @@ typedef struct load_job {
     size_t count, written, late;
     histogram *calls, *due; /* of each call; from when it was due to its return */
     uint64_t begin_ns, end_ns;
+    long faults; /* page faults that this thread met */
     pthread_barrier_t *start;
 } load_job;
 
@@ -153,13 +158,17 @@ static void *load_thread(void *argument) {
     load_job *job = (load_job *)argument;
     size_t warm = strcmp(job->mode, "bursts") == 0 || strcmp(job->mode, "paced") == 0;
     if (warm) write_some(0, BURST * WARM_BURSTS), job->written = BURST * WARM_BURSTS;
+    struct rusage before, after;
     pthread_barrier_wait(job->start);
+    getrusage(RUSAGE_THREAD, &before);
     job->begin_ns = now_ns();
     if (strcmp(job->mode, "bursts") == 0) load_bursts(job);
     else if (strcmp(job->mode, "paced") == 0) load_paced(job);
     else if (strcmp(job->mode, "kill") == 0) load_kill(job);
     else write_some(0, job->count), job->written = job->count;
     job->end_ns = now_ns();
+    getrusage(RUSAGE_THREAD, &after);
+    job->faults = after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt;
     return NULL;
 }
 
@@ -190,9 +199,10 @@ static inline int load_run(const char *mode, size_t count, size_t threads) {
     histogram *calls = load_histogram(), *due = load_histogram(), *pairs = load_histogram();
     uint64_t clock_cost = strcmp(mode, "paced") == 0 ? load_clock_cost(pairs) : 0;
     uint64_t begin = UINT64_MAX, end = 0, written = 0, late = 0;
+    long faults = 0;
     pthread_barrier_init(&start, NULL, (unsigned)threads);
     for (size_t i = 0; i < threads; i++) {
-        load_job job = {mode, count, 0, 0, load_histogram(), load_histogram(), 0, 0, &start};
+        load_job job = {mode, count, 0, 0, load_histogram(), load_histogram(), 0, 0, 0, &start};
         jobs[i] = job;
         if (pthread_create(&ids[i], NULL, load_thread, &jobs[i]) != 0) load_fail("thread");
     }
@@ -202,13 +212,14 @@ static inline int load_run(const char *mode, size_t count, size_t threads) {
         histogram_join(due, jobs[i].due);
         if (jobs[i].begin_ns < begin) begin = jobs[i].begin_ns;
         if (jobs[i].end_ns > end) end = jobs[i].end_ns;
-        written += jobs[i].written, late += jobs[i].late;
+        written += jobs[i].written, late += jobs[i].late, faults += jobs[i].faults;
     }
     struct rusage used;
     getrusage(RUSAGE_SELF, &used); /* of all threads, the engine's own and warming up included */
-    printf("{\"records\":%llu,\"seconds\":%.4f,\"user_s\":%.3f,\"system_s\":%.3f,\"faults\":%ld",
+    printf("{\"records\":%llu,\"seconds\":%.4f,\"user_s\":%.3f,\"system_s\":%.3f,\"faults\":%ld,"
+           "\"writer_faults\":%ld",
            (unsigned long long)written, (double)(end - begin) / 1e9, load_seconds(used.ru_utime),
-           load_seconds(used.ru_stime), used.ru_minflt + used.ru_majflt);
+           load_seconds(used.ru_stime), used.ru_minflt + used.ru_majflt, faults);
     engine_close();
     printf(",\"closed_seconds\":%.4f", (double)(now_ns() - begin) / 1e9);
     if (calls->count > 0) {

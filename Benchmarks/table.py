@@ -59,9 +59,11 @@ def sustained_table(title, text, rows):
         out.append([row["engine"], load(row), number(row["records"] / row["seconds"] / 1e6, 2),
                     number(row["records"] / row["closed_seconds"] / 1e6, 2),
                     number(row.get("user_s"), 2), number(row.get("system_s"), 2),
-                    number(row.get("faults")), number(row.get("bytes_per_record")),
+                    number(row.get("faults")), number(row.get("writer_faults")),
+                    number(row.get("bytes_per_record")),
                     number(row.get("dropped", "–")), counted(row), row["kept"]])
-    heads = ["engine", "load", "M/s returned", "M/s closed", "user s", "system s", "faults",
+    heads = ["engine", "load", "M/s returned", "M/s closed", "user s", "system s",
+             "faults", "of writers",
              "bytes", "dropped", "on file", "kept at kill -9"]
     return (title, text, heads, out) if out else None
 
