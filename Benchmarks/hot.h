@@ -1,7 +1,7 @@
 /* How hot.c and hot.cpp open and close a store: settings by environment, so that both do alike.
  *   LOAD_SEGMENT_BYTES   of each segment; default the engine's
- *   LOAD_TMPFS           1: active segments on tmpfs (CW_FLAG_TMPFS), where the header has it
- *   LOAD_COARSE          1: the kernel's tick for a clock (CW_FLAG_COARSE_CLOCK), where it has it
+ *   LOAD_TMPFS           1: CW_FLAG_TMPFS
+ *   LOAD_COARSE          1: CW_FLAG_COARSE_CLOCK
  * No quota and no expiry: all that was logged is counted afterwards. */
 #ifndef BENCH_HOT_H
 #define BENCH_HOT_H
@@ -9,8 +9,6 @@
 #include <cordwood/cordwood.h>
 
 #include "load.h"
-
-enum { EXIT_UNSUPPORTED = 77 };
 
 static cw_engine *hot_engine;
 static cw_logger *logger;
@@ -23,28 +21,14 @@ static void hot_fail(const char *what) {
     exit(1);
 }
 
-static void hot_flag(cw_options *options, const char *name, uint32_t flag) {
-    if (!load_number(name, 0)) return;
-    if (flag == 0) exit(EXIT_UNSUPPORTED);
-    options->flags |= flag;
-}
-
 static void engine_open(const char *where) {
     cw_options options;
     cw_options_init(&options, sizeof options);
     options.directory = where;
     options.quota_bytes = 0;
     options.segment_bytes = load_number("LOAD_SEGMENT_BYTES", 0);
-#ifdef CW_FLAG_TMPFS
-    hot_flag(&options, "LOAD_TMPFS", CW_FLAG_TMPFS);
-#else
-    hot_flag(&options, "LOAD_TMPFS", 0);
-#endif
-#ifdef CW_FLAG_COARSE_CLOCK
-    hot_flag(&options, "LOAD_COARSE", CW_FLAG_COARSE_CLOCK);
-#else
-    hot_flag(&options, "LOAD_COARSE", 0);
-#endif
+    if (load_number("LOAD_TMPFS", 0)) options.flags |= CW_FLAG_TMPFS;
+    if (load_number("LOAD_COARSE", 0)) options.flags |= CW_FLAG_COARSE_CLOCK;
     if (cw_open(&options, &hot_engine) != CW_OK) hot_fail("cw_open");
     if (cw_logger_get(hot_engine, "bench.hot", &logger) != CW_OK) hot_fail("cw_logger_get");
 }

@@ -106,16 +106,12 @@ class Check(WithHouse):
         self.house.run(self.house.hot(), "sustained", 1000, "w1")
         self.assertEqual(len(self.failed_gates()), 1)
 
-    def test_unknown_flag_is_unsupported(self):
-        header = (shared.ROOT / "include/cordwood/cordwood.h").read_text(encoding="utf-8")
-        if "CW_FLAG_TMPFS" in header:
+    def test_options_keep_all(self):
+        for switch in ("LOAD_TMPFS", "LOAD_COARSE"):
             row = self.house.run(self.house.hot(), "sustained", 1000, "w2",
-                                 environment={"LOAD_TMPFS": "1"})
-            self.assertEqual(row["on_file"], 1000)
-        else:
-            with self.assertRaises(shared.Unsupported):
-                self.house.run(self.house.hot(), "sustained", 1000, "w2",
-                               environment={"LOAD_TMPFS": "1"})
+                                 environment={switch: "1"})
+            self.assertEqual(row["on_file"], 1000, switch)
+        self.assertEqual(self.failed_gates(), [])
 
 
 class Lines(WithHouse):
