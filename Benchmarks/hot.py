@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import lines
-from house import KEPT, WORKLOADS, last_json, output
+from house import KEPT, KEPT_TMPFS, WORKLOADS, last_json, output
 
 FEW, MANY = 10_000, 40_000
 
@@ -66,9 +66,10 @@ def times(house):
         house.add("hot", "cordwood C", load, "bursts", row, threads=2)
         house.add("hot", "cordwood C", load, "paced",
                   house.run(house.hot(), "paced", calls, load))
-    for name, switch in (("coarse clock", "LOAD_COARSE"), ("tmpfs", "LOAD_TMPFS")):
+    for name, switch, kept in (("coarse clock", "LOAD_COARSE", KEPT),
+                               ("tmpfs", "LOAD_TMPFS", KEPT_TMPFS)):
         row = house.run(house.hot(), "bursts", bursts, "w2", environment={switch: "1"})
-        house.add("hot", f"cordwood C, {name}", "w2", "bursts", row)
+        house.add("hot", f"cordwood C, {name}", "w2", "bursts", row, kept=kept)
     for load in WORKLOADS:
         house.gate(f"{load}: ns a record, one thread (noise allowed)",
                    house.find(part="hot", engine="cordwood C", workload=load, mode="bursts",

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 CORDWOOD = str(ROOT / "build/bin/cordwood")
 WORKLOADS = ("w1", "w2", "w3", "w4")
-KEPT = "yes: a mapped file"
+KEPT, KEPT_TMPFS = "yes: a mapped file", "yes: a mapped file in memory"
 OURS = [f"-I{ROOT}/include", f"-I{HERE}", f"-L{ROOT}/build/lib", "-lcordwood", "-lpthread",
         f"-Wl,-rpath,{ROOT}/build/lib"]
 C = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror"]

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-from house import CORDWOOD, last_json
+from house import CORDWOOD, KEPT, KEPT_TMPFS, last_json
 
 ARCHIVE_SEGMENT_BYTES = 1 << 30  # nothing is sealed, so nothing archived, before it is measured
 
@@ -55,7 +55,8 @@ def archived(house, load, count):
 
 def paced(house, seconds):
     for load in ("w2", "w4"):
-        for name, environment in (("cordwood C", {}), ("cordwood C, tmpfs", {"LOAD_TMPFS": "1"})):
+        for name, environment, kept in (
+                ("cordwood C", {}, KEPT), ("cordwood C, tmpfs", {"LOAD_TMPFS": "1"}, KEPT_TMPFS)):
             row = house.run(house.hot(), "paced", seconds * 1_000_000, load,
                             environment=environment)
-            house.add("paced", name, load, "paced", row)
+            house.add("paced", name, load, "paced", row, kept=kept)
