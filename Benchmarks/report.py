@@ -37,7 +37,7 @@ def surroundings(data):
              f"({machine['architecture']}), stores on {machine['file_system'].split()[0]}; load "
              f"average {machine['load_before']:.1f} before the run.", "", f"Versions: {words}."]
     for note in data["notes"]:
-        lines.append(f"\nNot measured: {note}.")
+        lines.append(f"\nNot measured: {note.rstrip('.')}.")
     failed = [gate["name"] for gate in data["gates"] if not gate["good"]]
     lines += ["", f"Gates of this run: {len(data['gates']) - len(failed)} passed, {len(failed)} "
               f"failed{': ' + '; '.join(failed) if failed else ''}."]
