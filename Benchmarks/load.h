@@ -20,10 +20,6 @@
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* RUSAGE_THREAD */
-#endif
-
 #include "histogram.h"
 
 #include <errno.h>

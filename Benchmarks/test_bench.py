@@ -187,10 +187,10 @@ class Guests(WithHouse):
         guests.take(self.house, "python", [sys.executable, "-c", program], {})
 
     def test_rows(self):
-        self.take("print('x'); print('{\"logging\": {\"mean\": 5.0, \"p50\": 4.0, \"records\": 9},"
-                  " \"instructions\": {\"w2\": 7}}')")
+        self.take("print('x'); print('{\"logging\": {\"mean\": 5.0, \"p50\": 4.0, \"records\": 9,"
+                  " \"kept\": 8}, \"instructions\": {\"w2\": 7}}')")
         row = self.house.find(part="python", engine="logging")
-        self.assertEqual((row["mean"], row["records"]), (5.0, 9))
+        self.assertEqual((row["mean"], row["records"], row["on_file"]), (5.0, 9, 8))
         self.assertEqual(self.house.more["python"]["instructions"], {"w2": 7})
         self.assertEqual(self.failed_gates(), [])
 
