@@ -1,9 +1,16 @@
 // A named logger for Swift hosts: a value around a handle that is never freed. Any thread.
+//
+//     log.info("order \(id) price \(price, format: .fixed(2))", fields: ["user": name])
+//
+// Below the threshold a call is one load and one branch, and nothing is evaluated. Else the
+// message's arguments are collected in a frame on the stack (LogMessage) and appended from there.
+// SAFETY: the handle is valid for the life of the process. The frame outlives the message, which is
+// evaluated and appended inside the closure that has the frame.
 
 import CShims
 import CordwoodCore
 
-@safe public struct Logger: @unchecked Sendable {
+@frozen @safe public struct Logger: @unchecked Sendable {
     // SAFETY: the handle is valid for the life of the process and made for any thread.
     public let block: LoggerBlock
     public let name: String
@@ -21,9 +28,18 @@ import CordwoodCore
     }
 
     /// True where a record of that level would be written: one load and one branch.
-    public func isEnabled(_ level: Level) -> Bool {
-        unsafe UInt32(level.number) &+ cwa_load_relaxed_u32(block) > 255
+    @inlinable @inline(__always)
+    public func isEnabled(_ level: Level) -> Bool { isEnabled(UInt32(level.number)) }
+
+    @inlinable @inline(__always)
+    func isEnabled(_ level: UInt32) -> Bool {
+        // ORDER: relaxed. A level may take effect late (A16).
+        unsafe level &+ cwa_load_relaxed_u32(block) > 255
     }
+
+    /// Why a record is not written.
+    @inlinable @inline(__always)
+    var refusal: Int32 { unsafe cwa_load_relaxed_u32(block) == 0 ? Status.closed : Status.disabled }
 
     /// One record of bytes, kept as they are. Returns the header's status: 0 kept, 1 disabled,
     /// below 0 an error.
@@ -32,21 +48,90 @@ import CordwoodCore
         unsafe AppendPath.text(block, UInt32(level.number), bytes.baseAddress, bytes.count)
     }
 
-    /// One record with text, typed fields and the place in the source. Nothing is evaluated where
-    /// the level is disabled.
-    @discardableResult
-    public func log(
-        _ level: Level, _ message: @autoclosure () -> String,
-        fields: @autoclosure () -> KeyValuePairs<String, FieldInput> = [:],
-        error: (any Error)? = nil, file: StaticString = #fileID,
-        function: StaticString = #function, line: UInt32 = #line
-    ) -> Int32 {
-        guard isEnabled(level) else {
-            return unsafe AppendSlow.refusal(block, UInt32(level.number))
+    // MARK: What all levels are made of
+
+    /// The level is enabled.
+    @inlinable @inline(__always)
+    func append(_ level: UInt32, _ message: () -> LogMessage, _ place: LogPlace) -> Int32 {
+        unsafe withUnsafeTemporaryAllocation(byteCount: MessageFrame.bytes, alignment: 8) {
+            let base = unsafe $0.baseAddress.unsafelyUnwrapped
+            let message = unsafe evaluated(message, base, place)
+            guard unsafe LogMessage.isOf(message, base) else {
+                return unsafe append(level, other: message, base, place, nil, nil)
+            }
+            return unsafe MessagePath.write(block, level, message.frame)
         }
-        return unsafe RecordWriter.write(
-            block, level: level.number, message: message(),
-            fields: fields().map { ($0.key, $0.value) }, file: "\(file)", function: "\(function)",
-            line: line, error: error)
+    }
+
+    /// The same with fields and an error.
+    @inlinable
+    func append(
+        _ level: UInt32, _ message: () -> LogMessage, _ place: LogPlace,
+        _ fields: () -> KeyValuePairs<String, any LogValue>, _ error: (any Error)?
+    ) -> Int32 {
+        unsafe withUnsafeTemporaryAllocation(byteCount: MessageFrame.bytes, alignment: 8) {
+            let base = unsafe $0.baseAddress.unsafelyUnwrapped
+            let message = unsafe evaluated(message, base, place)
+            let fields = fields()
+            guard unsafe LogMessage.isOf(message, base) else {
+                return unsafe append(level, other: message, base, place, fields, error)
+            }
+            return unsafe RecordWriter.write(block, level, message.frame, fields, error)
+        }
+    }
+
+    /// Evaluates a message, whose interpolation takes that frame.
+    @inlinable @inline(__always)
+    func evaluated(
+        _ message: () -> LogMessage, _ base: UnsafeMutableRawPointer, _ place: LogPlace
+    ) -> LogMessage {
+        unsafe MessageFrame.prepare(unsafe base, bytes: MessageFrame.bytes)
+        unsafe place.store(in: unsafe base, bytes: MessageFrame.bytes)
+        let slot = unsafe cwi_frame_slot().unsafelyUnwrapped
+        // Messages nest where an argument logs, or a signal's handler does.
+        let outer = unsafe slot.pointee
+        unsafe slot.pointee = base
+        let message = message()
+        unsafe slot.pointee = outer
+        return message
+    }
+
+    /// A message that has outgrown this call's frame, or was made outside it.
+    @usableFromInline @inline(never)
+    func append(
+        _ level: UInt32, other message: LogMessage, _ base: UnsafeMutableRawPointer,
+        _ place: LogPlace, _ fields: KeyValuePairs<String, any LogValue>?, _ error: (any Error)?
+    ) -> Int32 {
+        unsafe withFrame(of: message, base, place) { frame in
+            unsafe RecordWriter.write(block, level, frame, fields ?? [:], error)
+        }
+    }
+
+    /// Calls body with the frame of a message that is not in this call's; lets its block go.
+    func withFrame(
+        of message: LogMessage, _ base: UnsafeMutableRawPointer, _ place: LogPlace,
+        _ body: (MessageFrame) -> Int32
+    ) -> Int32 {
+        if let grown = unsafe MessageFrame(base).other {
+            defer { unsafe grown.deallocate() }
+            if unsafe message.frame.base == grown { return body(message.frame) }
+        }
+        guard MessageKeep.has(message.frame, message.serial) else {
+            let remark = unsafe evaluated({ Logger.remark }, base, place)
+            let status = body(remark.frame)
+            return status == Status.ok ? Status.argument : status
+        }
+        let bytes = message.frame.blockBytes
+        return unsafe withUnsafeTemporaryAllocation(byteCount: bytes, alignment: 8) {
+            let copy = unsafe $0.baseAddress.unsafelyUnwrapped
+            let frame = unsafe message.frame.copied(to: copy, bytes: bytes)
+            unsafe place.store(in: unsafe copy, bytes: bytes)
+            return body(frame)
+        }
+    }
+
+    /// Instead of a message that is not there any more.
+    private static var remark: LogMessage {
+        "(this LogMessage was kept beyond its log call, and its text is gone)"
     }
 }

@@ -1,6 +1,6 @@
 // Fields of a record that is being written, and how Swift callers' values reach the append path.
-// SAFETY: the body's views are of strings and arrays that their closures hold until the append has
-// copied them.
+// SAFETY: the views are of strings and arrays that their closures hold until the append has copied
+// them.
 
 import CCordwood
 import CShims
@@ -24,39 +24,103 @@ extension FieldInput: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     public init(stringLiteral value: String) { self = .string(value) }
 }
 
+/// What may be the value of a field: `["order": 7, "user": name]`.
+public protocol LogValue {
+    var fieldInput: FieldInput { get }
+}
+
+extension FieldInput: LogValue { public var fieldInput: FieldInput { self } }
+extension Double: LogValue { public var fieldInput: FieldInput { .double(self) } }
+extension Float: LogValue { public var fieldInput: FieldInput { .double(Double(self)) } }
+extension Bool: LogValue { public var fieldInput: FieldInput { .bool(self) } }
+extension String: LogValue { public var fieldInput: FieldInput { .string(self) } }
+extension Substring: LogValue { public var fieldInput: FieldInput { .string(String(self)) } }
+extension StaticString: LogValue { public var fieldInput: FieldInput { .string("\(self)") } }
+extension Int: LogValue {}
+extension Int8: LogValue {}
+extension Int16: LogValue {}
+extension Int32: LogValue {}
+extension Int64: LogValue {}
+extension UInt: LogValue {}
+extension UInt8: LogValue {}
+extension UInt16: LogValue {}
+extension UInt32: LogValue {}
+extension UInt64: LogValue {}
+
+extension LogValue where Self: FixedWidthInteger {
+    public var fieldInput: FieldInput {
+        Self.isSigned
+            ? .int(Int64(truncatingIfNeeded: self)) : .uint(UInt64(truncatingIfNeeded: self))
+    }
+}
+
+/// nil is the string `nil`.
+extension Optional: LogValue where Wrapped: LogValue {
+    public var fieldInput: FieldInput { self?.fieldInput ?? .string("nil") }
+}
+
 /// Writes records with fields from Swift values.
-enum RecordWriter {
+@usableFromInline enum RecordWriter {
+    @usableFromInline @inline(never)
     static func write(
-        _ logger: LoggerBlock, level: UInt8, message: String, fields: [(String, FieldInput)],
-        file: String = "", function: String = "", line: UInt32 = 0, error: (any Error)? = nil
+        _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame,
+        _ fields: KeyValuePairs<String, any LogValue>, _ error: (any Error)?
+    ) -> Int32 {
+        unsafe write(logger, level, frame, error, fields.count) { put in
+            for (key, value) in fields { put(key, value.fieldInput) }
+        }
+    }
+
+    @usableFromInline @inline(never)
+    static func write(
+        _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame,
+        _ fields: KeyValuePairs<String, FieldInput>, _ error: (any Error)?
+    ) -> Int32 {
+        unsafe write(logger, level, frame, error, fields.count) { put in
+            for (key, value) in fields { put(key, value) }
+        }
+    }
+
+    /// each: calls what it gets with every field.
+    private static func write(
+        _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame, _ error: (any Error)?,
+        _ count: Int, _ each: ((String, FieldInput) -> Void) -> Void
+    ) -> Int32 {
+        guard count <= FieldType.countMax else { return Status.limit }
+        var encoded: [UInt8] = []
+        if count > 0 { encoded.reserveCapacity(count * 48) }
+        each { put($0, $1, &encoded) }
+        var type = error.map { String(describing: Swift.type(of: $0)) } ?? ""
+        var text = error.map { "\($0)" } ?? ""
+        return unsafe encoded.withUnsafeBytes { encoded in
+            type.withUTF8 { type in
+                text.withUTF8 { text in
+                    var extras = MessageExtras()
+                    unsafe extras.fields = encoded
+                    extras.fieldCount = count
+                    extras.errorType = UnsafeRawBufferPointer(type)
+                    extras.errorText = UnsafeRawBufferPointer(text)
+                    return unsafe MessageSlow.write(logger, level, frame, extras)
+                }
+            }
+        }
+    }
+
+    /// A record of text with fields.
+    static func write(
+        _ logger: LoggerBlock, level: UInt8, message: String, fields: [(String, FieldInput)]
     ) -> Int32 {
         let refusal = unsafe AppendSlow.refusal(logger, UInt32(level))
         guard refusal == Status.ok else { return refusal }
         guard fields.count <= FieldType.countMax else { return Status.limit }
         var message = message
-        var encoded = encode(fields)
-        var place = (file: file, function: function)
-        var type = error.map { String(describing: Swift.type(of: $0)) } ?? ""
-        var text = error.map { "\($0)" } ?? ""
+        let encoded = encode(fields)
         return message.withUTF8 { message in
-            unsafe encoded.withUnsafeMutableBytes { encoded in
-                place.file.withUTF8 { file in
-                    place.function.withUTF8 { function in
-                        type.withUTF8 { type in
-                            text.withUTF8 { text in
-                                var body = RichBody()
-                                unsafe body.message = UnsafeRawBufferPointer(message)
-                                unsafe body.encodedFields = UnsafeRawBufferPointer(encoded)
-                                unsafe body.file = UnsafeRawBufferPointer(file)
-                                unsafe body.function = UnsafeRawBufferPointer(function)
-                                body.line = line
-                                unsafe body.exceptionType = UnsafeRawBufferPointer(type)
-                                unsafe body.exceptionMessage = UnsafeRawBufferPointer(text)
-                                return unsafe AppendSlow.rich(logger, level, body)
-                            }
-                        }
-                    }
-                }
+            unsafe encoded.withUnsafeBytes { encoded in
+                var body = RichBody()
+                unsafe body.message = UnsafeRawBufferPointer(message)
+                unsafe body.encodedFields = encoded
+                return unsafe AppendSlow.rich(logger, level, body)
             }
         }
     }
@@ -66,23 +130,25 @@ enum RecordWriter {
         guard !fields.isEmpty else { return [] }
         var bytes: [UInt8] = []
         put(UInt16(fields.count), &bytes)
-        for (key, value) in fields {
-            let key = key.utf8.prefix(0xFFFF)
-            bytes.append(type(value))
-            bytes.append(0)
-            put(UInt16(key.count), &bytes)
-            bytes += key
-            switch value {
-            case .int(let value): put(value, &bytes)
-            case .uint(let value): put(value, &bytes)
-            case .double(let value): put(value.bitPattern, &bytes)
-            case .bool(let value): bytes.append(value ? 1 : 0)
-            case .string(let value):
-                put(UInt32(truncatingIfNeeded: value.utf8.count), &bytes)
-                bytes += value.utf8
-            }
-        }
+        for (key, value) in fields { put(key, value, &bytes) }
         return bytes
+    }
+
+    static func put(_ key: String, _ value: FieldInput, _ bytes: inout [UInt8]) {
+        let key = key.utf8.prefix(0xFFFF)
+        bytes.append(type(value))
+        bytes.append(0)
+        put(UInt16(key.count), &bytes)
+        bytes += key
+        switch value {
+        case .int(let value): put(value, &bytes)
+        case .uint(let value): put(value, &bytes)
+        case .double(let value): put(value.bitPattern, &bytes)
+        case .bool(let value): bytes.append(value ? 1 : 0)
+        case .string(let value):
+            put(UInt32(truncatingIfNeeded: value.utf8.count), &bytes)
+            bytes += value.utf8
+        }
     }
 
     private static func type(_ value: FieldInput) -> UInt8 {

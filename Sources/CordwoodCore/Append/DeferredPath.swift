@@ -280,10 +280,10 @@ public enum DeferredSlow {
 
     private func unit(_ index: Int) -> Int { plan.type(index) == ArgumentType.wide ? 4 : 1 }
 
-    var type: UInt8 { unsafe definition == nil ? RecordType.site : RecordType.described }
+    var type: UInt8 { definition == nil ? RecordType.site : RecordType.described }
     var flags: UInt16 { isCut ? RecordHeader.flagTruncated : 0 }
     var bytes: Int {
-        unsafe 4 + (definition?.bytes(plan) ?? 0) + plan.fixedBytes + content
+        4 + (definition?.bytes(plan) ?? 0) + plan.fixedBytes + content
     }
 
     /// The last strings are cut first.
@@ -305,7 +305,7 @@ public enum DeferredSlow {
 
     func write(to start: UnsafeMutableRawPointer) {
         var at = unsafe start
-        if let definition = unsafe definition {
+        if let definition = definition {
             unsafe at.storeBytes(of: UInt32(definition.bytes(plan)), as: UInt32.self)
             unsafe at += 4 + definition.write(plan, to: at + 4)
         } else {

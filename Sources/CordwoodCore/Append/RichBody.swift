@@ -86,7 +86,7 @@ import CShims
     }
 
     func write(to start: UnsafeMutableRawPointer) {
-        var cursor = unsafe Cursor(at: start)
+        var cursor = unsafe BodyCursor(at: start)
         unsafe cursor.section(SectionKind.message, message.count)
         unsafe cursor.bytes(message)
         writeFields(&cursor)
@@ -119,7 +119,7 @@ import CShims
         }
     }
 
-    private func writeException(_ cursor: inout Cursor) {
+    private func writeException(_ cursor: inout BodyCursor) {
         unsafe cursor.section(
             SectionKind.exception,
             12 + exceptionType.count + exceptionMessage.count + exceptionStacktrace.count)
@@ -131,7 +131,7 @@ import CShims
         unsafe cursor.bytes(exceptionStacktrace)
     }
 
-    private func writeFields(_ cursor: inout Cursor) {
+    private func writeFields(_ cursor: inout BodyCursor) {
         let bytes = fieldBytes
         guard bytes > 0 else { return }
         cursor.section(SectionKind.fields, bytes)
@@ -158,32 +158,32 @@ import CShims
             }
         }
     }
-
-    /// SAFETY: writes exactly what `bytes` counted, into room the append path made.
-    @safe private struct Cursor {
-        var at: UnsafeMutableRawPointer
-
-        mutating func put<T: FixedWidthInteger>(_ value: T) {
-            unsafe at.storeBytes(of: value, as: T.self)
-            unsafe at += MemoryLayout<T>.size
-        }
-
-        mutating func bytes(_ source: UnsafeRawBufferPointer) {
-            guard let start = source.baseAddress, source.count > 0 else { return }
-            unsafe at.copyMemory(from: start, byteCount: source.count)
-            unsafe at += source.count
-        }
-
-        mutating func section(_ kind: UInt8, _ count: Int) {
-            put(UInt32(kind))
-            put(UInt32(count))
-        }
-    }
 }
 
 extension AppendSlow {
     /// A record with everything; the caller has checked pointers and lengths.
     public static func rich(_ logger: LoggerBlock, _ level: UInt8, _ body: RichBody) -> Int32 {
         unsafe append(logger, level, body)
+    }
+}
+
+/// SAFETY: writes exactly what a body's `bytes` counted, into room the append path made.
+@safe struct BodyCursor {
+    var at: UnsafeMutableRawPointer
+
+    mutating func put<T: FixedWidthInteger>(_ value: T) {
+        unsafe at.storeBytes(of: value, as: T.self)
+        unsafe at += MemoryLayout<T>.size
+    }
+
+    @safe mutating func bytes(_ source: UnsafeRawBufferPointer) {
+        guard let start = source.baseAddress, source.count > 0 else { return }
+        unsafe at.copyMemory(from: start, byteCount: source.count)
+        unsafe at += source.count
+    }
+
+    mutating func section(_ kind: UInt8, _ count: Int) {
+        put(UInt32(kind))
+        put(UInt32(count))
     }
 }

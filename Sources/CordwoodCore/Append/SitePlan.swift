@@ -93,7 +93,8 @@ import CShims
         }
         unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: SitePlan.bytesMax)
         identifier = SitePlan.described
-        let isBraces = style == UInt32(CW_STYLE_BRACES)
+        let isBraces =
+            style == UInt32(CW_STYLE_BRACES) || style == UInt32(SiteLayout.styleSwift)
         let fits =
             unsafe isBraces
             ? braceSteps(format, classes, passed) : steps(format, classes, passed)
@@ -134,7 +135,7 @@ import CShims
             set(index, type, type == ArgumentType.text ? SitePlan.boundPassed : 0)
         }
         count = passed
-        var format = unsafe BraceFormat(text)
+        var format = BraceFormat(text)
         while true {
             switch format.piece() {
             case .literal: continue
@@ -151,7 +152,7 @@ import CShims
     private func steps(
         _ text: UnsafeRawBufferPointer, _ classes: UnsafePointer<UInt8>, _ passed: Int
     ) -> Bool {
-        var format = unsafe PrintfFormat(text)
+        var format = PrintfFormat(text)
         var wantsError = false
         while true {
             switch format.piece() {

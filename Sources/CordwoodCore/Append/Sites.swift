@@ -33,6 +33,7 @@ enum Sites {
 
     /// Before the first engine is open. False: no memory.
     static func prepare() -> Bool {
+        guard MessageSites.prepare() else { return false }
         let process = unsafe cwi_process_get()!
         if unsafe process.pointee.sites != nil { return true }
         guard
@@ -72,6 +73,22 @@ enum Sites {
         guard unsafe site.pointee.format != nil, let classes = unsafe site.pointee.arguments else {
             return nil
         }
+        return unsafe register(SiteDefinition(site), classes) { plan in
+            // ORDER: release. Every open lane has the definition now (A21). A place's slot was
+            // perhaps another's: without its key first, so that nobody takes the one for the other.
+            if key != 0 { unsafe cwa_exchange_u64(word, 0) }
+            let plan64 = unsafe UInt64(UInt(bitPattern: plan.memory))
+            unsafe cwa_store_release_u64(key == 0 ? word : word + 8, plan64)
+            if key != 0 { unsafe cwa_store_release_u64(word, key) }
+        }
+    }
+
+    /// The plan of that definition, registered now if it was not; `publish` makes it known, under
+    /// the lock. nil: not now.
+    static func register(
+        _ definition: SiteDefinition, _ classes: UnsafePointer<UInt8>,
+        publish: (SitePlan) -> Void
+    ) -> SitePlan? {
         // A growth file is made by system calls that are cancellation points (R19).
         let cancel = cwi_disable_cancel()
         defer { cwi_restore_cancel(cancel) }
@@ -82,17 +99,11 @@ enum Sites {
         guard unsafe cwi_process_get().pointee.sites != nil, lock() else { return nil }
         defer { unsafe cwa_store_release_u32(lockWord, 0) }
         // Found where another thread was faster.
-        let definition = unsafe SiteDefinition(site)
         guard let entry = unsafe find(definition, classes) ?? add(definition, classes),
             unsafe tell(entry)
         else { return nil }
         let plan = unsafe SitePlan(entry + headerBytes)
-        // ORDER: release. Every open lane has the definition now (A21). A place's slot was perhaps
-        // another's: without its key first, so that nobody takes the one for the other.
-        if key != 0 { unsafe cwa_exchange_u64(word, 0) }
-        let plan64 = unsafe UInt64(UInt(bitPattern: plan.memory))
-        unsafe cwa_store_release_u64(key == 0 ? word : word + 8, plan64)
-        if key != 0 { unsafe cwa_store_release_u64(word, key) }
+        publish(plan)
         return plan
     }
 
@@ -323,6 +334,17 @@ enum Sites {
         unsafe format = SiteDefinition.text(site.pointee.format)
     }
 
+    init(
+        line: UInt32, file: UnsafeRawBufferPointer, function: UnsafeRawBufferPointer,
+        format: UnsafeRawBufferPointer, style: UInt32
+    ) {
+        self.line = line
+        unsafe self.file = unsafe file
+        unsafe self.function = unsafe function
+        unsafe self.format = unsafe format
+        self.style = style
+    }
+
     private static func text(_ start: UnsafePointer<CChar>?) -> UnsafeRawBufferPointer {
         unsafe UnsafeRawBufferPointer(
             start: start, count: start.map { unsafe strnlen($0, stringMax) } ?? 0)
@@ -379,14 +401,14 @@ enum Sites {
     func isSame(
         _ kept: UnsafeRawBufferPointer, _ plan: SitePlan, _ classes: UnsafePointer<UInt8>
     ) -> Bool {
-        guard unsafe Bytes.u32(kept, SiteLayout.line) == line,
-            unsafe plan.isRefused || UInt32(Bytes.u8(kept, SiteLayout.style)) == style
+        guard Bytes.u32(kept, SiteLayout.line) == line,
+            plan.isRefused || UInt32(Bytes.u8(kept, SiteLayout.style)) == style
         else { return false }
         var at = SiteLayout.strings
         // Not an array of the three: nothing here may take memory from the heap.
-        guard let first = unsafe Bytes.str(kept, &at), unsafe Bytes.equal(first, file),
-            let second = unsafe Bytes.str(kept, &at), unsafe Bytes.equal(second, function),
-            let third = unsafe Bytes.str(kept, &at), unsafe Bytes.equal(third, format)
+        guard let first = Bytes.str(kept, &at), unsafe Bytes.equal(first, file),
+            let second = Bytes.str(kept, &at), unsafe Bytes.equal(second, function),
+            let third = Bytes.str(kept, &at), unsafe Bytes.equal(third, format)
         else { return false }
         return unsafe withUnsafeTemporaryAllocation(byteCount: SitePlan.bytesMax, alignment: 8) {
             let other = unsafe SitePlan($0.baseAddress!)

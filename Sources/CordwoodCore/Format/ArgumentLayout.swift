@@ -101,6 +101,8 @@ enum SiteLayout {
     static let styleText: UInt8 = 1
     /// As std::format.
     static let styleBraces: UInt8 = 2
+    /// As std::format, but what Swift's interpolation shows otherwise.
+    static let styleSwift: UInt8 = 3
 }
 
 /// Reads a format's numbers, and says which argument comes where: all by position, or all by

@@ -118,6 +118,8 @@ public enum SectionKind {
     public static let exception: UInt8 = 7
     public static let kind: UInt8 = 8
     public static let originalLength: UInt8 = 9
+    public static let arguments: UInt8 = 10
+    public static let definition: UInt8 = 11
     public static let headerBytes = 8
 }
 

@@ -19,6 +19,10 @@ struct BraceText {
     }
 
     private(set) var out: [UInt8] = []
+    /// Style 3: a double without type and precision is what Swift shows.
+    private let isSwift: Bool
+
+    init(isSwift: Bool = false) { self.isSwift = isSwift }
 
     /// Prints one field. False: the value cannot be shown like that; the format is then the text.
     mutating func put(
@@ -48,6 +52,11 @@ struct BraceText {
             guard field.type == 0 || field.type == 0x70 || field.type == 0x50 else { return false }
             sign = Array((field.type == 0x50 ? "0X" : "0x").utf8)
             body = Array(String(value, radix: 16, uppercase: field.type == 0x50).utf8)
+        case .double(_, let described)
+        where isSwift && field.type == 0 && precision == nil:
+            let isNegative = described.utf8.first == 0x2D
+            sign = Self.sign(isNegative, field)
+            body = Array(described.utf8.dropFirst(isNegative ? 1 : 0))
         case .double, .extended:
             guard let digits = Self.floating(value, field, precision, &sign) else { return false }
             body = digits

@@ -17,18 +17,18 @@
         /// Views of a definition's payload (FORMAT §5); nil where it does not parse.
         init?(_ payload: UnsafeRawBufferPointer) {
             var at = SiteLayout.strings
-            guard let file = unsafe Bytes.str(payload, &at),
-                let function = unsafe Bytes.str(payload, &at),
-                let format = unsafe Bytes.str(payload, &at),
-                let types = unsafe Bytes.slice(
+            guard let file = Bytes.str(payload, &at),
+                let function = Bytes.str(payload, &at),
+                let format = Bytes.str(payload, &at),
+                let types = Bytes.slice(
                     payload, at, Int(Bytes.u8(payload, SiteLayout.argumentCount)))
             else { return nil }
-            line = unsafe Bytes.u32(payload, SiteLayout.line)
-            style = unsafe Bytes.u8(payload, SiteLayout.style)
-            unsafe self.file = unsafe file
-            unsafe self.function = unsafe function
-            unsafe self.format = unsafe format
-            unsafe self.types = unsafe types
+            line = Bytes.u32(payload, SiteLayout.line)
+            style = Bytes.u8(payload, SiteLayout.style)
+            self.file = unsafe file
+            self.function = unsafe function
+            self.format = unsafe format
+            self.types = unsafe types
         }
     }
 

@@ -66,10 +66,10 @@ public final class DeferredText {
         if record.style == SiteLayout.styleText { return }
         guard parse(record) else { return }
         out.clear()
-        if record.style == SiteLayout.styleBraces {
+        if record.style == SiteLayout.styleBraces || record.style == SiteLayout.styleSwift {
             if let text = braces(record) {
-                unsafe text.withUnsafeBytes { unsafe out.append($0) }
-                unsafe record.message = unsafe out.bytes
+                unsafe text.withUnsafeBytes { out.append($0) }
+                record.message = unsafe out.bytes
             }
             return
         }
@@ -79,7 +79,7 @@ public final class DeferredText {
             switch format.piece() {
             case .end:
                 // Without a directive the format is the text.
-                if !isPlain { unsafe record.message = unsafe out.bytes }
+                if !isPlain { record.message = unsafe out.bytes }
                 return
             case .invalid: return
             case .literal(let from, let to):
@@ -91,12 +91,12 @@ public final class DeferredText {
             }
         }
         record.flags.insert(.truncated)
-        unsafe record.message = unsafe out.bytes
+        record.message = unsafe out.bytes
     }
 
     /// A std::format string; nil where it does not fit its arguments.
     private func braces(_ record: borrowing RecordRef) -> [UInt8]? {
-        var text = BraceText()
+        var text = BraceText(isSwift: record.style == SiteLayout.styleSwift)
         var format = BraceFormat(record.format)
         while text.out.count < Self.bytesMax {
             switch format.piece() {
@@ -143,23 +143,23 @@ public final class DeferredText {
     private func value(_ index: Int, _ record: borrowing RecordRef) -> BraceText.Value {
         let value = values[index]
         let at = value.at
-        let bytes = unsafe record.arguments
+        let bytes = record.arguments
         switch value.type {
         case ArgumentType.int:
-            return unsafe .signed(Int64(Int32(bitPattern: Bytes.u32(bytes, at))))
-        case ArgumentType.long: return unsafe .signed(Int64(bitPattern: Bytes.u64(bytes, at)))
-        case ArgumentType.uint: return unsafe .unsigned(UInt64(Bytes.u32(bytes, at)))
-        case ArgumentType.ulong: return unsafe .unsigned(Bytes.u64(bytes, at))
-        case ArgumentType.bool: return unsafe .bool(Bytes.u8(bytes, at) != 0)
-        case ArgumentType.char: return unsafe .char(Bytes.u8(bytes, at))
+            return .signed(Int64(Int32(bitPattern: Bytes.u32(bytes, at))))
+        case ArgumentType.long: return .signed(Int64(bitPattern: Bytes.u64(bytes, at)))
+        case ArgumentType.uint: return .unsigned(UInt64(Bytes.u32(bytes, at)))
+        case ArgumentType.ulong: return .unsigned(Bytes.u64(bytes, at))
+        case ArgumentType.bool: return .bool(Bytes.u8(bytes, at) != 0)
+        case ArgumentType.char: return .char(Bytes.u8(bytes, at))
         case ArgumentType.double:
-            let number = unsafe Double(bitPattern: Bytes.u64(bytes, at))
+            let number = Double(bitPattern: Bytes.u64(bytes, at))
             return .double(number, "\(number)")
         case ArgumentType.float:
-            let number = unsafe Float(bitPattern: Bytes.u32(bytes, at))
+            let number = Float(bitPattern: Bytes.u32(bytes, at))
             return .double(Double(number), "\(number)")
         case ArgumentType.extended: return unsafe .extended(Array(slice(value, record)))
-        case ArgumentType.pointer: return unsafe .pointer(Bytes.u64(bytes, at))
+        case ArgumentType.pointer: return .pointer(Bytes.u64(bytes, at))
         default: return unsafe .text(value.count < 0 ? [] : Array(slice(value, record)))
         }
     }
@@ -223,7 +223,7 @@ public final class DeferredText {
             let scalar = Unicode.Scalar(Bytes.u32(record.arguments, value.at)) ?? "\u{FFFD}"
             spec.precision = nil
             let bytes = Array(String(scalar).utf8)
-            unsafe bytes.withUnsafeBytes { unsafe put(spec, $0) }
+            unsafe bytes.withUnsafeBytes { put(spec, $0) }
         default:
             putNumber(spec, directive, value, record)
         }
@@ -275,7 +275,7 @@ public final class DeferredText {
             if bytes.count &+ character.count > most { break }
             bytes.append(contentsOf: character)
         }
-        unsafe bytes.withUnsafeBytes { unsafe put(spec, $0) }
+        unsafe bytes.withUnsafeBytes { put(spec, $0) }
     }
 
     private func spaces(_ count: Int) {
@@ -311,7 +311,7 @@ public final class DeferredText {
         format.append(0)
         unsafe format.withUnsafeBytes { format in
             unsafe withUnsafeTemporaryAllocation(byteCount: 512, alignment: 1) { buffer in
-                let from = unsafe slice(value, record).baseAddress!
+                let from = slice(value, record).baseAddress!
                 let text = unsafe format.baseAddress!.assumingMemoryBound(to: CChar.self)
                 let small = unsafe buffer.baseAddress!.assumingMemoryBound(to: CChar.self)
                 let count = unsafe Int(cwi_print(small, 512, text, directive.type, from))

@@ -106,11 +106,18 @@
         record.logger = logger(id)
         record.sections = unsafe payload
         var originalLength: UInt64?
+        var deferredSite: Catalog.Site?
+        var siteID: UInt32?
+        var arguments: UnsafeRawBufferPointer?
         var sections = SectionIterator(payload)
         while let (kind, bytes) = sections.next() {
             switch kind {
             case SectionKind.message: record.message = unsafe bytes
-            case SectionKind.site: place(&record, Bytes.u32(bytes, 0))
+            case SectionKind.site:
+                siteID = Bytes.u32(bytes, 0)
+                deferredSite = siteOf(Bytes.u32(bytes, 0))
+            case SectionKind.definition: deferredSite = unsafe Catalog.Site(bytes)
+            case SectionKind.arguments: unsafe arguments = unsafe bytes
             case SectionKind.place: place(&record, bytes)
             case SectionKind.trace where bytes.count >= TraceLayout.bytes:
                 record.trace = unsafe bytes
@@ -121,6 +128,12 @@
             default: break
             }
         }
+        if let arguments = unsafe arguments {
+            // Its text is made of them.
+            if let site = deferredSite { return deferred(&record, site, arguments) }
+            return unknown(&record, siteID ?? .max, arguments)
+        }
+        if let site = deferredSite { place(&record, site) }
         record.originalLength = originalLength ?? UInt64(record.message.count)
     }
 
@@ -131,9 +144,9 @@
         record.logger = logger(id)
         let arguments = unsafe Bytes.slice(payload, 4, payload.count &- 4) ?? Bytes.none
         guard payload.count >= 4, let site = siteOf(Bytes.u32(payload, 0)) else {
-            return unsafe unknown(&record, Bytes.u32(payload, 0), arguments)
+            return unknown(&record, Bytes.u32(payload, 0), arguments)
         }
-        unsafe deferred(&record, site, arguments)
+        deferred(&record, site, arguments)
         record.placeNumber = Bytes.u32(payload, 0) &+ 1
     }
 
@@ -149,8 +162,8 @@
             let byte = Int(Bytes.u8(arguments, index))
             text.append(contentsOf: [0x20, digits[byte >> 4], digits[byte & 15]])
         }
-        unsafe text.withUnsafeBytes { unsafe scratch.append($0) }
-        unsafe record.message = unsafe scratch.bytes
+        unsafe text.withUnsafeBytes { scratch.append($0) }
+        record.message = unsafe scratch.bytes
         record.originalLength = UInt64(text.count)
         record.flags.insert(.unverified)
     }
@@ -160,7 +173,7 @@
     ) {
         record.logger = logger(id)
         let length = Int(Bytes.u32(payload, 0))
-        guard let definition = unsafe Bytes.slice(payload, 4, length),
+        guard let definition = Bytes.slice(payload, 4, length),
             let site = unsafe Catalog.Site(definition)
         else { return }
         deferred(
@@ -184,8 +197,7 @@
         text?.render(&record)
     }
 
-    private func place(_ record: inout RecordRef, _ id: UInt32) {
-        guard let site = siteOf(id) else { return }
+    private func place(_ record: inout RecordRef, _ site: Catalog.Site) {
         record.line = site.line
         record.file = site.file
         record.function = site.function

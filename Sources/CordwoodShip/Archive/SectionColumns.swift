@@ -39,7 +39,7 @@ extension BlockBuilder {
         while let (kind, body, whole) = walk.next() {
             switch kind {
             case SectionKind.message, SectionKind.kind, SectionKind.site,
-                SectionKind.originalLength:
+                SectionKind.originalLength, SectionKind.arguments, SectionKind.definition:
                 continue
             case SectionKind.place: hasPlace = true
             case SectionKind.time: hasTime = body.count == 8

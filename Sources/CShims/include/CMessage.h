@@ -1,0 +1,56 @@
+/* What a log call of Swift's hands to the interpolation that it evaluates, and how the context of a
+ * task reaches the append path. The word is the calling thread's; the hooks are set once, by the
+ * first Context.with of the process, and never change. */
+#ifndef CORDWOOD_MESSAGE_H
+#define CORDWOOD_MESSAGE_H
+#include "CAppend.h"
+
+/* The frame (Append/MessageFrame.swift) of the log call that runs in this thread, or NULL. */
+extern __thread void *cwi_frame_word __attribute__((tls_model("initial-exec")));
+static inline void **cwi_frame_slot(void) { return &cwi_frame_word; }
+
+/* Frames of messages made outside log calls (Append/MessageKeep.swift): the calling thread's. */
+extern __thread void *cwi_keep_word __attribute__((tls_model("initial-exec")));
+static inline void **cwi_keep_slot(void) { return &cwi_keep_word; }
+/* Zeroed memory in that word, freed when the thread ends. Never NULL: without memory it ends the
+ * process, as the language's own allocations do. */
+void *cwi_keep_make(size_t size);
+
+/* What a record carries of its task's context. The memory is the owner's. */
+typedef struct cwi_context_view {
+    const void *fields; /* FORMAT 8.2 without the count */
+    uint64_t field_bytes;
+    uint32_t field_count;
+    uint32_t has_trace;
+    const void *trace; /* 25 bytes, FORMAT 8.4 */
+} cwi_context_view;
+
+typedef void *(*cwi_context_take)(cwi_context_view *); /* the owner, retained; NULL: no context */
+typedef void (*cwi_context_drop)(void *owner);
+
+typedef struct cwi_context_hooks {
+    cwi_context_take take; /* A22: NULL until a context was ever used */
+    cwi_context_drop drop;
+} cwi_context_hooks;
+
+/* Sites of Swift's log calls (Append/MessageSites.swift), once a process. */
+typedef struct cwi_message_table {
+    uint64_t *slots; /* A21: addresses of entries, which stand behind the slots */
+    uint64_t used;   /* bytes of entries */
+    uint32_t count;
+    uint32_t reserved;
+} cwi_message_table;
+
+extern cwi_message_table cwi_message_table_words;
+static inline cwi_message_table *cwi_message_table_get(void) { return &cwi_message_table_words; }
+
+extern cwi_context_hooks cwi_context_hooks_words;
+static inline cwi_context_take cwi_context_taker(void) {
+    return __atomic_load_n(&cwi_context_hooks_words.take, __ATOMIC_ACQUIRE);
+}
+static inline void cwi_context_let_go(void *owner) { cwi_context_hooks_words.drop(owner); }
+static inline void cwi_context_install(cwi_context_take take, cwi_context_drop drop) {
+    cwi_context_hooks_words.drop = drop;
+    __atomic_store_n(&cwi_context_hooks_words.take, take, __ATOMIC_RELEASE);
+}
+#endif

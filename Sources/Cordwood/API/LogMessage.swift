@@ -1,0 +1,190 @@
+// The message of a log call: an interpolated string whose arguments are copied raw into a frame
+// (CordwoodCore/Append/MessageFrame) and from there into the record; the text is made by who reads.
+// Inside a log call the frame lies on that call's stack, and nothing is taken from the heap but for
+// strings of more than about 900 bytes. A message made elsewhere lies in MessageKeep. Nothing here
+// has a reference count.
+// SAFETY: the frame of a log call is handed over by a thread-local word and taken at most once; a
+// message or interpolation made inside a log call is not to be kept beyond it. Room is asked for
+// before each put.
+
+import CShims
+import CordwoodCore
+
+/// Made where it is logged: `log.info("order \(id)")`. One that is made elsewhere can be logged by
+/// the same thread until it has made MessageKeep.framesMax more of them; later only a remark is.
+@frozen @safe public struct LogMessage: ExpressibleByStringInterpolation {
+    @usableFromInline var frame: MessageFrame
+    /// 0: the frame is a log call's.
+    @usableFromInline var serial: UInt64
+
+    @inlinable @inline(__always)
+    public init(stringLiteral value: StaticString) {
+        var interpolation = StringInterpolation(
+            literalCapacity: value.utf8CodeUnitCount, interpolationCount: 0)
+        interpolation.appendLiteral(value)
+        self.init(stringInterpolation: interpolation)
+    }
+
+    @inlinable @inline(__always)
+    public init(stringInterpolation: StringInterpolation) {
+        frame = stringInterpolation.frame
+        serial = stringInterpolation.serial
+    }
+
+    /// A message of a string that is there already.
+    @inlinable @inline(__always)
+    public init(_ text: String) {
+        var interpolation = StringInterpolation(literalCapacity: 0, interpolationCount: 1)
+        interpolation.appendInterpolation(text)
+        self.init(stringInterpolation: interpolation)
+    }
+
+    @frozen @safe public struct StringInterpolation: StringInterpolationProtocol {
+        public typealias StringLiteralType = StaticString
+
+        @usableFromInline var frame: MessageFrame
+        @usableFromInline var serial: UInt64 = 0
+        /// Arguments so far; the one behind argumentsMax takes all the rest as text.
+        @usableFromInline var count = 0
+
+        @inlinable @inline(__always)
+        static var argumentsMax: Int { 31 }
+
+        @inlinable @inline(__always)
+        public init(literalCapacity: Int, interpolationCount: Int) {
+            if let base = unsafe cwi_frame_slot().pointee, unsafe base.load(as: UInt32.self) == 0 {
+                unsafe base.storeBytes(of: 1, as: UInt32.self)
+                unsafe frame = MessageFrame(base)
+            } else {
+                unsafe frame = MessageFrame(MessageKeep.take(&serial))
+            }
+        }
+
+        @inlinable @inline(__always)
+        public mutating func appendLiteral(_ literal: StaticString) {
+            let bytes = literal.utf8CodeUnitCount
+            guard bytes > 0 else { return }
+            guard literal.hasPointerRepresentation, bytes <= MessageToken.literalMax,
+                count <= Self.argumentsMax
+            else {
+                self = adding("\(literal)")
+                return
+            }
+            if !frame.hasRoom(0) { frame = frame.grown(more: 0) }
+            unsafe frame.put(
+                UInt64(UInt(bitPattern: literal.utf8Start)) | UInt64(bytes) << 48)
+        }
+
+        // MARK: Arguments
+
+        /// A number as it stands; `spelled` is its text, where it can have no argument of its own.
+        @inlinable @inline(__always)
+        mutating func put<Value: BitwiseCopyable>(
+            _ token: UInt64, _ value: Value, spelled: @autoclosure () -> String
+        ) {
+            guard count < Self.argumentsMax else {
+                self = adding(spelled())
+                return
+            }
+            if !frame.hasRoom(MemoryLayout<Value>.size) {
+                frame = frame.grown(more: MemoryLayout<Value>.size)
+            }
+            frame.put(token, value)
+            count &+= 1
+        }
+
+        /// What needs no bytes.
+        @inlinable @inline(__always)
+        mutating func put(_ token: UInt64, spelled: @autoclosure () -> String) {
+            guard count <= Self.argumentsMax else {
+                self = adding(spelled())
+                return
+            }
+            if !frame.hasRoom(0) { frame = frame.grown(more: 0) }
+            frame.put(token)
+        }
+
+        @inlinable @inline(__always)
+        mutating func text(_ token: UInt64, _ value: String) {
+            guard count < Self.argumentsMax, let next = frame.adding(token, value) else {
+                self = adding(value)
+                return
+            }
+            frame = next
+            count &+= 1
+        }
+
+        @inlinable @inline(__always)
+        mutating func text(_ token: UInt64, _ value: Substring) {
+            guard count < Self.argumentsMax, let next = frame.adding(token, value) else {
+                self = adding(String(value))
+                return
+            }
+            frame = next
+            count &+= 1
+        }
+
+        // MARK: Not inlined; by value, so that what is inlined stays in registers
+
+        /// Text that does not fit, is no argument of the source's, or comes behind the last.
+        @usableFromInline @inline(never)
+        func adding(_ text: String) -> Self {
+            var text = text
+            return text.withUTF8 { adding($0) }
+        }
+
+        @safe @usableFromInline @inline(never)
+        func adding(_ text: UnsafeBufferPointer<UInt8>) -> Self {
+            var next = self
+            guard count < Self.argumentsMax else {
+                next.frame = frame.addingRest(text, isFirst: count == Self.argumentsMax)
+                next.count = Self.argumentsMax + 1
+                return next
+            }
+            let token = MessageToken.argument(MessageToken.text)
+            next.frame =
+                frame.adding(token, text)
+                ?? frame.grown(more: min(text.count, MessageFrame.stringMax) + 16)
+                .adding(token, text) ?? frame
+            next.count += 1
+            return next
+        }
+    }
+}
+
+extension LogMessage {
+    /// The message has taken that frame and not outgrown it.
+    @inlinable @inline(__always)
+    static func isOf(_ message: LogMessage, _ base: UnsafeMutableRawPointer) -> Bool {
+        unsafe message.frame.base == base && base.load(as: UInt32.self) == 1
+    }
+}
+
+/// Where a log call stands.
+@frozen @safe public struct LogPlace {
+    @usableFromInline var file: UInt64
+    @usableFromInline var function: UInt64
+    @usableFromInline var position: UInt64
+
+    @inlinable @inline(__always)
+    public init(_ file: StaticString, _ function: StaticString, _ line: UInt32, _ column: UInt32) {
+        self.file = LogPlace.word(file)
+        self.function = LogPlace.word(function)
+        position = UInt64(line) << 32 | UInt64(column)
+    }
+
+    @inlinable @inline(__always)
+    static func word(_ text: StaticString) -> UInt64 {
+        guard text.hasPointerRepresentation else { return 0 }
+        return unsafe UInt64(UInt(bitPattern: text.utf8Start))
+            | UInt64(min(text.utf8CodeUnitCount, 0xFFFF)) << 48
+    }
+
+    /// In the last words of a frame's block.
+    @inlinable @inline(__always)
+    func store(in base: UnsafeMutableRawPointer, bytes: Int) {
+        unsafe base.storeBytes(of: file, toByteOffset: bytes &- 8, as: UInt64.self)
+        unsafe base.storeBytes(of: function, toByteOffset: bytes &- 16, as: UInt64.self)
+        unsafe base.storeBytes(of: position, toByteOffset: bytes &- 24, as: UInt64.self)
+    }
+}

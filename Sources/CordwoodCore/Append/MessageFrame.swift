@@ -1,0 +1,285 @@
+// Where a log call of Swift's collects its message before it is appended: the arguments as records
+// hold them (FORMAT §8.7), growing upwards, and what the message is made of, growing downwards. A
+// frame lies on the stack of the log call; strings that do not fit move it to the heap until the
+// call ends. It belongs to one thread, and nothing in it is shared before the append copies it.
+// SAFETY: every store is preceded by a look at the room between `at` and `low`; `base` is a block
+// of the size that stands in it, held by the log call or by MessageKeep.
+
+import CCordwood
+import CShims
+
+/// What stands for a literal or an argument in a frame: one word.
+///
+/// A literal is its address and, from bit 48 on, its length, which is not 0. An argument has 0
+/// there: bits 0–7 its class (CW_ARG_…, 0: none), 8–15 how it is printed, 16–23 with how many
+/// digits, 24–31 what is around it.
+public enum MessageToken {
+    @inlinable public static var literalMax: Int { 4_096 }
+
+    // Classes (CW_ARG_…).
+    @inlinable public static var int: UInt64 { 1 }
+    @inlinable public static var long: UInt64 { 2 }
+    @inlinable public static var double: UInt64 { 3 }
+    @inlinable public static var bool: UInt64 { 6 }
+    @inlinable public static var uint: UInt64 { 8 }
+    @inlinable public static var ulong: UInt64 { 9 }
+    @inlinable public static var float: UInt64 { 10 }
+    @inlinable public static var text: UInt64 { 11 }
+
+    // How it is printed.
+    @inlinable public static var plain: UInt64 { 0 }
+    @inlinable public static var fixed: UInt64 { 1 }
+    @inlinable public static var exponential: UInt64 { 2 }
+    @inlinable public static var hex: UInt64 { 3 }
+    @inlinable public static var hexUpper: UInt64 { 4 }
+    @inlinable public static var octal: UInt64 { 5 }
+    @inlinable public static var binary: UInt64 { 6 }
+    @inlinable public static var padded: UInt64 { 7 }
+
+    // What is around it.
+    @inlinable public static var optional: UInt64 { 1 }
+    @inlinable public static var none: UInt64 { 2 }
+    @inlinable public static var redacted: UInt64 { 3 }
+    @inlinable public static var hashed: UInt64 { 4 }
+
+    @inlinable @inline(__always)
+    public static func argument(
+        _ class: UInt64, print: UInt64 = plain, digits: UInt64 = 0, around: UInt64 = 0
+    ) -> UInt64 {
+        `class` | print << 8 | digits << 16 | around << 24
+    }
+}
+
+@frozen @safe public struct MessageFrame {
+    /// u32 taken, u32 bytes of the block, u32 a string was cut, u32 where the rest of a message with
+    /// more arguments than a record has begins, u64 the other block: of the log call's the one on
+    /// the heap, of that the log call's; arguments; …; tokens, and before them (they grow down) the
+    /// place of the call in three words (MessageSites).
+    public var base: UnsafeMutableRawPointer
+    /// End of the arguments.
+    public var at: UnsafeMutableRawPointer
+    /// The token put last.
+    public var low: UnsafeMutableRawPointer
+
+    @inlinable public static var bytes: Int { 1_024 }
+    @inlinable public static var headerBytes: Int { 24 }
+    @inlinable public static var placeBytes: Int { 24 }
+    /// A string of so many bytes or more is cut (CW_STRING_MAX).
+    @inlinable public static var stringMax: Int { 1 << 20 }
+
+    /// A block that nobody has written to yet.
+    @inlinable @inline(__always)
+    public static func prepare(_ base: UnsafeMutableRawPointer, bytes: Int) {
+        unsafe base.storeBytes(of: UInt64(bytes) << 32, as: UInt64.self)
+        unsafe base.storeBytes(of: 0, toByteOffset: 8, as: UInt64.self)
+        unsafe base.storeBytes(of: 0, toByteOffset: 16, as: UInt64.self)
+    }
+
+    /// The frame of a prepared block, empty.
+    @inlinable @inline(__always)
+    public init(_ base: UnsafeMutableRawPointer) {
+        unsafe self.base = unsafe base
+        unsafe at = unsafe base + MessageFrame.headerBytes
+        let bytes = unsafe Int(base.load(fromByteOffset: 4, as: UInt32.self))
+        unsafe low = unsafe base + (bytes &- MessageFrame.placeBytes)
+    }
+
+    public var blockBytes: Int { unsafe Int(base.load(fromByteOffset: 4, as: UInt32.self)) }
+
+    public var isCut: Bool {
+        get { unsafe base.load(fromByteOffset: 8, as: UInt32.self) != 0 }
+        nonmutating set {
+            unsafe base.storeBytes(of: newValue ? 1 : 0, toByteOffset: 8, as: UInt32.self)
+        }
+    }
+
+    /// The arguments.
+    var content: UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(
+            start: base + MessageFrame.headerBytes, count: at - base - MessageFrame.headerBytes)
+    }
+
+    /// Room for an argument of that many bytes and its token.
+    @inlinable @inline(__always)
+    public func hasRoom(_ bytes: Int) -> Bool { unsafe low - at >= bytes &+ 8 }
+
+    /// The caller has asked for room.
+    @inlinable @inline(__always)
+    public mutating func put(_ token: UInt64) {
+        unsafe low -= 8
+        unsafe low.storeBytes(of: token, as: UInt64.self)
+    }
+
+    /// The caller has asked for room.
+    @inlinable @inline(__always)
+    public mutating func put<Value: BitwiseCopyable>(_ token: UInt64, _ value: Value) {
+        put(token)
+        unsafe at.storeBytes(of: value, as: Value.self)
+        unsafe at += MemoryLayout<Value>.size
+    }
+
+    /// The same with a string's bytes; nil: no room.
+    @safe public func adding(
+        _ token: UInt64, _ text: UnsafeBufferPointer<UInt8>
+    ) -> MessageFrame? {
+        var count = text.count
+        var word = UInt32(truncatingIfNeeded: count)
+        if count >= MessageFrame.stringMax {
+            count = MessageFrame.cut(text, MessageFrame.stringMax)
+            word = UInt32(count) | (count < text.count ? LengthWord.cut : 0)
+        }
+        guard hasRoom(4 &+ count) else { return nil }
+        var next = self
+        next.put(token, word)
+        if word & LengthWord.cut != 0 { isCut = true }
+        if let start = text.baseAddress {
+            unsafe next.at.copyMemory(from: start, byteCount: count)
+            unsafe next.at += count
+        }
+        return next
+    }
+
+    /// The same with a string. Not inlined, so that a log call stays small.
+    @inline(never)
+    public func adding(_ token: UInt64, _ text: String) -> MessageFrame? {
+        if let next = unsafe text.utf8.withContiguousStorageIfAvailable({
+            adding(token, $0)
+        }) {
+            return next
+        }
+        return unsafe Array(text.utf8).withUnsafeBufferPointer { adding(token, $0) }
+    }
+
+    @inline(never)
+    public func adding(_ token: UInt64, _ text: Substring) -> MessageFrame? {
+        if let next = unsafe text.utf8.withContiguousStorageIfAvailable({
+            adding(token, $0)
+        }) {
+            return next
+        }
+        return unsafe Array(text.utf8).withUnsafeBufferPointer { adding(token, $0) }
+    }
+
+    /// Bytes up to `most` that hold whole characters.
+    @safe private static func cut(_ text: UnsafeBufferPointer<UInt8>, _ most: Int) -> Int {
+        guard text.count > most else { return text.count }
+        var count = most
+        while count > most - 4, count > 0, unsafe text[count] & 0xC0 == 0x80 { count -= 1 }
+        return count
+    }
+
+    // MARK: Other blocks
+
+    /// The same with room for `more` bytes, on the heap; the log call lets it go.
+    @inline(never)
+    public func grown(more: Int) -> MessageFrame {
+        let bytes = (blockBytes * 2 + more + 64 + 7) & ~7
+        let block = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 8)
+        let next = unsafe copied(to: block, bytes: bytes)
+        guard let other = unsafe other else {
+            unsafe next.setOther(base)
+            unsafe setOther(block)
+            return next
+        }
+        // This one is on the heap already.
+        unsafe next.setOther(other)
+        unsafe MessageFrame(other).setOther(block)
+        unsafe base.deallocate()
+        return next
+    }
+
+    public var other: UnsafeMutableRawPointer? {
+        unsafe base.load(fromByteOffset: 16, as: UnsafeMutableRawPointer?.self)
+    }
+
+    private func setOther(_ block: UnsafeMutableRawPointer) {
+        unsafe base.storeBytes(
+            of: UInt64(UInt(bitPattern: block)), toByteOffset: 16, as: UInt64.self)
+    }
+
+    /// Appends to the last argument, a string that takes all that comes behind the others; begun
+    /// where `isFirst`.
+    @safe public func addingRest(
+        _ text: UnsafeBufferPointer<UInt8>, isFirst: Bool
+    ) -> MessageFrame {
+        var next = hasRoom(text.count + 4) ? self : grown(more: text.count + 4)
+        if isFirst {
+            unsafe next.base.storeBytes(
+                of: UInt32(next.at - next.base), toByteOffset: 12, as: UInt32.self)
+            next.put(MessageToken.argument(MessageToken.text), UInt32(0))
+        }
+        let begin = unsafe Int(next.base.load(fromByteOffset: 12, as: UInt32.self))
+        let word = unsafe next.base + begin
+        let before = unsafe word.loadUnaligned(as: UInt32.self)
+        // What was cut stays cut there.
+        guard before & LengthWord.cut == 0 else { return next }
+        let room = MessageFrame.stringMax - Int(before)
+        let count = text.count > room ? MessageFrame.cut(text, room) : text.count
+        if let start = text.baseAddress, count > 0 {
+            unsafe next.at.copyMemory(from: start, byteCount: count)
+            unsafe next.at += count
+        }
+        let isCut = count < text.count
+        if isCut { next.isCut = true }
+        unsafe word.storeBytes(
+            of: before + UInt32(count) | (isCut ? LengthWord.cut : 0), as: UInt32.self)
+        return next
+    }
+
+    /// The same in another block, which is larger.
+    public func copied(to base: UnsafeMutableRawPointer, bytes: Int) -> MessageFrame {
+        unsafe MessageFrame.prepare(unsafe base, bytes: bytes)
+        var next = unsafe MessageFrame(base)
+        unsafe next.base.storeBytes(of: 1, as: UInt32.self)
+        next.isCut = isCut
+        unsafe next.base.storeBytes(
+            of: self.base.load(fromByteOffset: 12, as: UInt32.self), toByteOffset: 12,
+            as: UInt32.self)
+        unsafe next.at.copyMemory(from: content.baseAddress!, byteCount: content.count)
+        unsafe next.at += content.count
+        // The words of the place, too.
+        let tokens = unsafe self.base + blockBytes - low
+        unsafe next.low = base + bytes - tokens
+        unsafe next.low.copyMemory(from: low, byteCount: tokens)
+        return next
+    }
+
+    /// Shortens the last strings until the arguments have at most `most` bytes; false: cannot be.
+    mutating func shorten(to most: Int) -> Bool {
+        var isShort = unsafe content.count <= most
+        guard !isShort else { return true }
+        // Where the strings are, from the first on.
+        let start = unsafe base + MessageFrame.headerBytes
+        let tokens = unsafe (base + blockBytes - MessageFrame.placeBytes - low) / 8
+        var excess = unsafe content.count - most
+        for wanted in (0..<tokens).reversed() where !isShort {
+            var at = unsafe start
+            var found: UnsafeMutableRawPointer?
+            for index in 0...wanted {
+                let token = unsafe low.load(
+                    fromByteOffset: (tokens - 1 - index) * 8, as: UInt64.self)
+                guard token >> 48 == 0, token & 0xFF != 0,
+                    let type = ArgumentType.of(class: UInt8(truncatingIfNeeded: token))
+                else { continue }
+                unsafe found = index == wanted && type == ArgumentType.text ? at : nil
+                let content =
+                    unsafe type == ArgumentType.text
+                    ? Int(at.loadUnaligned(as: UInt32.self) & ~LengthWord.cut) : 0
+                unsafe at += ArgumentType.fixedBytes(type) + content
+            }
+            guard let text = unsafe found else { continue }
+            let count = unsafe Int(text.loadUnaligned(as: UInt32.self) & ~LengthWord.cut)
+            let bytes = unsafe UnsafeBufferPointer(
+                start: UnsafePointer((text + 4).assumingMemoryBound(to: UInt8.self)), count: count)
+            let kept = MessageFrame.cut(bytes, max(0, count - excess))
+            let end = unsafe text + 4 + count
+            unsafe text.storeBytes(of: UInt32(kept) | LengthWord.cut, as: UInt32.self)
+            unsafe (text + 4 + kept).copyMemory(from: end, byteCount: self.at - end)
+            unsafe self.at -= count - kept
+            excess -= count - kept
+            isCut = true
+            isShort = excess <= 0
+        }
+        return isShort
+    }
+}

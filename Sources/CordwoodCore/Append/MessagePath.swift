@@ -1,0 +1,275 @@
+// A record of a Swift log call: the site's id and the frame's arguments, appended as AppendPath
+// does. What has more than a message (fields, an error, the context of a task), the first record of
+// a site and everything unusual goes through MessageSlow.
+// SAFETY: as AppendPath. A frame belongs to the calling thread, and its block holds during the
+// call; as many bytes are copied as stand between its start and `at`.
+
+import CCordwood
+import CShims
+import Glibc
+
+/// What a Swift record carries beside its message. The memory is the caller's.
+@safe public struct MessageExtras {
+    /// FORMAT §8.2 without the count.
+    @safe public var fields = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    public var fieldCount = 0
+    @safe public var errorType = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    @safe public var errorText = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+
+    public init() {}
+}
+
+public enum MessagePath {
+    /// The caller has found the level enabled and stored the place in the frame's last words.
+    @inline(never)
+    public static func write(
+        _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame
+    ) -> Int32 {
+        let engine = unsafe logger.pointee.engine
+        guard level &- 1 < 24, !frame.isCut,
+            let site = unsafe MessageSites.known(frame.low, frame.base + frame.blockBytes),
+            unsafe cwi_context_taker() == nil, let thread = unsafe cwi_tls_get().pointee.current,
+            unsafe thread.pointee.engine == engine, unsafe thread.pointee.busy == 0
+        else { return unsafe MessageSlow.write(logger, level, frame) }
+
+        // The steps of AppendPath.text, with another payload.
+        unsafe thread.pointee.busy = cwi_frame()
+        cwa_fence_compiler()
+        let room =
+            unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
+            &- Int(bitPattern: thread.pointee.ptr)
+        let ticks = cw_ticks_tsc()
+        let delta = unsafe ticks &- thread.pointee.base_ticks
+        let from = unsafe frame.base + MessageFrame.headerBytes
+        let count = unsafe frame.at - from
+        guard room &- 27 > count, delta <= 0xFFFF_FFFF, let ptr = unsafe thread.pointee.ptr,
+            let header = unsafe thread.pointee.chunk
+        else {
+            unsafe thread.pointee.busy = 0
+            return unsafe MessageSlow.write(logger, level, frame)
+        }
+        let start = UnsafeMutableRawPointer(ptr)
+        unsafe start.storeBytes(of: UInt32(truncatingIfNeeded: count &+ 20), as: UInt32.self)
+        unsafe start.storeBytes(
+            of: UInt32(truncatingIfNeeded: delta), toByteOffset: 4, as: UInt32.self)
+        unsafe start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
+        unsafe start.storeBytes(of: level | 3 << 8, toByteOffset: 12, as: UInt32.self)
+        unsafe start.storeBytes(of: site.identifier, toByteOffset: 16, as: UInt32.self)
+        unsafe copy(start + 20, from, count)
+        let end = unsafe start + ((count &+ 27) & ~7)
+        let chunk = UnsafeMutableRawPointer(header)
+        // ORDER: release, then compiler; as AppendPath (A4, A2).
+        unsafe cwa_store_release_u32(chunk + 8, UInt32(truncatingIfNeeded: end - chunk))
+        unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
+        cwa_fence_compiler()
+        if unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0,
+            unsafe !AppendSlow.settledKept(thread)
+        {
+            return unsafe MessageSlow.write(logger, level, frame)
+        }
+        unsafe thread.pointee.records &+= 1
+        // ORDER: release. As AppendPath (A1).
+        unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
+        return Status.ok
+    }
+
+    /// Few bytes without a call; never more than `count`, for what lies behind is the stack's.
+    @inline(__always)
+    private static func copy(
+        _ target: UnsafeMutableRawPointer, _ source: UnsafeMutableRawPointer, _ count: Int
+    ) {
+        guard count <= 64 else { return unsafe target.copyMemory(from: source, byteCount: count) }
+        var at = 0
+        while at &+ 8 <= count {
+            unsafe target.storeBytes(
+                of: source.load(fromByteOffset: at, as: UInt64.self), toByteOffset: at,
+                as: UInt64.self)
+            at &+= 8
+        }
+        if count & 4 != 0 {
+            unsafe target.storeBytes(
+                of: source.load(fromByteOffset: at, as: UInt32.self), toByteOffset: at,
+                as: UInt32.self)
+            at &+= 4
+        }
+        while at < count {
+            unsafe target.storeBytes(
+                of: source.load(fromByteOffset: at, as: UInt8.self), toByteOffset: at,
+                as: UInt8.self)
+            at &+= 1
+        }
+    }
+}
+
+public enum MessageSlow {
+    @inline(never)
+    static func write(_ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame) -> Int32 {
+        unsafe write(logger, level, frame, MessageExtras())
+    }
+
+    /// As MessagePath.write, with what else the record carries.
+    @inline(never)
+    public static func write(
+        _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame, _ extras: MessageExtras
+    ) -> Int32 {
+        let refusal = unsafe AppendSlow.refusal(logger, level)
+        guard refusal == Status.ok else { return refusal }
+        guard let engine = unsafe logger.pointee.engine else { return Status.closed }
+        return AppendSlow.keepingErrno { _ in
+            var body = MessageBody(extras)
+            var owner: UnsafeMutableRawPointer?
+            var view = unsafe cwi_context_view()
+            if let take = unsafe cwi_context_taker() { unsafe owner = take(&view) }
+            defer { if let owner = unsafe owner { unsafe cwi_context_let_go(owner) } }
+            if unsafe owner != nil { unsafe body.add(view) }
+            guard body.fieldCount <= FieldType.countMax else { return Status.limit }
+
+            // Strings are cut here, where it is known which bytes are a string's.
+            let most = unsafe AppendSlow.recordBytesMax(engine) - body.extraBytes
+            var frame = frame
+            if unsafe frame.content.count + 4 > most, !frame.shorten(to: max(0, most - 4)) {
+                return Status.limit
+            }
+            body.arguments = unsafe frame.content
+            body.isCut = frame.isCut
+            let plan =
+                unsafe MessageSites.known(frame.low, frame.base + frame.blockBytes).map {
+                    unsafe SitePlan(
+                        $0.memory.load(fromByteOffset: 8, as: UnsafeMutableRawPointer.self))
+                } ?? MessageSites.registerSlow(frame)
+            if let plan, plan.identifier != SitePlan.described {
+                body.site = plan.identifier
+                return unsafe AppendSlow.append(logger, UInt8(level), body)
+            }
+            return unsafe described(logger, level, frame, body)
+        }
+    }
+
+    /// A site that cannot be registered now; its record carries the definition.
+    private static func described(
+        _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame, _ body: MessageBody
+    ) -> Int32 {
+        unsafe MessageSites.described(frame) { definition, classes in
+            unsafe withUnsafeTemporaryAllocation(byteCount: SitePlan.bytesMax, alignment: 8) {
+                let plan = unsafe SitePlan($0.baseAddress!)
+                unsafe plan.make(
+                    format: definition.format, style: definition.style, classes: classes)
+                var body = body
+                body.definition = definition
+                body.plan = plan
+                return unsafe AppendSlow.append(logger, UInt8(level), body)
+            }
+        }
+    }
+}
+
+/// A record of a site with what else it carries (FORMAT §8, types 3 and 9; with extras type 2).
+@safe private struct MessageBody: RecordBody {
+    var site: UInt32 = 0
+    /// Instead of the number.
+    var definition: SiteDefinition?
+    var plan: SitePlan?
+    @safe var arguments = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    var isCut = false
+    private let extras: MessageExtras
+    private var context = unsafe cwi_context_view()
+    private var hasContext = false
+
+    init(_ extras: MessageExtras) { self.extras = extras }
+
+    mutating func add(_ view: cwi_context_view) {
+        unsafe context = unsafe view
+        hasContext = true
+    }
+
+    var fieldCount: Int {
+        unsafe extras.fieldCount + (hasContext ? Int(context.field_count) : 0)
+    }
+
+    private var fieldBytes: Int {
+        unsafe 2 + extras.fields.count + (hasContext ? Int(context.field_bytes) : 0)
+    }
+
+    private var hasTrace: Bool { unsafe hasContext && context.has_trace != 0 }
+    private var hasError: Bool { extras.errorType.count + extras.errorText.count > 0 }
+    private var isRich: Bool { fieldCount > 0 || hasTrace || hasError }
+
+    /// What sections take, those of site and arguments aside.
+    var extraBytes: Int {
+        guard isRich else { return definitionBytes }
+        var sum = 3 * SectionKind.headerBytes + definitionBytes
+        if fieldCount > 0 { sum += SectionKind.headerBytes + fieldBytes }
+        if hasTrace { sum += SectionKind.headerBytes + TraceLayout.bytes }
+        if hasError {
+            sum += SectionKind.headerBytes + 12 + extras.errorType.count + extras.errorText.count
+        }
+        return sum
+    }
+
+    private var definitionBytes: Int {
+        guard let definition = definition, let plan = plan else { return 0 }
+        return definition.bytes(plan)
+    }
+
+    var type: UInt8 {
+        isRich
+            ? RecordType.rich : definition == nil ? RecordType.site : RecordType.described
+    }
+    var flags: UInt16 { isCut ? RecordHeader.flagTruncated : 0 }
+
+    var bytes: Int {
+        guard isRich else { return 4 + definitionBytes + arguments.count }
+        // One of the three headers counted is spare where there is no definition.
+        return extraBytes + arguments.count
+            - (definition == nil ? SectionKind.headerBytes - 4 : SectionKind.headerBytes)
+    }
+
+    func truncated(to limit: Int) -> MessageBody? { nil }
+
+    func write(to start: UnsafeMutableRawPointer) {
+        var cursor = unsafe BodyCursor(at: start)
+        guard isRich else {
+            if let definition = definition, let plan = plan {
+                cursor.put(UInt32(definitionBytes))
+                unsafe cursor.at += definition.write(plan, to: cursor.at)
+            } else {
+                cursor.put(site)
+            }
+            cursor.bytes(arguments)
+            return
+        }
+        if let definition = definition, let plan = plan {
+            cursor.section(SectionKind.definition, definitionBytes)
+            unsafe cursor.at += definition.write(plan, to: cursor.at)
+        } else {
+            cursor.section(SectionKind.site, 4)
+            cursor.put(site)
+        }
+        cursor.section(SectionKind.arguments, arguments.count)
+        cursor.bytes(arguments)
+        if fieldCount > 0 {
+            cursor.section(SectionKind.fields, fieldBytes)
+            cursor.put(UInt16(fieldCount))
+            cursor.bytes(extras.fields)
+            if hasContext {
+                unsafe cursor.bytes(
+                    UnsafeRawBufferPointer(
+                        start: context.fields, count: Int(context.field_bytes)))
+            }
+        }
+        if hasTrace {
+            cursor.section(SectionKind.trace, TraceLayout.bytes)
+            unsafe cursor.bytes(
+                UnsafeRawBufferPointer(start: context.trace, count: TraceLayout.bytes))
+        }
+        if hasError {
+            cursor.section(
+                SectionKind.exception, 12 + extras.errorType.count + extras.errorText.count)
+            cursor.put(UInt32(extras.errorType.count))
+            cursor.put(UInt32(extras.errorText.count))
+            cursor.put(UInt32(0))
+            cursor.bytes(extras.errorType)
+            cursor.bytes(extras.errorText)
+        }
+    }
+}

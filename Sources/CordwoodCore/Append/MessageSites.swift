@@ -1,0 +1,271 @@
+// Finds the site of a Swift log call again, by the words of its frame: the addresses of its
+// literals, its place, and the types of its arguments (a generic function gives one place several).
+// All of them are immortal, as Swift's modules are never unloaded, so the words themselves are the
+// key. The first record registers the site (Sites) and adds an entry here; entries are never
+// changed or removed. Any thread may look; who adds holds the lock of Sites.
+// SAFETY: a slot holds 0 or the address of a whole entry in a mapping that is never unmapped; words
+// of a frame stand between `low` and the end of its block.
+
+import CCordwood
+import CShims
+import Glibc
+
+/// u32 site id, u32 bytes of the words, u64 plan, words.
+@safe struct MessageSite {
+    static let headerBytes = 16
+    let memory: UnsafeMutableRawPointer
+
+    @inline(__always)
+    init(_ memory: UnsafeMutableRawPointer) { unsafe self.memory = unsafe memory }
+
+    @inline(__always)
+    var identifier: UInt32 { unsafe memory.load(as: UInt32.self) }
+}
+
+enum MessageSites {
+    private static let slotsMax = 1 << 17
+    private static let slotBits: UInt64 = 17
+    private static let entriesBytes = 16 << 20
+    /// Slots looked at before a site counts as unknown.
+    private static let probesMax = 16
+
+    private static var tableWord: UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(cwi_message_table_get()!)
+    }
+
+    @inline(__always)
+    private static func hash(
+        _ low: UnsafeMutableRawPointer, _ end: UnsafeMutableRawPointer
+    ) -> UInt64 {
+        // File, line and column, and the last token; the rest is compared.
+        let file = unsafe (end - 8).load(as: UInt64.self)
+        let position = unsafe (end - 24).load(as: UInt64.self)
+        let last = unsafe low.load(as: UInt64.self)
+        let mixed = (file ^ position &* 0x9E37_79B9_7F4A_7C15) &+ last
+        return mixed &* 0xFF51_AFD7_ED55_8CCD
+    }
+
+    /// The site of those words; nil: not known yet.
+    @inline(__always)
+    static func known(
+        _ low: UnsafeMutableRawPointer, _ end: UnsafeMutableRawPointer
+    ) -> MessageSite? {
+        guard let table = unsafe cwi_message_table_get().pointee.slots else { return nil }
+        let hash = unsafe hash(low, end)
+        var slot = Int(hash >> (64 &- slotBits))
+        let bytes = unsafe end - low
+        for _ in 0..<probesMax {
+            // ORDER: acquire. The entry is whole (A21).
+            let word = unsafe cwa_load_acquire_u64(table + slot)
+            guard let memory = unsafe UnsafeMutableRawPointer(bitPattern: UInt(word)) else {
+                return nil
+            }
+            if unsafe isSame(memory, low, bytes) { return unsafe MessageSite(memory) }
+            slot = (slot &+ 1) & (slotsMax &- 1)
+        }
+        return nil
+    }
+
+    @inline(__always)
+    private static func isSame(
+        _ entry: UnsafeMutableRawPointer, _ low: UnsafeMutableRawPointer, _ bytes: Int
+    ) -> Bool {
+        guard unsafe Int(entry.load(fromByteOffset: 4, as: UInt32.self)) == bytes else {
+            return false
+        }
+        let words = unsafe entry + MessageSite.headerBytes
+        var at = 0
+        repeat {
+            guard
+                unsafe words.load(fromByteOffset: at, as: UInt64.self)
+                    == low.load(fromByteOffset: at, as: UInt64.self)
+            else { return false }
+            at &+= 8
+        } while at < bytes
+        return true
+    }
+
+    /// Before the first engine is open. False: no memory.
+    static func prepare() -> Bool {
+        let table = unsafe cwi_message_table_get()!
+        if unsafe table.pointee.slots != nil { return true }
+        let bytes = slotsMax * 8 + entriesBytes
+        guard let memory = unsafe Mapping.anonymous(bytes: bytes, wipedOnFork: false) else {
+            return false
+        }
+        if unsafe !cwa_cas_u64(tableWord, 0, UInt64(UInt(bitPattern: memory))) {
+            unsafe Mapping.release(memory, bytes: bytes)
+        }
+        return true
+    }
+
+    /// The plan of the frame's site, registered now if it was not; in an entry where there is room.
+    /// nil: not now; its records carry their definition.
+    @inline(never)
+    static func registerSlow(_ frame: MessageFrame) -> SitePlan? {
+        unsafe described(frame) { definition, classes in
+            unsafe Sites.register(definition, classes) { plan in
+                guard plan.identifier != SitePlan.described else { return }
+                add(frame, plan)
+            }
+        }
+    }
+
+    /// Under the lock of Sites.
+    private static func add(_ frame: MessageFrame, _ plan: SitePlan) {
+        let table = unsafe cwi_message_table_get()!
+        guard let slots = unsafe table.pointee.slots else { return }
+        let end = unsafe frame.base + frame.blockBytes
+        let bytes = unsafe end - frame.low
+        let used = unsafe Int(table.pointee.used)
+        guard used + MessageSite.headerBytes + bytes <= entriesBytes,
+            unsafe table.pointee.count < UInt32(slotsMax / 2), unsafe known(frame.low, end) == nil
+        else { return }
+        var slot = unsafe Int(hash(frame.low, end) >> (64 &- slotBits))
+        var probes = 0
+        while unsafe slots[slot] != 0 {
+            slot = (slot + 1) & (slotsMax - 1)
+            probes += 1
+            if probes == probesMax { return }
+        }
+        let entry = unsafe UnsafeMutableRawPointer(slots + slotsMax) + used
+        unsafe entry.storeBytes(of: plan.identifier, as: UInt32.self)
+        unsafe entry.storeBytes(of: UInt32(bytes), toByteOffset: 4, as: UInt32.self)
+        unsafe entry.storeBytes(
+            of: UInt64(UInt(bitPattern: plan.memory)), toByteOffset: 8, as: UInt64.self)
+        unsafe (entry + MessageSite.headerBytes).copyMemory(from: frame.low, byteCount: bytes)
+        unsafe table.pointee.used += UInt64(MessageSite.headerBytes + bytes)
+        unsafe table.pointee.count += 1
+        // ORDER: release. Publishes the entry; its site is in every open lane's catalog (A21).
+        unsafe cwa_store_release_u64(slots + slot, UInt64(UInt(bitPattern: entry)))
+    }
+
+    // MARK: Definition
+
+    /// Calls body with the site's definition, its format made of the frame's tokens, and the
+    /// classes of its arguments. Memory is the stack's, or the heap's for long formats.
+    static func described<Result>(
+        _ frame: MessageFrame, _ body: (SiteDefinition, UnsafePointer<UInt8>) -> Result
+    ) -> Result {
+        let end = unsafe frame.base + frame.blockBytes
+        let first = unsafe end - MessageFrame.placeBytes
+        var bytes = 0
+        var at = unsafe first
+        while unsafe at > frame.low {
+            unsafe at -= 8
+            let token = unsafe at.load(as: UInt64.self)
+            bytes += token >> 48 != 0 ? Int(token >> 48) * 2 : FormatWriter.argumentMax
+        }
+        return unsafe withUnsafeTemporaryAllocation(byteCount: bytes + 64, alignment: 8) { memory in
+            // The classes stand before the format.
+            let classes = unsafe memory.baseAddress!.assumingMemoryBound(to: UInt8.self)
+            unsafe classes.initialize(repeating: 0, count: 64)
+            var writer = unsafe FormatWriter(memory.baseAddress! + 64)
+            var count = 0
+            var at = unsafe first
+            while unsafe at > frame.low {
+                unsafe at -= 8
+                let token = unsafe at.load(as: UInt64.self)
+                writer.put(token)
+                if token >> 48 == 0, token & 0xFF != 0, count < SitePlan.argumentsMax {
+                    unsafe classes[count] = UInt8(truncatingIfNeeded: token)
+                    count += 1
+                }
+            }
+            let position = unsafe first.load(as: UInt64.self)
+            let definition = unsafe SiteDefinition(
+                line: UInt32(position >> 32), file: Self.literal(end - 8),
+                function: Self.literal(end - 16), format: writer.bytes,
+                style: UInt32(SiteLayout.styleSwift))
+            return unsafe body(definition, UnsafePointer(classes))
+        }
+    }
+
+    private static func literal(_ word: UnsafeMutableRawPointer) -> UnsafeRawBufferPointer {
+        unsafe FormatWriter.literal(word.load(as: UInt64.self))
+    }
+}
+
+/// Writes a frame's tokens as a format of style 3 (FORMAT §8.7).
+/// SAFETY: the caller has counted argumentMax bytes an argument and two a byte of a literal.
+@safe struct FormatWriter {
+    static let argumentMax = 40
+    private let start: UnsafeMutableRawPointer
+    private var end: UnsafeMutableRawPointer
+
+    init(_ start: UnsafeMutableRawPointer) {
+        unsafe self.start = unsafe start
+        unsafe end = unsafe start
+    }
+
+    /// As much as a definition may have.
+    @safe var bytes: UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(start: start, count: min(end - start, 65_535))
+    }
+
+    /// The bytes of a literal's token.
+    @safe static func literal(_ token: UInt64) -> UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(
+            start: UnsafeRawPointer(bitPattern: UInt(token & 0xFFFF_FFFF_FFFF)),
+            count: Int(token >> 48))
+    }
+
+    mutating func put(_ token: UInt64) {
+        if token >> 48 != 0 {
+            let literal = FormatWriter.literal(token)
+            for index in 0..<literal.count {
+                let byte = Bytes.u8(literal, index)
+                put(byte: byte)
+                if byte == 0x7B || byte == 0x7D { put(byte: byte) }
+            }
+            return
+        }
+        switch token >> 24 & 0xFF {
+        case MessageToken.none: text("nil")
+        case MessageToken.redacted: text("<redacted>")
+        case MessageToken.hashed:
+            text("<hashed ")
+            argument(token)
+            text(">")
+        case MessageToken.optional:
+            text("Optional(")
+            argument(token)
+            text(")")
+        default: argument(token)
+        }
+    }
+
+    private mutating func argument(_ token: UInt64) {
+        put(byte: 0x7B)
+        let digits = token >> 16 & 0xFF
+        switch token >> 8 & 0xFF {
+        case MessageToken.fixed: number(":.", digits, 0x66)
+        case MessageToken.exponential: number(":.", digits, 0x65)
+        case MessageToken.padded: number(":0", digits, 0x64)
+        case MessageToken.hex: digits == 0 ? text(":x") : number(":0", digits, 0x78)
+        case MessageToken.hexUpper: digits == 0 ? text(":X") : number(":0", digits, 0x58)
+        case MessageToken.octal: text(":o")
+        case MessageToken.binary: digits == 0 ? text(":b") : number(":0", digits, 0x62)
+        default: break
+        }
+        put(byte: 0x7D)
+    }
+
+    private mutating func number(_ before: StaticString, _ digits: UInt64, _ type: UInt8) {
+        text(before)
+        if digits >= 100 { put(byte: 0x30 + UInt8(digits / 100)) }
+        if digits >= 10 { put(byte: 0x30 + UInt8(digits / 10 % 10)) }
+        put(byte: 0x30 + UInt8(digits % 10))
+        put(byte: type)
+    }
+
+    private mutating func text(_ text: StaticString) {
+        let bytes = Bytes.literal(text)
+        for index in 0..<bytes.count { put(byte: Bytes.u8(bytes, index)) }
+    }
+
+    private mutating func put(byte: UInt8) {
+        unsafe end.storeBytes(of: byte, as: UInt8.self)
+        unsafe end += 1
+    }
+}
