@@ -15,6 +15,15 @@ WIDE, TEXT, NULL, CUT = 7, 6, 0xFFFFFFFF, 1 << 31
 MOST = 1 << 20
 
 
+class Real(float):
+    """A number and its bytes: a NaN's sign and payload are in them alone."""
+
+    def __new__(cls, value, raw):
+        made = super().__new__(cls, value)
+        made.raw = raw
+        return made
+
+
 def arguments(types, source):
     """[(type, value)]; strings are bytes, NULL is None; whether one was cut."""
     values, cut = [], False
@@ -24,7 +33,8 @@ def arguments(types, source):
         elif kind in (2, 5):
             values.append((kind, int.from_bytes(source.take(8), "little", signed=True)))
         elif kind == 3:
-            values.append((kind, ctypes.c_double.from_buffer_copy(source.take(8)).value))
+            raw = source.take(8)
+            values.append((kind, Real(ctypes.c_double.from_buffer_copy(raw).value, raw)))
         elif kind == 4:
             values.append((kind, source.take(16)))
         elif kind in (9, 10):
@@ -34,7 +44,8 @@ def arguments(types, source):
         elif kind == 12:
             values.append((kind, int.from_bytes(source.take(8), "little")))
         elif kind == 13:
-            values.append((kind, struct.unpack("<f", source.take(4))[0]))
+            raw = source.take(4)
+            values.append((kind, Real(struct.unpack("<f", raw)[0], raw)))
         elif kind in (TEXT, WIDE):
             word = source.u32()
             unit = 4 if kind == WIDE else 1
@@ -49,8 +60,8 @@ def arguments(types, source):
 
 
 def text_of(style, form, values):
-    if style == 2:
-        return _braces(form, values)
+    if style in (2, 3):
+        return _braces(form, values, style == 3)
     if style == 1 or b"%" not in form:
         return form
     out, at, following = [], 0, [0]
@@ -165,8 +176,8 @@ FIELD = re.compile(r"\{(\d*)(?::(?:(.)?([<>^]))?([+\- ])?(#)?(0)?(\d+|\{\d*\})?"
                    r"(?:\.(\d+|\{\d*\}))?L?([a-zA-Z?])?)?\}")
 
 
-def _braces(form, values):
-    """Style 2: as std::format."""
+def _braces(form, values, swift):
+    """Style 2: as std::format; style 3: but numbers as Swift shows them."""
     text, out, at, following = form.decode(errors="surrogateescape"), [], 0, [0]
 
     def index(spelled):
@@ -192,6 +203,8 @@ def _braces(form, values):
             place, fill, align, sign, alternate, zero, width, precision, letter = match.groups()
             value = values[index(place)]
             width, precision = number(width), number(precision)
+            if swift and value[0] in (3, 13) and not letter and precision is None:
+                value = (TEXT, _swift(*value).encode())
             out.append(_field(value, fill or " ", align, sign or "-", alternate or "", zero,
                               width or 0, precision, letter or ""))
         else:
@@ -272,6 +285,35 @@ def _shortest(kind, value):
     else:
         fixed = plain[:exponent + 1] + "." + plain[exponent + 1:]
     return sign + (fixed if len(fixed) <= len(scientific) else scientific)
+
+
+def _swift(kind, value):
+    """The fewest digits that read back, with a point or an exponent (§8.7, style 3)."""
+    if value != value:
+        bits, quiet = int.from_bytes(value.raw, "little"), 51 if kind == 3 else 22
+        payload = bits & (1 << quiet - 1) - 1
+        sign = "-" if bits >> (63 if kind == 3 else 31) else ""
+        name = "nan" if bits >> quiet & 1 else "snan"
+        return sign + name + (f"(0x{payload:x})" if payload else "")
+    if value in (float("inf"), float("-inf")):
+        return "inf" if value > 0 else "-inf"
+    shortest = _shortest(kind, value)
+    sign, digits = ("-", shortest[1:]) if shortest[0] == "-" else ("", shortest)
+    mantissa, _, power = digits.partition("e")
+    whole, _, part = mantissa.partition(".")
+    plain = (whole + part).lstrip("0")
+    exponent = len(whole) + int(power or "0") - (len(whole + part) - len(plain))
+    plain = plain.rstrip("0")
+    if not plain:
+        return sign + "0.0"
+    if exponent < -3 or abs(value) > 2.0 ** (53 if kind == 3 else 24):
+        tail = "." + plain[1:] if plain[1:] else ""
+        return f"{sign}{plain[0]}{tail}e{'-' if exponent < 1 else '+'}{abs(exponent - 1):02d}"
+    if exponent <= 0:
+        return sign + "0." + "0" * -exponent + plain
+    if exponent >= len(plain):
+        return sign + plain + "0" * (exponent - len(plain)) + ".0"
+    return sign + plain[:exponent] + "." + plain[exponent:]
 
 
 def _columns(text):

@@ -258,21 +258,18 @@ def _fill(record, kind, flags, payload, segment, gaps):
             payload = payload[8:]
         record.message = payload
     elif kind == 2:
-        apply_sections(record, payload, segment.lane.sites)
+        parts = apply_sections(record, payload, segment.lane.sites)
+        if 10 in parts:
+            found = (deferred.site(parts[11]) if 11 in parts
+                     else segment.lane.sites.get(parts.get(3)))
+            _fill_deferred(record, parts.get(3, 0xFFFFFFFF), found, flags, Bytes(parts[10]))
     elif kind in (3, 9):
         source = Bytes(payload)
         if kind == 9:
-            found = deferred.site(source.take(source.u32()))
+            _fill_deferred(record, 0, deferred.site(source.take(source.u32())), flags, source)
         else:
             identifier = source.u32()
-            found = segment.lane.sites.get(identifier)
-            if found is None:
-                record.message = f"? site {identifier}:".encode() + b"".join(
-                    b" %02x" % byte for byte in source.take(min(source.left, 4096)))
-                record.unverified = True
-                return
-        if deferred.fill(record, found, source) or flags & 1:
-            record.original_length = len(record.message)
+            _fill_deferred(record, identifier, segment.lane.sites.get(identifier), flags, source)
     elif kind == 7:
         slot, first, last = u32(payload, 0), u64(payload, 24), u64(payload, 32)
         covered, total = u64(payload, 8), u64(payload, 16)
@@ -280,6 +277,16 @@ def _fill(record, kind, flags, payload, segment, gaps):
         make_gap(record, total - covered, utc_of_monotonic(pairs, first),
                  utc_of_monotonic(pairs, last))
         gaps.append((slot, total))
+
+
+def _fill_deferred(record, identifier, site, flags, source):
+    """§8.7."""
+    if site is None:
+        record.message = f"? site {identifier}:".encode() + b"".join(
+            b" %02x" % byte for byte in source.take(min(source.left, 4096)))
+        record.unverified = True
+    elif deferred.fill(record, site, source) or flags & 1:
+        record.original_length = len(record.message)
 
 
 def monotonic(pairs, rate, ticks):

@@ -65,8 +65,9 @@ def _field(source):
 
 
 def apply_sections(record, data, sites):
-    """FORMAT §8.1. `sites` gives (line, file, function) of a site id."""
-    source = Bytes(data)
+    """FORMAT §8.1. `sites` gives (line, file, function, …) of a site id. Returns what makes a
+    deferred message, by kind of section: site id, arguments, definition."""
+    source, parts = Bytes(data), {}
     while source.left:
         kind = source.u8()
         source.take(3)
@@ -75,7 +76,10 @@ def apply_sections(record, data, sites):
             record.message = content
         elif kind == 2:
             record.fields = fields(content)[0]
+        elif kind in (10, 11):
+            parts[kind] = content
         elif kind == 3:
+            parts[kind] = u32(content, 0)
             site = sites.get(u32(content, 0))
             if site is not None:
                 record.line, record.file, record.function = site[:3]
@@ -95,6 +99,7 @@ def apply_sections(record, data, sites):
             record.kind = Bytes(content).u8()
         elif kind == 9:
             record.original_length = u64(content, 0)
+    return parts
 
 
 def make_gap(record, count, first_utc, last_utc):

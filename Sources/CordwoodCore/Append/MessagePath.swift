@@ -121,7 +121,13 @@ public enum MessageSlow {
             var view = unsafe cwi_context_view()
             if let take = unsafe cwi_context_taker() { unsafe owner = take(&view) }
             defer { if let owner = unsafe owner { unsafe cwi_context_let_go(owner) } }
-            if unsafe owner != nil { unsafe body.add(view) }
+            // A record's own field goes before the context's of that key.
+            var rest: UnsafeMutableRawPointer?
+            defer { unsafe rest?.deallocate() }
+            if unsafe owner != nil {
+                unsafe rest = ContextFields.withoutKeys(of: extras, &view)
+                unsafe body.add(view)
+            }
             guard body.fieldCount <= FieldType.countMax else { return Status.limit }
 
             // Strings are cut here, where it is known which bytes are a string's.
@@ -271,5 +277,60 @@ public enum MessageSlow {
             cursor.bytes(extras.errorType)
             cursor.bytes(extras.errorText)
         }
+    }
+}
+
+/// The fields of a context (FORMAT §8.2 without the count).
+private enum ContextFields {
+    /// Leaves out what the record has itself: where there is such a field the view is made to show
+    /// a copy, which is the caller's.
+    static func withoutKeys(
+        of extras: MessageExtras, _ view: inout cwi_context_view
+    ) -> UnsafeMutableRawPointer? {
+        let all = unsafe UnsafeRawBufferPointer(
+            start: view.fields, count: Int(view.field_bytes))
+        guard extras.fieldCount > 0, unsafe !all.isEmpty else { return nil }
+        let copy = UnsafeMutableRawPointer.allocate(byteCount: all.count, alignment: 1)
+        var (at, kept) = (0, 0)
+        var count: UInt32 = 0
+        while at < all.count {
+            let size = bytes(all, at)
+            if !has(extras.fields, key(all, at)) {
+                unsafe (copy + kept).copyMemory(from: all.baseAddress! + at, byteCount: size)
+                kept += size
+                count += 1
+            }
+            at += size
+        }
+        unsafe view.fields = UnsafeRawPointer(copy)
+        unsafe view.field_bytes = UInt64(kept)
+        unsafe view.field_count = count
+        return unsafe copy
+    }
+
+    @safe private static func key(
+        _ fields: UnsafeRawBufferPointer, _ at: Int
+    ) -> UnsafeRawBufferPointer {
+        unsafe Bytes.slice(fields, at + 4, Int(Bytes.u16(fields, at + 2))) ?? Bytes.none
+    }
+
+    @safe private static func bytes(_ fields: UnsafeRawBufferPointer, _ at: Int) -> Int {
+        let value = at + 4 + Int(Bytes.u16(fields, at + 2))
+        switch Bytes.u8(fields, at) {
+        case FieldType.bool: return value + 1 - at
+        case FieldType.string: return value + 4 + Int(Bytes.u32(fields, value)) - at
+        default: return value + 8 - at
+        }
+    }
+
+    @safe private static func has(
+        _ fields: UnsafeRawBufferPointer, _ wanted: UnsafeRawBufferPointer
+    ) -> Bool {
+        var at = 0
+        while at < fields.count {
+            if Bytes.equal(key(fields, at), wanted) { return true }
+            at += bytes(fields, at)
+        }
+        return false
     }
 }

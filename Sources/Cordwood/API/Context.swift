@@ -1,0 +1,177 @@
+// Fields and trace ids that belong to what runs: every record written inside carries them, in the
+// task, its child tasks, and across suspension points. They are kept as task-local values and
+// copied into each record, so that threads which run many tasks never mix them up. Until a context
+// is used for the first time records pay one load for it.
+// A file of its own that nothing else refers to: the C libraries leave it out, with the runtime of
+// tasks (tools/build.sh).
+// SAFETY: a box never changes; `take` hands it over retained, and its memory lives as long.
+
+import CShims
+import CordwoodCore
+
+public enum Context {
+    @TaskLocal static var box: ContextBox?
+
+    /// Adds fields to every record written inside. An inner context's field replaces an outer one's
+    /// of the same key; a record's own replaces both.
+    public static func with<Result, Failure: Error>(
+        _ fields: KeyValuePairs<String, any LogValue>,
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try run(ContextBox(box, adding: fields), body)
+    }
+
+    public static func with<Result: Sendable>(
+        _ fields: KeyValuePairs<String, any LogValue>,
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        _ = Self.installed
+        return try await $box.withValue(
+            ContextBox(box, adding: fields), operation: body, isolation: isolation)
+    }
+
+    /// Gives every record written inside these W3C ids.
+    public static func withTrace<Result, Failure: Error>(
+        _ trace: TraceIDs, _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try run(ContextBox(box, trace: trace), body)
+    }
+
+    public static func withTrace<Result: Sendable>(
+        _ trace: TraceIDs, isolation: isolated (any Actor)? = #isolation,
+        _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        _ = Self.installed
+        return try await $box.withValue(
+            ContextBox(box, trace: trace), operation: body, isolation: isolation)
+    }
+
+    /// The fields in force here.
+    public static var fields: [(key: String, value: FieldInput)] { box?.fields ?? [] }
+
+    /// The trace ids in force here.
+    public static var trace: TraceIDs? { box?.trace }
+
+    private static func run<Result, Failure: Error>(
+        _ box: ContextBox, _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        _ = installed
+        let result: Swift.Result<Result, Failure> = $box.withValue(box) {
+            do throws(Failure) { return .success(try body()) } catch { return .failure(error) }
+        }
+        return try result.get()
+    }
+
+    /// Set once: the append path asks from now on.
+    private static let installed: Void = {
+        unsafe cwi_context_install(
+            { view in
+                guard let view = unsafe view, let box = Context.box else { return nil }
+                unsafe box.fill(view)
+                return unsafe Unmanaged.passRetained(box).toOpaque()
+            },
+            { owner in
+                guard let owner = unsafe owner else { return }
+                unsafe Unmanaged<ContextBox>.fromOpaque(owner).release()
+            })
+    }()
+}
+
+/// W3C ids: of the trace, of the span in force, and flags.
+public struct TraceIDs: Sendable, Hashable {
+    /// 16 bytes, not all zero.
+    public let traceID: [UInt8]
+    /// 8 bytes; empty: none.
+    public let spanID: [UInt8]
+    public let flags: UInt8
+
+    /// nil where the lengths are others.
+    public init?(traceID: [UInt8], spanID: [UInt8] = [], flags: UInt8 = 0) {
+        guard traceID.count == 16, traceID.contains(where: { $0 != 0 }),
+            spanID.isEmpty || spanID.count == 8
+        else { return nil }
+        self.traceID = traceID
+        self.spanID = spanID
+        self.flags = flags
+    }
+
+    /// 32 and 16 hex digits.
+    public init?(traceID: String, spanID: String? = nil, flags: UInt8 = 0) {
+        guard let trace = TraceIDs.bytes(traceID[...]),
+            let span = spanID.map({ TraceIDs.bytes($0[...]) }) ?? []
+        else { return nil }
+        self.init(traceID: trace, spanID: span, flags: flags)
+    }
+
+    /// A `traceparent` header: `00-<32 digits>-<16 digits>-<2 digits>`.
+    public init?(traceparent: String) {
+        let parts = traceparent.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count >= 4, parts[0].count == 2, parts[0] != "ff",
+            let trace = TraceIDs.bytes(parts[1]), let span = TraceIDs.bytes(parts[2]),
+            let flags = TraceIDs.bytes(parts[3]), flags.count == 1
+        else { return nil }
+        self.init(traceID: trace, spanID: span, flags: flags[0])
+    }
+
+    private static func bytes(_ text: Substring) -> [UInt8]? {
+        let digits = text.utf8.map { digit -> UInt8 in
+            switch digit {
+            case 0x30...0x39: digit - 0x30
+            case 0x61...0x66: digit - 0x57
+            case 0x41...0x46: digit - 0x37
+            default: 255
+            }
+        }
+        guard digits.count % 2 == 0, !digits.contains(255) else { return nil }
+        return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+    }
+}
+
+/// What is in force, and the same as records hold it.
+@safe final class ContextBox: @unchecked Sendable {
+    let fields: [(key: String, value: FieldInput)]
+    let trace: TraceIDs?
+    // SAFETY: allocated and filled in init, freed in deinit, never changed between.
+    private let memory: UnsafeMutableRawBufferPointer
+
+    private init(_ fields: [(key: String, value: FieldInput)], _ trace: TraceIDs?) {
+        self.fields = fields
+        self.trace = trace
+        var bytes: [UInt8] = []
+        if let trace {
+            bytes += trace.traceID
+            bytes += trace.spanID.isEmpty ? Array(repeating: 0, count: 8) : trace.spanID
+            bytes.append(trace.flags)
+        } else {
+            bytes += Array(repeating: 0, count: TraceLayout.bytes)
+        }
+        for (key, value) in fields { RecordWriter.put(key, value, &bytes) }
+        unsafe memory = .allocate(byteCount: bytes.count, alignment: 8)
+        unsafe memory.copyBytes(from: bytes)
+    }
+
+    convenience init(_ outer: ContextBox?, adding added: KeyValuePairs<String, any LogValue>) {
+        var fields = outer?.fields ?? []
+        for (key, value) in added {
+            fields.removeAll { $0.key == key }
+            fields.append((key, value.fieldInput))
+        }
+        self.init(fields, outer?.trace)
+    }
+
+    convenience init(_ outer: ContextBox?, trace: TraceIDs) {
+        self.init(outer?.fields ?? [], trace)
+    }
+
+    deinit { unsafe memory.deallocate() }
+
+    func fill(_ view: UnsafeMutablePointer<cwi_context_view>) {
+        let start = unsafe memory.baseAddress!
+        unsafe view.pointee.trace = UnsafeRawPointer(start)
+        unsafe view.pointee.has_trace = trace == nil ? 0 : 1
+        unsafe view.pointee.fields = UnsafeRawPointer(start + TraceLayout.bytes)
+        unsafe view.pointee.field_bytes = UInt64(memory.count - TraceLayout.bytes)
+        unsafe view.pointee.field_count = UInt32(fields.count)
+    }
+}

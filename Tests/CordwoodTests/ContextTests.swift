@@ -1,0 +1,119 @@
+// Fields and trace ids follow the task: into child tasks, across suspension points and from thread
+// to thread, and nowhere else.
+
+import Cordwood
+import CordwoodCore
+import Foundation
+import XCTest
+
+final class ContextTests: MessageCase {
+    func testSynchronous() throws {
+        let ids = try XCTUnwrap(
+            TraceIDs(traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
+        log.info("before")
+        Context.with(["request": 7, "user": "anna"]) {
+            log.info("in \(1)")
+            Context.with(["request": 8]) {
+                Context.withTrace(ids) { log.info("inner", fields: ["user": "own", "a": 1]) }
+            }
+            log.info("out")
+        }
+        log.info("after")
+        XCTAssertThrowsError(
+            try Context.with(["a": 1]) { () throws(CordwoodError) in
+                throw CordwoodError(Status.io, "x")
+            })
+        for _ in 0..<2 {
+            let found = try records()
+            XCTAssertEqual(found.map(\.message), ["before", "in 1", "inner", "out", "after"])
+            XCTAssertTrue(found[0].fields.isEmpty)
+            XCTAssertEqual(found[1].fields.map(\.key), ["request", "user"])
+            XCTAssertEqual(found[1].fields.map(\.value), [.int(7), .string("anna")])
+            XCTAssertNil(found[1].traceID)
+            XCTAssertEqual(found[2].fields.map(\.key), ["user", "a", "request"])
+            XCTAssertEqual(found[2].fields.map(\.value), [.string("own"), .int(1), .int(8)])
+            XCTAssertEqual(found[2].traceID, "4bf92f3577b34da6a3ce929d0e0e4736")
+            XCTAssertEqual(found[2].spanID, "00f067aa0ba902b7")
+            XCTAssertEqual(found[3].fields.map(\.value), [.int(7), .string("anna")])
+            XCTAssertNil(found[3].traceID)
+            XCTAssertTrue(found[4].fields.isEmpty)
+            try engine.roll()
+            try engine.archiveWait()
+        }
+    }
+
+    func testTraceIDsAreChecked() {
+        XCTAssertNil(TraceIDs(traceID: String(repeating: "0", count: 32)))
+        XCTAssertNil(TraceIDs(traceID: "4bf9"))
+        XCTAssertNil(TraceIDs(traceID: String(repeating: "g", count: 32)))
+        XCTAssertNil(TraceIDs(traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736"))
+        XCTAssertNil(TraceIDs(traceID: [UInt8](repeating: 1, count: 16), spanID: [1]))
+        XCTAssertNotNil(TraceIDs(traceID: String(repeating: "A", count: 32)))
+    }
+
+    /// 10,000 tasks, each suspended several times and resumed wherever there is a thread.
+    func testTenThousandTasksKeepTheirOwn() async throws {
+        let log = self.log!
+        await withTaskGroup(of: Void.self) { group in
+            for task in 0..<10_000 {
+                group.addTask {
+                    let ids = TraceIDs(traceID: [UInt8](repeating: UInt8(task % 255) + 1, count: 16))!
+                    await Context.with(["task": task]) {
+                        await Context.withTrace(ids) {
+                            for step in 0..<3 {
+                                log.info("task \(task) step \(step)")
+                                await Task.yield()
+                            }
+                            async let child: Void = Context.with(["child": true]) {
+                                await Task.yield()
+                                log.info("task \(task) step \(3)")
+                            }
+                            await child
+                        }
+                    }
+                    log.info("task \(task) step \(4)")
+                }
+            }
+        }
+        var steps: [Int: Int] = [:]
+        var threads: Set<UInt32> = []
+        for record in try records() {
+            let words = record.message.split(separator: " ")
+            let task = try XCTUnwrap(Int(words[1])), step = try XCTUnwrap(Int(words[3]))
+            steps[task, default: 0] += 1
+            threads.insert(record.threadID)
+            let byte = String(UInt8(task % 255) + 1, radix: 16)
+            let trace = String(repeating: byte.count == 1 ? "0" + byte : byte, count: 16)
+            let fields = Dictionary(uniqueKeysWithValues: record.fields)
+            if step == 4 {
+                XCTAssertTrue(fields.isEmpty)
+                XCTAssertNil(record.traceID)
+            } else {
+                XCTAssertEqual(fields["task"], .int(Int64(task)))
+                XCTAssertEqual(fields["child"], step == 3 ? .bool(true) : nil)
+                XCTAssertEqual(record.traceID, trace)
+            }
+        }
+        XCTAssertEqual(steps.count, 10_000)
+        XCTAssertTrue(steps.values.allSatisfy { $0 == 5 })
+        XCTAssertGreaterThan(threads.count, 1)
+    }
+
+    /// What the documentation shows is there as it is written.
+    func testReaderAndUploadFromTasks() async throws {
+        log.warn("kept \(1)")
+        log.info("passed over")
+        for try await record in engine.reader(.follow).filter(level: .warn) {
+            XCTAssertEqual(record.message, "kept 1")
+            break
+        }
+        let url = "http://127.0.0.1:9/none"
+        try engine.addTarget(.http(url))
+        do {
+            let result = try await engine.upload()
+            XCTFail("\(result)")
+        } catch let error as CordwoodError {
+            XCTAssertEqual(error.status, Status.upload)
+        }
+    }
+}
