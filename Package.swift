@@ -14,12 +14,15 @@ let package = Package(
     name: "cordwood",
     products: [
         .library(name: "Cordwood", targets: ["Cordwood"]),
+        // A handler for swift-log.
+        .library(name: "CordwoodLogging", targets: ["CordwoodLogging"]),
         // Linked into build/lib/libcordwood.{so,a} by `./dev build`; Swift programs use Cordwood.
         .library(name: "CordwoodABI", type: .static, targets: ["CordwoodABI"]),
         .executable(name: "cordwood", targets: ["CordwoodCLI"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
     ],
     targets: [
@@ -46,6 +49,10 @@ let package = Package(
             dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims"],
             swiftSettings: strict),
         .target(
+            name: "CordwoodLogging",
+            dependencies: ["Cordwood", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: strict),
+        .target(
             name: "CordwoodABI",
             dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"],
             swiftSettings: strict),
@@ -70,6 +77,11 @@ let package = Package(
         .testTarget(name: "CordwoodShipTests", dependencies: ["CordwoodShip"]),
         .testTarget(
             name: "CordwoodTests", dependencies: ["Cordwood", "CordwoodShip", "CordwoodCore"]),
+        .testTarget(
+            name: "CordwoodLoggingTests",
+            dependencies: [
+                "CordwoodLogging", "Cordwood", .product(name: "Logging", package: "swift-log"),
+            ]),
         .testTarget(
             name: "CordwoodCollectorTests",
             dependencies: ["CordwoodCollector", "CordwoodShip", "CordwoodCore"]),

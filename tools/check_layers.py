@@ -14,6 +14,7 @@ MODULES = {
     "CordwoodCore": {"CShims", "CCordwood"} | LIBC,
     "CordwoodShip": {"CordwoodCore", "CShims"} | CODECS | LIBC,
     "Cordwood": {"CordwoodShip", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
+    "CordwoodLogging": {"Cordwood", "Logging"},
     "CordwoodABI": {"Cordwood", "CordwoodShip", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
     "CordwoodCollector": {"Cordwood", "NIOCore", "NIOPosix", "NIOHTTP1"} | LIBC,
     "CordwoodCLI": {"Cordwood", "CordwoodCollector", "ArgumentParser", "Foundation"} | LIBC,

@@ -139,6 +139,37 @@ class Live(unittest.TestCase):
                          ("a.c", 12, "main"))
         self.assertEqual({line["logger"] for line in lines}, {"net.http"})
 
+    def test_deferred_of_swift(self):
+        """Style 3, and messages of rich records from sections 3 and 10, or 11 and 10."""
+        form = b"{} {} {:.2f} {{}} {}"
+        site = (struct.pack("<IBBBB", 12, 0, 4, 3, 0) + b"\x03a.c\x04main"
+                + varint(len(form)) + form + b"\3\x0d\3\x09")
+        cases = [
+            (1e16, 0.1, 2.675, 1, "1e+16 0.1 2.67 {} true"),
+            (9007199254740992.0, 16777216.0, 0.0, 0, "9007199254740992.0 16777216.0 0.00 {} false"),
+            (9007199254740994.0, 16777218.0, 0.5, 1, "9.007199254740994e+15 1.6777218e+07 0.50 {} true"),
+            (-0.0, -0.0001, 5.0, 1, "-0.0 -0.0001 5.00 {} true"),
+            (5e-324, 1e-05, 1e22, 0, "5e-324 1e-05 10000000000000000000000.00 {} false"),
+            (float("inf"), float("-inf"), 1.0, 0, "inf -inf 1.00 {} false"),
+            (123456.789, 1.5, 1.0, 0, "123456.789 1.5 1.00 {} false"),
+        ]
+        records = []
+        for double, single, fixed, flag, _ in cases:
+            packed = struct.pack("<dfdB", double, single, fixed, flag)
+            records.append(record(9, struct.pack("<I", len(site)) + site + packed, 0, 7))
+            records.append(record(2, section(11, site) + section(10, packed)
+                                  + section(2, struct.pack("<H", 1) + field(4, b"b", b"\1")), 0, 7))
+        nan = struct.pack("<QIdB", 0xFFF800000000004D, 0x7FA00000, 1.0, 1)
+        records.append(record(9, struct.pack("<I", len(site)) + site + nan, 0, 7))
+        arguments = struct.pack("<idi", -7, 2.25, 2) + struct.pack("<I", 2) + b"ab"
+        records.append(record(2, section(3, struct.pack("<I", 3)) + section(10, arguments), 0, 7))
+        lines = self.lines(lane(records))
+        self.assertEqual([line["message"] for line in lines[:-2:2]], [case[4] for case in cases])
+        self.assertEqual([line["message"] for line in lines[1:-2:2]], [case[4] for case in cases])
+        self.assertEqual([line["fields"] for line in lines[1:-2:2]], [{"b": True}] * len(cases))
+        self.assertEqual(lines[-2]["message"], "-nan(0x4d) snan 1.00 {} true")
+        self.assertEqual((lines[-1]["message"], lines[-1]["line"]), ("-7|  2.2|ab%", 12))
+
     def test_gap_and_what_is_left(self):
         payload = struct.pack("<IIQQQQ", 0, 0, 2, 5, 1500, 1600)
         lines = self.lines(lane([record(7, payload, 0, 0, 0)], dropped=9))
