@@ -43,7 +43,7 @@ swift_build --product CordwoodABI
 # or linking fails.
 cp "$abi" "$work/abi.a"
 abi="$work/abi.a"
-ar d "$abi" Reader.swift.o UploadTask.swift.o Context.swift.o
+ar d "$abi" Reader.swift.o UploadTask.swift.o TaskContext.swift.o
 
 # The libraries that the objects name in their autolink entries, as archives. Groups, because
 # Swift's own archives refer to one another in circles.

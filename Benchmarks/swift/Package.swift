@@ -5,13 +5,18 @@ import PackageDescription
 let package = Package(
     name: "cordwood-bench-swift",
     dependencies: [
-        .package(name: "cordwood", path: "../..")
+        .package(name: "cordwood", path: "../.."),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     ],
     targets: [
+        .target(name: "Counting"),
         .executableTarget(
-            name: "Hot",
+            name: "HotSwift",
             dependencies: [
-                .product(name: "Cordwood", package: "cordwood")
-            ])
+                "Counting",
+                .product(name: "Cordwood", package: "cordwood"),
+                .product(name: "CordwoodLogging", package: "cordwood"),
+                .product(name: "Logging", package: "swift-log"),
+            ]),
     ]
 )

@@ -57,7 +57,8 @@ final class ContextTests: MessageCase {
         await withTaskGroup(of: Void.self) { group in
             for task in 0..<10_000 {
                 group.addTask {
-                    let ids = TraceIDs(traceID: [UInt8](repeating: UInt8(task % 255) + 1, count: 16))!
+                    let ids = TraceIDs(
+                        traceID: [UInt8](repeating: UInt8(task % 255) + 1, count: 16))!
                     await Context.with(["task": task]) {
                         await Context.withTrace(ids) {
                             for step in 0..<3 {

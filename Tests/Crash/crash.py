@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Kills an eight-thread writer at random moments and reads its store, first as it lies and again
 after `cordwood archive` adopted it: every record whose call had returned must be there, whole,
-once, in its thread's order.
+once, in its thread's order. There is a writer in C and one in Swift.
 
-    crash.py [--kills N] [--seed S] [--all]
+    crash.py [--kills N] [--seed S] [--host c,swift] [--all]
 
 A failure prints the seed that makes the same run again, as far as the kernel allows."""
 
@@ -55,6 +55,27 @@ def build(folder):
     return program
 
 
+def build_swift():
+    """In the scratch folder of the examples: it has the package built, with the same flags."""
+    command = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--package-path",
+               str(HERE / "swift-writer"), "--scratch-path", str(ROOT / "build/examples-swift")]
+    subprocess.run(command, check=True, stdout=sys.stderr)
+    folder = subprocess.run([*command, "--show-bin-path"], check=True, text=True,
+                            stdout=subprocess.PIPE).stdout.strip()
+    return f"{folder}/Writer"
+
+
+def check_values(program, folder):
+    """All kinds of arguments, as the tool and the oracle read them: live, dead and archived."""
+    for ending in ([], ["close"]):
+        store = str(folder / ("values" + "".join(ending)))
+        subprocess.run([program, store, "values", *ending], check=True)
+        if check_oracle(store) < 10_000:
+            raise Failed("values: records are missing")
+        run("archive", store)
+        check_oracle(store)
+
+
 def counters(path):
     words = struct.unpack("<512Q", path.read_bytes().ljust(4096, b"\0"))
     return [words[thread * 8] for thread in range(THREADS)]
@@ -62,7 +83,7 @@ def counters(path):
 
 def write_and_kill(program, store, kept, segment_bytes, seed, target):
     # Every fourth writer finds no fallocate(2): what it keeps is written, not mapped.
-    written = ["written"] if seed % 4 == 0 else []
+    written = ["written"] if seed % 4 == 0 and program.endswith("writer") else []
     child = subprocess.Popen(
         [program, store, str(kept), str(segment_bytes), str(seed), *written])
     try:
@@ -135,16 +156,19 @@ def one_kill(program, folder, seed, everything):
     return live, oracle
 
 
-def main():
-    parser = argparse.ArgumentParser(description="kill -9 under eight writing threads")
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--all", action="store_true", help="200 kills, the oracle reads them all")
-    arguments = parser.parse_args()
+def kill_host(host, arguments):
+    """(passed, failed) of one writer."""
     kills = 200 if arguments.all else arguments.kills
     passed, failed, records = 0, 0, 0
     with tempfile.TemporaryDirectory() as top:
-        program = build(Path(top))
+        program = build(Path(top)) if host == "c" else build_swift()
+        if host == "swift":
+            try:
+                check_values(program, Path(top))
+                passed += 1
+            except Failed as reason:
+                failed += 1
+                print(f"FAIL values: {reason}")
         for index in range(kills):
             seed = arguments.seed + index
             with tempfile.TemporaryDirectory(dir=top) as folder:
@@ -155,8 +179,22 @@ def main():
                 except Failed as reason:
                     failed += 1
                     print(f"FAIL seed {seed}: {reason}\n  again: {os.path.relpath(__file__)} "
-                          f"--kills 1 --seed {seed}")
-    print(f"{records} records kept through {kills} kills")
+                          f"--kills 1 --seed {seed} --host {host}")
+    print(f"{records} records kept through {kills} kills of the writer in {host}")
+    return passed, failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description="kill -9 under eight writing threads")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--host", default="c,swift", help="the writers")
+    parser.add_argument("--all", action="store_true", help="200 kills, the oracle reads them all")
+    arguments = parser.parse_args()
+    passed = failed = 0
+    for host in arguments.host.split(","):
+        good, bad = kill_host(host, arguments)
+        passed, failed = passed + good, failed + bad
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

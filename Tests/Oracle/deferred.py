@@ -2,6 +2,7 @@
 time by this machine's C library."""
 
 import ctypes
+import math
 import re
 import struct
 import unicodedata
@@ -263,11 +264,9 @@ def _float(kind, value, alternate, precision, letter):
     return _snprintf(form.encode(), 3, value).decode().replace("0x", "").replace("0X", "")
 
 
-def _shortest(kind, value):
-    if value == 0:
-        return "-0" if str(value)[0] == "-" else "0"
-    sign, value = ("-", -value) if value < 0 else ("", value)
-    for digits in range(1, 18):  # the fewest that read back as the same number
+def _digits(kind, value):
+    """The fewest that read back as the same number, and the power of ten of the first."""
+    for digits in range(1, 18):
         spelled = f"{value:.{digits - 1}e}"
         back = float(spelled)
         if kind == 13:
@@ -275,7 +274,14 @@ def _shortest(kind, value):
         if back == value:
             break
     mantissa, exponent = spelled.split("e")
-    exponent, plain = int(exponent), mantissa.replace(".", "").rstrip("0") or "0"
+    return mantissa.replace(".", "").rstrip("0") or "0", int(exponent)
+
+
+def _shortest(kind, value):
+    if value == 0:
+        return "-0" if str(value)[0] == "-" else "0"
+    sign, value = ("-", -value) if value < 0 else ("", value)
+    plain, exponent = _digits(kind, value)
     scientific = plain[0] + ("." + plain[1:] if plain[1:] else "")
     scientific += f"e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
     if exponent < 0:
@@ -297,16 +303,12 @@ def _swift(kind, value):
         return sign + name + (f"(0x{payload:x})" if payload else "")
     if value in (float("inf"), float("-inf")):
         return "inf" if value > 0 else "-inf"
-    shortest = _shortest(kind, value)
-    sign, digits = ("-", shortest[1:]) if shortest[0] == "-" else ("", shortest)
-    mantissa, _, power = digits.partition("e")
-    whole, _, part = mantissa.partition(".")
-    plain = (whole + part).lstrip("0")
-    exponent = len(whole) + int(power or "0") - (len(whole + part) - len(plain))
-    plain = plain.rstrip("0")
-    if not plain:
+    sign, value = ("-" if math.copysign(1, value) < 0 else ""), abs(value)
+    if value == 0:
         return sign + "0.0"
-    if exponent < -3 or abs(value) > 2.0 ** (53 if kind == 3 else 24):
+    plain, power = _digits(kind, value)
+    exponent = power + 1  # as 0.ddd
+    if exponent < -3 or value > 2.0 ** (53 if kind == 3 else 24):
         tail = "." + plain[1:] if plain[1:] else ""
         return f"{sign}{plain[0]}{tail}e{'-' if exponent < 1 else '+'}{abs(exponent - 1):02d}"
     if exponent <= 0:

@@ -11,7 +11,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(UInt32(level.number)) else { return refusal }
-        return append(UInt32(level.number), message(), fields(), error, LogPlace(file, function, line, column))
+        return append(
+            UInt32(level.number), message(), fields(), error, LogPlace(file, function, line, column)
+        )
     }
 
     @inlinable @discardableResult @_disfavoredOverload

@@ -21,7 +21,8 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(UInt32(level.number)) else { return refusal }
-        return append(UInt32(level.number), message, LogPlace(file, function, line, column), fields, error)
+        return append(
+            UInt32(level.number), message, LogPlace(file, function, line, column), fields, error)
     }
 
     /// As `log`.

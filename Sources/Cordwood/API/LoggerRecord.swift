@@ -62,7 +62,9 @@ extension Logger {
         defer { unsafe cwi_context_let_go(owner) }
         let rest = unsafe UnsafeRawBufferPointer(start: view.fields, count: Int(view.field_bytes))
         // FORMAT §8.2, of the context's; the record's own field of a key goes before.
-        var counted: [UInt8] = unsafe withUnsafeBytes(of: UInt16(view.field_count)) { unsafe Array($0) }
+        var counted: [UInt8] = unsafe withUnsafeBytes(of: UInt16(view.field_count)) {
+            unsafe Array($0)
+        }
         unsafe counted.append(contentsOf: rest)
         var all = fields
         let own = Set(fields.map(\.0))

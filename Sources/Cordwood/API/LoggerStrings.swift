@@ -22,7 +22,8 @@ extension Logger {
     ) -> Int32 {
         guard isEnabled(UInt32(level.number)) else { return refusal }
         return append(
-            UInt32(level.number), { LogMessage(message()) }, LogPlace(file, function, line, column), fields,
+            UInt32(level.number), { LogMessage(message()) }, LogPlace(file, function, line, column),
+            fields,
             error)
     }
 

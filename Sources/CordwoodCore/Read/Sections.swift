@@ -138,6 +138,8 @@
         )
         let key = exceptionAt == 0 ? keys.0 : exceptionAt == 1 ? keys.1 : keys.2
         exceptionAt &+= 1
+        // What is not known of an exception is no field.
+        guard count > 0 else { return nextOfException() }
         return unsafe (Bytes.literal(key), .string(text))
     }
 }

@@ -24,12 +24,13 @@ let kept = Counters(path: given.kept, count: given.threads)
     }
 }
 
-/// Every fourth line carries its number. A message with fields is text, so a line that is not UTF-8
-/// is written as the bytes it is.
+/// Every fourth line carries its number, every other fourth is interpolated. Swift's strings are
+/// UTF-8, so a line that is not is written as the bytes it is.
 @Sendable func write(_ log: Logger, _ line: UnsafeRawBufferPointer, number: Int) -> Int32 {
     if number.isMultiple(of: 4), let text = String(validating: line, as: UTF8.self) {
-        return log.info(text, fields: ["line": .int(Int64(number))])
+        return log.info(text, fields: ["line": number])
     }
+    if number % 4 == 2 { return log.info("\(utf8: line)") }
     return log.write(.info, bytes: line)
 }
 
