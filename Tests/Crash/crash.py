@@ -74,6 +74,10 @@ def check_values(program, folder):
             raise Failed("values: records are missing")
         run("archive", store)
         check_oracle(store)
+    store = str(folder / "places")
+    subprocess.run([program, store, "places"], check=True)
+    if check_oracle(store) < 133_000:
+        raise Failed("places: records are missing")
 
 
 def counters(path):

@@ -135,19 +135,28 @@ extension Optional: LogValue where Wrapped: LogValue {
     }
 
     static func put(_ key: String, _ value: FieldInput, _ bytes: inout [UInt8]) {
-        let key = key.utf8.prefix(0xFFFF)
+        let keyBytes = min(key.utf8.count, 0xFFFF)
         bytes.append(type(value))
         bytes.append(0)
-        put(UInt16(key.count), &bytes)
-        bytes += key
+        put(UInt16(keyBytes), &bytes)
+        put(key, keyBytes, &bytes)
         switch value {
         case .int(let value): put(value, &bytes)
         case .uint(let value): put(value, &bytes)
         case .double(let value): put(value.bitPattern, &bytes)
         case .bool(let value): bytes.append(value ? 1 : 0)
         case .string(let value):
-            put(UInt32(truncatingIfNeeded: value.utf8.count), &bytes)
-            bytes += value.utf8
+            let count = value.utf8.count
+            put(UInt32(truncatingIfNeeded: count), &bytes)
+            put(value, count, &bytes)
+        }
+    }
+
+    /// The first bytes of a string.
+    private static func put(_ text: String, _ count: Int, _ bytes: inout [UInt8]) {
+        var text = text
+        text.withUTF8 {
+            unsafe bytes.append(contentsOf: UnsafeRawBufferPointer($0).prefix(count))
         }
     }
 

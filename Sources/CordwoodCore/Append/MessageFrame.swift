@@ -51,9 +51,9 @@ public enum MessageToken {
 }
 
 @frozen @safe public struct MessageFrame {
-    /// u32 taken, u32 bytes of the block, u32 a string was cut, u32 where the rest of a message with
-    /// more arguments than a record has begins, u64 the other block: of the log call's the one on
-    /// the heap, of that the log call's; arguments; …; tokens, and before them (they grow down) the
+    /// u32 taken, u32 bytes of the block, u32 a string was cut, u32 where the last argument begins
+    /// that takes the rest of a long message, u64 the other block: of the log call's the one on the
+    /// heap, of that the log call's; arguments; …; tokens, and before them (they grow down) the
     /// place of the call in three words (MessageSites).
     public var base: UnsafeMutableRawPointer
     /// End of the arguments.

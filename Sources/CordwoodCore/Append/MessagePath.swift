@@ -136,8 +136,7 @@ public enum MessageSlow {
             if unsafe frame.content.count + 4 > most, !frame.shorten(to: max(0, most - 4)) {
                 return Status.limit
             }
-            body.arguments = unsafe frame.content
-            body.isCut = frame.isCut
+            body.set(frame)
             let plan =
                 unsafe MessageSites.known(frame.low, frame.base + frame.blockBytes).map {
                     unsafe SitePlan(
@@ -147,22 +146,29 @@ public enum MessageSlow {
                 body.site = plan.identifier
                 return unsafe AppendSlow.append(logger, UInt8(level), body)
             }
-            return unsafe described(logger, level, frame, body)
+            return unsafe described(logger, engine, level, frame, body)
         }
     }
 
     /// A site that cannot be registered now; its record carries the definition.
     private static func described(
-        _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame, _ body: MessageBody
+        _ logger: LoggerBlock, _ engine: EngineBlock, _ level: UInt32, _ frame: MessageFrame,
+        _ body: MessageBody
     ) -> Int32 {
         unsafe MessageSites.described(frame) { definition, classes in
             unsafe withUnsafeTemporaryAllocation(byteCount: SitePlan.bytesMax, alignment: 8) {
                 let plan = unsafe SitePlan($0.baseAddress!)
                 unsafe plan.make(
                     format: definition.format, style: definition.style, classes: classes)
-                var body = body
-                body.definition = definition
-                body.plan = plan
+                var (body, frame) = (body, frame)
+                body.set(definition, plan)
+                let excess = unsafe body.bytes - AppendSlow.recordBytesMax(engine)
+                if excess > 0 {
+                    guard unsafe frame.shorten(to: max(0, frame.content.count - excess)) else {
+                        return Status.limit
+                    }
+                    body.set(frame)
+                }
                 return unsafe AppendSlow.append(logger, UInt8(level), body)
             }
         }
@@ -173,10 +179,13 @@ public enum MessageSlow {
 @safe private struct MessageBody: RecordBody {
     var site: UInt32 = 0
     /// Instead of the number.
-    var definition: SiteDefinition?
-    var plan: SitePlan?
-    @safe var arguments = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
-    var isCut = false
+    private var definition: SiteDefinition?
+    private var plan: SitePlan?
+    @safe private var arguments = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    private var isCut = false
+    /// Counted when something is set.
+    private(set) var bytes = 0
+    private var definitionBytes = 0
     private let extras: MessageExtras
     private var context = unsafe cwi_context_view()
     private var hasContext = false
@@ -212,9 +221,28 @@ public enum MessageSlow {
         return sum
     }
 
-    private var definitionBytes: Int {
-        guard let definition = definition, let plan = plan else { return 0 }
-        return definition.bytes(plan)
+    mutating func set(_ definition: SiteDefinition, _ plan: SitePlan) {
+        self.definition = definition
+        self.plan = plan
+        definitionBytes = definition.bytes(plan)
+        count()
+    }
+
+    mutating func set(_ frame: MessageFrame) {
+        arguments = unsafe frame.content
+        isCut = frame.isCut
+        count()
+    }
+
+    private mutating func count() {
+        guard isRich else {
+            bytes = 4 + definitionBytes + arguments.count
+            return
+        }
+        // One of the three headers counted is spare where there is no definition.
+        bytes =
+            extraBytes + arguments.count
+            - (definitionBytes == 0 ? SectionKind.headerBytes - 4 : SectionKind.headerBytes)
     }
 
     var type: UInt8 {
@@ -222,13 +250,6 @@ public enum MessageSlow {
             ? RecordType.rich : definition == nil ? RecordType.site : RecordType.described
     }
     var flags: UInt16 { isCut ? RecordHeader.flagTruncated : 0 }
-
-    var bytes: Int {
-        guard isRich else { return 4 + definitionBytes + arguments.count }
-        // One of the three headers counted is spare where there is no definition.
-        return extraBytes + arguments.count
-            - (definition == nil ? SectionKind.headerBytes - 4 : SectionKind.headerBytes)
-    }
 
     func truncated(to limit: Int) -> MessageBody? { nil }
 

@@ -16,3 +16,21 @@ int posix_memalign(void **out, size_t to, size_t size) {
     return *out == NULL ? 12 : 0;
 }
 uint64_t counting_allocations(void) { return allocations; }
+
+#include <string.h>
+
+#define EACH(m)                                                                                    \
+    m(w1) m(w2) m(w3) m(w4) m(fields) m(context) m(off) m(swiftlog_cordwood) m(swiftlog_stream)
+#define DECLARE(name) void write_##name(intptr_t count);
+#define ROW(name) {#name, write_##name},
+EACH(DECLARE)
+static const struct {
+    const char *name;
+    counting_workload run;
+} workloads[] = {EACH(ROW)};
+
+counting_workload counting_find(const char *name) {
+    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++)
+        if (strcmp(workloads[i].name, name) == 0) return workloads[i].run;
+    return NULL;
+}

@@ -60,53 +60,47 @@ extension Cordwood.Logger {
 nonisolated(unsafe) var shared: Bench!
 
 // Not inlined and with names of C: callgrind counts from here.
-@_cdecl("write_w1") func writeW1(_ count: Int) {
+@_cdecl("write_w1") public func writeW1(_ count: Int) {
     let bench = shared!
     for _ in 0..<count { bench.log.info("a record of constant text") }
 }
-@_cdecl("write_w2") func writeW2(_ count: Int) {
+@_cdecl("write_w2") public func writeW2(_ count: Int) {
     let bench = shared!
     for i in 0..<count { bench.log.info("order \(i) at \(bench.prices[i & 63])") }
 }
-@_cdecl("write_w3") func writeW3(_ count: Int) {
+@_cdecl("write_w3") public func writeW3(_ count: Int) {
     let bench = shared!
     for i in 0..<count { bench.log.info("user \(bench.names[i & 63]) did \(i)") }
 }
-@_cdecl("write_w4") func writeW4(_ count: Int) {
+@_cdecl("write_w4") public func writeW4(_ count: Int) {
     let bench = shared!
     for i in 0..<count { bench.log.info(bench.texts[i & 63]) }
 }
-@_cdecl("write_fields") func writeFields(_ count: Int) {
+@_cdecl("write_fields") public func writeFields(_ count: Int) {
     let bench = shared!
     for i in 0..<count {
         bench.log.info(
             "order \(i) at \(bench.prices[i & 63])", fields: ["user": bench.names[i & 63], "n": i])
     }
 }
-@_cdecl("write_context") func writeContext(_ count: Int) {
+@_cdecl("write_context") public func writeContext(_ count: Int) {
     let bench = shared!
     Context.with(["request": 812, "user": bench.names[0]]) {
         for i in 0..<count { bench.log.info("order \(i) at \(bench.prices[i & 63])") }
     }
 }
-@_cdecl("write_off") func writeOff(_ count: Int) {
+@_cdecl("write_off") public func writeOff(_ count: Int) {
     let bench = shared!
     for i in 0..<count { bench.log.debug("order \(i) at \(bench.prices[i & 63])") }
 }
-@_cdecl("write_swiftlog_cordwood") func writeFront(_ count: Int) {
+@_cdecl("write_swiftlog_cordwood") public func writeFront(_ count: Int) {
     let bench = shared!
     for i in 0..<count { bench.front.info("order \(i) at \(bench.prices[i & 63])") }
 }
-@_cdecl("write_swiftlog_stream") func writeStream(_ count: Int) {
+@_cdecl("write_swiftlog_stream") public func writeStream(_ count: Int) {
     let bench = shared!
     for i in 0..<count { bench.front.info("order \(i) at \(bench.prices[i & 63])") }
 }
-
-let workloads: [String: (Int) -> Void] = [
-    "w1": writeW1, "w2": writeW2, "w3": writeW3, "w4": writeW4, "off": writeOff,
-    "fields": writeFields, "context": writeContext, "swiftlog-cordwood": writeFront,
-    "swiftlog-stream": writeStream,
-]
 
 func nowNs() -> UInt64 {
     var now = timespec()
@@ -159,7 +153,9 @@ func countRecords(_ path: String, isFile: Bool) throws -> Int {
 }
 
 let words = CommandLine.arguments
-guard words.count == 5, let count = Int(words[3]), let run = workloads[words[4]] else { exit(2) }
+guard words.count == 5, let count = Int(words[3]),
+    let run = counting_find(words[4].map { $0 == "-" ? "_" : String($0) }.joined())
+else { exit(2) }
 let (path, mode, name) = (words[1], words[2], words[4])
 let isStream = name == "swiftlog-stream"
 let out = dup(1)
@@ -171,7 +167,7 @@ let engine = isStream ? nil : try Engine(directory: path)
 shared = Bench(engine: engine)
 
 func say(_ text: String) {
-    fflush(stdout)
+    fflush(nil)
     var text = text + "\n"
     text.withUTF8 { _ = write(out, $0.baseAddress, $0.count) }
 }
@@ -190,7 +186,7 @@ case "costs":
 default:
     let means = bursts(run, count)
     try engine?.close()
-    fflush(stdout)
+    fflush(nil)
     let written = name == "off" ? 0 : count * 1_000 + 10_000
     let found = try countRecords(path, isFile: isStream)
     guard found == written else { fail("\(found) records read, \(written) written") }

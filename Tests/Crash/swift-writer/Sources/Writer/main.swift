@@ -2,7 +2,8 @@
 // What each thread was told is kept stands in a shared mapping, which outlives the process.
 //
 //     Writer STORE KEPT_FILE SEGMENT_BYTES SEED [written]
-//     Writer STORE values          all kinds of arguments once, for the oracle
+//     Writer STORE values [close]  all kinds of arguments once, for the oracle
+//     Writer STORE places          one call as 66,550 places, more than a process has
 //
 // Threads 1, 5: a number, a number, a string. 2, 6: one string. 3, 7: the same with fields.
 // 0, 4: in a task's context.
@@ -67,6 +68,18 @@ final class Job: Sendable {
     }
 }
 
+func start(_ job: Job) -> pthread_t {
+    var id = pthread_t()
+    let failed = pthread_create(
+        &id, nil,
+        { job in
+            Unmanaged<Job>.fromOpaque(job!).takeRetainedValue().run()
+            return nil
+        }, Unmanaged.passRetained(job).toOpaque())
+    guard failed == 0 else { fail("no thread") }
+    return id
+}
+
 /// Numbers and strings of which a reader could make something else.
 func writeValues(_ log: Logger) {
     let doubles: [Double] = [
@@ -99,8 +112,34 @@ func writeValues(_ log: Logger) {
     log.info("\(String(repeating: "z", count: 1 << 21)) cut", fields: ["a": 1])
 }
 
+/// Other digits are other places. The last ones cannot be registered and carry their definition.
+func writePlaces(_ log: Logger) {
+    for a in 0..<55 {
+        for b in 0..<55 {
+            for c in 0..<22 {
+                let value = Double(a * b) + 1.0 / Double(c + 1)
+                let status = log.info(
+                    "\(value, format: .fixed(a)) \(1, format: .hex(digits: b + 1)) \(c) \("text") "
+                        as LogMessage,
+                    fields: c % 2 == 0 ? [:] : ["a": a])
+                let other = log.info(
+                    """
+                    \(value, format: .fixed(a)) \(c, format: .decimal(digits: b + 1)) \
+                    \(value, format: .exponential(c))
+                    """)
+                guard status == 0, other == 0 else { fail("places: \(status) \(other)") }
+            }
+        }
+    }
+}
+
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else { exit(2) }
+if arguments[2] == "places" {
+    let engine = try Engine(directory: arguments[1])
+    writePlaces(engine.logger("places"))
+    exit(0)
+}
 if arguments[2] == "values" {
     let engine = try Engine(directory: arguments[1])
     writeValues(engine.logger("values"))
@@ -120,17 +159,5 @@ var options = EngineOptions()
 options.segmentBytes = segment
 let engine = try Engine(directory: arguments[1], options: options)
 let log = engine.logger("crash")
-var ids: [pthread_t] = []
-for thread in 0..<threads {
-    let job = Unmanaged.passRetained(Job(log, thread, seed, kept)).toOpaque()
-    var id = pthread_t()
-    let failed = pthread_create(
-        &id, nil,
-        { job in
-            Unmanaged<Job>.fromOpaque(job!).takeRetainedValue().run()
-            return nil
-        }, job)
-    guard failed == 0 else { fail("no thread") }
-    ids.append(id)
-}
+let ids = (0..<threads).map { start(Job(log, $0, seed, kept)) }
 pthread_join(ids[0], nil)
