@@ -14,6 +14,7 @@ public enum Context {
 
     /// Adds fields to every record written inside. An inner context's field replaces an outer one's
     /// of the same key; a record's own replaces both.
+    @discardableResult
     public static func with<Result, Failure: Error>(
         _ fields: KeyValuePairs<String, any LogValue>,
         _ body: () throws(Failure) -> Result
@@ -21,6 +22,7 @@ public enum Context {
         try run(ContextBox(box, adding: fields), body)
     }
 
+    @discardableResult
     public static func with<Result: Sendable>(
         _ fields: KeyValuePairs<String, any LogValue>,
         isolation: isolated (any Actor)? = #isolation,
@@ -32,12 +34,14 @@ public enum Context {
     }
 
     /// Gives every record written inside these W3C ids.
+    @discardableResult
     public static func withTrace<Result, Failure: Error>(
         _ trace: TraceIDs, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try run(ContextBox(box, trace: trace), body)
     }
 
+    @discardableResult
     public static func withTrace<Result: Sendable>(
         _ trace: TraceIDs, isolation: isolated (any Actor)? = #isolation,
         _ body: () async throws -> Result
