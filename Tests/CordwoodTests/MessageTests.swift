@@ -384,6 +384,28 @@ final class MessageTests: MessageCase {
         }
     }
 
+    /// Another clock is another way through the append path.
+    func testCoarseClock() throws {
+        var options = EngineOptions()
+        options.coarseClock = true
+        let other = TestFiles.directory()
+        defer { TestFiles.remove(other) }
+        let coarse = try Engine(directory: other, options: options)
+        let log = coarse.logger("message")
+        for index in 0..<20_000 { XCTAssertEqual(log.info("n \(index) \("text")"), 0) }
+        let slow = try coarse.stats().slowAppends
+        XCTAssertLessThan(slow, 2_000)
+        try coarse.close()
+        let reader = try StoreReader(paths: [other], options: ReaderOptions())
+        var next = 0
+        while let record = reader.nextRecord() {
+            guard record.logger == "message" else { continue }
+            XCTAssertEqual(record.message, "n \(next) text")
+            next += 1
+        }
+        XCTAssertEqual(next, 20_000)
+    }
+
     /// Eight threads at the same new places.
     func testThreadsRegisterOnce() throws {
         let log = self.log!

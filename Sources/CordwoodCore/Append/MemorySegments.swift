@@ -125,7 +125,7 @@ public enum MemorySegments {
                 let count = Int(min(UInt64(step), end - offset))
                 let n = unsafe pread(source, buffer.baseAddress, count, off_t(offset))
                 if n < 0, errno == EINTR { continue }
-                guard n > 0, let start = unsafe buffer.baseAddress,
+                guard n > 0, let start = buffer.baseAddress,
                     unsafe Files.write(file, start, n, at: offset) == 0
                 else { return false }
                 offset += UInt64(n)

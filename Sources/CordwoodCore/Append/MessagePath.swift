@@ -25,12 +25,28 @@ public enum MessagePath {
     public static func write(
         _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame
     ) -> Int32 {
+        guard let site = plainSite(level, frame) else {
+            return unsafe MessageSlow.write(logger, level, frame)
+        }
+        return unsafe append(ProcessorTicks.self, logger, level, frame, site)
+    }
+
+    /// The site of a record that needs nothing more than its number and the arguments.
+    @inline(__always)
+    static func plainSite(_ level: UInt32, _ frame: MessageFrame) -> MessageSite? {
+        guard level &- 1 < 24, !frame.isCut, unsafe cwi_context_taker() == nil else { return nil }
+        return unsafe MessageSites.known(frame.low, frame.base + frame.blockBytes)
+    }
+
+    @inline(__always)
+    static func append<Ticks: TickSource>(
+        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame,
+        _ site: MessageSite
+    ) -> Int32 {
         let engine = unsafe logger.pointee.engine
-        guard level &- 1 < 24, !frame.isCut,
-            let site = unsafe MessageSites.known(frame.low, frame.base + frame.blockBytes),
-            unsafe cwi_context_taker() == nil, let thread = unsafe cwi_tls_get().pointee.current,
-            unsafe thread.pointee.engine == engine, unsafe thread.pointee.busy == 0
-        else { return unsafe MessageSlow.write(logger, level, frame) }
+        guard let thread = unsafe cwi_tls_get().pointee.current,
+            unsafe thread.pointee.engine == Ticks.marked(engine), unsafe thread.pointee.busy == 0
+        else { return unsafe slow(source, logger, level, frame) }
 
         // The steps of AppendPath.text, with another payload.
         unsafe thread.pointee.busy = cwi_frame()
@@ -38,7 +54,7 @@ public enum MessagePath {
         let room =
             unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
             &- Int(bitPattern: thread.pointee.ptr)
-        let ticks = cw_ticks_tsc()
+        let ticks = unsafe Ticks.now(engine)
         let delta = unsafe ticks &- thread.pointee.base_ticks
         let from = unsafe frame.base + MessageFrame.headerBytes
         let count = unsafe frame.at - from
@@ -46,7 +62,7 @@ public enum MessagePath {
             let header = unsafe thread.pointee.chunk
         else {
             unsafe thread.pointee.busy = 0
-            return unsafe MessageSlow.write(logger, level, frame)
+            return unsafe slow(source, logger, level, frame)
         }
         let start = UnsafeMutableRawPointer(ptr)
         unsafe start.storeBytes(of: UInt32(truncatingIfNeeded: count &+ 20), as: UInt32.self)
@@ -65,12 +81,21 @@ public enum MessagePath {
         if unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0,
             unsafe !AppendSlow.settledKept(thread)
         {
-            return unsafe MessageSlow.write(logger, level, frame)
+            return unsafe slow(source, logger, level, frame)
         }
         unsafe thread.pointee.records &+= 1
         // ORDER: release. As AppendPath (A1).
         unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
         return Status.ok
+    }
+
+    @inline(__always)
+    private static func slow<Ticks: TickSource>(
+        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame
+    ) -> Int32 {
+        Ticks.isProcessor
+            ? unsafe MessageSlow.write(logger, level, frame)
+            : unsafe MessageSlow.write(logger, level, frame, MessageExtras())
     }
 
     /// Few bytes without a call; never more than `count`, for what lies behind is the stack's.
@@ -104,7 +129,10 @@ public enum MessagePath {
 public enum MessageSlow {
     @inline(never)
     static func write(_ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame) -> Int32 {
-        unsafe write(logger, level, frame, MessageExtras())
+        if unsafe SystemTicks.has(logger), let site = MessagePath.plainSite(level, frame) {
+            return unsafe MessagePath.append(SystemTicks.self, logger, level, frame, site)
+        }
+        return unsafe write(logger, level, frame, MessageExtras())
     }
 
     /// As MessagePath.write, with what else the record carries.

@@ -130,7 +130,11 @@
         }
         if let arguments = unsafe arguments {
             // Its text is made of them.
-            if let site = deferredSite { return deferred(&record, site, arguments) }
+            if let site = deferredSite {
+                deferred(&record, site, arguments)
+                record.placeNumber = siteID.map { $0 &+ 1 } ?? 0
+                return
+            }
             return unknown(&record, siteID ?? .max, arguments)
         }
         if let site = deferredSite { place(&record, site) }
