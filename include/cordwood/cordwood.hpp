@@ -224,11 +224,13 @@ struct site {
     const char *file;
     const char *function;
     uint32_t line;
+    /// Both names are literals, which last as long as the program: records name the place by number.
+    bool literal = false;
 
     static constexpr site current(const char *file = __builtin_FILE(),
                                   const char *function = __builtin_FUNCTION(),
                                   uint32_t line = __builtin_LINE()) noexcept {
-        return {file, function, line};
+        return {file, function, line, true};
     }
 };
 
@@ -328,8 +330,21 @@ public:
     }
 
 private:
+    /// A message and its place: deferred, with the message as the one argument.
+    cordwood::status write_text(level at, std::string_view message, site where) const noexcept {
+        alignas(8) static constexpr uint8_t classes[8] = {detail::class_of<std::string_view>()};
+        const cw_site place = {nullptr,    "{}", where.file, where.function,  classes,
+                               where.line, 2,    0,          CW_STYLE_BRACES, 0};
+        const cw_arg value = detail::text_value(message);
+        return cw_place_write(handle_, static_cast<cw_level>(at), &place, &value);
+    }
+
     cordwood::status write_at(level at, std::string_view message, fields with, site where,
                               const std::exception *error) const noexcept {
+        if (with.size() == 0 && error == nullptr && where.literal &&
+            message.size() < CW_STRING_MAX) {
+            return write_text(at, message, where);
+        }
         cw_record record = {};
         record.struct_size = sizeof record;
         record.level = static_cast<cw_level>(at);
