@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 
-from house import HERE, ROOT
+import hot
+from house import HERE, KEPT, ROOT, WORKLOADS, last_json, output
 
 VENV = ROOT / "build/bench-venv"
 PYPI = ("picologging", "loguru", "structlog")
@@ -69,21 +70,49 @@ def python(house, install):
         "PYTHONPATH": str(ROOT / "bindings/python/src"), "PYTHONDONTWRITEBYTECODE": "1"})
 
 
-def swift(house, install):
-    package = HERE / "swift"
-    if not (package / "Package.swift").exists():
-        house.note("no Benchmarks/swift: Swift is left out")
+SWIFT_LOADS = (*WORKLOADS, "off", "fields", "context", "swiftlog-cordwood", "swiftlog-stream")
+
+
+def swift_program(house):
+    """Built in build/bench-swift, without its debug information, which valgrind cannot read. None:
+    it does not build."""
+    words = ["swift", "build", "-c", "release", "--package-path", str(HERE / "swift"),
+             "--scratch-path", str(ROOT / "build/bench-swift"), "--product", "HotSwift"]
+    try:
+        done = subprocess.run(words, check=False, stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.STDOUT, timeout=BUILD_WAIT_S)
+        house.gate("swift: its benchmark builds", done.returncode, 0)
+        if done.returncode:
+            house.note("Benchmarks/swift does not build: " + done.stdout[-2000:])
+            return None
+        where = output(*words, "--show-bin-path").strip()
+        program = house.folder / "hotswift"
+        subprocess.run(["strip", "-g", "-o", str(program), f"{where}/HotSwift"], check=True)
+        return str(program)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        house.note(f"Benchmarks/swift: {error}")
+        return None
+
+
+def swift(house):
+    """Times of Swift's messages and of swift-log over ours and over its own handler; the counts
+    gate."""
+    program = swift_program(house)
+    if program is None:
         return
-    scratch = ROOT / "build/bench-swift"
-    if not scratch.exists() and not install:
-        house.note("Benchmarks/swift is not built: Swift is left out (./dev bench swift)")
-        return
-    words = ["swift", "run", "-c", "release", "--package-path", str(package), "--scratch-path",
-             str(scratch)]
-    take(house, "swift", words + (["--", "--quick"] if house.quick else []), {})
-    # Instructions a record of Swift: {"instructions": {"w2": 123}} in that object.
-    seen = house.more.get("swift", {}).get("instructions", {})
-    limits = house.limits["instructions_per_record"].get("swift", {})
-    for load, figure in seen.items():
-        if load in limits:
-            house.gate(f"swift {load}: instructions a record", figure, limits[load])
+    bursts = house.few(150, 3_000)
+    for load in SWIFT_LOADS:
+        is_peer = load == "swiftlog-stream"
+        figures = last_json(output(program, house.where() / "x", "bursts",
+                                   bursts // 10 if is_peer else bursts, load))[load]
+        figures["on_file"] = figures["records"]  # the program has read them back
+        engine = "swift-log's stream" if is_peer else (
+            "swift-log, cordwood" if load == "swiftlog-cordwood" else "cordwood Swift")
+        house.add("swift", engine, "w2" if load.startswith("swiftlog") else load, "bursts",
+                  figures, kept="no: a C stream" if is_peer else "–" if load == "off" else KEPT)
+    seen = house.more.setdefault("instructions_per_record", {}).setdefault("swift", {})
+    for load, limit in house.limits["instructions_per_record"]["swift"].items():
+        seen[load] = hot.instructions(house, program, load)
+        house.gate(f"swift {load}: instructions a record", seen[load], limit)
+        said = last_json(output(program, house.where(), "costs", 200, load))
+        house.gate(f"swift {load}: allocations", said["allocations"], house.limits["allocations"])

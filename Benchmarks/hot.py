@@ -24,8 +24,7 @@ def instructions(house, program, workload):
 
 
 def counts(house):
-    """Machine-independent. `swift` of instructions_per_record: where Benchmarks/swift prints the
-    instructions of its own calls, guests.py gates them."""
+    """Machine-independent. Those of Swift's program are guests.py's."""
     seen, limits = {}, house.limits
     for language, program in (("c", house.hot()), ("cpp", house.hot_cpp())):
         for load in WORKLOADS:

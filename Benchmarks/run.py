@@ -88,8 +88,8 @@ def measure(house, part, seconds):
         long.paced(house, seconds)
     if part == "python" or (everything and not house.quick):
         guests.python(house, install=part == "python")
-    if part == "swift" or (everything and not house.quick):
-        guests.swift(house, install=part == "swift")
+    if everything or part == "swift":
+        guests.swift(house)
 
 
 def collected(house, machine):

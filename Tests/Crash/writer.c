@@ -31,6 +31,13 @@ static size_t filler_length(uint64_t thread, uint64_t number) {
     return 20 + (number * 7919 + thread * 104729 + seed) % 180;
 }
 
+/* With the smallest segments a disk that stalls for two seconds is told to the caller as full. What
+ * was refused is not kept: this thread ends, the others go on. */
+static void *refused(const char *why) {
+    fprintf(stderr, "writer: a thread ends: %s\n", why);
+    return NULL;
+}
+
 static void *run(void *argument) {
     uint64_t thread = (uint64_t)(uintptr_t)argument;
     char message[LONGEST + 64];
@@ -39,6 +46,8 @@ static void *run(void *argument) {
         if (thread % 2) { /* the same text, made when it is read */
             CW_INFO(logger, "t%llu n%llu %.*s", (unsigned long long)thread,
                     (unsigned long long)number, (int)filler, letters + number % 26);
+            char why[256];
+            if (cw_last_error(why, sizeof why) > 0) return refused(why);
             __atomic_store_n(&kept[thread * 8], number + 1, __ATOMIC_RELEASE);
             continue;
         }
@@ -46,6 +55,7 @@ static void *run(void *argument) {
                             (unsigned long long)number);
         memcpy(message + head, letters + number % 26, filler);
         cw_status status = cw_write(logger, CW_LEVEL_INFO, message, (size_t)head + filler);
+        if (status == CW_E_FULL) return refused(cw_status_name(status));
         if (status != CW_OK) {
             fprintf(stderr, "writer: %s\n", cw_status_name(status));
             exit(1);

@@ -87,6 +87,17 @@ class EngineTest(StoreCase):
         second.logger("a").info("2")
         self.assertEqual([record.message for record in self.records()], ["1", "2"])
 
+    def test_coarse_clock_and_segments_in_memory(self) -> None:
+        with cordwood.open(self.store, coarse_clock=True, tmpfs=True) as engine:
+            log = engine.logger("a")
+            for number in range(2000):
+                log.info("record %d", number)
+            self.assertEqual(len(list(cordwood.read(self.store))), 2000)
+        # Closed, all of it lies in the store.
+        links = [path for path in Path(self.store).rglob("*") if path.is_symlink()]
+        self.assertEqual(links, [])
+        self.assertEqual(len(list(cordwood.read(self.store))), 2000)
+
     def test_in_memory(self) -> None:
         with cordwood.open(":memory:") as engine:
             self.assertTrue(engine.logger("a").info("x"))

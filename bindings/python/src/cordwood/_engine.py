@@ -244,7 +244,8 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
          codec: Union[str, int, None] = None, codec_level: Optional[int] = None,
          consent: Union[str, int, None] = None, overflow: Union[str, int, None] = None,
          console: Union[str, int, None] = None, console_level: Optional[_levels.Level] = None,
-         sync_console: bool = False, upload_interval_s: Optional[int] = None,
+         sync_console: bool = False, coarse_clock: bool = False,
+         tmpfs: bool = False, upload_interval_s: Optional[int] = None,
          archive_removed: Optional[ArchiveRemoved] = None) -> Engine:
     """Opens a store for writing; makes it where it is missing. Without a directory CORDWOOD_DIR of
     the environment is taken. What is not named has the default of cw_options in cordwood.h; codec,
@@ -269,8 +270,10 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
     for key, value in given.items():
         if value is not None:
             _put_number(raw, key, value)
-    if sync_console:
-        raw.flags |= _abi.FLAG_SYNC_CONSOLE
+    for wanted, flag in ((sync_console, _abi.FLAG_SYNC_CONSOLE),
+                         (coarse_clock, _abi.FLAG_COARSE_CLOCK), (tmpfs, _abi.FLAG_TMPFS)):
+        if wanted:
+            raw.flags |= flag
     if archive_removed is not None:
         call = archive_removed
         raw.archive_removed = _keep(_abi.ARCHIVE_REMOVED(lambda _, archive, reason: call(

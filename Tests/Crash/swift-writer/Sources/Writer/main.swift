@@ -61,6 +61,8 @@ final class Job: Sendable {
         var number: UInt64 = 0
         while true {
             let status = write(number)
+            // CW_E_FULL: see writer.c. What was refused is not kept; this thread ends.
+            if status == -11 { return }
             guard status == 0 else { fail("status \(status)") }
             number += 1
             kept[thread * 8] = number
