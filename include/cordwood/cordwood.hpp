@@ -224,7 +224,7 @@ struct site {
     const char *file;
     const char *function;
     uint32_t line;
-    /// Both names are literals, which last as long as the program: records name the place by number.
+    /// The names are literals, which last: records may name the place by its number.
     bool literal = false;
 
     static constexpr site current(const char *file = __builtin_FILE(),
