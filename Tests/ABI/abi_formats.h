@@ -489,3 +489,47 @@ static void case_errno(void) { /* is the host's, through every roll */
     }
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
+
+/* ── Places by address: what their strings say counts, whatever their addresses sum up to ── */
+
+enum { ALIKE_FILES = 64, ALIKE_LINES = 100 };
+static char alike_names[ALIKE_FILES][13];
+static cw_site alike_place(unsigned file, uint32_t line) {
+    static const uint8_t classes[8] = {CW_ARG_INT};
+    return (cw_site){NULL, "{}",  alike_names[file], file % 2 ? "odd" : "even", classes,
+                     line, 2, 0, CW_STYLE_BRACES, 0};
+}
+
+static uint64_t alike_wrong;
+static void alike_each(const cw_record_view *view, void *user) {
+    (void)user;
+    char text[16] = "";
+    memcpy(text, view->message.data, view->message.length < 15 ? view->message.length : 15);
+    int number = atoi(text);
+    unsigned file = (unsigned)number % ALIKE_FILES;
+    alike_wrong += view->line != 1000u - 13u * file + (unsigned)number / ALIKE_FILES;
+    alike_wrong += view->file.length != strlen(alike_names[file]) ||
+                   memcmp(view->file.data, alike_names[file], view->file.length) != 0;
+    alike_wrong += view->function.length != (file % 2 ? 3u : 4u);
+}
+
+static void case_places_alike(void) {
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "alike");
+    for (unsigned i = 0; i < ALIKE_FILES; i++)
+        snprintf(alike_names[i], sizeof alike_names[i], "src/f%02u.cpp", i);
+    for (int round = 0; round < 3; round++)
+        for (int line = 0; line < ALIKE_LINES; line++)
+            for (unsigned file = 0; file < ALIKE_FILES; file++) {
+                /* Address of the name plus line is the same for all files. */
+                cw_site place = alike_place(file, 1000u - 13u * file + (unsigned)line);
+                cw_arg number = cw_arg_i(line * ALIKE_FILES + (int)file);
+                EXPECT(CW_OK, cw_place_write(log, CW_LEVEL_INFO, &place, &number));
+            }
+    for (int closed = 0; closed < 2; closed++) {
+        EXPECT(3 * ALIKE_LINES * ALIKE_FILES, read_logs(alike_each, NULL));
+        EXPECT(0, alike_wrong);
+        if (!closed) EXPECT(CW_OK, cw_close(&engine, 20000));
+    }
+}

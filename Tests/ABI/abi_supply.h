@@ -342,3 +342,35 @@ static void case_tmpfs_full(void) {
     EXPECT(n, all.count[0]);
     EXPECT(0, all.bad);
 }
+
+/* Who cleans /dev/shm while the engine runs takes names, not records. */
+static void case_tmpfs_cleaned(void) {
+    cw_options options = defaults();
+    options.segment_bytes = 1u << 20;
+    options.flags = CW_FLAG_TMPFS;
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "memory");
+    uint64_t n = 0;
+    for (int burst = 0; burst < 20; burst++) {
+        for (int i = 0; i < 5000; i++) EXPECT(CW_OK, numbered(log, 0, n++));
+        char path[4200], full[4500], target[256];
+        snprintf(path, sizeof path, "%s/lanes", store);
+        DIR *directory = burst % 4 == 2 ? opendir(path) : NULL;
+        for (struct dirent *entry; directory && (entry = readdir(directory));) {
+            snprintf(full, sizeof full, "%s/%s", path, entry->d_name);
+            ssize_t length = readlink(full, target, sizeof target - 1);
+            if (length <= 0) continue;
+            target[length] = 0;
+            unlink(target);
+        }
+        if (directory) closedir(directory);
+    }
+    EXPECT(CW_OK, cw_roll(engine));
+    EXPECT(CW_OK, cw_archive_wait(engine, 30000)); /* the second try finds them on the disk */
+    for (int i = 0; i < 1000; i++) EXPECT(CW_OK, numbered(log, 0, n++));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
+    tally all = {.unordered = WRITERS_MAX};
+    read_logs(tally_each, &all);
+    EXPECT(n, all.count[0]);
+    EXPECT(0, all.bad);
+}

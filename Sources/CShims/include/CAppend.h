@@ -147,6 +147,7 @@ typedef struct cwi_engine {
     int32_t lanes_fd;      /* directory */
     int32_t memory_fd;     /* folder of MemorySegments, or -1 */
     uint32_t memory_uid;   /* whose */
+    uint32_t ring_max;     /* of `ring`; an eighth of the quota */
     uint32_t index;        /* in the process's table of engines */
     cwi_lane *lane;        /* wiped on fork */
     void *services;        /* the engine above; opaque here */

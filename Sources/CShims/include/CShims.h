@@ -12,8 +12,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +59,12 @@ CW_ATOMIC(uint64_t, u64)
 
 static inline void cwa_fence_full(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void cwa_fence_compiler(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
+
+/* True where the string is those n bytes, which have no NUL; NULL is as the empty one. */
+static inline bool cwi_same_text(const char *text, const void *bytes, size_t n) {
+    if (text == NULL) return n == 0;
+    return strncmp(text, (const char *)bytes, n) == 0 && text[n] == 0;
+}
 
 /* Units of a string of wchar_t (4 bytes each), at most `most`. */
 static inline size_t cwi_wcsnlen(const volatile void *start, size_t most) {

@@ -43,7 +43,8 @@ import Glibc
                 lanesDirectory: lanes, segmentBytes: settings.segmentBytes,
                 overflow: settings.options.overflow.rawValue, processName: Array(name.utf8),
                 echoInLine: options.syncConsole && settings.console != .off,
-                coarseClock: options.coarseClock, memoryDirectory: memory))
+                coarseClock: options.coarseClock, memoryDirectory: memory,
+                ringMax: settings.ringMax))
         switch unsafe opened {
         case .failure(let error):
             Glibc.close(lanes)

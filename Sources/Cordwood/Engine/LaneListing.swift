@@ -15,16 +15,6 @@ struct LaneListing {
         var hasLaneFile = false
         var segments: [Segment] = []
         var others: [String] = []
-
-        /// Sealed segments that lie in memory, at the end of their engine. One that the disk has no
-        /// room for stays where it is.
-        func bringToDisk(_ directory: String) {
-            for segment in segments where segment.isSealed {
-                let temporary = "\(directory)/lanes/.\(name).spare-\(segment.number)"
-                _ = MemorySegments.bringToDisk(
-                    "\(directory)/lanes/\(segment.fileName)", temporary: temporary)
-            }
-        }
     }
 
     var lanes: [String: Lane] = [:]

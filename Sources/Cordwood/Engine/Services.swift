@@ -402,6 +402,8 @@ import Glibc
                 did = true
             } catch {
                 monitor.locked { archiveFailure = error }
+                // Who cleaned up /dev/shm took the names only.
+                sealing.locked { unsafe EngineCore.putOnDisk(engine, namelessOnly: true) }
                 return did
             }
         }
@@ -444,7 +446,7 @@ import Glibc
         var live: UInt64 = 0
         for name in Directories.names(directory + "/lanes") {
             var status = stat()
-            if unsafe stat("\(directory)/lanes/\(name)", &status) == 0 {
+            if unsafe lstat("\(directory)/lanes/\(name)", &status) == 0 {
                 live += UInt64(max(0, status.st_blocks)) * 512
             }
         }
@@ -581,12 +583,8 @@ import Glibc
 
     @discardableResult
     private func finish() -> Bool {
-        let lane = unsafe EngineCore.laneName(engine)
         let ended = journal.locked { sealing.locked { unsafe EngineCore.finish(engine) } }
         guard ended else { return false }
-        if settings.options.segmentsInMemory {
-            LaneListing(directory: directory).lanes[lane]?.bringToDisk(directory)
-        }
         if settings.isMemory { MemoryStore.remove(directory) }
         return true
     }

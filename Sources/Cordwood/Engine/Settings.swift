@@ -87,6 +87,13 @@ struct Settings: Sendable {
         console = options.console ?? Settings.console()
     }
 
+    /// Files kept for use again take at most an eighth of the quota.
+    var ringMax: UInt32 {
+        let most = UInt64(Recycling.segmentsMax)
+        let quota = options.quotaBytes
+        return UInt32(quota == 0 ? most : min(most, quota / 8 / segmentBytes))
+    }
+
     private static func levels(
         _ options: EngineOptions
     ) -> (UInt8, [(prefix: String, level: UInt8)]) {

@@ -232,13 +232,13 @@ private struct DeadLanes {
     }
 }
 
-/// A source whose first record is known before it is read.
+/// A lane whose first record is known before it is read, and whose end is its end.
 private final class PrimedSource: RecordSource {
-    private let source: any RecordSource
+    private let source: LaneSource
     private var first: RecordRef?
     private(set) var damage: [String] = []
 
-    init(_ source: any RecordSource) { self.source = source }
+    init(_ source: LaneSource) { self.source = source }
 
     var hasRecord: Bool { first != nil }
     var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
@@ -247,7 +247,8 @@ private final class PrimedSource: RecordSource {
     func prime() throws(ReadProblem) {
         while first == nil {
             do {
-                guard let record = try source.advance() else { return }
+                var record = RecordRef()
+                guard try fromSource(&record) else { return }
                 first = record
             } catch .damaged(let text) {
                 damage.append(text)
@@ -263,10 +264,20 @@ private final class PrimedSource: RecordSource {
     }
 
     func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
-        guard let primed = first else { return try source.next(&record) }
+        guard let primed = first else { return try fromSource(&record) }
         first = nil
         record = primed
         return true
+    }
+
+    /// A segment that is not there now is no segment without records: nothing may be removed for
+    /// an archive without it. After a restart of the machine it never comes back.
+    private func fromSource(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        if try source.next(&record) { return true }
+        if let number = source.lostSegments.first, !source.isOtherBoot {
+            throw .system("open segment \(number) of lanes/\(source.lane)", errno: ENOENT)
+        }
+        return false
     }
 }
 

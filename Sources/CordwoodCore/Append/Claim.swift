@@ -60,7 +60,7 @@ enum Claim {
         let offset = unsafe cwa_add_u64(base + SegmentHeader.allocated, bytes)
         guard unsafe offset + bytes <= segment.pointee.size else { return .again }
         guard unsafe Segments.grow(engine, lane, segment, upTo: offset + bytes, thread),
-            unsafe Segments.faultIn(segment, offset, bytes)
+            unsafe Segments.faultIn(segment, base, offset, bytes)
         else {
             unsafe giveBack(base, offset, bytes)
             return .noSpace
@@ -75,7 +75,7 @@ enum Claim {
             unsafe giveBack(base, offset, bytes)
             return .noSpace
         }
-        return unsafe publish(thread, segment, base + Int(offset), UInt32(bytes)) ? .done : .again
+        return unsafe publish(thread, segment, base, offset, UInt32(bytes)) ? .done : .again
     }
 
     /// A full disk must not eat the segment.
@@ -132,9 +132,10 @@ enum Claim {
     /// Publishes the claim and looks again. False: the segment was closed meanwhile; the chunk is
     /// empty and nothing refers to it.
     private static func publish(
-        _ thread: ThreadBlock, _ segment: SegmentBlock, _ chunk: UnsafeMutableRawPointer,
-        _ bytes: UInt32
+        _ thread: ThreadBlock, _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer,
+        _ offset: UInt64, _ bytes: UInt32
     ) -> Bool {
+        let chunk = unsafe base + Int(offset)
         let claim = unsafe Verdict.load(thread).claim &+ 1
         // A child forked by a handler since `fill` begins again.
         guard let ptr = unsafe thread.pointee.ptr else { return false }
@@ -156,7 +157,12 @@ enum Claim {
             AppendPath.limitWord(thread), UInt64(UInt(bitPattern: chunk + Int(bytes))))
         // ORDER: full. Either the sealer sees our verdict or we see its SEALING (A5, R3).
         cwa_fence_full()
-        if unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.open { return true }
+        // In a child that a handler forked meanwhile the slot may be another segment's.
+        if unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.open,
+            unsafe UnsafeMutableRawPointer(segment.pointee.base) == base
+        {
+            return true
+        }
         // Where the sealer was faster it has settled the same length: the preamble's.
         _ = unsafe cwa_cas_u64(Verdict.address(thread), open.word, empty.word)
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)

@@ -22,10 +22,13 @@ public enum EngineCore {
         public var coarseClock: Bool
         /// Of MemorySegments.openFolder; -1: segments lie on the disk.
         public var memoryDirectory: Int32
+        /// Segments kept for use again, at most.
+        public var ringMax: UInt32
 
         public init(
             lanesDirectory: Int32, segmentBytes: UInt64, overflow: UInt32, processName: [UInt8],
-            echoInLine: Bool, coarseClock: Bool = false, memoryDirectory: Int32 = -1
+            echoInLine: Bool, coarseClock: Bool = false, memoryDirectory: Int32 = -1,
+            ringMax: UInt32 = 8
         ) {
             self.lanesDirectory = lanesDirectory
             self.segmentBytes = segmentBytes
@@ -34,6 +37,7 @@ public enum EngineCore {
             self.echoInLine = echoInLine
             self.coarseClock = coarseClock
             self.memoryDirectory = memoryDirectory
+            self.ringMax = ringMax
         }
     }
 
@@ -103,6 +107,7 @@ public enum EngineCore {
         unsafe engine.pointee.lanes_fd = configuration.lanesDirectory
         unsafe engine.pointee.memory_fd = configuration.memoryDirectory
         unsafe engine.pointee.memory_uid = geteuid()
+        unsafe engine.pointee.ring_max = configuration.ringMax
         unsafe engine.pointee.echo = configuration.echoInLine ? 1 : 0
         unsafe engine.pointee.clock_kind =
             configuration.coarseClock
@@ -446,6 +451,7 @@ public enum EngineCore {
         guard unsafe waitForQuiet(engine) else { return false }
         if let lane = unsafe readyLane(engine) {
             _ = unsafe sealRetired(engine, all: true)
+            unsafe putOnDisk(engine, namelessOnly: false)
             while let spare = unsafe Segments.takeSpare(lane) {
                 unsafe Segments.destroy(engine, lane, spare)
             }

@@ -50,7 +50,20 @@ public enum MemorySegments {
                 unsafe bytes &+= segment.pointee.size
             }
         }
-        return unsafe bytes <= max(bytesMax, 2 &* engine.pointee.segment_bytes)
+        guard unsafe bytes <= max(bytesMax, 2 &* engine.pointee.segment_bytes) else {
+            return false
+        }
+        // Others live there, too: half of it stays free.
+        var system = statfs()
+        guard unsafe fstatfs(engine.pointee.memory_fd, &system) == 0 else { return false }
+        let block = UInt64(system.f_bsize)
+        let free = UInt64(system.f_bavail) &* block
+        return unsafe free >= engine.pointee.segment_bytes &+ UInt64(system.f_blocks) &* block / 2
+    }
+
+    static func isNameless(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        return unsafe fstat(descriptor, &status) == 0 && status.st_nlink == 0
     }
 
     /// Makes the file and the link of that name. A descriptor, or -1.
@@ -93,28 +106,32 @@ public enum MemorySegments {
         unsafe segment.pointee.memory_id = 0
     }
 
-    /// Puts a sealed segment that lies in memory on the disk, under its name. `temporary`: a
-    /// spare's name beside it. False: it stays in memory; where there is no link nothing is done.
-    public static func bringToDisk(_ path: String, temporary: String) -> Bool {
-        guard let target = SegmentLink.target(path) else { return true }
-        let source = unsafe cw_open_file(target, O_RDONLY, 0)
-        guard source >= 0 else { return false }
-        defer { Files.close(source) }
-        var end: UInt64 = 0
-        guard unsafe pread(source, &end, 8, off_t(SegmentHeader.end)) == 8,
-            end >= UInt64(SegmentHeader.bytes)
-        else { return false }
-        let file = unsafe cw_open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600)
-        guard file >= 0 else { return false }
-        defer { Files.close(file) }
-        guard copy(source, to: file, until: end), Files.syncData(file) == 0,
-            unsafe rename(temporary, path) == 0
-        else {
-            unsafe unlink(temporary)
-            return false
+    /// Puts a sealed segment on the disk, under its name. False: it stays in memory.
+    fileprivate static func putOnDisk(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
+    ) -> Bool {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { sealedBuffer in
+                var temporary = unsafe NameBuffer(buffer)
+                unsafe Segments.addSpareName(&temporary, lane, Machine.random())
+                var name = unsafe NameBuffer(sealedBuffer)
+                unsafe Segments.addFileName(&name, lane, segment, sealed: true)
+                let directory = unsafe engine.pointee.lanes_fd
+                let file = unsafe cw_open_at(
+                    directory, temporary.pointer, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+                guard file >= 0 else { return false }
+                defer { Files.close(file) }
+                guard unsafe copy(segment.pointee.fd, to: file, until: segment.pointee.sealed_end),
+                    Files.syncData(file) == 0,
+                    unsafe renameat(directory, temporary.pointer, directory, name.pointer) == 0
+                else {
+                    unsafe unlinkat(directory, temporary.pointer, 0)
+                    return false
+                }
+                unsafe remove(engine, segment)
+                return true
+            }
         }
-        unsafe unlink(target)
-        return true
     }
 
     private static func copy(_ source: Int32, to file: Int32, until end: UInt64) -> Bool {
@@ -132,5 +149,26 @@ public enum MemorySegments {
             }
             return true
         }
+    }
+}
+
+extension EngineCore {
+    /// Puts sealed segments that lie in memory on the disk, under the sealing lock: all of them
+    /// before the lane is let go, or those whose names somebody has removed.
+    public static func putOnDisk(_ engine: EngineBlock, namelessOnly: Bool) {
+        guard unsafe engine.pointee.memory_fd >= 0, let lane = unsafe readyLane(engine) else {
+            return
+        }
+        var changed = false
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe Quiescence.isSealedFile(segment), unsafe segment.pointee.memory_id != 0,
+                unsafe !namelessOnly || MemorySegments.isNameless(segment.pointee.fd)
+            else { return }
+            let isOnDisk = unsafe MemorySegments.putOnDisk(engine, lane, segment)
+            changed = changed || isOnDisk
+            // At the end what the disk has no room for stays in memory, under its name.
+            if isOnDisk || !namelessOnly { unsafe segment.pointee.retired = 1 }
+        }
+        if changed { _ = unsafe Files.sync(engine.pointee.lanes_fd) }
     }
 }

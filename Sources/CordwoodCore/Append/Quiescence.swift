@@ -49,7 +49,7 @@ extension EngineCore {
         guard Quiescence.fence() else { return }
         unsafe Segments.forEach(engine) { segment in
             guard unsafe Quiescence.isSealedFile(segment), unsafe !kept.contains(segment),
-                unsafe !isAwaited(engine, segment)
+                unsafe !isAwaited(segment)
             else { return }
             if unsafe Quiescence.isQuiet(engine, segment) {
                 unsafe Segments.releaseMapping(segment)
@@ -57,9 +57,9 @@ extension EngineCore {
         }
     }
 
-    /// In memory and not archived: a flush to the machine copies it from there to the journal.
-    private static func isAwaited(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
+    /// In memory and not archived: a flush to the machine copies it from there to the journal, and
+    /// closing puts it on the disk.
+    private static func isAwaited(_ segment: SegmentBlock) -> Bool {
         unsafe segment.pointee.memory_id != 0 && segment.pointee.retired == 0
-            && cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN)
     }
 }

@@ -8,9 +8,9 @@
 import CShims
 import Glibc
 
-enum Recycling {
+public enum Recycling {
     /// Segments kept for use again, at most, whatever the rate.
-    static let segmentsMax = 8
+    public static let segmentsMax = 8
     /// And bytes of them.
     private static let bytesMax: UInt64 = 128 << 20
 
@@ -19,7 +19,7 @@ enum Recycling {
     static func ring(bytesPerSecond: UInt64, segmentBytes: UInt64) -> UInt32 {
         guard bytesPerSecond >= segmentBytes / 4 else { return 0 }
         let count = 1 + bytesPerSecond * 2 / segmentBytes
-        return UInt32(min(count, UInt64(segmentsMax), bytesMax / segmentBytes))
+        return UInt32(min(count, bytesMax / segmentBytes, UInt64(segmentsMax)))
     }
 
     /// How many more sealed segments are worth keeping mapped now.
@@ -45,6 +45,7 @@ enum Recycling {
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Bool {
         guard unsafe mayServe(engine, segment), unsafe wanted(engine) > 0,
+            unsafe segment.pointee.memory_id == 0 || !MemorySegments.isNameless(segment.pointee.fd),
             unsafe Quiescence.isQuiet(engine, segment), unsafe isResident(segment),
             // A reader holds a shared lock while it has the file open, and keeps what it opened.
             unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0

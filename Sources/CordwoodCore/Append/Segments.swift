@@ -143,6 +143,7 @@ public enum Segments {
         if unsafe !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
             // Who seals or flushes may be looking at it: it is unmapped like a sealed one.
             unsafe unlinkFile(engine, lane, next)
+            unsafe next.pointee.retired = 1
             unsafe cwa_store_release_u32(stateWord(next), sealed)
         }
         unsafe EngineCore.wake(engine)
@@ -454,7 +455,7 @@ public enum Segments {
     }
 
     /// `.<lane>.spare-<random>`: means nothing to readers.
-    private static func addSpareName(_ name: inout NameBuffer, _ lane: LaneBlock, _ id: UInt64) {
+    static func addSpareName(_ name: inout NameBuffer, _ lane: LaneBlock, _ id: UInt64) {
         name.add(".")
         unsafe Lanes.addName(&name, lane)
         name.add(".spare-")

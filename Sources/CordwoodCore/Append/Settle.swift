@@ -87,7 +87,8 @@ enum Settle {
             // An idle thread keeps the address of a chunk that was settled long ago; another
             // segment may be mapped there now.
             guard offset >= 0, unsafe UInt64(offset) < segment.pointee.size,
-                unsafe cwa_load_relaxed_u64(ThreadBlocks.saltWord(thread)) == segment.pointee.salt
+                // ORDER: acquire. Before the second look at the verdict: of the same claim (A3).
+                unsafe cwa_load_acquire_u64(ThreadBlocks.saltWord(thread)) == segment.pointee.salt
             else { return }
             guard verdict.isOpen else {
                 // The owner has settled it and may not have written the length yet: write the same.

@@ -14,8 +14,9 @@ enum Sites {
     private static let indexBytes = Int(CWI_SITES_INDEX) * 4
     private static let allBytes = bytesMax + indexBytes + placesMax * 16
     /// u32 bytes of the entry, u32 hash, u32 bytes of the definition, u32 told, u32 line, u32
-    /// offset and u32 bytes of the format; then the classes of the arguments, zero behind them;
-    /// plan; definition; padded to 8.
+    /// offset and u32 bytes of the format, u32 offset and u16 bytes of the file, u16 bytes of the
+    /// function; then the classes of the arguments, zero behind them; plan; definition; padded to
+    /// 8.
     private static let headerBytes = 80
     private static let classesAt = 40
     /// Places found by address before: u64 of the addresses and the line, then the plan.
@@ -112,10 +113,12 @@ enum Sites {
     private static func key(_ place: UnsafePointer<cw_site>) -> UInt64 {
         let format = unsafe UInt64(UInt(bitPattern: place.pointee.format))
         let file = unsafe UInt64(UInt(bitPattern: place.pointee.file))
-        let other = unsafe (file &+ UInt64(place.pointee.line)) &* 0x9E37_79B9_7F4A_7C15
+        let line = unsafe UInt64(place.pointee.line)
+        let other = (file &* 0x9E37_79B9_7F4A_7C15) ^ (line &* 0xC2B2_AE3D_27D4_EB4F)
         return ((format ^ other) &* 0xFF51_AFD7_ED55_8CCD) | 1
     }
 
+    /// The first of the two slots that a key may have; the other is 16 bytes on or back.
     @inline(__always)
     private static func slot(_ key: UInt64) -> UnsafeMutableRawPointer? {
         guard let table = unsafe cwi_process_get().pointee.sites else { return nil }
@@ -123,17 +126,23 @@ enum Sites {
             + Int(key >> 52) &* 16
     }
 
+    @inline(__always)
+    private static func other(_ slot: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(bitPattern: UInt(bitPattern: slot) ^ 16)!
+    }
+
     /// The plan of a place, found again by its addresses; nil: not known there.
     @inline(__always)
     static func known(_ place: UnsafePointer<cw_site>) -> SitePlan? {
         let key = unsafe key(place)
-        // ORDER: acquire, thrice: key, plan and key again belong together (A21).
-        guard let slot = unsafe slot(key), unsafe cwa_load_acquire_u64(slot) == key else {
-            return nil
+        guard var slot = unsafe slot(key) else { return nil }
+        // ORDER: acquire. The plan of that key, or one that isThere refuses (A21).
+        if unsafe cwa_load_acquire_u64(slot) != key {
+            unsafe slot = other(slot)
+            guard unsafe cwa_load_acquire_u64(slot) == key else { return nil }
         }
         let found = unsafe UInt(cwa_load_acquire_u64(slot + 8))
-        guard unsafe cwa_load_acquire_u64(slot) == key,
-            let memory = unsafe UnsafeMutableRawPointer(bitPattern: found),
+        guard let memory = unsafe UnsafeMutableRawPointer(bitPattern: found),
             unsafe isThere(place, memory - headerBytes)
         else { return nil }
         return unsafe SitePlan(memory)
@@ -143,18 +152,27 @@ enum Sites {
     @inline(never)
     static func placeSlow(_ place: UnsafePointer<cw_site>) -> SitePlan? {
         let key = unsafe key(place)
-        guard let slot = unsafe slot(key) else { return nil }
+        guard var slot = unsafe slot(key) else { return nil }
+        // The slot that has it, else an empty one, else the first.
+        let second = unsafe other(slot)
+        let inFirst = unsafe cwa_load_relaxed_u64(slot)
+        let inSecond = unsafe cwa_load_relaxed_u64(second)
+        if inSecond == key || inSecond == 0 && inFirst != key && inFirst != 0 {
+            unsafe slot = second
+        }
         return unsafe registered(place, at: slot, key: key)
     }
 
-    /// The same addresses may be another place's after its module was unloaded, and one place may
-    /// have other types each time (a template): format and classes are compared.
+    /// A key is a hash of addresses: two places may have the same, as may another place after its
+    /// module was unloaded, and one place may have other types each time (a template). All that a
+    /// definition says is compared, the slot's words need not belong together.
     @inline(__always)
     private static func isThere(
         _ place: UnsafePointer<cw_site>, _ entry: UnsafeMutableRawPointer
     ) -> Bool {
         let bytes = unsafe Int(entry.load(fromByteOffset: 24, as: UInt32.self))
-        guard unsafe bytes == Int(place.pointee.count), let format = unsafe place.pointee.format,
+        guard unsafe entry.load(fromByteOffset: 16, as: UInt32.self) == place.pointee.line,
+            unsafe bytes == Int(place.pointee.count), let format = unsafe place.pointee.format,
             let classes = unsafe place.pointee.arguments
         else { return false }
         let own = unsafe Int(entry.load(fromByteOffset: 20, as: UInt32.self))
@@ -168,7 +186,15 @@ enum Sites {
             else { return false }
             at &+= 8
         } while at <= passed
-        return unsafe memcmp(entry + own, format, bytes) == 0
+        let file = unsafe entry + Int(entry.load(fromByteOffset: 28, as: UInt32.self))
+        let fileBytes = unsafe Int(entry.load(fromByteOffset: 32, as: UInt16.self))
+        let functionBytes = unsafe Int(entry.load(fromByteOffset: 34, as: UInt16.self))
+        return unsafe cwi_same_text(place.pointee.file, file, fileBytes)
+            && cwi_same_text(
+                place.pointee.function,
+                file + fileBytes + SiteDefinition.prefixBytes(functionBytes),
+                functionBytes)
+            && memcmp(entry + own, format, bytes) == 0
     }
 
     /// False: another thread has it and does not let go; a registrar may be making a file.
@@ -245,6 +271,13 @@ enum Sites {
         unsafe entry.storeBytes(of: UInt32(format), toByteOffset: 20, as: UInt32.self)
         unsafe entry.storeBytes(
             of: UInt32(definition.format.count), toByteOffset: 24, as: UInt32.self)
+        let file = unsafe payload + SiteLayout.strings - entry
+        let prefix = unsafe SiteDefinition.prefixBytes(definition.file.count)
+        unsafe entry.storeBytes(of: UInt32(file + prefix), toByteOffset: 28, as: UInt32.self)
+        unsafe entry.storeBytes(
+            of: UInt16(definition.file.count), toByteOffset: 32, as: UInt16.self)
+        unsafe entry.storeBytes(
+            of: UInt16(definition.function.count), toByteOffset: 34, as: UInt16.self)
         var index = 0
         while index < SitePlan.argumentsMax, unsafe classes[index] != UInt8(CW_ARG_NONE) {
             unsafe entry.storeBytes(
@@ -365,17 +398,18 @@ enum Sites {
 
     /// Where the payload has the format.
     var formatOffset: Int {
-        unsafe SiteLayout.strings + prefixBytes(file.count) + file.count
-            + prefixBytes(function.count) + function.count + prefixBytes(format.count)
+        unsafe SiteLayout.strings + Self.prefixBytes(file.count) + file.count
+            + Self.prefixBytes(function.count) + function.count + Self.prefixBytes(format.count)
     }
 
     /// Of the payload that `write` makes.
     func bytes(_ plan: SitePlan) -> Int {
-        unsafe SiteLayout.strings + plan.count + prefixBytes(file.count)
-            + prefixBytes(function.count) + prefixBytes(format.count) + stringBytes
+        unsafe SiteLayout.strings + plan.count + Self.prefixBytes(file.count)
+            + Self.prefixBytes(function.count) + Self.prefixBytes(format.count) + stringBytes
     }
 
-    private func prefixBytes(_ count: Int) -> Int { count < 128 ? 1 : count < 16_384 ? 2 : 3 }
+    @inline(__always)
+    static func prefixBytes(_ count: Int) -> Int { count < 128 ? 1 : count < 16_384 ? 2 : 3 }
 
     /// The payload; bytes written.
     func write(_ plan: SitePlan, to start: UnsafeMutableRawPointer) -> Int {

@@ -30,7 +30,7 @@ public struct Supply: Sendable {
         unsafe measure(current.pointee.number, used)
         let reserve = reserve(used)
         if unsafe current.pointee.in_lane == 0 {
-            unsafe Segments.supply(engine, lane, current, used, upTo: min(size, used + reserve))
+            unsafe Segments.supply(engine, lane, current, upTo: min(size, used + reserve))
         }
         unsafe supplySpares(engine, lane, current, left: size - used, reserve)
         unsafe keepRing(engine, lane, isHalf: used > size / 2)
@@ -79,8 +79,10 @@ public struct Supply: Sendable {
     /// have written spares back, and a store into such a page would fault: the next one is mapped
     /// for writing again once for each segment.
     private mutating func keepRing(_ engine: EngineBlock, _ lane: LaneBlock, isHalf: Bool) {
-        let ring = unsafe Recycling.ring(
-            bytesPerSecond: bytesPerSecond, segmentBytes: engine.pointee.segment_bytes)
+        let ring = unsafe min(
+            engine.pointee.ring_max,
+            Recycling.ring(
+                bytesPerSecond: bytesPerSecond, segmentBytes: engine.pointee.segment_bytes))
         // ORDER: relaxed. A hint (A22).
         unsafe cwa_store_relaxed_u32(Recycling.ringWord(engine), ring)
         while unsafe Segments.spareCount(lane) > max(1, Int(ring)),
@@ -132,14 +134,13 @@ extension Segments {
         unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.populated)!
     }
 
-    /// Grows and pre-faults, in steps, from the supply thread. Writers have faulted in their own
-    /// chunks where they got ahead.
+    /// Grows and pre-faults, in steps, from the supply thread. Pages that writers have faulted in,
+    /// where they got ahead, cost next to nothing.
     static func supply(
-        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock, _ used: UInt64,
-        upTo: UInt64
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock, upTo: UInt64
     ) {
         let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
-        var populated = unsafe max(cwa_load_relaxed_u64(populatedWord(segment)), used)
+        var populated = unsafe cwa_load_relaxed_u64(populatedWord(segment))
         while populated < upTo {
             let end = min(upTo, populated + step)
             guard unsafe grow(engine, lane, segment, upTo: end, nil),
@@ -154,11 +155,12 @@ extension Segments {
     static func fill(
         _ engine: EngineBlock, _ lane: LaneBlock, _ spare: SegmentBlock, upTo: UInt64
     ) {
+        let base = unsafe UnsafeMutableRawPointer(spare.pointee.base)!
         var populated = unsafe cwa_load_relaxed_u64(populatedWord(spare))
         while populated < upTo {
             let end = min(upTo, populated + step)
             guard unsafe grow(engine, lane, spare, upTo: end, nil),
-                unsafe zeroAndPopulate(spare, populated, end - populated)
+                unsafe zeroAndPopulate(spare, base, populated, end - populated)
             else { return }
             populated = end
             unsafe cwa_store_relaxed_u64(populatedWord(spare), populated)
@@ -168,20 +170,21 @@ extension Segments {
     /// Bytes that the caller alone may store to and has not stored to yet. False: they cannot be
     /// had.
     private static func zeroAndPopulate(
-        _ segment: SegmentBlock, _ offset: UInt64, _ bytes: UInt64
+        _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer, _ offset: UInt64,
+        _ bytes: UInt64
     ) -> Bool {
         // A child forked by a handler in here finds another file under the descriptor's number.
         var mask = sigset_t()
         unsafe cwi_block_signals(&mask)
         defer { unsafe cwi_restore_signals(&mask) }
-        guard let base = unsafe segment.pointee.base else { return false }
+        // And one that was forked before may have made its own segment in this slot.
+        guard unsafe UnsafeMutableRawPointer(segment.pointee.base) == base else { return false }
         // Memory file systems allocate pages, not blocks.
         if bytes >= zeroedBytesMin, unsafe segment.pointee.memory_id == 0 {
             _ = unsafe Files.writeZeros(
                 segment.pointee.fd, offset: segment.pointee.file_offset &+ offset, bytes: bytes)
         }
-        return unsafe Mapping.populate(
-            UnsafeMutableRawPointer(base) + Int(offset), bytes: Int(bytes))
+        return unsafe Mapping.populate(base + Int(offset), bytes: Int(bytes))
     }
 
     /// Fewer bytes are faulted in faster than they are written.
@@ -190,12 +193,13 @@ extension Segments {
     /// A chunk that the calling thread has claimed, beyond what is pre-faulted. False: its pages
     /// cannot be had, and storing there would kill the host.
     static func faultIn(
-        _ segment: SegmentBlock, _ offset: UInt64, _ bytes: UInt64
+        _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer, _ offset: UInt64,
+        _ bytes: UInt64
     ) -> Bool {
         guard unsafe offset &+ bytes > cwa_load_relaxed_u64(populatedWord(segment)) else {
             return true
         }
-        return unsafe zeroAndPopulate(segment, offset, bytes)
+        return unsafe zeroAndPopulate(segment, base, offset, bytes)
     }
 
     /// A writer took a large chunk that ends here: true where the helper should look now, not when

@@ -163,6 +163,7 @@ public final class LaneSource: RecordSource {
                 file = try openIfThere(path)
             }
             guard let file else {
+                guard !lostSegments.contains(segment.number) else { return }
                 lostSegments.append(segment.number)
                 if context.isOtherBoot, SegmentLink.target(path) != nil { throw gone(path) }
                 return
@@ -206,13 +207,17 @@ public final class LaneSource: RecordSource {
         do throws(ReadProblem) { take(try make()) } catch { report(error) }
     }
 
+    /// What a name means may change in between, a link may become a file: looked at twice more.
     private func openIfThere(_ path: String) throws(ReadProblem) -> ReadFile? {
-        do throws(ReadProblem) {
-            return try ReadFile.segment(path: path)
-        } catch {
-            if case .system(_, let number) = error, number == 2 { return nil }
-            throw error
+        for last in [false, false, true] {
+            do throws(ReadProblem) {
+                return try ReadFile.segment(path: path)
+            } catch {
+                guard case .system(_, 2) = error else { throw error }
+                if last || !ReadFile.hasName(path) { return nil }
+            }
         }
+        return nil
     }
 
     private func take(_ segment: SegmentFile) {

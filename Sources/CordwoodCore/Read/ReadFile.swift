@@ -45,6 +45,12 @@ final class ReadFile {
         return file
     }
 
+    /// Whether there is a file or link of that name.
+    static func hasName(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0
+    }
+
     private var hasItsName: Bool {
         var held = stat()
         var named = stat()

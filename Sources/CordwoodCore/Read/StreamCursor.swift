@@ -193,7 +193,8 @@ final class StreamCursor {
         buffer.clear()
         try segment.read(chunk: chunk.offset, to: Int(chunk.end), into: buffer)
         believed = segment.isOtherBoot ? [] : nil
-        if segment.isSealed, chunk.final == 0 {
+        let mayBeOld = segment.isOtherBoot && segment.isReused
+        if segment.isSealed, chunk.final == 0, !mayBeOld {
             // Claimed too late: it holds nothing of a host and has no checksum (FORMAT §9).
             believed = nil
         } else if segment.isSealed {

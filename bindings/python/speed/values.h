@@ -51,7 +51,9 @@ put_bytes(PyObject *bytes, cw_str *out)
 static bool
 same_key(PyObject *first, PyObject *second)
 {
-    return first == second || PyUnicode_Compare(first, second) == 0;
+    return first == second
+        || (PyUnicode_Check(first) && PyUnicode_Check(second)
+            && PyUnicode_Compare(first, second) == 0);
 }
 
 /* The number of a value within 64 bits. False: it is larger. */
@@ -120,6 +122,10 @@ put_field(Draft *draft, PyObject *key, PyObject *value)
         draft->room = room;
     }
     cw_field *field = &draft->fields[record->field_count];
+    if (!PyUnicode_Check(key)) {
+        PyErr_SetString(PyExc_TypeError, "a field's key is a str");
+        return -1;
+    }
     if (put_string(draft, key, &field->key) < 0)
         return -1;
     int put = put_plain(draft, field, value);
@@ -161,7 +167,7 @@ put_formatted(Draft *draft, PyObject *pair, PyObject **problem)
     if (keep(draft, pair) < 0)
         return -1;
     if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2
-        || !PyUnicode_CheckExact(PyTuple_GET_ITEM(pair, 1))) {
+        || !PyUnicode_Check(PyTuple_GET_ITEM(pair, 1))) {
         PyErr_SetString(PyExc_TypeError, "a pair was expected");
         return -1;
     }

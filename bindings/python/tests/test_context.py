@@ -113,6 +113,20 @@ class ContextTest(StoreCase):
                           for record in self.records()],
                          [({}, TRACE, SPAN), ({"order": 7}, None, None), ({}, None, None)])
 
+    def test_ends_in_a_copy_of_its_context(self) -> None:
+        """As a generator that is not read to its end, which asyncio closes in another task."""
+        async def main() -> None:
+            inside = cordwood.context(request=1)
+            inside.__enter__()
+
+            async def leave() -> None:
+                inside.__exit__(None, None, None)
+                self.log.info("left")
+            await asyncio.create_task(leave())
+            self.log.info("still inside here")
+        asyncio.run(main())
+        self.assertEqual([record.fields for record in self.records()], [{}, {"request": 1}])
+
     def test_threads_keep_their_own(self) -> None:
         with cordwood.context(user="anna"):
             thread = threading.Thread(target=self.log.info, args=("other",))

@@ -69,6 +69,14 @@ class HandlerTest(StoreCase):
         self.log.info("x", stack_info=True)
         self.assertIn("test_stack_info", str(self.only().fields["stack_info"]))
 
+    def test_extra_with_keys_that_are_no_strings(self) -> None:
+        keys: dict = {b"user": 1, 5: 2, None: 3, "plain": 4}
+        with cordwood.context(user="anna"):
+            self.log.handle(logging.makeLogRecord(
+                {**keys, "msg": "x", "name": "app", "levelno": 30, "levelname": "WARNING"}))
+        self.assertEqual(self.only().fields, {
+            "b'user'": 1, "5": 2, "None": 3, "plain": 4, "user": "anna"})
+
     def test_nothing_reaches_the_host(self) -> None:
         shown = io.StringIO()
         with contextlib.redirect_stderr(shown):

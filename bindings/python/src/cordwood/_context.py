@@ -28,11 +28,15 @@ _NOTHING = State({}, None)
 
 def _leave(token: "Token[Optional[State]]", own: State, kept: State) -> None:
     """Ends what `own` began; `kept` is what is in force then. Contexts may end in another order
-    than they began: then the other kind's part stays."""
+    than they began: then the other kind's part stays. Or in a copy of the context they began in,
+    as a generator does that asyncio ends in a task of its own."""
     if STATE.get() is own:
-        STATE.reset(token)
-    else:
-        STATE.set(kept)
+        try:
+            STATE.reset(token)
+            return
+        except ValueError:
+            pass
+    STATE.set(kept)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any, Dict, Mapping
 from . import _levels
 from ._accelerator import Logger
 from ._engine import Engine
+from ._text import safe_str
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 # A record that has these and no others has no extra fields.
@@ -49,7 +50,9 @@ class Handler(logging.Handler):
             message = record.getMessage() if self.formatter is None else self.format(record)
             values, extra = vars(record), _NONE
             if list(values) != _USUAL:
-                extra = {key: value for key, value in values.items() if key not in _STANDARD}
+                # A host may have put keys of any type there.
+                extra = {key if type(key) is str else safe_str(key): value
+                         for key, value in values.items() if key not in _STANDARD}
             if record.stack_info:
                 extra = {**extra, "stack_info": record.stack_info}
             logger.put_stdlib(record, level, message, extra)

@@ -78,7 +78,8 @@ def of(file: bytes, function: bytes, line: int) -> Place:
 def above(stacklevel: Any, depth: int) -> FrameType:
     """The frame `stacklevel` above the level's method, which is `depth` above the caller's;
     ValueError: there are fewer. What is no number counts as 1."""
-    level = stacklevel if isinstance(stacklevel, int) else 1
+    # What it really is: objects may claim another __class__.
+    level = int(stacklevel) if issubclass(type(stacklevel), int) else 1
     return sys._getframe(depth + min(max(level, 1), 1 << 30))
 
 
