@@ -17,7 +17,7 @@ SWIFT = "$s12CordwoodCore11MessagePathO5writeys5Int32VSpySo10cwi_loggerVG_s6UInt
 START = ("cw_write", "cw_site_write", "cw_place_write", SWIFT)
 # The copy itself. Everything else that is called must be ours and is read, too.
 LEAVES = {"memcpy", "memmove", "strnlen", "memcmp", "bcmp", "strncmp"}
-FUNCTIONS_MAX, INSTRUCTIONS_MAX = 9, 1100
+FUNCTIONS_MAX, INSTRUCTIONS_MAX = 9, 1250
 LAZY_GLOBAL = re.compile(r"(Wvau|vau|_WZ|WZ)$")
 INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(.*)$")
 TARGET = re.compile(r"([0-9a-f]+) <([^>+]+)(\+0x[0-9a-f]+)?>")

@@ -63,7 +63,23 @@ static inline void cwa_fence_compiler(void) { __atomic_signal_fence(__ATOMIC_SEQ
 /* True where the string is those n bytes, which have no NUL; NULL is as the empty one. */
 static inline bool cwi_same_text(const char *text, const void *bytes, size_t n) {
     if (text == NULL) return n == 0;
-    return strncmp(text, (const char *)bytes, n) == 0 && text[n] == 0;
+    /* A shorter string may end where no memory follows: never read beyond its page at once. */
+    if (((uintptr_t)text & 4095) + n >= 4096)
+        return strncmp(text, (const char *)bytes, n) == 0 && text[n] == 0;
+    const char *other = (const char *)bytes;
+    if (n < 8) {
+        for (size_t i = 0; i < n; i++)
+            if (text[i] != other[i]) return false;
+        return text[n] == 0;
+    }
+    /* Eight at a time; the last eight overlap. */
+    for (size_t i = 0;; i = i + 16 <= n ? i + 8 : n - 8) {
+        uint64_t a, b;
+        __builtin_memcpy(&a, text + i, 8);
+        __builtin_memcpy(&b, other + i, 8);
+        if (a != b) return false;
+        if (i + 8 == n) return text[n] == 0;
+    }
 }
 
 /* Units of a string of wchar_t (4 bytes each), at most `most`. */
