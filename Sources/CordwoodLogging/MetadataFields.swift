@@ -12,7 +12,7 @@ public enum CordwoodPrivacy: Int64, Logging.Logger.MetadataValueAttributes.Attri
 }
 
 struct MetadataFields {
-    /// Deeper nesting is text.
+    /// Of deeper nesting nothing is written: its text would hold what is redacted, too.
     private static let depthMax = 16
     var list: [(String, FieldInput)] = []
 
@@ -34,7 +34,8 @@ struct MetadataFields {
             for (index, value) in inner.enumerated() {
                 add("\(key).\(index)", value, depth: depth + 1)
             }
-        case .dictionary, .array: list.append((key, .string(value.description)))
+        case .dictionary([:]), .array([]): list.append((key, .string(value.description)))
+        case .dictionary, .array: list.append((key, .string("<nested too deeply>")))
         }
     }
 }

@@ -148,6 +148,31 @@ final class LogHandlerTests: XCTestCase {
         XCTAssertEqual(try records().count, 2)
     }
 
+    /// However deep: what is redacted is not written.
+    func testDeepMetadataIsNotWrittenInClear() throws {
+        let secret: Logging.Logger.MetadataValue = .attributed(
+            "SECRET", attributes: [CordwoodPrivacy.redacted])
+        for depth in 0..<20 {
+            var lists: Logging.Logger.MetadataValue = ["clear": "seen", "secret": secret]
+            var names = lists
+            for _ in 0..<depth {
+                lists = .array([lists])
+                names = .dictionary(["a": names])
+            }
+            logger().info("\(depth)", metadata: ["lists": lists, "names": names])
+            let record = try XCTUnwrap(try records().last)
+            let texts = record.fields.map { "\($0.key)=\($0.value)" }
+            XCTAssertFalse(texts.contains { $0.contains("SECRET") }, "\(texts)")
+            let word = depth < 16 ? "<redacted>" : "<nested too deeply>"
+            XCTAssertEqual(record.fields.filter { $0.value == .string(word) }.count, 2)
+            XCTAssertEqual(record.fields.count, depth < 16 ? 4 : 2)
+        }
+        var empty: Logging.Logger.MetadataValue = [:]
+        for _ in 0..<16 { empty = .array([empty]) }
+        logger().info("empty", metadata: ["e": empty])
+        XCTAssertEqual(try records().last?.fields.map(\.value), [.string("[:]")])
+    }
+
     func testMetadataProvider() throws {
         let provider = Logging.Logger.MetadataProvider {
             Local.request.map { ["request": "\($0)", "over": "provider"] } ?? [:]
