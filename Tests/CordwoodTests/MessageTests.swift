@@ -281,6 +281,27 @@ final class MessageTests: MessageCase {
         try plain.close()
     }
 
+    /// How it would be shown does not count.
+    func testHashesAreOfTheValue() throws {
+        let value: Float = 0.1
+        log.info("\(value, privacy: .hashed) \(value, format: .fixed(2), privacy: .hashed)")
+        log.info("\(value, format: .exponential(1), privacy: .redacted)")
+        let found = try records().map(\.message)
+        let parts = found[0].components(separatedBy: "> <")
+        XCTAssertEqual(parts.count, 2)
+        XCTAssertEqual(parts[0] + ">", "<" + parts[1])
+        XCTAssertEqual(found[1], "<redacted>")
+    }
+
+    /// A message has no text of its own, and its addresses are nobody's business.
+    @available(*, deprecated, message: "as what it tests")
+    func testMessagesInMessages() throws {
+        let message: LogMessage = "inner \(1)"
+        log.info("a \(message) \(message as LogMessage?) \([message])")
+        expected = ["a <LogMessage> Optional(<LogMessage>) [<LogMessage>]"]
+        try check()
+    }
+
     func testPlaceIsTheCalls() throws {
         log.info("here \(1)"); let line = #line
         log.info("text" as String, fields: ["a": 1])

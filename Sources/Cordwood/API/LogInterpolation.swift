@@ -114,7 +114,9 @@ extension LogMessage.StringInterpolation {
     ) {
         switch privacy {
         case .public where format.print == MessageToken.plain: appendInterpolation(value)
-        default: appendInterpolation(Double(value), format: format, privacy: privacy)
+        case .public: appendInterpolation(Double(value), format: format)
+        case .redacted: redacted()
+        case .hashed: hashed("\(value)")
         }
     }
 
@@ -188,6 +190,13 @@ extension LogMessage.StringInterpolation {
         case .redacted: redacted()
         case .hashed: hashed(value)
         }
+    }
+
+    /// A message has no text of its own, only who reads the record makes it.
+    @available(*, deprecated, message: "a LogMessage has no text: log it by itself")
+    @inlinable
+    public mutating func appendInterpolation(_ value: LogMessage) {
+        appendInterpolation(value.description)
     }
 
     @inlinable @inline(__always)

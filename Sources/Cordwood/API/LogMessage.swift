@@ -152,6 +152,11 @@ import CordwoodCore
     }
 }
 
+extension LogMessage: CustomStringConvertible {
+    /// Not its text, which is made by who reads the record; and not its addresses.
+    @inlinable public var description: String { "<LogMessage>" }
+}
+
 extension LogMessage {
     /// The message has taken that frame and not outgrown it.
     @inlinable @inline(__always)
