@@ -26,42 +26,75 @@ enum MessageSites {
     private static let slotsMax = 1 << 17
     private static let slotBits: UInt64 = 17
     private static let entriesBytes = 16 << 20
-    /// Slots looked at before a site counts as unknown.
-    private static let probesMax = 16
+    /// Slots looked at from where the short hash says. One place may have as many kinds of records
+    /// as its values' types and nils make, with one short hash: those for which there is no room
+    /// lie where the long hash says.
+    private static let nearMax = 4
+    /// Slots looked at from there, before a site counts as unknown.
+    private static let farMax = 64
 
     private static var tableWord: UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(cwi_message_table_get()!)
     }
 
+    /// A slot by file, line and column, and the last token.
     @inline(__always)
-    private static func hash(
+    private static func near(
         _ low: UnsafeMutableRawPointer, _ end: UnsafeMutableRawPointer
-    ) -> UInt64 {
-        // File, line and column, and the last token; the rest is compared.
+    ) -> Int {
         let file = unsafe (end - 8).load(as: UInt64.self)
         let position = unsafe (end - 24).load(as: UInt64.self)
         let last = unsafe low.load(as: UInt64.self)
         let mixed = (file ^ position &* 0x9E37_79B9_7F4A_7C15) &+ last
-        return mixed &* 0xFF51_AFD7_ED55_8CCD
+        return Int((mixed &* 0xFF51_AFD7_ED55_8CCD) >> (64 &- slotBits))
     }
 
-    /// The site of those words; nil: not known yet.
+    /// A slot by all words.
+    private static func far(
+        _ low: UnsafeMutableRawPointer, _ end: UnsafeMutableRawPointer
+    ) -> Int {
+        var (at, mixed) = unsafe (low, UInt64(0))
+        while unsafe at < end {
+            mixed = unsafe mixed &* 0x9E37_79B9_7F4A_7C15 &+ at.load(as: UInt64.self)
+            unsafe at += 8
+        }
+        // Types are low bits, what is around them and addresses higher ones.
+        mixed ^= mixed >> 32
+        return Int((mixed &* 0xFF51_AFD7_ED55_8CCD) >> (64 &- slotBits))
+    }
+
+    /// The site of those words; nil: not known yet. A level is enabled, so an engine was opened,
+    /// and there is a table since.
     @inline(__always)
     static func known(
         _ low: UnsafeMutableRawPointer, _ end: UnsafeMutableRawPointer
     ) -> MessageSite? {
-        guard let table = unsafe cwi_message_table_get().pointee.slots else { return nil }
-        let hash = unsafe hash(low, end)
-        var slot = Int(hash >> (64 &- slotBits))
-        let bytes = unsafe end - low
-        for _ in 0..<probesMax {
-            // ORDER: acquire. The entry is whole (A21).
+        let table = unsafe cwi_message_table_get().pointee.slots.unsafelyUnwrapped
+        let slot = unsafe near(low, end)
+        // ORDER: acquire. The entry is whole (A21).
+        let word = unsafe cwa_load_acquire_u64(table + slot)
+        guard let memory = unsafe UnsafeMutableRawPointer(bitPattern: UInt(word)) else {
+            return nil
+        }
+        if unsafe isSame(memory, low, end - low) { return unsafe MessageSite(memory) }
+        return unsafe knownSlow(table, low, end)
+    }
+
+    /// Where the first near slot is another's.
+    @inline(never)
+    private static func knownSlow(
+        _ table: UnsafeMutablePointer<UInt64>, _ low: UnsafeMutableRawPointer,
+        _ end: UnsafeMutableRawPointer
+    ) -> MessageSite? {
+        var slot = unsafe near(low, end)
+        for probe in 1..<nearMax + farMax {
+            slot = probe == nearMax ? unsafe far(low, end) : (slot &+ 1) & (slotsMax &- 1)
+            // ORDER: acquire. As in `known` (A21).
             let word = unsafe cwa_load_acquire_u64(table + slot)
             guard let memory = unsafe UnsafeMutableRawPointer(bitPattern: UInt(word)) else {
                 return nil
             }
-            if unsafe isSame(memory, low, bytes) { return unsafe MessageSite(memory) }
-            slot = (slot &+ 1) & (slotsMax &- 1)
+            if unsafe isSame(memory, low, end - low) { return unsafe MessageSite(memory) }
         }
         return nil
     }
@@ -74,15 +107,26 @@ enum MessageSites {
             return false
         }
         let words = unsafe entry + MessageSite.headerBytes
-        var at = 0
+        // The three of the place are always there; before them the tokens, upwards.
+        let (known, place) = unsafe (words + (bytes &- 24), low + (bytes &- 24))
+        guard unsafe isSame(known, place, at: 0), unsafe isSame(known, place, at: 16),
+            unsafe isSame(known, place, at: 8)
+        else { return false }
+        // Of a message without any the place again.
+        var at = 24 &- bytes
         repeat {
-            guard
-                unsafe words.load(fromByteOffset: at, as: UInt64.self)
-                    == low.load(fromByteOffset: at, as: UInt64.self)
-            else { return false }
+            guard unsafe isSame(known, place, at: at) else { return false }
             at &+= 8
-        } while at < bytes
+        } while at < 0
         return true
+    }
+
+    @inline(__always)
+    private static func isSame(
+        _ one: UnsafeMutableRawPointer, _ other: UnsafeMutableRawPointer, at offset: Int
+    ) -> Bool {
+        unsafe one.load(fromByteOffset: offset, as: UInt64.self)
+            == other.load(fromByteOffset: offset, as: UInt64.self)
     }
 
     /// Before the first engine is open. False: no memory.
@@ -121,13 +165,10 @@ enum MessageSites {
         guard used + MessageSite.headerBytes + bytes <= entriesBytes,
             unsafe table.pointee.count < UInt32(slotsMax / 2), unsafe known(frame.low, end) == nil
         else { return }
-        var slot = unsafe Int(hash(frame.low, end) >> (64 &- slotBits))
-        var probes = 0
-        while unsafe slots[slot] != 0 {
-            slot = (slot + 1) & (slotsMax - 1)
-            probes += 1
-            if probes == probesMax { return }
-        }
+        guard
+            let slot = unsafe free(slots, near(frame.low, end), nearMax)
+                ?? free(slots, far(frame.low, end), farMax)
+        else { return }
         let entry = unsafe UnsafeMutableRawPointer(slots + slotsMax) + used
         unsafe entry.storeBytes(of: plan.identifier, as: UInt32.self)
         unsafe entry.storeBytes(of: UInt32(bytes), toByteOffset: 4, as: UInt32.self)
@@ -138,6 +179,13 @@ enum MessageSites {
         unsafe table.pointee.count += 1
         // ORDER: release. Publishes the entry; its site is in every open lane's catalog (A21).
         unsafe cwa_store_release_u64(slots + slot, UInt64(UInt(bitPattern: entry)))
+    }
+
+    /// The first of those slots that is nobody's.
+    private static func free(
+        _ slots: UnsafeMutablePointer<UInt64>, _ first: Int, _ most: Int
+    ) -> Int? {
+        (0..<most).lazy.map { (first + $0) & (slotsMax - 1) }.first { unsafe slots[$0] == 0 }
     }
 
     // MARK: Definition
