@@ -3,8 +3,21 @@
 
 __thread void *cwi_frame_word __attribute__((tls_model("initial-exec")));
 __thread void *cwi_keep_word __attribute__((tls_model("initial-exec")));
+__thread uint64_t cwi_serial_word __attribute__((tls_model("initial-exec"))) = -1;
+__thread uint64_t cwi_spare_words[CWI_SPARE_BYTES / 8] __attribute__((tls_model("initial-exec")));
 cwi_message_table cwi_message_table_words;
 cwi_context_hooks cwi_context_hooks_words;
+
+uint64_t cwi_serial_slow(void) {
+    static uint64_t threads; /* A24 */
+    uint64_t serial;
+    do {
+        /* ORDER: relaxed. Nobody else gets the number; nothing is read because of it (A24). */
+        serial = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED) << CWI_SERIAL_BITS;
+    } while (serial == 0);
+    cwi_serial_word = serial;
+    return serial;
+}
 
 static pthread_key_t keep_key;
 static pthread_once_t keep_once = PTHREAD_ONCE_INIT;
@@ -12,14 +25,16 @@ static int keep_has_key;
 
 static void keep_free(void *memory) {
     cwi_keep_word = NULL;
+    (*(cwi_keep_release *)memory)(memory);
     free(memory);
 }
 static void keep_prepare(void) { keep_has_key = pthread_key_create(&keep_key, keep_free) == 0; }
 
-void *cwi_keep_make(size_t size) {
+void *cwi_keep_make(size_t size, cwi_keep_release release) {
     pthread_once(&keep_once, keep_prepare);
     void *memory = calloc(1, size);
-    if (memory == NULL) abort();
+    if (memory == NULL) return NULL;
+    *(cwi_keep_release *)memory = release;
     /* Without a key the memory stays when the thread ends. */
     if (keep_has_key) pthread_setspecific(keep_key, memory);
     cwi_keep_word = memory;

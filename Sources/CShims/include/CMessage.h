@@ -9,12 +9,32 @@
 extern __thread void *cwi_frame_word __attribute__((tls_model("initial-exec")));
 static inline void **cwi_frame_slot(void) { return &cwi_frame_word; }
 
+/* A number for a frame, no other frame's of the process, and none that means something else: from
+ * bit 40 on the thread's own, below it its count. A thread gets its own where the next number is 0,
+ * as it is the first time. */
+enum { CWI_SERIAL_BITS = 40 };
+extern __thread uint64_t cwi_serial_word __attribute__((tls_model("initial-exec")));
+uint64_t cwi_serial_slow(void);
+static inline uint64_t cwi_serial_next(void) {
+    uint64_t next = cwi_serial_word + 1;
+    if (next == 0) return cwi_serial_slow();
+    cwi_serial_word = next;
+    return next;
+}
+
 /* Frames of messages made outside log calls (Append/MessageKeep.swift): the calling thread's. */
 extern __thread void *cwi_keep_word __attribute__((tls_model("initial-exec")));
 static inline void **cwi_keep_slot(void) { return &cwi_keep_word; }
-/* Zeroed memory in that word, freed when the thread ends. Never NULL: without memory it ends the
- * process, as the language's own allocations do. */
-void *cwi_keep_make(size_t size);
+/* Zeroed memory in that word, freed when the thread ends, after a call of `release` with it, whose
+ * address is its first word. NULL: no memory. */
+typedef void (*cwi_keep_release)(void *memory);
+void *cwi_keep_make(size_t size, cwi_keep_release release);
+
+/* Where there is no memory: the calling thread's, room for the head, the place and one number. */
+enum { CWI_SPARE_BYTES = 96 };
+extern __thread uint64_t cwi_spare_words[CWI_SPARE_BYTES / 8]
+    __attribute__((tls_model("initial-exec")));
+static inline void *cwi_spare_frame(void) { return cwi_spare_words; }
 
 /* What a record carries of its task's context. The memory is the owner's. */
 typedef struct cwi_context_view {
@@ -29,7 +49,7 @@ typedef void *(*cwi_context_take)(cwi_context_view *); /* the owner, retained; N
 typedef void (*cwi_context_drop)(void *owner);
 
 typedef struct cwi_context_hooks {
-    cwi_context_take take; /* A22: NULL until a context was ever used */
+    cwi_context_take take; /* A23: NULL until a context was ever used */
     cwi_context_drop drop;
 } cwi_context_hooks;
 

@@ -3,18 +3,20 @@
 // Inside a log call the frame lies on that call's stack, and nothing is taken from the heap but for
 // strings of more than about 900 bytes. A message made elsewhere lies in MessageKeep. Nothing here
 // has a reference count.
-// SAFETY: the frame of a log call is handed over by a thread-local word and taken at most once; a
-// message or interpolation made inside a log call is not to be kept beyond it. Room is asked for
-// before each put.
+// SAFETY: the frame of a log call is handed over by a thread-local word and taken at most once. Its
+// serial, which no other frame of the process has, tells whether it is still the message's: a frame
+// is followed only where it is known to exist and both have the same one. Room is asked for before
+// each put.
 
 import CShims
 import CordwoodCore
 
 /// Made where it is logged: `log.info("order \(id)")`. One that is made elsewhere can be logged by
-/// the same thread until it has made MessageKeep.framesMax more of them; later only a remark is.
+/// the same thread until it has made MessageKeep.framesMax more of them, or, made in the expression
+/// of a log call that ends in another, until that call ends; later only a remark is.
 @frozen @safe public struct LogMessage: ExpressibleByStringInterpolation {
     @usableFromInline var frame: MessageFrame
-    /// 0: the frame is a log call's.
+    /// As the frame's while that is this message's.
     @usableFromInline var serial: UInt64
 
     @inlinable @inline(__always)
@@ -43,7 +45,7 @@ import CordwoodCore
         public typealias StringLiteralType = StaticString
 
         @usableFromInline var frame: MessageFrame
-        @usableFromInline var serial: UInt64 = 0
+        @usableFromInline var serial: UInt64
         /// Arguments so far; the one behind argumentsMax takes all the rest as text.
         @usableFromInline var count = 0
 
@@ -52,10 +54,11 @@ import CordwoodCore
 
         @inlinable @inline(__always)
         public init(literalCapacity: Int, interpolationCount: Int) {
-            if let base = unsafe cwi_frame_slot().pointee, unsafe base.load(as: UInt32.self) == 0 {
-                unsafe base.storeBytes(of: 1, as: UInt32.self)
+            if let base = unsafe cwi_frame_slot().pointee, unsafe MessageFrame.take(base) {
                 unsafe frame = MessageFrame(base)
+                serial = frame.serial
             } else {
+                serial = 0
                 unsafe frame = MessageFrame(MessageKeep.take(&serial))
             }
         }
@@ -161,7 +164,21 @@ extension LogMessage {
     /// The message has taken that frame and not outgrown it.
     @inlinable @inline(__always)
     static func isOf(_ message: LogMessage, _ base: UnsafeMutableRawPointer) -> Bool {
-        unsafe message.frame.base == base && base.load(as: UInt32.self) == 1
+        unsafe base.load(as: UInt64.self) == message.serial
+    }
+
+    /// The message has taken the frame of a log call that collects its own still, outside the one
+    /// that runs.
+    static func isOfOuter(_ message: LogMessage) -> Bool {
+        var next = unsafe cwi_frame_slot().pointee
+        while let base = unsafe next {
+            let call = unsafe MessageFrame(base)
+            if unsafe message.frame.base == base || message.frame.base == call.other {
+                return message.frame.serial == message.serial
+            }
+            unsafe next = call.outer
+        }
+        return false
     }
 }
 

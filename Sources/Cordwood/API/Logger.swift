@@ -85,11 +85,13 @@ import CordwoodCore
     func evaluated(
         _ message: () -> LogMessage, _ base: UnsafeMutableRawPointer, _ place: LogPlace
     ) -> LogMessage {
-        unsafe MessageFrame.prepare(unsafe base, bytes: MessageFrame.bytes)
-        unsafe place.store(in: unsafe base, bytes: MessageFrame.bytes)
+        let serial = cwi_serial_next()
         let slot = unsafe cwi_frame_slot().unsafelyUnwrapped
         // Messages nest where an argument logs, or a signal's handler does.
         let outer = unsafe slot.pointee
+        unsafe MessageFrame.prepare(
+            unsafe base, bytes: MessageFrame.bytes, serial: serial, outer: unsafe outer)
+        unsafe place.store(in: unsafe base, bytes: MessageFrame.bytes)
         unsafe slot.pointee = base
         let message = message()
         unsafe slot.pointee = outer
@@ -112,14 +114,19 @@ import CordwoodCore
         of message: LogMessage, _ base: UnsafeMutableRawPointer, _ place: LogPlace,
         _ body: (MessageFrame) -> Int32
     ) -> Int32 {
-        if let grown = unsafe MessageFrame(base).other {
-            defer { unsafe grown.deallocate() }
-            if unsafe message.frame.base == grown { return body(message.frame) }
+        let grown = unsafe MessageFrame(base).other
+        defer { if let grown = unsafe grown { unsafe MessageFrame.release(grown) } }
+        if unsafe message.frame.base == grown, message.frame.serial == message.serial {
+            return body(message.frame)
         }
-        guard MessageKeep.has(message.frame, message.serial) else {
-            let remark = unsafe evaluated({ Logger.remark }, base, place)
+        guard MessageKeep.has(message.frame, message.serial) || LogMessage.isOfOuter(message) else {
+            let isLost =
+                unsafe message.serial == MessageFrame.unmade
+                || (message.frame.base == base || message.frame.base == grown)
+                    && message.frame.serial == MessageFrame.lost
+            let remark = unsafe evaluated({ isLost ? Self.lost : Self.gone }, base, place)
             let status = body(remark.frame)
-            return status == Status.ok ? Status.argument : status
+            return status == Status.ok ? (isLost ? Status.memory : Status.argument) : status
         }
         let bytes = message.frame.blockBytes
         return unsafe withUnsafeTemporaryAllocation(byteCount: bytes, alignment: 8) {
@@ -131,7 +138,10 @@ import CordwoodCore
     }
 
     /// Instead of a message that is not there any more.
-    private static var remark: LogMessage {
+    private static var gone: LogMessage {
         "(this LogMessage was kept beyond its log call, and its text is gone)"
     }
+
+    /// Instead of one that never was.
+    private static var lost: LogMessage { "(there was no memory for this LogMessage)" }
 }

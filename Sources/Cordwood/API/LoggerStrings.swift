@@ -1,6 +1,7 @@
 // The named levels of Logger for Strings that are there already: `log.info(text)`. The string is
-// copied into the record as its one argument. What the compiler can read as a LogMessage it takes
-// from LoggerLevels instead.
+// copied into the record as its one argument. It is evaluated before the call's frame is handed
+// over, which a message made in there would take. What the compiler can read as a LogMessage it
+// takes from LoggerLevels instead.
 
 extension Logger {
     @inlinable @inline(__always) @discardableResult @_disfavoredOverload
@@ -9,8 +10,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(UInt32(level.number)) else { return refusal }
+        let text = message()
         return append(
-            UInt32(level.number), { LogMessage(message()) }, LogPlace(file, function, line, column))
+            UInt32(level.number), { LogMessage(text) }, LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -21,8 +23,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(UInt32(level.number)) else { return refusal }
+        let text = message()
         return append(
-            UInt32(level.number), { LogMessage(message()) }, LogPlace(file, function, line, column),
+            UInt32(level.number), { LogMessage(text) }, LogPlace(file, function, line, column),
             fields,
             error)
     }
@@ -33,8 +36,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(1) else { return refusal }
+        let text = message()
         return append(
-            1, { LogMessage(message()) }, LogPlace(file, function, line, column))
+            1, { LogMessage(text) }, LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -45,8 +49,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(1) else { return refusal }
+        let text = message()
         return append(
-            1, { LogMessage(message()) }, LogPlace(file, function, line, column), fields,
+            1, { LogMessage(text) }, LogPlace(file, function, line, column), fields,
             error)
     }
 
@@ -56,8 +61,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(5) else { return refusal }
+        let text = message()
         return append(
-            5, { LogMessage(message()) }, LogPlace(file, function, line, column))
+            5, { LogMessage(text) }, LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -68,8 +74,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(5) else { return refusal }
+        let text = message()
         return append(
-            5, { LogMessage(message()) }, LogPlace(file, function, line, column), fields,
+            5, { LogMessage(text) }, LogPlace(file, function, line, column), fields,
             error)
     }
 
@@ -79,8 +86,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(9) else { return refusal }
+        let text = message()
         return append(
-            9, { LogMessage(message()) }, LogPlace(file, function, line, column))
+            9, { LogMessage(text) }, LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -91,8 +99,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(9) else { return refusal }
+        let text = message()
         return append(
-            9, { LogMessage(message()) }, LogPlace(file, function, line, column), fields,
+            9, { LogMessage(text) }, LogPlace(file, function, line, column), fields,
             error)
     }
 
@@ -102,8 +111,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(10) else { return refusal }
+        let text = message()
         return append(
-            10, { LogMessage(message()) }, LogPlace(file, function, line, column))
+            10, { LogMessage(text) }, LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -114,8 +124,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(10) else { return refusal }
+        let text = message()
         return append(
-            10, { LogMessage(message()) }, LogPlace(file, function, line, column), fields,
+            10, { LogMessage(text) }, LogPlace(file, function, line, column), fields,
             error)
     }
 
@@ -125,8 +136,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(13) else { return refusal }
+        let text = message()
         return append(
-            13, { LogMessage(message()) }, LogPlace(file, function, line, column))
+            13, { LogMessage(text) }, LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -137,8 +149,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(13) else { return refusal }
+        let text = message()
         return append(
-            13, { LogMessage(message()) }, LogPlace(file, function, line, column), fields,
+            13, { LogMessage(text) }, LogPlace(file, function, line, column), fields,
             error)
     }
 
@@ -148,8 +161,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(13) else { return refusal }
+        let text = message()
         return append(
-            13, { LogMessage(message()) }, LogPlace(file, function, line, column))
+            13, { LogMessage(text) }, LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -160,8 +174,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(13) else { return refusal }
+        let text = message()
         return append(
-            13, { LogMessage(message()) }, LogPlace(file, function, line, column), fields,
+            13, { LogMessage(text) }, LogPlace(file, function, line, column), fields,
             error)
     }
 
@@ -171,8 +186,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(17) else { return refusal }
+        let text = message()
         return append(
-            17, { LogMessage(message()) }, LogPlace(file, function, line, column))
+            17, { LogMessage(text) }, LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -183,8 +199,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(17) else { return refusal }
+        let text = message()
         return append(
-            17, { LogMessage(message()) }, LogPlace(file, function, line, column), fields,
+            17, { LogMessage(text) }, LogPlace(file, function, line, column), fields,
             error)
     }
 
@@ -194,8 +211,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(21) else { return refusal }
+        let text = message()
         return append(
-            21, { LogMessage(message()) }, LogPlace(file, function, line, column))
+            21, { LogMessage(text) }, LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -206,8 +224,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(21) else { return refusal }
+        let text = message()
         return append(
-            21, { LogMessage(message()) }, LogPlace(file, function, line, column), fields,
+            21, { LogMessage(text) }, LogPlace(file, function, line, column), fields,
             error)
     }
 
@@ -217,8 +236,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(21) else { return refusal }
+        let text = message()
         return append(
-            21, { LogMessage(message()) }, LogPlace(file, function, line, column))
+            21, { LogMessage(text) }, LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -229,8 +249,9 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(21) else { return refusal }
+        let text = message()
         return append(
-            21, { LogMessage(message()) }, LogPlace(file, function, line, column), fields,
+            21, { LogMessage(text) }, LogPlace(file, function, line, column), fields,
             error)
     }
 }

@@ -7,6 +7,7 @@
 
 import CCordwood
 import CShims
+import Glibc
 
 /// What stands for a literal or an argument in a frame: one word.
 ///
@@ -51,10 +52,12 @@ public enum MessageToken {
 }
 
 @frozen @safe public struct MessageFrame {
-    /// u32 taken, u32 bytes of the block, u32 a string was cut, u32 where the last argument begins
-    /// that takes the rest of a long message, u64 the other block: of the log call's the one on the
-    /// heap, of that the log call's; arguments; …; tokens, and before them (they grow down) the
-    /// place of the call in three words (MessageSites).
+    /// u64 serial, also of the message that takes the frame, or 0: outgrown, 1: lost; u32 bytes of
+    /// the block; u32 where the last argument begins that takes the rest of a long message, and in
+    /// the highest bits that a string was cut and that a message has taken the frame; u64 the other
+    /// block: of the log call's the one on the heap, of that the log call's; u64 the frame of the
+    /// log call outside this one; arguments; …; tokens, and before them (they grow down) the place
+    /// of the call in three words (MessageSites).
     public var base: UnsafeMutableRawPointer
     /// End of the arguments.
     public var at: UnsafeMutableRawPointer
@@ -62,17 +65,29 @@ public enum MessageToken {
     public var low: UnsafeMutableRawPointer
 
     @inlinable public static var bytes: Int { 1_024 }
-    @inlinable public static var headerBytes: Int { 24 }
+    @inlinable public static var headerBytes: Int { 32 }
     @inlinable public static var placeBytes: Int { 24 }
     /// A string of so many bytes or more is cut (CW_STRING_MAX).
     @inlinable public static var stringMax: Int { 1 << 20 }
 
     /// A block that nobody has written to yet.
     @inlinable @inline(__always)
-    public static func prepare(_ base: UnsafeMutableRawPointer, bytes: Int) {
-        unsafe base.storeBytes(of: UInt64(bytes) << 32, as: UInt64.self)
-        unsafe base.storeBytes(of: 0, toByteOffset: 8, as: UInt64.self)
+    public static func prepare(
+        _ base: UnsafeMutableRawPointer, bytes: Int, serial: UInt64,
+        outer: UnsafeMutableRawPointer? = nil
+    ) {
+        unsafe base.storeBytes(of: serial, as: UInt64.self)
+        unsafe base.storeBytes(of: UInt64(bytes), toByteOffset: 8, as: UInt64.self)
         unsafe base.storeBytes(of: 0, toByteOffset: 16, as: UInt64.self)
+        unsafe base.storeBytes(of: outer, toByteOffset: 24, as: UnsafeMutableRawPointer?.self)
+    }
+
+    /// A message takes the frame of a prepared block. False: another has.
+    @inlinable @inline(__always)
+    public static func take(_ base: UnsafeMutableRawPointer) -> Bool {
+        guard unsafe base.load(fromByteOffset: markAt, as: UInt32.self) == 0 else { return false }
+        unsafe base.storeBytes(of: takenBit, toByteOffset: markAt, as: UInt32.self)
+        return true
     }
 
     /// The frame of a prepared block, empty.
@@ -80,18 +95,24 @@ public enum MessageToken {
     public init(_ base: UnsafeMutableRawPointer) {
         unsafe self.base = unsafe base
         unsafe at = unsafe base + MessageFrame.headerBytes
-        let bytes = unsafe Int(base.load(fromByteOffset: 4, as: UInt32.self))
+        let bytes = unsafe Int(base.load(fromByteOffset: 8, as: UInt32.self))
         unsafe low = unsafe base + (bytes &- MessageFrame.placeBytes)
     }
 
-    public var blockBytes: Int { unsafe Int(base.load(fromByteOffset: 4, as: UInt32.self)) }
-
-    public var isCut: Bool {
-        get { unsafe base.load(fromByteOffset: 8, as: UInt32.self) != 0 }
-        nonmutating set {
-            unsafe base.storeBytes(of: newValue ? 1 : 0, toByteOffset: 8, as: UInt32.self)
-        }
+    @inlinable @inline(__always)
+    public var serial: UInt64 { unsafe base.load(as: UInt64.self) }
+    public var blockBytes: Int { unsafe Int(base.load(fromByteOffset: 8, as: UInt32.self)) }
+    @inlinable public static var cutBit: UInt32 { 1 << 31 }
+    @inlinable public static var takenBit: UInt32 { 1 << 30 }
+    @inlinable public static var markAt: Int { 12 }
+    private var mark: UInt32 {
+        unsafe base.load(fromByteOffset: MessageFrame.markAt, as: UInt32.self)
     }
+    private func add(mark more: UInt32) {
+        unsafe base.storeBytes(of: mark | more, toByteOffset: MessageFrame.markAt, as: UInt32.self)
+    }
+
+    public var isCut: Bool { mark & MessageFrame.cutBit != 0 }
 
     /// The arguments.
     var content: UnsafeRawBufferPointer {
@@ -131,7 +152,7 @@ public enum MessageToken {
         guard hasRoom(4 &+ count) else { return nil }
         var next = self
         next.put(token, word)
-        if word & LengthWord.cut != 0 { isCut = true }
+        if word & LengthWord.cut != 0 { add(mark: MessageFrame.cutBit) }
         if let start = text.baseAddress {
             unsafe next.at.copyMemory(from: start, byteCount: count)
             unsafe next.at += count
@@ -170,26 +191,46 @@ public enum MessageToken {
 
     // MARK: Other blocks
 
-    /// The same with room for `more` bytes, on the heap; the log call lets it go.
+    /// The serial of a frame whose message found no memory: no message's.
+    @inlinable public static var lost: UInt64 { 1 }
+    /// The serial of a message that found no memory at all: no frame's.
+    @inlinable public static var unmade: UInt64 { 2 }
+
+    /// The same with room for `more` bytes, on the heap; the log call lets it go. Without memory an
+    /// empty one, lost, in the same block: there is room for a number, and a message that ends in
+    /// it is a remark.
     @inline(never)
     public func grown(more: Int) -> MessageFrame {
         let bytes = (blockBytes * 2 + more + 64 + 7) & ~7
-        let block = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 8)
+        guard serial != MessageFrame.lost, let block = unsafe malloc(bytes) else {
+            unsafe base.storeBytes(of: MessageFrame.lost, as: UInt64.self)
+            return unsafe MessageFrame(base)
+        }
         let next = unsafe copied(to: block, bytes: bytes)
         guard let other = unsafe other else {
             unsafe next.setOther(base)
             unsafe setOther(block)
+            // No message's any more: the other block is.
+            unsafe base.storeBytes(of: 0, as: UInt64.self)
             return next
         }
         // This one is on the heap already.
         unsafe next.setOther(other)
         unsafe MessageFrame(other).setOther(block)
-        unsafe base.deallocate()
+        unsafe MessageFrame.release(base)
         return next
     }
 
+    /// Lets a block on the heap go.
+    public static func release(_ block: UnsafeMutableRawPointer) { unsafe free(block) }
+
     public var other: UnsafeMutableRawPointer? {
         unsafe base.load(fromByteOffset: 16, as: UnsafeMutableRawPointer?.self)
+    }
+
+    /// The frame of the log call that evaluates this one in its message.
+    public var outer: UnsafeMutableRawPointer? {
+        unsafe base.load(fromByteOffset: 24, as: UnsafeMutableRawPointer?.self)
     }
 
     private func setOther(_ block: UnsafeMutableRawPointer) {
@@ -202,13 +243,15 @@ public enum MessageToken {
     @safe public func addingRest(
         _ text: UnsafeBufferPointer<UInt8>, isFirst: Bool
     ) -> MessageFrame {
-        var next = hasRoom(text.count + 4) ? self : grown(more: text.count + 4)
+        let most = min(text.count, MessageFrame.stringMax) + 4
+        var next = hasRoom(most) ? self : grown(more: most)
+        // Its last argument is perhaps gone.
+        guard next.serial != MessageFrame.lost else { return next }
         if isFirst {
-            unsafe next.base.storeBytes(
-                of: UInt32(next.at - next.base), toByteOffset: 12, as: UInt32.self)
+            unsafe next.add(mark: UInt32(next.at - next.base))
             next.put(MessageToken.argument(MessageToken.text), UInt32(0))
         }
-        let begin = unsafe Int(next.base.load(fromByteOffset: 12, as: UInt32.self))
+        let begin = Int(next.mark & ~(MessageFrame.cutBit | MessageFrame.takenBit))
         let word = unsafe next.base + begin
         let before = unsafe word.loadUnaligned(as: UInt32.self)
         // What was cut stays cut there.
@@ -220,7 +263,7 @@ public enum MessageToken {
             unsafe next.at += count
         }
         let isCut = count < text.count
-        if isCut { next.isCut = true }
+        if isCut { next.add(mark: MessageFrame.cutBit) }
         unsafe word.storeBytes(
             of: before + UInt32(count) | (isCut ? LengthWord.cut : 0), as: UInt32.self)
         return next
@@ -228,13 +271,9 @@ public enum MessageToken {
 
     /// The same in another block, which is larger.
     public func copied(to base: UnsafeMutableRawPointer, bytes: Int) -> MessageFrame {
-        unsafe MessageFrame.prepare(unsafe base, bytes: bytes)
+        unsafe MessageFrame.prepare(unsafe base, bytes: bytes, serial: serial)
         var next = unsafe MessageFrame(base)
-        unsafe next.base.storeBytes(of: 1, as: UInt32.self)
-        next.isCut = isCut
-        unsafe next.base.storeBytes(
-            of: self.base.load(fromByteOffset: 12, as: UInt32.self), toByteOffset: 12,
-            as: UInt32.self)
+        next.add(mark: mark)
         unsafe next.at.copyMemory(from: content.baseAddress!, byteCount: content.count)
         unsafe next.at += content.count
         // The words of the place, too.
@@ -277,7 +316,7 @@ public enum MessageToken {
             unsafe (text + 4 + kept).copyMemory(from: end, byteCount: self.at - end)
             unsafe self.at -= count - kept
             excess -= count - kept
-            isCut = true
+            add(mark: MessageFrame.cutBit)
             isShort = excess <= 0
         }
         return isShort

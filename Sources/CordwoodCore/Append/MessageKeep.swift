@@ -1,7 +1,7 @@
 // Frames of messages that are made outside a log call: `let message: LogMessage = "order \(id)"`.
 // A message is a plain value without reference counts, so its frame cannot say when nobody needs it
 // any more: each thread keeps the last `framesMax` that it made, and a message is good for as long,
-// in that thread. Serial numbers tell when its frame has become another's.
+// in that thread. Serials tell when its frame has become another's: each number is one frame's.
 // SAFETY: the blocks are one allocation of the calling thread's, freed when it ends (message.c); a
 // frame is followed only after its address and serial were found there.
 
@@ -11,43 +11,69 @@ public enum MessageKeep {
     public static let framesMax = 16
     static let frameBytes = 4_096
 
-    /// u64 serial of the one made last; u64 serials of the frames; frames.
-    private static let serialsAt = 8
-    private static let framesAt = 8 + framesMax * 8
+    /// u64 what frees the rest (message.c); u64 frames made; u64 serials of those that are there;
+    /// frames.
+    private static let madeAt = 8
+    private static let serialsAt = 16
+    private static let framesAt = 16 + framesMax * 8
+    static let keepBytes = framesAt + framesMax * frameBytes
 
-    /// A frame of the calling thread's, prepared, and its serial.
+    /// A frame of the calling thread's, prepared, and its serial. Without memory for them one that
+    /// is lost.
     @inline(never)
     public static func take(_ serial: inout UInt64) -> UnsafeMutableRawPointer {
-        let slot = unsafe cwi_keep_slot()!
-        let keep: UnsafeMutableRawPointer
-        if let found = unsafe slot.pointee {
-            unsafe keep = found
-        } else {
-            unsafe keep = cwi_keep_make(framesAt + framesMax * frameBytes)
+        unsafe take(&serial, keepBytes: keepBytes)
+    }
+
+    static func take(_ serial: inout UInt64, keepBytes: Int) -> UnsafeMutableRawPointer {
+        guard
+            let keep = unsafe cwi_keep_slot().pointee
+                ?? cwi_keep_make(keepBytes, { unsafe MessageKeep.release($0!) })
+        else {
+            let spare = unsafe cwi_spare_frame()!
+            serial = MessageFrame.unmade
+            unsafe MessageFrame.prepare(
+                spare, bytes: Int(CWI_SPARE_BYTES), serial: MessageFrame.lost)
+            return unsafe spare
         }
-        serial = unsafe keep.load(as: UInt64.self) + 1
-        unsafe keep.storeBytes(of: serial, as: UInt64.self)
-        let index = Int(serial % UInt64(framesMax))
+        let made = unsafe keep.load(fromByteOffset: madeAt, as: UInt64.self)
+        unsafe keep.storeBytes(of: made &+ 1, toByteOffset: madeAt, as: UInt64.self)
+        let index = Int(made % UInt64(framesMax))
+        // The strings of an earlier message there did not fit.
+        if let other = unsafe other(keep, index) { unsafe MessageFrame.release(other) }
+        serial = cwi_serial_next()
         unsafe keep.storeBytes(of: serial, toByteOffset: serialsAt + index * 8, as: UInt64.self)
         let base = unsafe keep + framesAt + index * frameBytes
-        let frame = unsafe MessageFrame(base)
-        // The strings of an earlier message there did not fit.
-        if serial > UInt64(framesMax), let other = unsafe frame.other {
-            unsafe other.deallocate()
-        }
-        unsafe MessageFrame.prepare(base, bytes: frameBytes)
-        unsafe base.storeBytes(of: 1, as: UInt32.self)
+        unsafe MessageFrame.prepare(base, bytes: frameBytes, serial: serial)
         return unsafe base
+    }
+
+    /// Where the thread ends: what hangs off its frames.
+    private static func release(_ keep: UnsafeMutableRawPointer) {
+        for index in 0..<framesMax {
+            if let other = unsafe other(keep, index) { unsafe MessageFrame.release(other) }
+        }
+    }
+
+    /// The block on the heap of a frame that was made.
+    private static func other(
+        _ keep: UnsafeMutableRawPointer, _ index: Int
+    ) -> UnsafeMutableRawPointer? {
+        guard
+            unsafe keep.load(fromByteOffset: serialsAt + index * 8, as: UInt64.self) != 0
+        else { return nil }
+        return unsafe MessageFrame(keep + framesAt + index * frameBytes).other
     }
 
     /// True where the message of that frame and serial is still there.
     public static func has(_ frame: MessageFrame, _ serial: UInt64) -> Bool {
         guard serial > 0, let keep = unsafe cwi_keep_slot().pointee else { return false }
-        let index = Int(serial % UInt64(framesMax))
-        guard
-            unsafe keep.load(fromByteOffset: serialsAt + index * 8, as: UInt64.self) == serial
-        else { return false }
-        let base = unsafe keep + framesAt + index * frameBytes
-        return unsafe frame.base == base || frame.base == MessageFrame(base).other
+        for index in 0..<framesMax
+        where unsafe keep.load(fromByteOffset: serialsAt + index * 8, as: UInt64.self) == serial {
+            let base = unsafe keep + framesAt + index * frameBytes
+            let isThere = unsafe frame.base == base || frame.base == other(keep, index)
+            return isThere && frame.serial == serial
+        }
+        return false
     }
 }

@@ -45,7 +45,8 @@ public enum MessagePath {
     ) -> Int32 {
         let engine = unsafe logger.pointee.engine
         guard let thread = unsafe cwi_tls_get().pointee.current,
-            unsafe thread.pointee.engine == Ticks.marked(engine), unsafe thread.pointee.busy == 0
+            unsafe UInt(bitPattern: thread.pointee.engine)
+                == UInt(bitPattern: Ticks.marked(engine)), unsafe thread.pointee.busy == 0
         else { return unsafe slow(source, logger, level, frame) }
 
         // The steps of AppendPath.text, with another payload.
@@ -58,7 +59,9 @@ public enum MessagePath {
         let delta = unsafe ticks &- thread.pointee.base_ticks
         let from = unsafe frame.base + MessageFrame.headerBytes
         let count = unsafe frame.at - from
-        guard room &- 27 > count, delta <= 0xFFFF_FFFF, let ptr = unsafe thread.pointee.ptr,
+        // Both at once: there is room, and the time fits.
+        guard UInt(bitPattern: room &- 28 &- count) >> 63 | UInt(delta >> 32) == 0,
+            let ptr = unsafe thread.pointee.ptr,
             let header = unsafe thread.pointee.chunk
         else {
             unsafe thread.pointee.busy = 0
