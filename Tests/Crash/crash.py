@@ -56,9 +56,10 @@ def build(folder):
 
 
 def build_swift():
-    """In the scratch folder of the examples: it has the package built, with the same flags."""
+    """In a scratch folder of its own: SwiftPM may take what another package planned there for its
+    plan, and build nothing."""
     command = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--package-path",
-               str(HERE / "swift-writer"), "--scratch-path", str(ROOT / "build/examples-swift")]
+               str(HERE / "swift-writer"), "--scratch-path", str(ROOT / "build/crash-swift")]
     subprocess.run(command, check=True, stdout=sys.stderr)
     folder = subprocess.run([*command, "--show-bin-path"], check=True, text=True,
                             stdout=subprocess.PIPE).stdout.strip()
