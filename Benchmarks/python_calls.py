@@ -9,8 +9,9 @@ picologging loguru structlog); one that is missing is left out and named. Each o
 level, name, file, line, function and message to a file, and flushes it, as Cordwood keeps them.
 
 The table: ns a call in bursts (loop subtracted, each after an unmeasured one): mean, median burst,
-and its ratio to a bare call; then calls timed one by one (clock subtracted): p50, p99, p99.9, max;
-then records written and how many were found on file afterwards. The last line is the same as JSON.
+and the median of its ratios to the bare call's burst of the same round; then calls timed one by one
+(clock subtracted): p50, p99, p99.9, max; then records written and how many were found on file
+afterwards. The last line is the same as JSON.
 """
 import argparse
 import importlib
@@ -18,6 +19,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -148,9 +150,10 @@ def structlog_file(path):
     return lambda: log.info("order %d", 7), end
 
 
+BARE = "bare ctypes call"
 # Name, what is called, the accelerator (None: does not matter), the peer's package.
 WAYS = [
-    ("bare ctypes call", bare, None, None),
+    (BARE, bare, None, None),
     ("ctypes formatted", formatted, False, None),
     ("ctypes one field", field, False, None),
     ("ctypes constant", constant, False, None),
@@ -229,12 +232,16 @@ class Worker:
     def burst(self):
         self.bursts.append(float(self.ask("burst")))
 
-    def end(self):
+    def end(self, bare):
+        """bare: the bursts of the bare call, each of the same round as ours."""
         found = json.loads(self.ask("end"))
         self.process.communicate()
-        middle = sorted(self.bursts)[len(self.bursts) // 2]
-        return {"mean": round(sum(self.bursts) / len(self.bursts), 1),
-                "burst_p50": round(middle, 1), **found}
+        out = {"mean": round(sum(self.bursts) / len(self.bursts), 1),
+               "burst_p50": round(statistics.median(self.bursts), 1), **found}
+        if bare:
+            out["of_bare"] = round(statistics.median(
+                ours / its for ours, its in zip(self.bursts, bare)), 2)
+        return out
 
 
 def accelerated_package():
@@ -257,11 +264,10 @@ def version_of(package):
 
 
 def show(out):
-    base = out.get("bare ctypes call", {}).get("burst_p50")
     print(f"{'ns a call':24} {'mean':>8} {'median':>8} {'× bare':>7} {'p50':>8} {'p99':>8} "
           f"{'p99.9':>8} {'max':>10} {'records':>8} {'kept':>8}")
     for name, row in out.items():
-        ratio = f"{row['burst_p50'] / base:7.2f}" if base else f"{'':7}"
+        ratio = f"{row['of_bare']:7.2f}" if "of_bare" in row else f"{'':7}"
         print(f"{name:24} {row['mean']:8.0f} {row['burst_p50']:8.0f} {ratio} {row['p50']:8} "
               f"{row['p99']:8} {row['p99.9']:8} {row['max']:10} {row['records']:8} "
               f"{row['kept']:8}")
@@ -297,7 +303,8 @@ def main():
         for _ in range(arguments.rounds):
             for worker in workers:
                 worker.burst()
-        out = {worker.name: worker.end() for worker in workers}
+        bare = next((worker.bursts for worker in workers if worker.name == BARE), [])
+        out = {worker.name: worker.end(bare) for worker in workers}
     show(out)
     print(json.dumps(out))
     lost = [name for name, row in out.items() if row["records"] != row["kept"]]

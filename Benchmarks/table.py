@@ -153,10 +153,10 @@ def rest(data):
 
 def targets(data):
     """(what, target, seen, "reached" or "missed") of what this run measured."""
-    wanted, out = data["targets"], []
+    wanted, out = data["targets"], []  # those of the run
 
     def one(name, limit, figure, at_least=False):
-        if figure is not None:
+        if figure is not None and limit is not None:
             good = figure >= limit if at_least else figure <= limit
             out.append((name, limit, figure, "reached" if good else "missed"))
 
@@ -178,9 +178,22 @@ def targets(data):
         if both and single:
             one(f"{name.upper()}: two producers, of one", wanted["two_producers_of_one"],
                 round(both / single, 2))
+        one(f"{name.upper()}: M records/s back to back",
+            wanted.get("million_records_s", {}).get(name),
+            figure("million_records_s", part="sustained", engine="cordwood C", workload=name,
+                   threads=1), at_least=True)
         one(f"{name.upper()}: M records/s archived a core",
             wanted["million_records_s_core_archived"],
             figure("million_records_s_core", part="archived", workload=name), at_least=True)
+    for name, limit in wanted.get("python_of_bare", {}).items():
+        one(f"Python, {name}: of a bare ctypes call", limit,
+            figure("of_bare", part="python", engine=name))
+    for name, limit in wanted.get("python_ns", {}).items():
+        one(f"Python, {name}: ns, median burst", limit,
+            figure("burst_p50", part="python", engine=name))
+    for name, limit in wanted.get("swift_ns", {}).items():
+        one(f"Swift, {name.upper()}: ns a record in bursts", limit,
+            figure("mean", part="swift", engine="cordwood Swift", workload=name))
     return out
 
 

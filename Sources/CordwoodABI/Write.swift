@@ -35,6 +35,23 @@ public func cw_site_write(
     return result < 0 ? LastError.setWrite(result, level) : result
 }
 
+@_cdecl("cw_site_text") @implementation
+public func cw_site_text(
+    _ logger: OpaquePointer!, _ level: cw_level, _ site: UnsafeMutablePointer<cw_site>!,
+    _ text: UnsafePointer<CChar>!, _ length: UInt32
+) -> cw_status {
+    guard unsafe text != nil || length == 0 else {
+        return LastError.setWrite(Status.argument, length, .message)
+    }
+    guard let site = unsafe site, let list = unsafe site.pointee.arguments,
+        unsafe list[0] == CW_ARG_TEXT, unsafe list[1] == CW_ARG_NONE
+    else { return LastError.setWrite(Status.argument, 0, .handle) }
+    var argument = unsafe cw_arg()
+    unsafe argument.s.data = text
+    unsafe argument.s.length = Int(length)
+    return unsafe cw_site_write(logger, level, site, &argument)
+}
+
 @_cdecl("cw_place_write") @implementation
 public func cw_place_write(
     _ logger: OpaquePointer!, _ level: cw_level, _ place: UnsafePointer<cw_site>!,

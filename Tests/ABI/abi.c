@@ -526,7 +526,7 @@ static const struct {
     CASE(formats), CASE(macros), CASE(format_refused), CASE(format_strings),
     CASE(places_storm), CASE(places_fork), CASE(errno),
     CASE(reused), CASE(reused_fork), CASE(coarse_clock), CASE(idle_threads),
-    CASE(tmpfs), CASE(tmpfs_full), CASE(tmpfs_cleaned), CASE(places_alike),
+    CASE(tmpfs), CASE(tmpfs_full), CASE(tmpfs_cleaned), CASE(places_alike), CASE(site_text),
 };
 
 int main(int argc, char **argv) {

@@ -330,6 +330,56 @@ static void case_format_refused(void) { /* data as a format, and formats that do
     EXPECT(CW_E_CLOSED, cw_site_write(log, CW_LEVEL_INFO, &late, argument));
 }
 
+/* ── The texts of a binding ── */
+
+static unsigned site_texts;
+static void site_text_each(const cw_record_view *view, void *user) {
+    (void)user;
+    static const struct {
+        const char *text;
+        size_t length;
+    } wanted[] = {{"{} %d\0end", 9}, {"", 0}, {"", 0}};
+    size_t length = site_texts < 3 ? wanted[site_texts].length : CW_STRING_MAX;
+    EXPECT(length, view->message.length);
+    if (site_texts < 3) HOLDS(memcmp(wanted[site_texts].text, view->message.data, length) == 0);
+    EXPECT(site_texts == 4, (view->flags & CW_VIEW_TRUNCATED) != 0);
+    EXPECT(7, view->line);
+    EXPECT(4, view->function.length);
+    site_texts++;
+}
+
+static void case_site_text(void) { /* byte for byte; a place of other arguments is refused */
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "text");
+    static const uint8_t text[8] = {CW_ARG_TEXT}, two[8] = {CW_ARG_TEXT, CW_ARG_TEXT};
+    static const uint8_t number[8] = {CW_ARG_INT}, none[8] = {CW_ARG_NONE};
+    static cw_site site = {.format = "{}", .file = "t.py", .function = "main", .line = 7,
+                           .arguments = text, .style = CW_STYLE_BRACES};
+    char *large = calloc(1, CW_STRING_MAX + 1);
+    EXPECT(CW_OK, cw_site_text(log, CW_LEVEL_INFO, &site, "{} %d\0end", 9));
+    EXPECT(CW_OK, cw_site_text(log, CW_LEVEL_INFO, &site, "none of it", 0));
+    EXPECT(CW_OK, cw_site_text(log, CW_LEVEL_INFO, &site, NULL, 0));
+    EXPECT(CW_OK, cw_site_text(log, CW_LEVEL_INFO, &site, large, CW_STRING_MAX));
+    EXPECT(CW_OK, cw_site_text(log, CW_LEVEL_INFO, &site, large, CW_STRING_MAX + 1));
+    EXPECT(CW_E_ARGUMENT, cw_site_text(log, CW_LEVEL_INFO, &site, NULL, 1));
+    NAMED("message");
+    EXPECT(CW_E_ARGUMENT, cw_site_text(log, CW_LEVEL_INFO, NULL, "x", 1));
+    EXPECT(CW_E_ARGUMENT, cw_site_text(NULL, CW_LEVEL_INFO, &site, "x", 1));
+    EXPECT(CW_E_LEVEL, cw_site_text(log, 77, &site, "x", 1));
+    EXPECT(CW_DISABLED, cw_site_text(log, CW_LEVEL_TRACE, &site, "x", 1));
+    const uint8_t *lists[] = {two, number, none, NULL};
+    for (size_t i = 0; i < 4; i++) {
+        cw_site other = {.format = "{}", .arguments = lists[i], .style = CW_STYLE_BRACES};
+        EXPECT(CW_E_ARGUMENT, cw_site_text(log, CW_LEVEL_INFO, &other, "x", 1));
+    }
+    EXPECT(5, read_logs(site_text_each, NULL));
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+    site_texts = 0;
+    EXPECT(5, read_logs(site_text_each, NULL));
+    free(large);
+}
+
 typedef struct {
     size_t longest;
     uint32_t flags;

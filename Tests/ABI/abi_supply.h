@@ -59,7 +59,7 @@ static void *reuse_follow(void *argument) {
     return NULL;
 }
 
-static void reused_case(void (*at_burst)(cw_logger *)) {
+static void reused_case(void (*at_burst)(cw_engine *, cw_logger *)) {
     cw_options options = defaults();
     options.segment_bytes = 128u << 10;
     cw_engine *engine = open_with(&options);
@@ -83,7 +83,7 @@ static void reused_case(void (*at_burst)(cw_logger *)) {
         jobs[i] = (reuse_job){log, engine, i, 0};
         pthread_create(&threads[i], NULL, reuse_write, &jobs[i]);
     }
-    if (at_burst) at_burst(log);
+    if (at_burst) at_burst(engine, log);
     for (unsigned i = 0; i < 2; i++) pthread_join(threads[i], NULL);
     HOLDS(reused_so_far(engine) >= REUSE_GOAL);
 
@@ -113,8 +113,17 @@ static void reused_case(void (*at_burst)(cw_logger *)) {
 static void case_reused(void) { reused_case(NULL); }
 
 /* Children are forked while files are used again; each writes as writer 2 to 6, four times over. */
-static void reuse_fork(cw_logger *log) {
+static void reuse_fork(cw_engine *engine, cw_logger *log) {
+    uint64_t reused = 0;
     for (unsigned c = 0; c < 20; c++) {
+        /* Each after another file was used again; the writers go on until 100 were. */
+        for (uint64_t now = reused; c < 19 && now < REUSE_GOAL; now = reused_so_far(engine)) {
+            if (now > reused) {
+                reused = now;
+                break;
+            }
+            sched_yield();
+        }
         pid_t child = fork();
         if (child == 0) {
             alarm(60);
@@ -127,7 +136,6 @@ static void reuse_fork(cw_logger *log) {
         int how = 0;
         waitpid(child, &how, 0);
         EXPECT(0, how);
-        usleep(2000);
     }
 }
 static void case_reused_fork(void) { reused_case(reuse_fork); }

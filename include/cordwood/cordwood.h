@@ -245,8 +245,8 @@ cw_status cw_write_record(cw_logger *logger, const cw_record *record);
 
 /* CW_LOG(logger, level, "order %d at %f from %s", id, price, who) and CW_TRACE … CW_FATAL(logger,
  * "format", …) stand in log.h, which this header includes: the format is checked by the compiler,
- * the arguments are copied raw, and text is made when somebody reads. They call the two functions
- * below; hosts do not. */
+ * the arguments are copied raw, and text is made when somebody reads. They and bindings call the
+ * functions below; hosts do not. */
 typedef struct cw_site cw_site; /* one place in the source */
 typedef union cw_arg cw_arg;    /* one argument */
 
@@ -260,6 +260,12 @@ cw_status cw_site_write(cw_logger *logger, cw_level level, cw_site *site, const 
  * format's length; the list of classes is zero up to a multiple of 8 bytes. */
 cw_status cw_place_write(cw_logger *logger, cw_level level, const cw_site *place,
                          const cw_arg *arguments);
+
+/* As cw_site_write, for bindings that have made the text themselves: the place's one argument is a
+ * CW_ARG_TEXT, and these are its bytes; over CW_STRING_MAX they are cut. NULL with length 0 is an
+ * empty text. Also CW_E_ARGUMENT: another list of arguments. */
+cw_status cw_site_text(cw_logger *logger, cw_level level, cw_site *site, const char *text,
+                       uint32_t length);
 
 /* True where ms milliseconds have passed since it was true for that place. Signals: safe. */
 bool cw_site_every_ms(cw_site *site, uint32_t ms);

@@ -30,6 +30,16 @@ public protocol LogValue {
 }
 
 extension FieldInput: LogValue { public var fieldInput: FieldInput { self } }
+
+/// Values spelled as cases: `["order": .int(7)]`.
+extension LogValue where Self == FieldInput {
+    @_disfavoredOverload public static func int(_ value: Int64) -> FieldInput { .int(value) }
+    @_disfavoredOverload public static func uint(_ value: UInt64) -> FieldInput { .uint(value) }
+    @_disfavoredOverload public static func double(_ value: Double) -> FieldInput { .double(value) }
+    @_disfavoredOverload public static func bool(_ value: Bool) -> FieldInput { .bool(value) }
+    @_disfavoredOverload public static func string(_ value: String) -> FieldInput { .string(value) }
+}
+
 extension Double: LogValue { public var fieldInput: FieldInput { .double(self) } }
 extension Float: LogValue { public var fieldInput: FieldInput { .double(Double(self)) } }
 extension Bool: LogValue { public var fieldInput: FieldInput { .bool(self) } }
@@ -66,30 +76,10 @@ extension Optional: LogValue where Wrapped: LogValue {
         _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame,
         _ fields: KeyValuePairs<String, any LogValue>, _ error: (any Error)?
     ) -> Int32 {
-        unsafe write(logger, level, frame, error, fields.count) { put in
-            for (key, value) in fields { put(key, value.fieldInput) }
-        }
-    }
-
-    @usableFromInline @inline(never)
-    static func write(
-        _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame,
-        _ fields: KeyValuePairs<String, FieldInput>, _ error: (any Error)?
-    ) -> Int32 {
-        unsafe write(logger, level, frame, error, fields.count) { put in
-            for (key, value) in fields { put(key, value) }
-        }
-    }
-
-    /// each: calls what it gets with every field.
-    private static func write(
-        _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame, _ error: (any Error)?,
-        _ count: Int, _ each: ((String, FieldInput) -> Void) -> Void
-    ) -> Int32 {
-        guard count <= FieldType.countMax else { return Status.limit }
+        guard fields.count <= FieldType.countMax else { return Status.limit }
         var encoded: [UInt8] = []
-        if count > 0 { encoded.reserveCapacity(count * 48) }
-        each { put($0, $1, &encoded) }
+        if fields.count > 0 { encoded.reserveCapacity(fields.count * 48) }
+        for (key, value) in fields { put(key, value.fieldInput, &encoded) }
         var type = error.map { String(describing: Swift.type(of: $0)) } ?? ""
         var text = error.map { "\($0)" } ?? ""
         return unsafe encoded.withUnsafeBytes { encoded in
@@ -97,7 +87,7 @@ extension Optional: LogValue where Wrapped: LogValue {
                 text.withUTF8 { text in
                     var extras = MessageExtras()
                     unsafe extras.fields = encoded
-                    extras.fieldCount = count
+                    extras.fieldCount = fields.count
                     extras.errorType = UnsafeRawBufferPointer(type)
                     extras.errorText = UnsafeRawBufferPointer(text)
                     return unsafe MessageSlow.write(logger, level, frame, extras)

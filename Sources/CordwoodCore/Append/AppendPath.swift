@@ -60,6 +60,16 @@ public enum AppendPath {
         unsafe start.storeBytes(of: level | 1 << 8, toByteOffset: 12, as: UInt32.self)
         unsafe (start + 16).copyMemory(from: message, byteCount: length)
         let end = unsafe start + ((length &+ 23) & ~7)
+        return unsafe commit(thread, header, end)
+            ? Status.ok : slow(source, logger, level, message, length)
+    }
+
+    /// Publishes the record that ends there, counts it and ends the append. False: the helper has
+    /// settled the chunk short of it, and it is to be written again.
+    @inlinable @inline(__always)
+    static func commit(
+        _ thread: ThreadBlock, _ header: UnsafeMutablePointer<UInt8>, _ end: UnsafeMutableRawPointer
+    ) -> Bool {
         let chunk = UnsafeMutableRawPointer(header)
         // ORDER: release. Publishes the record's bytes to readers and to whoever finds us dead.
         // Pairs: ChunkReader, pread after the load (A4).
@@ -71,12 +81,12 @@ public enum AppendPath {
         if unsafe cwa_load_relaxed_u64(limitWord(thread)) == 0,
             unsafe !AppendSlow.settledKept(thread)
         {
-            return unsafe slow(source, logger, level, message, length)
+            return false
         }
         unsafe thread.pointee.records &+= 1
         // ORDER: release. The helper that sees us idle sees our last store (A1).
         unsafe cwa_store_release_u64(busyWord(thread), 0)
-        return Status.ok
+        return true
     }
 
     @inlinable @inline(__always)

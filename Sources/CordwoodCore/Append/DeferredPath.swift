@@ -116,20 +116,8 @@ public enum DeferredPath {
         }
         unsafe start.storeBytes(of: UInt32(truncatingIfNeeded: at - start), as: UInt32.self)
         let end = unsafe start + (((at - start) &+ 7) & ~7)
-        let chunk = UnsafeMutableRawPointer(header)
-        // ORDER: release, then compiler; as AppendPath (A4, A2).
-        unsafe cwa_store_release_u32(chunk + 8, UInt32(truncatingIfNeeded: end - chunk))
-        unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
-        cwa_fence_compiler()
-        if unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0,
-            unsafe !AppendSlow.settledKept(thread)
-        {
-            return unsafe slow(source, logger, level, plan, site, arguments)
-        }
-        unsafe thread.pointee.records &+= 1
-        // ORDER: release. As AppendPath (A1).
-        unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
-        return Status.ok
+        return unsafe AppendPath.commit(thread, header, end)
+            ? Status.ok : slow(source, logger, level, plan, site, arguments)
     }
 
     @inlinable @inline(__always)

@@ -78,69 +78,45 @@ public struct RecordFlags: OptionSet, Sendable {
 @safe public struct RecordRef {
     public var thread: ThreadInfo
     /// ns; orders records of one boot.
-    public var monotonicNs: UInt64
+    public var monotonicNs: UInt64 = 0
     /// UTC ns when the record was written (FORMAT §4).
-    public var writtenNs: UInt64
+    public var writtenNs: UInt64 = 0
     /// UTC ns to show: the event's own time where it has one, else `writtenNs`.
-    public var timeNs: UInt64
+    public var timeNs: UInt64 = 0
     /// FORMAT §7.
-    public var sequence: UInt64
+    public var sequence: UInt64 = 0
     /// 1…24; 0 where the record has none.
-    public var level: UInt8
+    public var level: UInt8 = 0
     /// CW_KIND_….
-    public var kind: UInt8
-    public var flags: RecordFlags
-    @safe public var logger: UnsafeRawBufferPointer
-    @safe public var message: UnsafeRawBufferPointer
+    public var kind: UInt8 = 0
+    public var flags: RecordFlags = []
+    @safe public var logger = Bytes.none
+    @safe public var message = Bytes.none
     /// Bytes of the message before it was cut; its length where it was not.
-    public var originalLength: UInt64
+    public var originalLength: UInt64 = 0
     /// The place in the source; line 0: none.
-    @safe public var file: UnsafeRawBufferPointer
-    @safe public var function: UnsafeRawBufferPointer
-    public var line: UInt32
+    @safe public var file = Bytes.none
+    @safe public var function = Bytes.none
+    public var line: UInt32 = 0
     /// FORMAT §8.1 as stored: fields, trace, time, exception and the like. Empty for plain text.
-    @safe public var sections: UnsafeRawBufferPointer
+    @safe public var sections = Bytes.none
     /// FORMAT §8.2; the thread's context when it wrote. Empty: none.
-    @safe public var context: UnsafeRawBufferPointer
+    @safe public var context = Bytes.none
     /// A record of a site (FORMAT §8.7): its text is made of the four below.
-    public var isDeferred: Bool
+    public var isDeferred = false
     /// FORMAT §5, sites.
-    public var style: UInt8
-    @safe public var format: UnsafeRawBufferPointer
-    @safe public var argumentTypes: UnsafeRawBufferPointer
-    @safe public var arguments: UnsafeRawBufferPointer
+    public var style: UInt8 = 0
+    @safe public var format = Bytes.none
+    @safe public var argumentTypes = Bytes.none
+    @safe public var arguments = Bytes.none
     /// FORMAT §8.4: the record's own trace, else the thread's. Empty: none.
-    @safe public var trace: UnsafeRawBufferPointer
+    @safe public var trace = Bytes.none
 
     /// Of a site that the lane's catalog has: its id plus 1; the same number of the same process
     /// always means the same place and format. 0: none.
-    public var placeNumber: UInt32
+    public var placeNumber: UInt32 = 0
 
-    public init(thread: ThreadInfo) {
-        self.thread = thread
-        monotonicNs = 0
-        writtenNs = 0
-        timeNs = 0
-        sequence = 0
-        level = 0
-        kind = 0
-        flags = []
-        logger = Bytes.none
-        message = Bytes.none
-        originalLength = 0
-        file = Bytes.none
-        function = Bytes.none
-        line = 0
-        sections = Bytes.none
-        isDeferred = false
-        style = 0
-        format = Bytes.none
-        argumentTypes = Bytes.none
-        arguments = Bytes.none
-        context = Bytes.none
-        trace = Bytes.none
-        placeNumber = 0
-    }
+    public init(thread: ThreadInfo) { self.thread = thread }
 
     /// One of no thread, for `RecordSource.next` to fill.
     public init() { self.init(thread: RecordRef.noThread) }

@@ -15,15 +15,15 @@ address_of(PyObject *number)
     return PyLong_Check(number) ? PyLong_AsVoidPtr(number) : NULL;
 }
 
-/* bind(version, write, write_record, site_write, context, text, number, sites_max) */
+/* bind(version, write, write_record, site_text, context, text, number, sites_max) */
 static PyObject *
 module_bind(PyObject *module, PyObject *args)
 {
     State *state = PyModule_GetState(module);
     unsigned long version;
-    PyObject *write, *write_record, *site_write, *context, *text, *number;
+    PyObject *write, *write_record, *site_text, *context, *text, *number;
     Py_ssize_t sites_max;
-    if (!PyArg_ParseTuple(args, "kOOOOOOn", &version, &write, &write_record, &site_write, &context,
+    if (!PyArg_ParseTuple(args, "kOOOOOOn", &version, &write, &write_record, &site_text, &context,
                           &text, &number, &sites_max))
         return NULL;
     if (version != (CW_VERSION_MAJOR << 16 | CW_VERSION_MINOR << 8 | CW_VERSION_PATCH))
@@ -34,8 +34,8 @@ module_bind(PyObject *module, PyObject *args)
     }
     *(void **)&state->write = address_of(write);
     *(void **)&state->write_record = address_of(write_record);
-    *(void **)&state->site_write = address_of(site_write);
-    if (state->write == NULL || state->write_record == NULL || state->site_write == NULL) {
+    *(void **)&state->site_text = address_of(site_text);
+    if (state->write == NULL || state->write_record == NULL || state->site_text == NULL) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "addresses were expected");
         return NULL;

@@ -60,17 +60,16 @@ write_draft(Logger *self, Draft *draft)
 static cw_status
 write_site(Logger *self, uint32_t level, Draft *draft)
 {
-    cw_arg argument = {0};
-    argument.s.data = draft->text.data;
-    argument.s.length = draft->text.length;
     cw_site *site = &draft->place->site;
+    const char *text = draft->text.data;
+    uint32_t length = (uint32_t)draft->text.length;
     cw_status status;
     if (self->waits) {
         Py_BEGIN_ALLOW_THREADS
-        status = self->state->site_write(self->handle, level, site, &argument);
+        status = self->state->site_text(self->handle, level, site, text, length);
         Py_END_ALLOW_THREADS
     } else {
-        status = self->state->site_write(self->handle, level, site, &argument);
+        status = self->state->site_text(self->handle, level, site, text, length);
     }
     return status;
 }

@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     cw_status (*write)(cw_logger *, cw_level, const char *, size_t);
     cw_status (*write_record)(cw_logger *, const cw_record *);
-    cw_status (*site_write)(cw_logger *, cw_level, cw_site *, const cw_arg *);
+    cw_status (*site_text)(cw_logger *, cw_level, cw_site *, const char *, uint32_t);
     PyTypeObject *logger_type;
     PyObject *context;     /* _context.STATE */
     PyObject *number;      /* _levels.number */

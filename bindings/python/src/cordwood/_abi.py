@@ -5,12 +5,12 @@ Python threads run during a call; `quick` does not and is for the write calls al
 time than handing over the interpreter (with overflow="block" they may wait and use `library`).
 Structs that are written carry `Text` (points into a bytes object), those read carry `Str`.
 `WriteCalls` are what every log call goes through: ctypes checks no types there, which halves the
-cost of a call, so their arguments are byref() of the structs here and small ints, nothing else.
+cost of a call, so their arguments are byref() of the structs here, bytes and small ints alone.
 """
 import ctypes
 import os
 from ctypes import (CDLL, CFUNCTYPE, POINTER, PyDLL, Structure, Union, c_bool, c_char_p, c_double,
-                    c_int32, c_int64, c_longdouble, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
+                    c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
 from pathlib import Path
 from typing import Any, List, NamedTuple, Tuple
 
@@ -79,11 +79,6 @@ class Site(Structure):
         ("arguments", c_char_p), ("line", c_uint32), ("count", c_uint32), ("next_ns", c_uint64),
         ("style", c_uint32), ("reserved", c_uint32),
     ]
-
-
-class Argument(Union):
-    """cw_arg (log.h)."""
-    _fields_ = [("s", Text), ("l", c_longdouble)]
 
 
 class Options(Structure):
@@ -162,7 +157,7 @@ _PROTOTYPES: List[Tuple[str, Any, List[Any]]] = [
     ("cw_logger_get", c_int32, [_HANDLE, c_char_p, POINTER(_HANDLE)]),
     ("cw_write", c_int32, [_HANDLE, c_uint32, c_char_p, c_size_t]),
     ("cw_write_record", c_int32, [_HANDLE, POINTER(Record)]),
-    ("cw_site_write", c_int32, [_HANDLE, c_uint32, POINTER(Site), POINTER(Argument)]),
+    ("cw_site_text", c_int32, [_HANDLE, c_uint32, POINTER(Site), c_char_p, c_uint32]),
     ("cw_flush", c_int32, [_HANDLE, c_int32, c_uint32]),
     ("cw_roll", c_int32, [_HANDLE]),
     ("cw_archive_wait", c_int32, [_HANDLE, c_uint32]),
@@ -184,7 +179,7 @@ _PROTOTYPES: List[Tuple[str, Any, List[Any]]] = [
     ("cw_version", c_uint32, []),
     ("cw_version_string", c_char_p, []),
 ]
-_QUICK = ("cw_write", "cw_write_record", "cw_site_write", "cw_last_error", "cw_status_name",
+_QUICK = ("cw_write", "cw_write_record", "cw_site_text", "cw_last_error", "cw_status_name",
           "cw_strerror")
 
 
@@ -228,12 +223,12 @@ class WriteCalls(NamedTuple):
     """The three ways of a record into the store."""
     text: Any  # cw_write, with prototypes: its length is a size_t
     record: Any  # cw_write_record(byref(first word), byref(Record))
-    site: Any  # cw_site_write(byref(first word), level, byref(Site), byref(Argument))
+    site: Any  # cw_site_text(byref(first word), level, byref(Site), bytes, length)
 
 
 def _write_calls(loaded: CDLL) -> WriteCalls:
     # By index: functions of their own, without the prototypes.
-    return WriteCalls(loaded.cw_write, loaded["cw_write_record"], loaded["cw_site_write"])
+    return WriteCalls(loaded.cw_write, loaded["cw_write_record"], loaded["cw_site_text"])
 
 
 # Those that let other threads run, for engines that may wait; and those that do not.

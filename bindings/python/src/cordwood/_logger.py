@@ -6,11 +6,11 @@ formats nothing and answers False, as it does where the store is full. It never 
 level that is none. This is the way through ctypes; _speed.c is the same in C (see _accelerator).
 
 A call costs what its bytecode costs, so the way of a usual record is one function, `method` below:
-format, find the place, set two words, call C. All else goes through `_put`.
+format, find the place, call C. All else goes through `_put`.
 """
 import ctypes
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Union
 
 from . import _abi, _context, _levels, _place, _record, _text
 
@@ -26,22 +26,12 @@ if TYPE_CHECKING:
         def __call__(self, message: Message, /, *args: Any, exc_info: Any = None,
                      stacklevel: int = 1, **fields: Any) -> bool: ...
 
-# A cw_arg that is a C string, and a pointer to it, which keeps it alive. Who took one has it alone:
-# a nested call or another thread takes or makes another.
-_Cell = Tuple[Any, Any]
-_cells: List[_Cell] = []
-
 _getframe = sys._getframe
 _codes = _place.codes
 _Draft, _put_field = _record.Draft, _record.put_field
 _state = _context.STATE.get
 _NO_FIELDS: Mapping[str, Any] = {}
 _KEPT_BYTES_MAX = _record.KEPT_BYTES_MAX
-
-
-def _new_cell() -> _Cell:
-    argument = _abi.Argument()
-    return ctypes.c_char_p.from_buffer(argument, 0), ctypes.byref(argument)
 
 
 def _signature(self: "Logger", message: Message, /, *args: Any, exc_info: Any = None,
@@ -63,7 +53,6 @@ def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None
             raw = text.encode()
         except Exception as error:  # no str, wrong placeholders, surrogates, a host's __str__
             raw, problem = _text.recovered(message, args, text, error)
-            text = "\0"  # to be taken as perhaps having one
             if problem:
                 fields[_text.FORMAT_ERROR] = problem
         exc_info = current
@@ -83,16 +72,9 @@ def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None
         length = len(raw)
         if state is not None or exc_info is not None or length > 65_536:  # KEPT_BYTES_MAX
             return self._put(level, raw, place, fields, state, exc_info)
-        if not fields and site is not None and "\0" not in text:
-            try:
-                cell = _cells.pop()
-            except IndexError:
-                cell = _new_cell()
-            cell[0].value = raw
+        if not fields and site is not None:
             write = self._write_site
-            status = write(self._first, level, site, cell[1])
-            _cells.append(cell)
-            return not status
+            return not write(self._first, level, site, raw, length)
         try:
             draft = place.drafts.pop()
         except IndexError:

@@ -18,10 +18,10 @@ SITES_MAX = 16_384  # of the library's 65,536, which all languages of a process 
 _CODES_MAX = 4096  # a host that compiles code for ever
 _STRING_MAX = 65_535  # of a site's file and function
 
-# One argument, the ready text, kept byte for byte up to its NUL (log.h).
-FORMAT = b"%s"
-_ARGUMENTS = b"\x05" + bytes(7)  # CW_ARG_POINTER, CW_ARG_NONE, zero up to 8
-_STYLE_PRINTF = 0
+# One argument, the ready text, kept byte for byte (log.h).
+FORMAT = b"{}"
+_ARGUMENTS = b"\x0b" + bytes(7)  # CW_ARG_TEXT, CW_ARG_NONE, zero up to 8
+_STYLE_BRACES = 2
 
 
 class Place:
@@ -32,7 +32,7 @@ class Place:
     def __init__(self, file: bytes, function: bytes, line: int, has_site: bool) -> None:
         self.file, self.function, self.line = file, function, line
         self.site: Any = byref(_abi.Site(None, FORMAT, file, function, _ARGUMENTS, line, 0, 0,
-                                         _STYLE_PRINTF, 0)) if has_site else None
+                                         _STYLE_BRACES, 0)) if has_site else None
         # Records of this place to be filled again (_record.Draft).
         self.drafts: List[Any] = []
 

@@ -6,6 +6,6 @@ from typing import Any, Callable
 
 Logger: Any
 
-def bind(version: int, write: int, write_record: int, site_write: int, context: ContextVar[Any],
+def bind(version: int, write: int, write_record: int, site_text: int, context: ContextVar[Any],
          text: ModuleType, number: Callable[[Any], int], sites_max: int, /) -> bool: ...
 def logger(name: str, handle: int, waits: bool, /) -> Any: ...
