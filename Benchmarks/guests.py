@@ -64,7 +64,7 @@ def python(house, install):
         return
     command = [venv(house, install), str(script)]
     if house.quick:
-        command += ["--rounds", "4"]
+        command += ["--rounds", "12"]
     take(house, "python", command, {
         "CORDWOOD_LIBRARY": str(ROOT / "build/lib/libcordwood.so"),
         "PYTHONPATH": str(ROOT / "bindings/python/src"), "PYTHONDONTWRITEBYTECODE": "1"})

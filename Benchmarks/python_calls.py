@@ -14,6 +14,7 @@ and the median of its ratios to the bare call's burst of the same round; then ca
 afterwards. The last line is the same as JSON.
 """
 import argparse
+import functools
 import importlib
 import importlib.metadata
 import json
@@ -29,6 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LINE = "%(asctime)s %(levelname)s %(name)s %(pathname)s:%(lineno)d %(funcName)s %(message)s"
 CALLS = 500
+PROCESSORS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
 
 
 # ── What is called: each gives (call, end); end closes and says how many records are on file ──────
@@ -181,6 +183,8 @@ def work(name, path):
     call()
     timed = []
     answer = sys.stdout
+    stay_on = functools.partial(getattr(os, "sched_setaffinity", lambda *_: None), 0)
+    processors = set(PROCESSORS)
 
     def burst(what):
         begun = clock()
@@ -192,9 +196,13 @@ def work(name, path):
     for line in sys.stdin:
         if line == "end\n":
             break
+        # The ways of a round on one processor, the next round's on another: they are not equally
+        # fast at a time. The engine's helpers keep all, and single calls have all again.
+        stay_on({int(line)})
         burst(call)  # what the pause has cooled
         empty = burst(nothing)
         print(burst(call) - empty, file=answer, flush=True)
+        stay_on(processors)
         for _ in range(CALLS):
             begun = clock()
             call()
@@ -229,8 +237,8 @@ class Worker:
         self.process.stdin.flush()
         return self.process.stdout.readline()
 
-    def burst(self):
-        self.bursts.append(float(self.ask("burst")))
+    def burst(self, processor):
+        self.bursts.append(float(self.ask(str(processor))))
 
     def end(self, bare):
         """bare: the bursts of the bare call, each of the same round as ours."""
@@ -300,9 +308,9 @@ def main():
                     continue
             workers.append(Worker(name, directory, speed if accelerated else
                                   ROOT / "bindings/python/src", accelerated))
-        for _ in range(arguments.rounds):
+        for number in range(arguments.rounds):
             for worker in workers:
-                worker.burst()
+                worker.burst(PROCESSORS[number % len(PROCESSORS)])
         bare = next((worker.bursts for worker in workers if worker.name == BARE), [])
         out = {worker.name: worker.end(bare) for worker in workers}
     show(out)

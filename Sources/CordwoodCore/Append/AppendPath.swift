@@ -64,6 +64,43 @@ public enum AppendPath {
             ? Status.ok : slow(source, logger, level, message, length)
     }
 
+    /// A record with more than text, of `bytes` bytes, where the chunk has room. False: it is not
+    /// written, and AppendSlow is to.
+    @inline(__always)
+    static func fits<Ticks: TickSource, Body: RecordBody>(
+        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt8, _ body: Body, _ bytes: Int
+    ) -> Bool {
+        let engine = unsafe logger.pointee.engine
+        guard let thread = unsafe cwi_tls_get().pointee.current,
+            unsafe thread.pointee.engine == Ticks.marked(engine), unsafe thread.pointee.busy == 0
+        else { return false }
+
+        // The steps of `put`, with another payload.
+        unsafe thread.pointee.busy = cwi_frame()
+        cwa_fence_compiler()
+        let room =
+            unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
+            &- Int(bitPattern: thread.pointee.ptr)
+        let ticks = unsafe Ticks.now(engine)
+        let delta = unsafe ticks &- thread.pointee.base_ticks
+        guard room > 23, bytes < room &- 23, delta <= 0xFFFF_FFFF,
+            let ptr = unsafe thread.pointee.ptr, let header = unsafe thread.pointee.chunk
+        else {
+            unsafe thread.pointee.busy = 0
+            return false
+        }
+        let start = UnsafeMutableRawPointer(ptr)
+        unsafe start.storeBytes(of: UInt32(truncatingIfNeeded: bytes &+ 16), as: UInt32.self)
+        unsafe start.storeBytes(
+            of: UInt32(truncatingIfNeeded: delta), toByteOffset: 4, as: UInt32.self)
+        unsafe start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
+        unsafe start.storeBytes(of: level, toByteOffset: 12, as: UInt8.self)
+        unsafe start.storeBytes(of: body.type, toByteOffset: 13, as: UInt8.self)
+        unsafe start.storeBytes(of: body.flags, toByteOffset: 14, as: UInt16.self)
+        unsafe body.write(to: start + 16)
+        return unsafe commit(thread, header, start + ((bytes &+ 23) & ~7))
+    }
+
     /// Publishes the record that ends there, counts it and ends the append. False: the helper has
     /// settled the chunk short of it, and it is to be written again.
     @inlinable @inline(__always)

@@ -91,14 +91,16 @@ import CShims
         unsafe cursor.bytes(message)
         writeFields(&cursor)
         if hasPlace {
-            let file = unsafe file.prefix(0xFFFF)
-            let function = unsafe function.prefix(0xFFFF)
-            unsafe cursor.section(SectionKind.place, 8 + file.count + function.count)
+            let fileBytes = unsafe min(file.count, 0xFFFF)
+            let functionBytes = unsafe min(function.count, 0xFFFF)
+            cursor.section(SectionKind.place, 8 + fileBytes + functionBytes)
             cursor.put(line)
-            unsafe cursor.put(UInt16(file.count))
-            unsafe cursor.put(UInt16(function.count))
-            unsafe cursor.bytes(UnsafeRawBufferPointer(rebasing: file))
-            unsafe cursor.bytes(UnsafeRawBufferPointer(rebasing: function))
+            cursor.put(UInt16(truncatingIfNeeded: fileBytes))
+            cursor.put(UInt16(truncatingIfNeeded: functionBytes))
+            unsafe cursor.bytes(
+                UnsafeRawBufferPointer(start: file.baseAddress, count: fileBytes))
+            unsafe cursor.bytes(
+                UnsafeRawBufferPointer(start: function.baseAddress, count: functionBytes))
         }
         if let trace = unsafe trace {
             cursor.section(SectionKind.trace, TraceLayout.bytes)
@@ -163,7 +165,12 @@ import CShims
 extension AppendSlow {
     /// A record with everything; the caller has checked pointers and lengths.
     public static func rich(_ logger: LoggerBlock, _ level: UInt8, _ body: RichBody) -> Int32 {
-        unsafe append(logger, level, body)
+        let bytes = body.bytes
+        let isKept =
+            unsafe SystemTicks.has(logger)
+            ? AppendPath.fits(SystemTicks.self, logger, level, body, bytes)
+            : AppendPath.fits(ProcessorTicks.self, logger, level, body, bytes)
+        return unsafe isKept ? Status.ok : append(logger, level, body)
     }
 }
 
