@@ -60,6 +60,16 @@ CW_ATOMIC(uint64_t, u64)
 static inline void cwa_fence_full(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void cwa_fence_compiler(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
+/* Has the line at p, and what translates its address, fetched to be stored to. Never faults,
+ * wherever p points; a processor that does not know it does nothing. */
+static inline void cwi_fetch_ahead(const void *p) {
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+#else
+    __builtin_prefetch(p, 1);
+#endif
+}
+
 /* True where the string is those n bytes, which have no NUL; NULL is as the empty one. */
 static inline bool cwi_same_text(const char *text, const void *bytes, size_t n) {
     if (text == NULL) return n == 0;
