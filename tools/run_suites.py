@@ -39,7 +39,10 @@ def suites(everything):
         Suite("consumers", "Tests/Consumers/run.sh", needs="Tests/Consumers/run.sh"),
         Suite("readme", python, "tools/check_readme.py"),
         Suite("round-trip", python, "Tests/CLI/round_trip.py", *flags),
-        Suite("crash", python, "Tests/Crash/crash.py", *flags),
+        Suite("crash", python, "Tests/Crash/crash.py", "--values", "--deaths",
+              *(["--kills", "200", "--all"] if everything else [])),
+        Suite("crash-points", python, "Tests/Crash/crash.py", "--points",
+              *([] if everything else ["--sample", "80"])),
         Suite("bench", python, "Benchmarks/test_bench.py"),
         Suite("demo", python, "tools/demo.py", "--built", heavy=True),
     ]

@@ -1,69 +1,46 @@
 #!/usr/bin/env python3
-"""Kills an eight-thread writer at random moments and reads its store, first as it lies and again
-after `cordwood archive` adopted it: every record whose call had returned must be there, whole,
-once, in its thread's order. There is a writer in C and one in Swift.
+"""Kills an eight-thread writer at random moments at full rate and reads its store, first as it lies
+and again after another process adopted and archived it: every record whose call had returned must
+be there, whole, once, in its thread's order. Writers in C, C++, Python and Swift in turn.
 
-    crash.py [--kills N] [--seed S] [--host c,swift] [--all]
+    crash.py [--kills N] [--seed S] [--only c,cpp,python,swift] [--jobs 2] [--all]
+    crash.py --deaths        every other way to die (deaths.py)
+    crash.py --points [--sample N]   death at each numbered point (points.py)
 
-A failure prints the seed that makes the same run again, as far as the kernel allows."""
+A failure prints the command that makes the same run again, as far as the kernel allows."""
 
 import argparse
-import json
-import os
 import random
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "Oracle"))
+sys.path.insert(0, str(HERE))
 
 from compare import compare  # noqa: E402
+from hosts import (CORDWOOD, HOSTS, Failed, Programs, Tally, compare_kept, cordwood,  # noqa: E402
+                   kept_sum, left_in_lanes, states, verify)
 
-CORDWOOD = str(ROOT / "build/bin/cordwood")
-THREADS, LONGEST = 8, 3000
-LETTERS = "".join(chr(ord("a") + index % 26) for index in range(LONGEST + 26))
 SEGMENTS = (64 << 10, 1 << 20, 16 << 20)
-# Above that many records the slow oracle looks at a run only with --all.
-ORACLE_RECORDS = 60_000
+# Records of a run, as a power of ten: the slower the host, the fewer.
+MOST = {"c": 5.3, "cpp": 5.3, "python": 4.6, "swift": 5.0}
+# Above that many records the slow oracle looks at a run only with --all, and below at every fifth.
+ORACLE_RECORDS = 20_000
+PATIENCE_S = 120
 
 
-class Failed(Exception):
-    pass
-
-
-def message(seed, thread, number):
-    length = 20 + (number * 7919 + thread * 104729 + seed) % 180
-    if number % 997 == 996:
-        length = LONGEST
-    start = number % 26
-    return f"t{thread} n{number} {LETTERS[start:start + length]}"
-
-
-def build(folder):
-    program = str(folder / "writer")
-    subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror",
-                    f"-I{ROOT}/include", str(HERE / "writer.c"), f"-L{ROOT}/build/lib",
-                    "-lcordwood", "-lpthread", f"-Wl,-rpath,{ROOT}/build/lib", "-o", program],
-                   check=True)
-    return program
-
-
-def build_swift():
-    """In a scratch folder of its own: SwiftPM may take what another package planned there for its
-    plan, and build nothing."""
-    command = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--package-path",
-               str(HERE / "swift-writer"), "--scratch-path", str(ROOT / "build/crash-swift")]
-    subprocess.run(command, check=True, stdout=sys.stderr)
-    folder = subprocess.run([*command, "--show-bin-path"], check=True, text=True,
-                            stdout=subprocess.PIPE).stdout.strip()
-    return f"{folder}/Writer"
+def check_oracle(store):
+    count, differences = compare(str(store), CORDWOOD)
+    if differences:
+        raise Failed("the oracle disagrees: " + differences[0][:2000])
+    return count
 
 
 def check_values(program, folder):
@@ -73,7 +50,7 @@ def check_values(program, folder):
         subprocess.run([program, store, "values", *ending], check=True)
         if check_oracle(store) < 10_000:
             raise Failed("values: records are missing")
-        run("archive", store)
+        cordwood("archive", store)
         check_oracle(store)
     store = str(folder / "places")
     subprocess.run([program, store, "places"], check=True)
@@ -81,127 +58,144 @@ def check_values(program, folder):
         raise Failed("places: records are missing")
 
 
-def counters(path):
-    words = struct.unpack("<512Q", path.read_bytes().ljust(4096, b"\0"))
-    return [words[thread * 8] for thread in range(THREADS)]
-
-
-def write_and_kill(program, store, kept, segment_bytes, seed, target):
-    # Every fourth writer finds no fallocate(2): what it keeps is written, not mapped.
-    written = ["written"] if seed % 4 == 0 and program.endswith("writer") else []
+def write_and_kill(programs, host, store, kept, seed):
+    """The writer runs until a chosen number of records is kept, and a chosen moment longer."""
+    chance = random.Random(seed)
+    target = int(10 ** chance.uniform(0, MOST[host]))
+    command, environment = programs.writer(host, seed)
+    # Every fourth writer in C finds no fallocate(2): what it keeps is written, not mapped.
+    written = ["written"] if seed // 4 % 4 == 0 and host == "c" else []
     child = subprocess.Popen(
-        [program, store, str(kept), str(segment_bytes), str(seed), *written])
+        [*command, str(store), str(kept), str(SEGMENTS[seed // 4 % len(SEGMENTS)]), str(seed),
+         *written], env=environment)
+    deadline = time.monotonic() + PATIENCE_S
     try:
-        while not kept.exists() or sum(counters(kept)) < target:
+        while kept_sum(kept) < target:
             if child.poll() is not None:
                 raise Failed(f"the writer ended by itself: {child.returncode}")
-            time.sleep(0.0005)  # a poll, not a wait: the target decides the moment
+            if time.monotonic() > deadline:
+                raise Failed(f"the writer keeps {kept_sum(kept)} records only")
+            time.sleep(0.0002)  # a poll, not a wait: the target decides the moment
+        moment = time.perf_counter() + chance.uniform(0, 0.002)
+        while time.perf_counter() < moment:
+            pass
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
-    return counters(kept)
+    if child.returncode != -signal.SIGKILL:
+        raise Failed(f"the writer ended {child.returncode}")
 
 
-def run(*arguments, codes=(0,)):
-    done = subprocess.run([CORDWOOD, *arguments], stdout=subprocess.PIPE, check=False)
-    if done.returncode not in codes:
-        raise Failed(f"cordwood {' '.join(arguments)} ended {done.returncode}")
-    return done.stdout
-
-
-def check_records(store, seed, kept):
-    """Every kept record, whole, once, in order; beyond that at most the one under way."""
-    found = [0] * THREADS
-    for line in run("cat", "--json", store).splitlines():
-        record = json.loads(line)
-        if record["logger"] != "crash":
-            continue
-        thread = int(record["message"][1])
-        number = found[thread]
-        if record["message"] != message(seed, thread, number):
-            raise Failed(f"thread {thread}: expected record {number}, found "
-                         f"{record['message'][:60]!r}")
-        found[thread] = number + 1
-    for thread in range(THREADS):
-        if not kept[thread] <= found[thread] <= kept[thread] + 1:
-            raise Failed(f"thread {thread}: {kept[thread]} kept, {found[thread]} read")
-    return sum(found)
-
-
-def check_oracle(store):
-    count, differences = compare(store, CORDWOOD)
-    if differences:
-        raise Failed("the oracle disagrees: " + differences[0][:2000])
-    return count
-
-
-def one_kill(program, folder, seed, everything):
-    chance = random.Random(seed)
-    segment_bytes = SEGMENTS[seed % len(SEGMENTS)]
-    target = int(10 ** chance.uniform(0, 5.3))
-    store, counts = str(folder / "store"), folder / "kept"
-    kept = write_and_kill(program, store, counts, segment_bytes, seed, target)
-
-    live = check_records(store, seed, kept)
-    oracle = everything or live <= ORACLE_RECORDS
+def one_kill(programs, folder, host, seed, everything):
+    store, kept = folder / "store", folder / "kept"
+    write_and_kill(programs, host, store, kept, seed)
+    tally = compare_kept(programs, "as it lies", "crash", seed, kept, store)
+    oracle = everything or (tally.read <= ORACLE_RECORDS and seed % 5 == 0)
     if oracle:
         check_oracle(store)
-    text = run("verify", store).decode()
-    if "unclean" not in text:
+    if "unclean" not in states(verify(store)):
         raise Failed("verify does not say that the stop was unclean")
 
-    run("archive", store)
-    left = [path.name for path in Path(store).rglob("*") if path.suffix in (".seg", ".sealed")]
-    if left:
-        raise Failed(f"left after archive: {left[:3]}")
-    if check_records(store, seed, kept) != live:
-        raise Failed("the archive has not as many records as the dead lane had")
+    # Adopted by an engine, or by the tool alone.
+    if seed // 4 % 2 == 1:
+        other = programs.tool("workload")
+        subprocess.run([other, "recover", str(store), str(folder / "kept-after"), "7"], check=True)
+    cordwood("archive", store)
+    if left_in_lanes(store):
+        raise Failed(f"left after archive: {left_in_lanes(store)[:3]}")
+    again = compare_kept(programs, "archived", "crash", seed, kept, store)
+    if again.read != tally.read:
+        raise Failed(f"{tally.read} records as it lay, {again.read} in the archive")
+    if states(verify(store)):
+        raise Failed("verify still finds a lane")
     if oracle:
         check_oracle(store)
-    return live, oracle
+    return tally
 
 
-def kill_host(host, arguments):
-    """(passed, failed) of one writer."""
-    kills = 200 if arguments.all else arguments.kills
-    passed, failed, records = 0, 0, 0
-    with tempfile.TemporaryDirectory() as top:
-        program = build(Path(top)) if host == "c" else build_swift()
-        if host == "swift":
+def kill_all(programs, arguments):
+    """(passed, failed), and what was counted. The hosts take turns: seed mod 4 is the host."""
+    top = programs.folder
+    only = arguments.only.split(",")
+    seeds = [seed for seed in range(arguments.seed, arguments.seed + arguments.kills * len(HOSTS))
+             if HOSTS[seed % len(HOSTS)] in only][:arguments.kills]
+    totals = {host: [0, Tally()] for host in only}
+    for host in only:
+        programs.writer(host, 0)
+    programs.tool("workload"), programs.check
+
+    def run(seed):
+        host = HOSTS[seed % len(HOSTS)]
+        with tempfile.TemporaryDirectory(dir=top) as folder:
             try:
-                check_values(program, Path(top))
+                return host, seed, one_kill(programs, Path(folder), host, seed, arguments.all), ""
+            except Failed as reason:
+                return host, seed, reason.tally or Tally(), str(reason)
+            except subprocess.CalledProcessError as reason:
+                return host, seed, Tally(), str(reason)
+
+    passed = failed = 0
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for host, seed, tally, reason in pool.map(run, seeds):
+            totals[host][0] += 1
+            totals[host][1].add(tally)
+            if not reason:
+                passed += 1
+                continue
+            failed += 1
+            print(f"FAIL seed {seed}, {host}: {reason}\n  again: ./dev crash --kills 1 "
+                  f"--seed {seed} --only {host}", flush=True)
+    whole, kills = Tally(), 0
+    for host, (count, tally) in totals.items():
+        print(f"{host:8} {count:5} kills, {tally}")
+        whole.add(tally)
+        kills += count
+    print(f"{kills} kills, {whole.kept} records returned, {whole.lost} lost, {whole.torn} torn, "
+          f"{whole.twice} duplicated")
+    return passed, failed
+
+
+def run_kills(arguments):
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="cordwood-crash-") as top:
+        programs = Programs(Path(top))
+        if "swift" in arguments.only.split(",") and arguments.values:
+            try:
+                check_values(programs.writer("swift", 0)[0][0], Path(top))
                 passed += 1
             except Failed as reason:
                 failed += 1
                 print(f"FAIL values: {reason}")
-        for index in range(kills):
-            seed = arguments.seed + index
-            with tempfile.TemporaryDirectory(dir=top) as folder:
-                try:
-                    count, _ = one_kill(program, Path(folder), seed, arguments.all)
-                    records += count
-                    passed += 1
-                except Failed as reason:
-                    failed += 1
-                    print(f"FAIL seed {seed}: {reason}\n  again: {os.path.relpath(__file__)} "
-                          f"--kills 1 --seed {seed} --host {host}")
-    print(f"{records} records kept through {kills} kills of the writer in {host}")
-    return passed, failed
+        good, bad = kill_all(programs, arguments)
+    return passed + good, failed + bad
 
 
 def main():
-    parser = argparse.ArgumentParser(description="kill -9 under eight writing threads")
-    parser.add_argument("--kills", type=int, default=20)
+    parser = argparse.ArgumentParser(prog="./dev crash", description="death under writing threads")
+    parser.add_argument("--kills", type=int, default=48)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--host", default="c,swift", help="the writers")
-    parser.add_argument("--all", action="store_true", help="200 kills, the oracle reads them all")
+    parser.add_argument("--only", default=",".join(HOSTS), help="the writers")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--all", action="store_true", help="the oracle reads every run")
+    parser.add_argument("--values", action="store_true", help="kinds of values of the Swift host")
+    parser.add_argument("--deaths", action="store_true", help="the other ways to die")
+    parser.add_argument("--points", action="store_true", help="death at each numbered point")
+    parser.add_argument("--sample", type=int, default=0, help="so many points, by seed")
+    parser.add_argument("--mode", help="points of one workload")
+    parser.add_argument("--point", help="one point, as a failure names it")
     arguments = parser.parse_args()
     passed = failed = 0
-    for host in arguments.host.split(","):
-        good, bad = kill_host(host, arguments)
+    if arguments.points or arguments.point:
+        import points
+        passed, failed = points.run(arguments)
+    elif arguments.kills and not (arguments.deaths and not arguments.values):
+        passed, failed = run_kills(arguments)
+    if arguments.deaths:
+        import deaths
+        good, bad = deaths.run(arguments)
         passed, failed = passed + good, failed + bad
     print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":

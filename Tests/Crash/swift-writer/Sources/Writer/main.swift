@@ -1,7 +1,7 @@
 // As writer.c, by interpolated messages: writes at full rate from eight threads until it is killed.
 // What each thread was told is kept stands in a shared mapping, which outlives the process.
 //
-//     Writer STORE KEPT_FILE SEGMENT_BYTES SEED [written]
+//     Writer STORE KEPT_FILE SEGMENT_BYTES SEED [HOW RECORDS]  HOW: main dies so, of itself
 //     Writer STORE values [close]  all kinds of arguments once, for the oracle
 //     Writer STORE places          one call as 66,550 places, more than a process has
 //
@@ -162,4 +162,20 @@ options.segmentBytes = segment
 let engine = try Engine(directory: arguments[1], options: options)
 let log = engine.logger("crash")
 let ids = (0..<threads).map { start(Job(log, $0, seed, kept)) }
+
+/// Traps, and an end without close, while the others log.
+func die(_ how: String, _ empty: [Int], _ none: Int?) {
+    switch how {
+    case "index": print(empty[1])
+    case "unwrap": print(none!)
+    case "add": print(Int(arguments[4])! + Int.max)
+    case "fatal": fatalError("as asked")
+    case "exit": exit(3)
+    default: fail("no death \(how)")
+    }
+}
+if arguments.count > 6, let records = UInt64(arguments[6]) {
+    while (0..<threads).reduce(0, { $0 + kept[$1 * 8] }) < records { usleep(200) }
+    die(arguments[5], [], Int(arguments[5]))
+}
 pthread_join(ids[0], nil)
