@@ -18,6 +18,8 @@ struct LaneListing {
     }
 
     var lanes: [String: Lane] = [:]
+    /// Lane files that were being made.
+    var unpublished: [String] = []
 
     init(directory: String) {
         for name in Directories.names(directory + "/lanes") { add(name) }
@@ -31,6 +33,7 @@ struct LaneListing {
         let rest = visible[visible.index(after: dot)...]
         if isHidden {
             // Spares and journals that were being made; a lane that is being made is its maker's.
+            if rest == "lane" { unpublished.append(fileName) }
             guard rest.hasPrefix("spare-") || rest == "journal" else { return }
             lanes[lane, default: Lane(name: lane)].others.append(fileName)
             return
@@ -57,6 +60,16 @@ struct LaneListing {
         for name in Directories.names(directory + "/archives") {
             guard let (lane, range) = cover(of: name) else { continue }
             result[lane, default: []].append(range)
+        }
+        return result
+    }
+
+    /// Names of archives that were being written, by lane.
+    static func parts(directory: String) -> [String: [String]] {
+        var result: [String: [String]] = [:]
+        for name in Directories.names(directory + "/archives") where name.hasSuffix(".part") {
+            guard let (lane, _) = cover(of: String(name.dropLast(5))) else { continue }
+            result[lane, default: []].append(name)
         }
         return result
     }

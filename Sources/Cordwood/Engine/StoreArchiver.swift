@@ -51,7 +51,9 @@ public enum StoreArchiver {
             throw CordwoodError(Status.notDirectory, "\(directory) is not a directory")
         }
         var summary = ArchivingSummary()
-        let lanes = LaneListing(directory: directory).lanes.values.sorted { $0.name < $1.name }
+        let listing = LaneListing(directory: directory)
+        removeUnpublished(directory, listing.unpublished)
+        let lanes = listing.lanes.values.sorted { $0.name < $1.name }
         for lane in lanes where !lane.hasLaneFile {
             if !removeOrphan(directory, lane) {
                 summary.damage.append("lanes/\(lane.name): its lane file is missing; left alone")
@@ -69,7 +71,7 @@ public enum StoreArchiver {
                     summary.add(
                         try archiveLane(
                             directory: directory, lane: lane, files: files, covered: covered,
-                            codec: codec, level: level))
+                            parts: batch.parts[lane.name] ?? [], codec: codec, level: level))
                 } catch {
                     guard error.status != Status.full else { throw error }
                     summary.damage.append(error.text)
@@ -93,10 +95,29 @@ public enum StoreArchiver {
         return true
     }
 
+    /// Lane files whose makers died before they gave them their names: nobody has written there. A
+    /// maker that lives takes its lock at once after the file is made.
+    private static func removeUnpublished(_ directory: String, _ names: [String]) {
+        for name in names {
+            let path = "\(directory)/lanes/\(name)"
+            let descriptor = unsafe cw_open_file(path, O_RDONLY, 0)
+            guard descriptor >= 0 else { continue }
+            defer { Glibc.close(descriptor) }
+            var status = stat()
+            guard unsafe fstat(descriptor, &status) == 0,
+                time(nil) - status.st_mtim.tv_sec > unpublishedSecondsMax,
+                flock(descriptor, LOCK_EX | LOCK_NB) == 0
+            else { continue }
+            unsafe unlink(path)
+        }
+    }
+
+    private static let unpublishedSecondsMax = 600
+
     /// The caller holds the lane's lock: nobody writes to it any more.
     private static func archiveLane(
         directory: String, lane: LaneListing.Lane, files: LaneFiles,
-        covered: [ClosedRange<UInt64>], codec: Codec, level: Int32
+        covered: [ClosedRange<UInt64>], parts: [String], codec: Codec, level: Int32
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         summary.lanes = 1
@@ -107,8 +128,12 @@ public enum StoreArchiver {
             let part = try archive(
                 directory: directory, files: files, segments: range, codec: codec, level: level,
                 endsLane: range.upperBound == left.last)
+            // CRASH: what is covered now is not archived again; the next adopter goes on from here.
             summary.add(part)
         }
+        // Of the owner, or of an adopter that died: only who holds the lane writes one.
+        for name in parts { unsafe unlink("\(directory)/archives/\(name)") }
+        // CRASH: the archives stand; whoever comes next removes what is left, the lane file last.
         removeFiles(directory, lane)
         unsafe unlink("\(directory)/lanes/\(lane.name).lane")
         _ = Directories.sync(directory + "/lanes")
@@ -203,6 +228,7 @@ private struct DeadLanes {
     private(set) var lanesLive = 0
     private(set) var lanes: [(LaneListing.Lane, LaneFiles)] = []
     private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
+    private(set) var parts: [String: [String]] = [:]
 
     init(directory: String, names: [String]) {
         var held: [String] = []
@@ -217,6 +243,7 @@ private struct DeadLanes {
         guard !held.isEmpty else { return }
         let listing = LaneListing(directory: directory)
         covered = LaneListing.covered(directory: directory)
+        parts = LaneListing.parts(directory: directory)
         let all = (try? LaneFiles.list(store: directory)) ?? []
         let files = Dictionary(all.map { ($0.lane, $0) }, uniquingKeysWith: { first, _ in first })
         for name in held {

@@ -66,32 +66,39 @@ public enum MemorySegments {
         return unsafe fstat(descriptor, &status) == 0 && status.st_nlink == 0
     }
 
-    /// Makes the file and the link of that name. A descriptor, or -1.
+    /// Makes the link of that name and the file. A descriptor, or -1.
     static func create(
         _ engine: EngineBlock, _ segment: SegmentBlock, _ name: UnsafePointer<CChar>
     ) -> Int32 {
         let id = Machine.random()
-        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 96) { buffer in
+        guard unsafe link(engine, id, name) else { return -1 }
+        // CRASH: a link to nothing; adopters remove it. The other way round the file would stay,
+        // for nobody looks for files that no store names.
+        let descriptor = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 96) {
+            buffer in
             var file = unsafe NameBuffer(buffer)
             file.add(hex: id)
-            let folderDescriptor = unsafe engine.pointee.memory_fd
-            let descriptor = unsafe cw_open_at(
-                folderDescriptor, file.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
-            guard descriptor >= 0 else { return -1 }
+            return unsafe cw_open_at(
+                engine.pointee.memory_fd, file.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        }
+        if descriptor < 0 {
+            unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
+        } else {
             unsafe segment.pointee.memory_id = id
-            let linked = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 96) {
-                pathBuffer in
-                var path = unsafe NameBuffer(pathBuffer)
-                path.add(SegmentLink.folder)
-                unsafe path.add(decimal: UInt64(engine.pointee.memory_uid))
-                path.add("/")
-                path.add(hex: id)
-                return unsafe symlinkat(path.pointer, engine.pointee.lanes_fd, name) == 0
-            }
-            if linked { return descriptor }
-            unsafe remove(engine, segment)
-            Files.close(descriptor)
-            return -1
+        }
+        return descriptor
+    }
+
+    private static func link(
+        _ engine: EngineBlock, _ id: UInt64, _ name: UnsafePointer<CChar>
+    ) -> Bool {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 96) { buffer in
+            var path = unsafe NameBuffer(buffer)
+            path.add(SegmentLink.folder)
+            unsafe path.add(decimal: UInt64(engine.pointee.memory_uid))
+            path.add("/")
+            path.add(hex: id)
+            return unsafe symlinkat(path.pointer, engine.pointee.lanes_fd, name) == 0
         }
     }
 
@@ -111,27 +118,50 @@ public enum MemorySegments {
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Bool {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-            unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { sealedBuffer in
+            unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { secondBuffer in
                 var temporary = unsafe NameBuffer(buffer)
                 unsafe Segments.addSpareName(&temporary, lane, Machine.random())
-                var name = unsafe NameBuffer(sealedBuffer)
-                unsafe Segments.addFileName(&name, lane, segment, sealed: true)
+                var second = unsafe NameBuffer(secondBuffer)
+                unsafe Segments.addSpareName(&second, lane, Machine.random())
                 let directory = unsafe engine.pointee.lanes_fd
-                let file = unsafe cw_open_at(
-                    directory, temporary.pointer, O_WRONLY | O_CREAT | O_EXCL, 0o600)
-                guard file >= 0 else { return false }
-                defer { Files.close(file) }
-                guard unsafe copy(segment.pointee.fd, to: file, until: segment.pointee.sealed_end),
-                    Files.syncData(file) == 0,
-                    unsafe renameat(directory, temporary.pointer, directory, name.pointer) == 0
-                else {
+                defer {
                     unsafe unlinkat(directory, temporary.pointer, 0)
-                    return false
+                    unsafe unlinkat(directory, second.pointer, 0)
                 }
+                guard unsafe copy(engine, segment, temporary.pointer),
+                    // CRASH: two names lead to the file in memory, and adopters remove it by the
+                    // second one, once the first has become the file on the disk.
+                    unsafe link(engine, segment.pointee.memory_id, second.pointer),
+                    unsafe replace(engine, lane, segment, temporary.pointer)
+                else { return false }
                 unsafe remove(engine, segment)
                 return true
             }
         }
+    }
+
+    private static func replace(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
+        _ temporary: UnsafePointer<CChar>
+    ) -> Bool {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            unsafe Segments.addFileName(&name, lane, segment, sealed: true)
+            let directory = unsafe engine.pointee.lanes_fd
+            return unsafe renameat(directory, temporary, directory, name.pointer) == 0
+        }
+    }
+
+    /// All of a sealed segment, synced, under another name.
+    private static func copy(
+        _ engine: EngineBlock, _ segment: SegmentBlock, _ name: UnsafePointer<CChar>
+    ) -> Bool {
+        let file = unsafe cw_open_at(
+            engine.pointee.lanes_fd, name, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+        guard file >= 0 else { return false }
+        defer { Files.close(file) }
+        return unsafe copy(segment.pointee.fd, to: file, until: segment.pointee.sealed_end)
+            && Files.syncData(file) == 0
     }
 
     private static func copy(_ source: Int32, to file: Int32, until end: UInt64) -> Bool {

@@ -54,8 +54,9 @@ enum Files {
         }
     }
 
-    /// Names in no order, without those that begin with a dot. A missing directory has none.
-    static func list(_ path: String) throws(UploadError) -> [String] {
+    /// Names in no order, without those that begin with a dot where they are not wanted. A missing
+    /// directory has none.
+    static func list(_ path: String, hidden: Bool = false) throws(UploadError) -> [String] {
         guard let directory = unsafe opendir(path) else {
             if errno == ENOENT { return [] }
             throw UploadError.system(call: "opendir", path: path, errno: errno)
@@ -69,7 +70,7 @@ enum Files {
                     unsafe String(cString: $0)
                 }
             }
-            if !name.hasPrefix(".") { names.append(name) }
+            if hidden || !name.hasPrefix(".") { names.append(name) }
             errno = 0
         }
         guard errno == 0 else {
@@ -151,6 +152,7 @@ enum Files {
             unsafe unlink(temporary)
             throw error
         }
+        // CRASH: the temporary has one name, which the next replacement writes over.
         try move(temporary, to: path)
         try syncDirectory(directory)
     }

@@ -54,7 +54,7 @@ struct Outbox {
         try Files.syncDirectory(paths.queue)
     }
 
-    /// Forgets an archive that is gone.
+    /// Forgets an archive that is gone. CRASH: what is left of its states, removeOrphans takes.
     func removeAll(of stem: String) throws(UploadError) {
         for (name, _) in try entries(of: stem) { try Files.remove(paths.queue + "/" + name) }
     }
@@ -67,15 +67,22 @@ struct Outbox {
         try Files.syncDirectory(paths.queue)
     }
 
-    /// Removes states whose archive or target is gone: what a crash between two removals leaves.
+    /// Removes states whose archive or target is gone: what a crash between two removals leaves;
+    /// and names of bodies whose archive is gone.
     /// INVARIANT: the queue is listed first. A state is written after its archive and its target
     /// stand, so one that is listed and then has no archive or no target has lost it.
     func removeOrphans() throws(UploadError) {
-        let names = try Files.list(paths.queue)
+        let names = try Files.list(paths.queue, hidden: true)
         let stems = Set(try Files.list(paths.archives).compactMap { StorePaths.stem(ofFile: $0) })
         let targets = Set(try Files.list(paths.targets).map { TargetKey(fileName: $0) })
         for name in names {
-            guard let entry = Outbox.parse(name) else { continue }
+            // A body whose maker died before it took the name away.
+            if name.hasPrefix(StorePaths.bodyPrefix),
+                !stems.contains(String(name.dropFirst(StorePaths.bodyPrefix.count)))
+            {
+                try Files.remove(paths.queue + "/" + name)
+            }
+            guard !name.hasPrefix("."), let entry = Outbox.parse(name) else { continue }
             if !stems.contains(entry.stem) || !targets.contains(entry.target) {
                 try Files.remove(paths.queue + "/" + name)
             }

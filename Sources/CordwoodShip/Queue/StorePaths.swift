@@ -12,6 +12,8 @@ public struct StorePaths: Sendable {
     }
 
     static let archiveSuffix = ".cwa"
+    /// A body in queue/ on its way to have no name.
+    static let bodyPrefix = ".body-"
 
     /// `<lane>.<first>-<last>.cwa`; nil: not an archive.
     static func stem(ofFile name: String) -> String? {

@@ -128,11 +128,12 @@ struct Encoder {
     /// Has no name any more when it is given; the name began with a dot, so it meant nothing. Only
     /// the holder of the archive's lock makes this name.
     private func temporaryFile(_ stem: String) throws(UploadError) -> Int32 {
-        let path = paths.queue + "/.body-" + stem
+        let path = paths.queue + "/" + StorePaths.bodyPrefix + stem
         let descriptor = unsafe cw_open_file(path, O_RDWR | O_CREAT | O_TRUNC, 0o600)
         guard descriptor >= 0 else {
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
+        // CRASH: an empty file; the next body of that archive, or Outbox.removeOrphans, takes it.
         unsafe unlink(path)
         return descriptor
     }
