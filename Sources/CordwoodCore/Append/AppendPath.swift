@@ -108,6 +108,7 @@ public enum AppendPath {
         _ thread: ThreadBlock, _ header: UnsafeMutablePointer<UInt8>, _ end: UnsafeMutableRawPointer
     ) -> Bool {
         let chunk = UnsafeMutableRawPointer(header)
+        // CRASH: before this store the record does not exist, after it it is whole.
         // ORDER: release. Publishes the record's bytes to readers and to whoever finds us dead.
         // Pairs: ChunkReader, pread after the load (A4).
         unsafe cwa_store_release_u32(chunk + 8, UInt32(truncatingIfNeeded: end - chunk))

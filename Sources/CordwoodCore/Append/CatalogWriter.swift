@@ -134,6 +134,7 @@ public enum CatalogWriter {
             let descriptor = unsafe cw_open_at(
                 engine.pointee.lanes_fd, name.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
             guard descriptor >= 0 else { return Status.of(errno: errno) }
+            // CRASH: a growth file without its magic holds nothing; it goes with its lane.
             defer { Files.close(descriptor) }
             let error = unsafe WriteThrough.allocate(
                 engine, descriptor, bytes: bytes, isFirst: false)

@@ -19,6 +19,7 @@ enum Drops {
         let serial = unsafe ThreadBlocks.own(engine)?.pointee.serial ?? 0
         let slot = unsafe slot(file, serial)
         let now = cw_monotonic_ns()
+        // CRASH: a count without its times; the reader tells it all the same.
         // ORDER: relaxed is enough for counts; the fetch-and-add is shared by a slot's threads
         // (A17).
         let before = unsafe cwa_add_u64(slot + DropSlot.dropped, 1)
@@ -106,6 +107,7 @@ enum Drops {
         guard let file = unsafe lane.pointee.file else { return }
         let slot = unsafe slot(file, thread.pointee.serial)
         let to = unsafe cwa_load_relaxed_u64(reportingWord(lane, thread.pointee.serial))
+        // CRASH: the gap record stands and `reported` does not say so; readers go by the larger.
         if unsafe cwa_load_relaxed_u64(slot + DropSlot.reported) != to {
             unsafe cwa_store_release_u64(slot + DropSlot.reported, to)
             _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)

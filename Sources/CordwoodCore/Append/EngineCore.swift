@@ -391,6 +391,7 @@ public enum EngineCore {
         guard let lane = unsafe readyLane(engine), let file = unsafe lane.pointee.file else {
             return 0
         }
+        // CRASH: before this store the archive's name says that segment 0 is covered.
         unsafe cwa_store_release_u64(
             UnsafeMutableRawPointer(file) + LaneHeader.archivedBelow, number)
         guard unsafe WriteThrough.lane(engine, lane, UnsafeMutableRawPointer(file), 4096) else {
@@ -458,6 +459,7 @@ public enum EngineCore {
             let file = unsafe UnsafeMutableRawPointer(lane.pointee.file)!
             unsafe file.storeBytes(
                 of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
+            // CRASH: before this store the lane is one whose process died; nothing else differs.
             unsafe cwa_store_release_u32(file + LaneHeader.closed, 1)
             _ = unsafe WriteThrough.lane(engine, lane, file, 4096)
             unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))

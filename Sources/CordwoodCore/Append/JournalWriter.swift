@@ -148,6 +148,8 @@ public final class JournalWriter: @unchecked Sendable {
     }
 
     /// The new journal takes the old one's place; the way to it is made durable too.
+    /// CRASH: before the rename the old journal stands and the flush has not returned; the new one
+    /// has a name that means nothing, and adopters remove it.
     private func publish(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
         let renamed = unsafe withName(lane, ".", ".journal") { temporary in
             unsafe withName(lane, "", ".journal") { name in

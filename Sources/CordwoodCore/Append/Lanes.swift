@@ -160,6 +160,7 @@ public enum Lanes {
         let directory = unsafe engine.pointee.lanes_fd
         let descriptor = unsafe cw_open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else { return Status.of(errno: errno) }
+        // CRASH: a file that is no lane and holds nothing; adopters remove it when it is old.
         var error: Int32 = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
         let bytes = LaneHeader.fileBytesValue
         if error == 0 {
@@ -172,6 +173,7 @@ public enum Lanes {
             if error == 0 {
                 if unsafe renameat(directory, temporary, directory, name) != 0 { error = errno }
             }
+            // CRASH: a lane without records, whose names are not all there; no record needs them.
             // Under its name, which is locked: growth files without a lane are what an adopter left
             // behind, and are removed.
             if error == 0, unsafe !CatalogWriter.writeAll(engine, lane) {

@@ -15,6 +15,8 @@ public enum Sealer {
         let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
         // ORDER: release, then the heavy fence: a claim that does not see SEALING has published its
         // verdict where we look (A5).
+        // CRASH: from here to the rename a chunk reads to its `final` where one is stored, else to
+        // `committed`: what was kept, either way.
         unsafe cwa_store_release_u32(Segments.stateWord(segment), Segments.sealing)
         unsafe cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealing)
         fence()

@@ -74,6 +74,7 @@ public enum Segments {
             unsafe cwa_store_relaxed_u64(fullUntil, cw_monotonic_ns() &+ 100_000_000)
             return false
         }
+        // CRASH: the file is longer than `ready` says, and nothing stands there yet.
         // Readers' bound first: another thread may claim beyond the old one, and be killed with us,
         // as soon as the writers' word is raised.
         guard let base = unsafe segment.pointee.base else { return false }
@@ -138,6 +139,7 @@ public enum Segments {
             unsafe destroy(engine, lane, next)
             return Status.full
         }
+        // CRASH: a segment with a name and without chunks: it reads as empty.
         // ORDER: release. Claims on it may begin as soon as it is current (A5, A10).
         unsafe cwa_store_release_u32(stateWord(next), open)
         if unsafe !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
@@ -345,6 +347,7 @@ public enum Segments {
             ? MemorySegments.create(engine, slot, name)
             : cw_open_at(engine.pointee.lanes_fd, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else { return false }
+        // CRASH: a spare, whole or not: readers pass over its name, adopters remove it.
         let whole = unsafe inMemory || WriteThrough.isOn(engine)
         let error = unsafe WriteThrough.allocate(
             engine, descriptor, bytes: inMemory ? slot.pointee.size : firstBytes, isFirst: false)

@@ -64,6 +64,14 @@ enum Settle {
             cwa_fence_compiler()
             unsafe thread.pointee.settling = 0
         }
+        // What lies behind the length was committed by this append, which saw a limit while busy:
+        // the mapping stays until we are idle.
+        // CRASH: the helper may be about to write the length; without it a reader goes by
+        // `committed` and shows what the caller now writes again (R2).
+        if settled.offset < end {
+            unsafe cwa_store_release_u32(
+                UnsafeMutableRawPointer(chunk) + ChunkHeader.final, settled.offset)
+        }
         unsafe thread.pointee.record_bytes &+= UInt64(settled.offset &- UInt32(ChunkHeader.bytes))
         // ORDER: relaxed. Only this thread gives the limit a value again (A2).
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
