@@ -21,13 +21,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import duels
 from hosts import (CORDWOOD, HERE, ROOT, Failed, Programs, Tally, compare_groups, cordwood,
                    left_in_lanes, verify)
 from wire import crc32c
 
 MODES = ("roll", "adopt", "upload", "limits", "memory", "written", "steps")
 OLD, EXPIRED = range(21, 27), range(31, 34)
-ARCHIVES_MAX = 4
+ARCHIVES_MAX = 8
 RECOVERY_S = 120
 # A refusal, an acknowledgement that is lost, a connection that is cut; all others are taken.
 ANSWERS = [{}, {"status": 503}, {"action": "lose"}, {}, {"action": "drop"}]
@@ -274,14 +275,20 @@ class Case:
         if self.kept_nothing():
             return reached, Tally()
         tally = self.compare("as it lies")
-        verify(self.store)
+        verify(self.store, self.known_problem())
         more = self.recover(by_engine)
         self.compare("recovered", more)
-        verify(self.store)
-        left = self.left_behind() + sorted(memory_files() - before)
+        verify(self.store, self.known_problem())
+        left = self.left_behind()
+        if self.point.mode == "memory":  # the one such case at this time
+            left += sorted(memory_files() - before)
         if left:
             raise Failed(f"left behind: {left[:4]}")
         return reached, tally
+
+    def known_problem(self):
+        """The expired archives' own: see make_old."""
+        return "sums of the footer" if self.point.mode == "limits" else None
 
     def kept_nothing(self):
         """It died before there was a store."""
@@ -417,10 +424,17 @@ def run(arguments):
         programs = Programs(Path(top))
         programs.tool("killer"), programs.tool("workload"), programs.check
         (Path(top) / "fixtures").mkdir()
-        fixtures = Fixtures(programs, Path(top) / "fixtures")
-        surveys = survey(programs, fixtures, modes, top)
-        points = chosen(arguments, surveys)
-        return go_through(arguments, programs, fixtures, points, surveys, top)
+        passed = failed = 0
+        if not arguments.point and (not arguments.mode or "duels" in modes):
+            passed, failed = duels.run(arguments, programs)
+        modes = [mode for mode in modes if mode != "duels"]
+        if modes:
+            fixtures = Fixtures(programs, Path(top) / "fixtures")
+            surveys = survey(programs, fixtures, modes, top)
+            points = chosen(arguments, surveys)
+            good, bad = go_through(arguments, programs, fixtures, points, surveys, top)
+            passed, failed = passed + good, failed + bad
+        return passed, failed
 
 
 def go_through(arguments, programs, fixtures, points, surveys, top):
