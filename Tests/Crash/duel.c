@@ -20,7 +20,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-enum { LAST = 40, STEPS_MAX = 400000, PATIENCE_S = 60 };
+enum { LAST = 40, STEPS_MAX = 400000, PATIENCE_S = 20 };
 
 /* ── The process ── */
 
@@ -151,6 +151,8 @@ static int duel(const char *store, char **arguments, long steps, uint64_t moment
     if (!bring_to_marks()) return give_up(4);
     for (long i = 0; i < steps; i++)
         if (!step(appender)) return give_up(4);
+    /* It returned before it could be cut off. */
+    if (__atomic_load_n(kept, __ATOMIC_ACQUIRE) > 1) return give_up(3);
     volatile const uint32_t *final = find_final(store);
     if (final == NULL) return give_up(4);
     uint64_t last[LAST] = {0};
@@ -186,10 +188,9 @@ int main(int argc, char **argv) {
     if (argc < 5) return 2;
     seed = strtoull(argv[4], NULL, 10);
     fill_letters();
-    if (strcmp(argv[1], "program") == 0) {
-        kept = map_kept(argv[3]);
-        return kept == NULL ? 9 : program(argv[2]);
-    }
+    kept = map_kept(argv[3]);
+    if (kept == NULL) return 9;
+    if (strcmp(argv[1], "program") == 0) return program(argv[2]);
     if (argc < 6) return 2;
     char *arguments[] = {argv[0], "program", argv[2], argv[3], argv[4], NULL};
     signal(SIGALRM, late);
