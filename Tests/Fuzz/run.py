@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Fuzzing. Without --guided: the ordinary library, seeds, kept inputs and a fixed number of inputs
+mutated by seed; this is what `./dev test` runs. With --guided (`./dev fuzz`): libFuzzer over a
+library built with its coverage, for as long as is asked.
+
+    run.py [--all] [--guided] [--minutes M] [TARGET…]      targets: abi adopt collector store text
+
+An input that breaks something is kept in build/fuzz/found, with the command that runs it again;
+once mended it belongs into Tests/Fuzz/kept/TARGET."""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+
+import collector  # noqa: E402
+import seeds  # noqa: E402
+
+OUT = ROOT / "build/fuzz"
+FOUND = OUT / "found"
+LIBRARY = ROOT / "build/lib"
+# Inputs by seed in `./dev test`, and with --all.
+RUNS = {"abi": (10_000, 200_000), "adopt": (1000, 20_000), "store": (4000, 80_000),
+        "text": (4000, 80_000)}
+COLLECTOR_RUNS = (1500, 20_000)
+# Of one input: what legal ones need at most. The bound on memory counts the fuzzer's own.
+SECONDS_MAX, MEGABYTES_MAX = 30, 2048
+LENGTHS = {"abi": 4096, "adopt": 16_384, "store": 32_768, "text": 4096}
+
+
+def toolchain():
+    swift = shutil.which("swift")
+    return Path(os.path.realpath(swift)).parent
+
+
+def build_plain(target):
+    program = OUT / "plain" / target
+    program.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror",
+                    f"-I{ROOT}/include", HERE / f"{target}.c", HERE / "driver.c", "-o", program,
+                    f"-L{LIBRARY}", "-lcordwood", "-lpthread", f"-Wl,-rpath,{LIBRARY}"], check=True)
+    return program
+
+
+def build_guided(targets):
+    """The library with libFuzzer's coverage in its Swift and C, and each target on top of it."""
+    subprocess.run([HERE / "build.sh", *targets], check=True)
+
+
+def kept(target):
+    folder = HERE / "kept" / target
+    return [folder] if folder.is_dir() else []
+
+
+def trouble(target, text, command):
+    sys.stdout.write(f"--- {target}\n{text[-6000:]}\n--- again: {command}\n")
+
+
+def run_plain(target, runs, first):
+    program = build_plain(target)
+    FOUND.mkdir(parents=True, exist_ok=True)
+    folders = [OUT / "seeds" / target, *kept(target)]
+    command = [program, "-runs", str(runs), "-seed", str(first), "-keep", FOUND, *folders]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False)
+    executions = re.search(r"(\d+) executions", done.stdout)
+    if done.returncode != 0 or not executions:
+        again = re.search(r"kept as (\S+)", done.stdout)
+        trouble(target, done.stdout, f"{program} {again[1] if again else ''}")
+        return 0, 1
+    return int(executions[1]), 0
+
+
+def run_guided(target, seconds):
+    program = OUT / "guided" / target
+    corpus = OUT / "corpus" / target
+    corpus.mkdir(parents=True, exist_ok=True)
+    FOUND.mkdir(parents=True, exist_ok=True)
+    command = [program, f"-max_total_time={seconds}", f"-timeout={SECONDS_MAX}",
+               f"-rss_limit_mb={MEGABYTES_MAX}", f"-max_len={LENGTHS[target]}",
+               "-print_final_stats=1", "-use_value_profile=1", "-reload=0",
+               f"-artifact_prefix={FOUND}/{target}-", corpus, OUT / "seeds" / target,
+               *kept(target)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False)
+    executions = re.search(r"number_of_executed_units: *(\d+)", done.stdout)
+    coverage = re.findall(r"cov: (\d+)", done.stdout)
+    print(f"  {target}: {coverage[-1] if coverage else '?'} edges, "
+          f"{len(list(corpus.iterdir()))} inputs kept", flush=True)
+    if done.returncode != 0 or not executions:
+        again = re.search(r"Test unit written to (\S+)", done.stdout)
+        trouble(target, done.stdout, f"{program} {again[1] if again else ''}")
+        return int(executions[1]) if executions else 0, 1
+    return int(executions[1]), 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true", help="more inputs")
+    parser.add_argument("--guided", action="store_true", help="libFuzzer")
+    parser.add_argument("--minutes", type=float, default=10, help="in all, with --guided")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("targets", nargs="*")
+    arguments = parser.parse_args()
+    names = [*RUNS, "collector"]
+    targets = arguments.targets or names
+    for target in targets:
+        if target not in names:
+            parser.error(f"no such target: {target}")
+    seeds.make(LIBRARY, OUT / "seeds")
+    if arguments.guided:
+        build_guided([t for t in targets if t != "collector"])
+    passed = failed = total = 0
+    seconds = max(5, int(arguments.minutes * 60 / len(targets)))
+    for target in targets:
+        if target == "collector":
+            runs = COLLECTOR_RUNS[arguments.all] if not arguments.guided else None
+            executions, bad = collector.attack(runs, seconds, arguments.seed, FOUND)
+        elif arguments.guided:
+            executions, bad = run_guided(target, seconds)
+        else:
+            executions, bad = run_plain(target, RUNS[target][arguments.all], arguments.seed)
+        print(f"{target:10} {executions:9} executions{'  FAILED' if bad else ''}", flush=True)
+        total += executions
+        passed, failed = passed + 1 - bad, failed + bad
+    print(f"{total} executions")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Makes the inputs that fuzzing begins with, from stores that a real writer just wrote (seed.c) and
+from lists that stand here: `seeds.py LIBRARY-FOLDER OUT`. OUT gets a folder a target. What pack.h
+takes apart is put together here: the switches, then each file as patches on zeros."""
+
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+REPAIR, FOLLOW, FILTER, THIS_BOOT, TWICE = 1, 2, 4, 8, 16
+LANE, SEGMENT, SEALED, CATALOG, JOURNAL, ARCHIVE, STORE, TARGET, QUEUE, SPARE = range(10)
+# A run of zeros at least so long ends a patch.
+ZEROS = 24
+
+
+def patches(data):
+    """(offset, bytes) of all that is not zero."""
+    found = []
+    for match in re.finditer(rb"[^\0](?:[^\0]|\0{1,%d}(?=[^\0]))*" % (ZEROS - 1), data):
+        for at in range(match.start(), match.end(), 60_000):
+            found.append((at, data[at:min(at + 60_000, match.end())]))
+    return found
+
+
+def u24(number):
+    return struct.pack("<I", number)[:3]
+
+
+def packed(kind, a, b, data):
+    parts = patches(data)
+    out = bytes([kind, a, b]) + u24(len(data)) + struct.pack("<H", len(parts))
+    for at, piece in parts:
+        out += u24(at) + struct.pack("<H", len(piece)) + piece
+    return out
+
+
+def files_of(store):
+    """(kind, a, b, bytes) of a store's files, lane files first: repairs take the salt there."""
+    found = []
+    names = sorted({p.name.split(".")[0] for p in (store / "lanes").glob("*.*") if
+                    not p.name.startswith(".")})
+    for path in sorted((store / "lanes").iterdir()):
+        lane, _, rest = path.name.lstrip(".").partition(".")
+        flag = 128 if lane in names and names.index(lane) % 2 else 0
+        data = path.read_bytes()
+        if rest == "lane":
+            found.insert(0, (LANE | flag, 0, 0, data))
+        elif rest == "journal":
+            found.append((JOURNAL | flag, 0, 0, data))
+        elif match := re.fullmatch(r"(\d+)-(\d+)\.(seg|sealed)", rest):
+            kind = SEGMENT if match[3] == "seg" else SEALED
+            found.append((kind | flag, int(match[1]), int(match[2]), data))
+        elif match := re.fullmatch(r"catalog-(\d+)", rest):
+            found.append((CATALOG | flag, int(match[1]), 0, data))
+    for path in sorted((store / "archives").glob("*.cwa")):
+        first, last = re.search(r"\.(\d+)-(\d+)\.cwa$", path.name).groups()
+        found.append((ARCHIVE, int(first), int(last), path.read_bytes()))
+    return found
+
+
+def build(library, folder):
+    program = folder / "seed"
+    subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror",
+                    f"-I{ROOT}/include", str(HERE / "seed.c"), f"-L{library}", "-lcordwood",
+                    f"-Wl,-rpath,{library}", "-o", str(program)], check=True)
+    return program
+
+
+def stores(program, folder):
+    for codec in range(3):
+        for how in ("live", "flushed", "rolled", "closed"):
+            store = folder / f"{how}-{codec}"
+            subprocess.run([program, store, str(codec), how], check=True)
+            if codec == 0 or how == "closed":
+                yield f"{how}-{codec}", store
+
+
+def store_seeds(program, folder):
+    for name, store in stores(program, folder):
+        files = files_of(store)
+        body = b"".join(packed(*file) for file in files)
+        store_file = packed(STORE, 0, 0, (store / "store").read_bytes())
+        yield name, bytes([REPAIR | THIS_BOOT]) + body
+        yield name + "-boot", bytes([REPAIR | TWICE]) + body + store_file
+        yield name + "-follow", bytes([REPAIR | THIS_BOOT | FOLLOW | FILTER]) + body
+        names = b"".join(packed(k, 254 if k & 127 in (SEGMENT, SEALED, ARCHIVE) else a, b, d)
+                         for k, a, b, d in files)
+        yield name + "-numbers", bytes([REPAIR | THIS_BOOT]) + names
+    odd = packed(TARGET, 1, 0, b"cordwood target\nname x\n") + packed(QUEUE, 0, 1, b"")
+    yield "queue", bytes([0]) + odd + packed(SPARE, 1, 0, b"CWSEGM01")
+
+
+FORMATS = [
+    (0, "plain", b""), (0, "%d %s %f", bytes([0, 5, 2])), (0, "%1$d %1$5d %2$*1$s", bytes([0, 5])),
+    (0, "%-+ #010.3Lf|%ls|%lc|%m|%p", bytes([3, 6, 0, 4, 7])),
+    (0, "%*.*s %hhx %jd", bytes([0, 0, 5])),
+    (0, "%70000d%.70000f", bytes([0, 2])), (0, "%n%d%", bytes([0])), (1, "%d {}", b""),
+    (2, "{} {:>8.2f} {2:*^9} {3:#x}", bytes([0, 2, 5, 11])), (2, "{:{}.{}} {{}}", bytes([2, 0, 0])),
+    (2, "{:e} {:a} {:G} {:c} {:?}", bytes([2, 12, 3, 9, 5])),
+    (2, "{0} {1:>8.2f} {2:*^9} {3:#x}", bytes([0, 2, 5, 11])),
+    (3, "\u00e9{}{}{}", bytes([2, 12, 8])), (3, "{}", bytes([2])), (4, "{}%d", bytes([0])),
+]
+DOUBLES = [0.0, -0.0, 1.5, 1e300, 5e-324, float("inf"), float("nan"), 9007199254740993.0]
+
+
+def text_seeds():
+    chance = random.Random(5)
+    for number, (style, text, classes) in enumerate(FORMATS):
+        arguments = b""
+        for kind in classes:
+            one = kind + 1
+            if one in (6, 7):
+                words = "w\u00efde".encode("utf-32-le" if one == 7 else "utf-8")
+                arguments += struct.pack("<I", len(words) // (4 if one == 7 else 1)) + words
+            elif one == 3:
+                arguments += struct.pack("<d", chance.choice(DOUBLES))
+            else:
+                size = {1: 4, 2: 8, 4: 16, 5: 8, 8: 4, 9: 1, 10: 1, 11: 4, 12: 8, 13: 4}[one]
+                arguments += bytes(chance.choice((0, 1, 5, 255)) for _ in range(size))
+        body = text.encode()
+        yield f"format-{number}", (bytes([style, len(classes)]) + struct.pack("<H", len(body))
+                                   + body + classes + arguments)
+
+
+def call_seeds():
+    """Calls are taken from bytes: any bytes are calls."""
+    chance = random.Random(7)
+    for number in range(48):
+        yield f"calls-{number}", bytes(chance.choice((0, 1, 3, 5, chance.randrange(256)))
+                                       for _ in range(chance.choice((16, 64, 256, 700))))
+    for op in range(33):
+        yield f"op-{op}", bytes([op]) + bytes(chance.randrange(200) for _ in range(60))
+
+
+def make(library, out):
+    shutil.rmtree(out, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program = build(library, folder)
+        found = list(store_seeds(program, folder))
+        seeds = {"store": found, "adopt": found, "text": text_seeds(), "abi": call_seeds()}
+        for target, inputs in seeds.items():
+            (out / target).mkdir(parents=True)
+            for name, data in inputs:
+                (out / target / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]).resolve(), Path(sys.argv[2]))

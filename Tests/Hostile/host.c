@@ -1,0 +1,247 @@
+/* A host inside which the engine meets a hostile store, or is looked at from close by. One case a
+ * run: `host CASE FOLDER`. Ends with 0, or says what is wrong. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cordwood/cordwood.h>
+
+#define NEED(holds)                                                                               \
+    do {                                                                                           \
+        if (!(holds)) {                                                                            \
+            char why_[400] = "";                                                                   \
+            cw_last_error(why_, sizeof why_);                                                      \
+            printf("%s:%d: not so: %s (%s)\n", __FILE__, __LINE__, #holds, why_);                  \
+            fflush(stdout);                                                                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static const char *folder;
+
+static cw_options options_for(void) {
+    cw_options options;
+    cw_options_init(&options, sizeof options);
+    options.directory = folder;
+    options.segment_bytes = 1 << 16;
+    return options;
+}
+
+static cw_engine *open_engine(uint32_t flags, cw_logger **log) {
+    cw_options options = options_for();
+    options.flags = flags;
+    cw_engine *engine = NULL;
+    NEED(cw_open(&options, &engine) == CW_OK);
+    NEED(cw_logger_get(engine, "host", log) == CW_OK);
+    return engine;
+}
+
+/* Logs into what is there. An engine that cannot open says so; the host goes on either way. */
+static void case_log(void) {
+    cw_options options = options_for();
+    options.quota_bytes = 1 << 30;
+    options.archives_max = 1000;
+    cw_engine *engine = NULL;
+    cw_status status = cw_open(&options, &engine);
+    if (status != CW_OK) {
+        printf("refused: %s\n", cw_status_name(status));
+        return;
+    }
+    cw_logger *log;
+    NEED(cw_logger_get(engine, "host", &log) == CW_OK);
+    for (int i = 0; i < 100; i++) NEED(cw_write(log, CW_LEVEL_INFO, "of the host", 11) == CW_OK);
+    NEED(cw_roll(engine) == CW_OK);
+    status = cw_archive_wait(engine, 60000);
+    /* A target that nobody answers at: the upload path goes over archives, targets and queue. */
+    cw_target_options target;
+    cw_target_options_init(&target, sizeof target);
+    target.name = "nobody";
+    target.url = "http://127.0.0.1:1";
+    if (cw_target_add(engine, &target, NULL) == CW_OK) cw_upload(engine, 20000, NULL, 0);
+    cw_consent_set(engine, CW_CONSENT_DENIED);
+    NEED(cw_close(&engine, 60000) == CW_OK);
+    printf("logged, archived: %s\n", cw_status_name(status));
+}
+
+/* All that opens files, for the preloaded recorder. */
+static void case_life(void) {
+    for (unsigned round = 0; round < 2; round++) {
+        cw_logger *log;
+        cw_engine *engine = open_engine(round ? CW_FLAG_TMPFS : 0, &log);
+        char line[300];
+        memset(line, 'x', sizeof line);
+        for (int i = 0; i < 2000; i++)
+            NEED(cw_write(log, CW_LEVEL_INFO, line, sizeof line) == CW_OK);
+        for (int i = 0; i < 300; i++) { /* beyond the catalog's first region */
+            char name[128];
+            snprintf(name, sizeof name, "a.logger.with.a.long.name.number.%060d", i);
+            cw_logger *other;
+            NEED(cw_logger_get(engine, name, &other) == CW_OK);
+            NEED(cw_write(other, CW_LEVEL_INFO, "x", 1) == CW_OK);
+        }
+        NEED(cw_flush(engine, CW_DURABLE_MACHINE, 30000) == CW_OK);
+        NEED(cw_roll(engine) == CW_OK);
+        NEED(cw_archive_wait(engine, 30000) == CW_OK);
+        cw_reader *reader;
+        NEED(cw_reader_open(folder, NULL, &reader) == CW_OK);
+        cw_record_view view = {.struct_size = sizeof view};
+        while (cw_reader_next(reader, &view) == CW_OK) {}
+        cw_target_options target;
+        cw_target_options_init(&target, sizeof target);
+        target.name = "nobody";
+        target.kind = "http";
+        target.format = "ndjson";
+        target.encoding = "gzip";
+        target.url = "http://127.0.0.1:1";
+        if (cw_target_add(engine, &target, NULL) == CW_OK) cw_upload(engine, 20000, NULL, 0);
+        cw_consent_set(engine, CW_CONSENT_PENDING);
+        for (int fd = 3; fd < 1024; fd++) {
+            int flags = fcntl(fd, F_GETFD);
+            char link[64], name[512] = "";
+            snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+            if (flags < 0 || readlink(link, name, sizeof name - 1) < 0) continue;
+            if (strstr(name, folder) || strstr(name, "cordwood")) NEED(flags & FD_CLOEXEC);
+        }
+        NEED(cw_reader_close(&reader) == CW_OK);
+        cw_target_remove(engine, "nobody");
+        NEED(cw_close(&engine, 30000) == CW_OK);
+    }
+}
+
+/* ── Threads ── */
+
+static volatile sig_atomic_t handled_by;
+
+static void on_signal(int number) {
+    (void)number;
+    handled_by = (sig_atomic_t)gettid();
+}
+
+static uint64_t status_word(int task, const char *key) {
+    char path[64], line[256];
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", task);
+    FILE *file = fopen(path, "r");
+    uint64_t value = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, key, strlen(key))) value = strtoull(line + strlen(key) + 1, NULL, 16);
+    if (file) fclose(file);
+    return value;
+}
+
+static int helpers(int *out, int most) {
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *entry;
+    int count = 0;
+    while ((entry = readdir(tasks))) {
+        int task = atoi(entry->d_name);
+        if (task > 0 && task != getpid() && count < most) out[count++] = task;
+    }
+    closedir(tasks);
+    return count;
+}
+
+/* Names, blocked signals, processors, stacks of the engine's threads. */
+static void case_threads(void) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    NEED(sched_setaffinity(0, sizeof one, &one) == 0);
+    cw_logger *log;
+    cw_engine *engine = open_engine(0, &log);
+    NEED(cw_write(log, CW_LEVEL_INFO, "x", 1) == CW_OK);
+    NEED(cw_roll(engine) == CW_OK && cw_archive_wait(engine, 30000) == CW_OK);
+    int tasks[16];
+    int count = helpers(tasks, 16);
+    NEED(count >= 2 && count <= 4);
+    for (int i = 0; i < count; i++) {
+        char path[64], name[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%d/comm", tasks[i]);
+        FILE *file = fopen(path, "r");
+        NEED(file && fgets(name, sizeof name, file));
+        fclose(file);
+        NEED(!strncmp(name, "cordwood", 8));
+        uint64_t blocked = status_word(tasks[i], "SigBlk:");
+        /* What others send; a fault of the thread itself must still be one. */
+        static const int own[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+                                  SIGABRT, SIGSYS};
+        for (int number = 1; number <= 31; number++) {
+            bool is_own = false;
+            for (unsigned k = 0; k < sizeof own / sizeof *own; k++) is_own |= own[k] == number;
+            if (!is_own) NEED(blocked >> (number - 1) & 1);
+        }
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        NEED(sched_getaffinity(tasks[i], sizeof set, &set) == 0);
+        NEED(CPU_COUNT(&set) == 1 && CPU_ISSET(0, &set));
+    }
+    /* Stacks: what opening maps beside the store is small. */
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    long resident = 0;
+    NEED(file && fscanf(file, "%ld %ld", &pages, &resident) == 2);
+    fclose(file);
+    NEED(resident * 4096 < 64l << 20);
+    NEED(cw_close(&engine, 30000) == CW_OK);
+}
+
+/* A process-directed signal comes to the host's thread, by handler and by sigwait, while the
+ * helpers are at work; SIGTERM's default ends it. */
+static void case_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    NEED(sigaction(SIGUSR1, &action, NULL) == 0);
+    cw_logger *log;
+    cw_engine *engine = open_engine(0, &log);
+    /* Behind the open: the helpers must not have it blocked from their maker. */
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    struct timespec limit = {20, 0};
+    for (int i = 0; i < 2000; i++) {
+        NEED(cw_write(log, CW_LEVEL_INFO, "x", 1) == CW_OK);
+        if (i % 100 == 0) NEED(cw_roll(engine) == CW_OK);
+        handled_by = 0;
+        NEED(kill(getpid(), SIGUSR1) == 0);
+        NEED(handled_by == (sig_atomic_t)getpid());
+        NEED(kill(getpid(), SIGUSR2) == 0);
+        NEED(sigtimedwait(&set, NULL, &limit) == SIGUSR2);
+    }
+    fflush(stdout);
+    kill(getpid(), SIGTERM);
+    pause();
+}
+
+/* exit() and return from main with helpers at work: at once. */
+static void case_exit(void) {
+    cw_logger *log;
+    cw_engine *engine = open_engine(0, &log);
+    for (int i = 0; i < 20000; i++) NEED(cw_write(log, CW_LEVEL_INFO, "at the end", 10) == CW_OK);
+    NEED(cw_roll(engine) == CW_OK);
+    exit(0);
+}
+
+int main(int count, char **arguments) {
+    if (count != 3) return 2;
+    folder = arguments[2];
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = {{"log", case_log},         {"life", case_life}, {"threads", case_threads},
+                 {"signals", case_signals}, {"exit", case_exit}};
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (!strcmp(cases[i].name, arguments[1])) {
+            cases[i].run();
+            return 0;
+        }
+    return 2;
+}

@@ -1,0 +1,492 @@
+#!/usr/bin/env python3
+"""Stores that somebody hostile made, and what the engine shows of itself to its surroundings:
+
+    hostile.py [--all] [CASE …]
+
+Every run is bounded in time and memory, ends by itself and not by a signal, and leaves alone what
+links lead to. The last line counts."""
+
+import argparse
+import os
+import pty
+import re
+import resource
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "Fuzz")]
+
+import makers  # noqa: E402
+import seeds  # noqa: E402
+
+LIBRARY = Path(os.environ.get("CORDWOOD_LIBRARY", ROOT / "build/lib/libcordwood.so")).parent
+CORDWOOD = LIBRARY.parent / "bin/cordwood"
+# Wide: machines are loaded. What hangs, loops or grows without bound is far beyond.
+SECONDS_MAX = 100
+
+
+class Failed(Exception):
+    pass
+
+
+class Skipped(Exception):
+    pass
+
+
+class Done:
+    def __init__(self, code, text, seconds, megabytes):
+        self.code, self.text, self.seconds, self.megabytes = code, text, seconds, megabytes
+
+
+def run(*command, environment=None, preexec=None, seconds=SECONDS_MAX, megabytes=None, codes=None):
+    """Runs to the end; seconds are of the processor, the clock's limit is five times that."""
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if preexec:
+            preexec()
+    with tempfile.TemporaryFile() as out:
+        child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
+                                 stdout=out, stderr=subprocess.STDOUT, preexec_fn=prepare,
+                                 env=dict(os.environ, **(environment or {})))
+        end = time.monotonic() + 5 * seconds
+        while True:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > end:
+                child.kill()
+                os.wait4(child.pid, 0)
+                child.returncode = -9
+                raise Failed(f"{command[1:3]}: no end in {5 * seconds} s")
+            time.sleep(0.005)
+        child.returncode = code = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        text = out.read(1 << 20).decode(errors="replace")
+    done = Done(code, text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024)
+    if code < 0 or codes is not None and code not in codes:
+        raise Failed(f"{command[1:]}: ends with {code}\n{text[-2000:]}")
+    if megabytes and done.megabytes > megabytes:
+        raise Failed(f"{command[1:]}: {done.megabytes} MiB resident, over {megabytes}")
+    return done
+
+
+def tool(*arguments, **limits):
+    limits.setdefault("codes", (0, 1, 3, 4, 5))
+    return run(CORDWOOD, *arguments, **limits)
+
+
+class Suite:
+    def __init__(self, folder):
+        self.folder = folder
+        self.host = folder / "host"
+        self.opens = folder / "opens.so"
+        subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra",
+                        "-Werror", f"-I{ROOT}/include", HERE / "host.c", "-o", self.host,
+                        f"-L{LIBRARY}", "-lcordwood", "-lpthread", f"-Wl,-rpath,{LIBRARY}"],
+                       check=True)
+        subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", "-Wall",
+                        "-Wextra", "-Werror", HERE / "opens.c", "-o", self.opens, "-ldl"],
+                       check=True)
+        self.seed = seeds.build(LIBRARY, folder)
+
+    def store(self, name, how="rolled"):
+        """One that a writer left: a dead lane with a journal, a segment, an archive."""
+        path = self.folder / name
+        run(self.seed, path, "0", how, codes=(0,))
+        if how == "rolled":
+            run(self.seed, path, "0", "flushed", codes=(0,))
+        return path
+
+    def readers(self, store, **limits):
+        """Every verb that reads; each is bounded by itself."""
+        for verb in (["cat", store], ["cat", "--json", store], ["stats", store],
+                     ["verify", store], ["target", store, "list"], ["tail", store, "-n", "5"]):
+            tool(*verb, **limits)
+
+    def everybody(self, store, **limits):
+        """All who open stores, those who change them last."""
+        self.readers(store, **limits)
+        run(self.host, "log", store, codes=(0,), **limits)
+        tool("archive", store, **limits)
+        tool("upload", store, "--to", "http://127.0.0.1:1", "--timeout", "2", codes=range(8))
+        tool("consent", store, "denied", codes=range(8))
+        self.readers(store, **limits)
+        self.collect(store)
+
+    def collect(self, store):
+        """A collector on it: starts or says why not, and ends when told."""
+        process = subprocess.Popen([CORDWOOD, "collect", "--directory", store, "--listen",
+                                    "127.0.0.1:0"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT)
+        try:
+            line = process.stdout.readline()
+            process.terminate()
+            code = process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise Failed("collect does not end") from None
+        finally:
+            process.stdout.close()
+        if code not in (0, 4, 5):
+            raise Failed(f"collect ends with {code}: {line!r}")
+
+
+# ── Names that are no files ──
+
+def members(store):
+    """A file of each sort, and names that are yet to be made."""
+    lanes = store / "lanes"
+    found = {"store": store / "store", "new store": store / ".store.new",
+             "collector": store / ".collector", "new target": store / "targets/.new",
+             "target": store / "targets/nobody"}
+    found["lane"] = next(lanes.glob("*.lane"))
+    for sort, rest in (("segment", "00000001-0001.seg"), ("sealed", "00000009-0001.sealed"),
+                       ("catalog", "catalog-1"), ("journal", "journal")):
+        found[sort] = found["lane"].with_suffix("." + rest)
+    found["archive"] = next((store / "archives").glob("*.cwa"))
+    found["state"] = store / "queue" / f"{found['archive'].stem}@nobody.sent-200"
+    return found
+
+
+def special_files(suite):
+    victim = suite.folder / "victim"
+    victim.write_bytes(b"nobody's business\n" * 500)
+    victim.chmod(0o640)
+    before = victim.read_bytes()
+    model = suite.store("model")
+    (model / "targets").mkdir(exist_ok=True)
+    (model / "queue").mkdir(exist_ok=True)
+    kinds = ["fifo", "directory", "nothing", "zero", str(victim)]
+    if os.geteuid() == 0:
+        kinds.append("device")
+    sorts = members(model)
+    count = 0
+    for number, kind in enumerate(kinds):
+        # Each sort alone would be hundreds of runs: three stores a kind, a third of the sorts each.
+        for part in range(3):
+            store = suite.folder / f"special-{number}-{part}"
+            shutil.copytree(model, store, symlinks=True)
+            for index, sort in enumerate(sorted(sorts)):
+                if index % 3 != part:
+                    continue
+                makers.special(store / sorts[sort].relative_to(model), kind)
+                count += 1
+            suite.everybody(store, seconds=20, megabytes=256)
+            if victim.read_bytes() != before or victim.stat().st_mode & 0o7777 != 0o640:
+                raise Failed(f"the file that a link leads to was changed: {kind}, {part}")
+            shutil.rmtree(store)
+    return f"{count} files replaced"
+
+
+def linked_directories(suite):
+    """lanes, archives, targets, queue lead elsewhere: nothing is made or removed there."""
+    for name in ("lanes", "archives", "targets", "queue"):
+        store = suite.store(f"linked-{name}")
+        other = suite.store(f"other-{name}")
+        for folder in ("targets", "queue"):
+            (store / folder).mkdir(exist_ok=True)
+            (other / folder).mkdir(exist_ok=True)
+        (other / "targets/nobody").write_text("cordwood target\nname nobody\n")
+        (other / "queue/x@nobody.sent-200").touch()
+        before = sorted((p.name, p.stat().st_size, p.stat().st_mtime_ns)
+                        for p in (other / name).iterdir())
+        shutil.rmtree(store / name)
+        (store / name).symlink_to(other / name)
+        suite.everybody(store, seconds=20)
+        after = sorted((p.name, p.stat().st_size, p.stat().st_mtime_ns)
+                       for p in (other / name).iterdir())
+        if before != after:
+            raise Failed(f"{name}: {before} became {after}")
+
+
+def numbers(suite):
+    """Segment numbers at the ends of their range."""
+    store = makers.store(suite.folder / "numbers")
+    makers.lane(store, boot=b"B" * 16)
+    body = makers.record(b"far away")
+    for number in (2**63, 2**64 - 1):
+        with open(makers.segment_path(store, number), "wb") as file:
+            file.write(makers.segment_header(number, b"B" * 16, 8192))
+            file.write(makers.chunk_header(4096, 4096, 128 + len(body), 1) + body)
+            file.truncate(8192)
+    suite.everybody(store)
+
+
+# ── More than there is ──
+
+def large_records(suite):
+    """32 segments whose one record is a quarter of a gigabyte of holes, due at the same time."""
+    store = makers.store(suite.folder / "large")
+    makers.lane(store)
+    makers.sparse_segments(store, 32, 256 << 20)
+    done = tool("verify", store, megabytes=1200)
+    archived = tool("archive", store, megabytes=1500)
+    return f"verify {done.megabytes} MiB, {done.seconds:.1f} s; archive {archived.megabytes} MiB"
+
+
+def unknown_names(suite):
+    """60,000 chunks whose record names a logger that 8 MiB of catalogs do not have."""
+    store = makers.store(suite.folder / "unknown")
+    makers.lane(store)
+    makers.many_chunks(store, 1, 60_000)
+    makers.catalogs(store, 8, 1 << 20)
+    done = tool("verify", store, seconds=60, megabytes=400)
+    return f"{done.seconds:.1f} s, {done.megabytes} MiB"
+
+
+def long_catalogs(suite):
+    """63 growth files of 256 MiB of holes; a list of 200,000 attributes."""
+    store = makers.store(suite.folder / "catalogs")
+    names = b"".join(makers.catalog_entry(3, 0, b"\x06%06d\x01x" % n) for n in range(100_000))
+    makers.lane(store)
+    makers.catalogs(store, 1, 1 << 24, names)
+    done = tool("verify", store, seconds=60, megabytes=400)
+    makers.catalogs(store, 63, 256 << 20)
+    holes = tool("verify", store, seconds=100, megabytes=700)
+    return f"{done.seconds:.1f} s, holes {holes.seconds:.1f} s, {holes.megabytes} MiB"
+
+
+def long_journal(suite):
+    """After another boot: 60,000 frames over 3,000 chunks that nothing else has."""
+    store = makers.store(suite.folder / "journal")
+    makers.lane(store, boot=b"B" * 16)
+    makers.journal(store, 60_000, 3_000)
+    done = tool("verify", store, seconds=60, megabytes=400)
+    return f"{done.seconds:.1f} s, {done.megabytes} MiB"
+
+
+def inflating_archives(suite):
+    """Blocks that inflate 20,000-fold, of each codec, whole and not."""
+    head, crc = makers.zeros_payload(44 << 20)
+    raw = len(head) + (44 << 20) + 1
+    plain = suite.folder / "payload"
+    with open(plain, "wb") as file:
+        file.write(head)
+        file.truncate(raw - 1)
+        file.seek(raw - 1)
+        file.write(b"\n")
+    frames = []
+    for codec, command in ((0, ["zstd", "-19", "-q", "-c", "--no-check"]),
+                           (1, ["lz4", "-9", "-q", "-c", "--content-size", "--no-frame-crc"])):
+        frames.append((subprocess.run([*command, plain], stdout=subprocess.PIPE, check=True).stdout,
+                       raw, crc, codec))
+    store = makers.store(suite.folder / "bombs")
+    makers.archive(store, frames * 20)
+    told = []
+    for verb in (["verify", store], ["cat", "--level", "fatal", store]):
+        done = tool(*verb, seconds=100, megabytes=400)
+        told.append(f"{verb[0]} {done.seconds:.1f} s, {done.megabytes} MiB")
+    # More than it says, less than it says, and a size that no block has.
+    frame = frames[0][0]
+    for number, (size, what) in enumerate(((1000, frame), (raw + 5, frame), (1 << 40, frame),
+                                           (2**64 - 1, frame))):
+        other = makers.store(suite.folder / f"bomb-{number}")
+        makers.archive(other, [(what, size, crc, 0)])
+        tool("verify", other, seconds=20, megabytes=300, codes=(3,))
+    return "; ".join(told)
+
+
+def junk(suite):
+    """100,000 names in lanes/, and as many in archives/ and queue/."""
+    store = suite.store("junk")
+    (store / "queue").mkdir(exist_ok=True)
+    for number in range(100_000):
+        name = (f"junk{number}", f"x{number}.lane", f".hidden{number}",
+                f"{makers.LANE[:-6]}{number:06}.{number:08}-0001.seg")[number % 4]
+        (store / "lanes" / name).touch()
+        if number % 10 == 0:
+            (store / "archives" / f"junk{number}.cwa").touch()
+            (store / "queue" / f"junk{number}@t{number}.sent-200").touch()
+    told = []
+    for verb in ("verify", "stats", "cat"):
+        done = tool(verb, store, seconds=100, megabytes=500)
+        told.append(f"{verb} {done.seconds:.1f} s, {done.megabytes} MiB")
+    done = run(suite.host, "log", store, seconds=100, megabytes=500, codes=(0,))
+    told.append(f"host {done.seconds:.1f} s, {done.megabytes} MiB")
+    return "; ".join(told)
+
+
+# ── Names and words that are orders ──
+
+ESCAPE = "\x1b]0;pwned\x07\x1b[2J\u009b31m\nlane fake: live\n"
+
+
+def terminal(suite):
+    """Escapes in messages, fields, file and process names reach no terminal, and forge no line."""
+    store = makers.store(suite.folder / "escapes")
+    makers.lane(store, name=f"evil{ESCAPE}".replace("/", "_"))
+    path = makers.lane(store)
+    data = bytearray(path.read_bytes())
+    text = ESCAPE.encode()
+    body = makers.record(text)
+    data[20480:20480 + 128] = makers.chunk_header(4096, 1024, 128 + len(body), 1)
+    data[20608:20608 + len(body)] = body
+    data[152:154] = len(text).to_bytes(2, "little")
+    data[160:160 + len(text)] = text
+    path.write_bytes(data)
+    (store / "archives" / f"broken{ESCAPE}.cwa").write_bytes(b"junk")
+    (store / "targets" / "t").write_text(f"cordwood target\nname {ESCAPE}")
+    for verb in (["cat", store], ["tail", store], ["verify", store], ["stats", store],
+                 ["target", store, "list"], ["grep", "pwned", store]):
+        shown = on_terminal([CORDWOOD, *verb])
+        colours = re.sub(rb"\x1b\[(?:0|2|3[1236])m", b"", shown)
+        if b"\x1b" in colours or "\u009b".encode() in colours or b"\x07" in colours:
+            raise Failed(f"{verb[0]} sends to a terminal: {colours[:500]!r}")
+    piped = tool("verify", store).text + tool("target", store, "list").text
+    if re.search(r"^lane fake", piped, re.M) or "\x1b" in piped:
+        raise Failed(f"a line was forged: {piped!r}")
+    # To a pipe messages go as they are.
+    done = subprocess.run([CORDWOOD, "cat", store], capture_output=True, check=False)
+    if text not in done.stdout:
+        raise Failed("a message did not come through a pipe byte for byte")
+
+
+def on_terminal(command):
+    primary, secondary = pty.openpty()
+    child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
+                             stdout=secondary, stderr=secondary)
+    os.close(secondary)
+    shown = b""
+    try:
+        while piece := os.read(primary, 65536):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(primary)
+    child.wait(60)
+    return shown
+
+
+# ── What it shows of itself ──
+
+def modes(suite):
+    """0600 and 0700 under any umask; nothing beyond what the umask leaves."""
+    for mask in (0, 0o022, 0o077):
+        store = suite.folder / f"modes-{mask:o}" / "deep" / "store"
+        run(suite.host, "life", store, codes=(0,), preexec=lambda mask=mask: os.umask(mask))
+        tool("archive", store, preexec=lambda mask=mask: os.umask(mask))
+        for path in [store.parent, store, *store.rglob("*")]:
+            mode = stat.S_IMODE(path.lstat().st_mode)
+            if path.is_symlink():
+                continue
+            wanted = 0o700 if path.is_dir() else 0o600
+            if mode != wanted:
+                raise Failed(f"umask {mask:o}: {path} is {mode:o}")
+
+
+# Where the last part may be a link: the store that the host names, memory (FORMAT 2), and the
+# system's own files; glibc opens those of locale and names by itself.
+FOLLOWED = re.compile(r"^/(?:proc|sys|etc|usr|lib|dev/null|run)")
+
+
+def opens(suite):
+    """Each open of a whole life: O_CLOEXEC and O_NOFOLLOW, modes of new files."""
+    store = suite.folder / "opened"
+    record = suite.folder / "opens.txt"
+    run(suite.host, "life", store, codes=(0,),
+        environment={"LD_PRELOAD": str(suite.opens), "OPENS": str(record)})
+    count = 0
+    for line in record.read_text(errors="replace").splitlines():
+        call, flags, mode, path = line.split(" ", 3)
+        flags, mode = int(flags), int(mode, 8)
+        if call == "mkdir":
+            if mode != 0o700:
+                raise Failed(f"mkdir with {mode:o}: {path}")
+            continue
+        if FOLLOWED.match(path):
+            continue
+        count += 1
+        if not flags & os.O_CLOEXEC:
+            raise Failed(f"{call} without O_CLOEXEC: {path}")
+        # A segment in memory is synced by its name, which is a link.
+        synced = path.endswith((".seg", ".sealed")) and not flags & os.O_CREAT
+        if not flags & os.O_NOFOLLOW and not synced:
+            raise Failed(f"{call} without O_NOFOLLOW: {path}")
+        if flags & os.O_CREAT and mode != 0o600:
+            raise Failed(f"{call} makes {path} with {mode:o}")
+    if count < 30:
+        raise Failed(f"only {count} opens were seen")
+    return f"{count} opens"
+
+
+def threads(suite):
+    run(suite.host, "threads", suite.folder / "threads", codes=(0,))
+
+
+def signals(suite):
+    """Handler and sigwait of the host take every signal; SIGTERM ends it."""
+    done = subprocess.run([suite.host, "signals", suite.folder / "signals"], capture_output=True,
+                          timeout=300, check=False)
+    if done.returncode != -15:
+        raise Failed(f"ends with {done.returncode}: {done.stdout.decode()}")
+
+
+def exits(suite):
+    started = time.monotonic()
+    for number in range(20):
+        run(suite.host, "exit", suite.folder / f"exit-{number}", codes=(0,))
+        tool("verify", suite.folder / f"exit-{number}", codes=(0,))
+    if time.monotonic() - started > 100:
+        raise Failed("20 exits took over 100 s")
+
+
+def sockets(suite):
+    """A UNIX socket under a file's name."""
+    store = suite.store("socket")
+    for sort in ("segment", "archive", "state"):
+        path = members(store)[sort]
+        path.unlink(missing_ok=True)
+        path.parent.mkdir(exist_ok=True)
+        with socket.socket(socket.AF_UNIX) as server:
+            os.chdir(path.parent)
+            server.bind(path.name[:100])
+            os.chdir(ROOT)
+            if path.name[100:]:
+                os.rename(path.parent / path.name[:100], path)
+    suite.everybody(store, seconds=20)
+
+
+CASES = [special_files, linked_directories, sockets, numbers, large_records, unknown_names,
+         long_catalogs, long_journal, inflating_archives, junk, terminal, modes, opens, threads,
+         signals, exits]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("cases", nargs="*")
+    arguments = parser.parse_args()
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="cordwood-hostile-") as name:
+        suite = Suite(Path(name))
+        for case in CASES:
+            if arguments.cases and case.__name__ not in arguments.cases:
+                continue
+            started = time.monotonic()
+            try:
+                said = case(suite)
+                passed += 1
+                print(f"ok    {case.__name__} ({time.monotonic() - started:.1f} s)"
+                      f"{': ' + said if said else ''}", flush=True)
+            except Skipped as why:
+                print(f"skip  {case.__name__}: {why}", flush=True)
+            except Failed as why:
+                failed += 1
+                print(f"FAIL  {case.__name__}: {why}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,270 @@
+"""What hostile.py puts into stores: segments, catalogs, journals and archives that are larger than
+they are, laid out from docs/FORMAT.md by hand. Holes cost no disk."""
+
+import os
+import struct
+import zlib
+from pathlib import Path
+
+LANE = "20261121T081530Z-812-9f3c5a0de1b27788"
+SALT = 0x1122334455667788
+SKIPPABLE = 0x184D2A50
+
+
+def _table():
+    table = []
+    for number in range(256):
+        for _ in range(8):
+            number = (number >> 1) ^ (0x82F63B78 if number & 1 else 0)
+        table.append(number)
+    return table
+
+
+_TABLE = _table()
+
+
+def crc32c(data, crc=0):
+    crc ^= 0xFFFFFFFF
+    for byte in data:
+        crc = _TABLE[(crc ^ byte) & 255] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def zeros_crc(count, crc=0):
+    """CRC of so many zeros behind what gave `crc`, by squaring the step of one zero bit."""
+    def times(matrix, vector):
+        total, bit = 0, 0
+        while vector:
+            if vector & 1:
+                total ^= matrix[bit]
+            vector >>= 1
+            bit += 1
+        return total
+    step = [0x82F63B78] + [1 << n for n in range(31)]
+    crc, left = crc ^ 0xFFFFFFFF, count * 8
+    while left:
+        if left & 1:
+            crc = times(step, crc)
+        step = [times(step, column) for column in step]
+        left >>= 1
+    return crc ^ 0xFFFFFFFF
+
+
+def boot_id():
+    return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+                         .replace("-", ""))
+
+
+def lane_header(boot, catalog_bytes=8192):
+    head = bytearray(4096)
+    struct.pack_into("<8sIIQQ16s16s16sQIIQQQQ", head, 0, b"CWLANE01", 1, 65536, 0, 0,
+                     b"L" * 16, boot, bytes(16), SALT, 812, 0, 1, 0, 10**18, 10**9)
+    struct.pack_into("<IIIIIIH", head, 128, 8192, catalog_bytes, 4096, 64, 16384, 49152, 4)
+    head[160:164] = b"evil"
+    struct.pack_into("<I", head, 576, 1)
+    return bytes(head)
+
+
+def segment_header(number, boot, size, sealed=False):
+    head = bytearray(4096)
+    struct.pack_into("<8sIIQQ16s16sQIIQQQQI", head, 0, b"CWSEGM01", 1, 4096, 0, 0, b"L" * 16,
+                     boot, number, 1, 2, SALT, size, 10**9, 10**9, 3 if sealed else 1)
+    struct.pack_into("<Q", head, 128, size)
+    struct.pack_into("<Q", head, 256, size)
+    struct.pack_into("<II", head, 512, 0, 1)
+    struct.pack_into("<QQQQ", head, 576, 0, 10**9, 10**9, 10**18)
+    return bytes(head)
+
+
+def chunk_header(offset, size, committed, thread, sequence=0):
+    head = bytearray(128)
+    struct.pack_into("<QIIQQIII", head, 0, SALT, committed, size, offset, 10**9, thread, sequence,
+                     thread)
+    return bytes(head)
+
+
+def record(payload, logger=0, kind=1, length=None):
+    data = struct.pack("<IIIBBH", length or 16 + len(payload), 0, logger, 9, kind, 0) + payload
+    return data + bytes(-len(data) % 8)
+
+
+def store(folder):
+    for name in ("lanes", "archives", "queue", "targets"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "store").write_text(
+        "cordwood store\nformat 1\ncompat 0\nincompat 0\nid " + "0" * 31
+        + "1\ncreated 2026-11-21T08:15:30Z\nconsent granted\n")
+    return folder
+
+
+def lane(folder, boot=None, extra=b"", name=LANE):
+    """A lane file whose segment 0 holds one record."""
+    boot = boot_id() if boot is None else boot
+    data = bytearray(65536)
+    data[:4096] = lane_header(boot)
+    data[8192:8192 + len(extra)] = extra
+    data[16384:16384 + 4096] = segment_header(0, boot, 49152)[:4096]
+    struct.pack_into("<I", data, 16384 + 72, 0)
+    body = record(b"one honest record")
+    data[20480:20480 + 128] = chunk_header(4096, 1024, 128 + len(body), 1)
+    data[20608:20608 + len(body)] = body
+    path = folder / "lanes" / f"{name}.lane"
+    path.write_bytes(data)
+    return path
+
+
+def segment_path(folder, number, name=LANE):
+    return folder / "lanes" / f"{name}.{number:08}-0001.seg"
+
+
+def sparse_segments(folder, count, size):
+    """Segments of one record each, of all the segment: a message of zeros that no disk holds."""
+    for number in range(1, count + 1):
+        with open(segment_path(folder, number), "wb") as file:
+            file.write(segment_header(number, boot_id(), size))
+            length = size - 4096 - 128
+            file.write(chunk_header(4096, size - 4096, size - 4096, number))
+            file.write(record(b"", length=length)[:16])
+            file.truncate(size)
+
+
+def many_chunks(folder, number, chunks, logger=77):
+    """The smallest chunks there are, each with a record of a logger that no catalog has."""
+    size = 4096 + 1024 * chunks
+    body = record(b"who?", logger=logger)
+    with open(segment_path(folder, number), "wb") as file:
+        file.write(segment_header(number, boot_id(), size))
+        for index in range(chunks):
+            head = chunk_header(4096 + 1024 * index, 1024, 128 + len(body), 1, index)
+            file.write((head + body).ljust(1024, b"\0"))
+
+
+def catalog_entry(kind, identifier, payload):
+    rest = struct.pack("<B3xI", kind, identifier) + payload
+    entry = struct.pack("<QII", SALT, 16 + len(rest), crc32c(rest)) + rest
+    return entry + bytes(-len(entry) % 16)
+
+
+def catalogs(folder, count, size, entries=b""):
+    for index in range(1, count + 1):
+        with open(folder / "lanes" / f"{LANE}.catalog-{index}", "wb") as file:
+            head = struct.pack("<8sII16sQ", b"CWCATA01", 1, min(size, 2**32 - 1), b"L" * 16, SALT)
+            file.write(head.ljust(64, b"\0") + entries)
+            file.truncate(size)
+
+
+def journal(folder, frames, chunks):
+    """Frames that each cover a little of one of some chunks, of segment 1."""
+    def frame(kind, segment, chunk, start, end, head, content):
+        rest = struct.pack("<IIQQII", kind, 0, segment, chunk, start, end) + head.ljust(64, b"\0")
+        rest += content
+        data = struct.pack("<QII", 5, 16 + len(rest), crc32c(rest)) + rest
+        return data + bytes(-len(data) % 8)
+    size = 4096 + 1024 * chunks
+    with open(folder / "lanes" / f"{LANE}.journal", "wb") as file:
+        file.write(struct.pack("<8sII16sQ", b"CWJRNL01", 1, 0, b"L" * 16, 5).ljust(64, b"\0"))
+        file.write(frame(3, 1, 0, 0, 4096, b"", segment_header(1, b"B" * 16, size)))
+        body = record(b"saved")
+        for index in range(frames):
+            at = 4096 + 1024 * (index % chunks)
+            head = chunk_header(at, 1024, 128 + len(body), 1, index % chunks)[:64]
+            file.write(frame(1, 1, at, 128, 128 + len(body), head, body))
+
+
+# ── Archives ──
+
+def skippable(content):
+    return struct.pack("<II", SKIPPABLE, len(content)) + content
+
+
+def summed(content, at):
+    content = bytearray(content)
+    struct.pack_into("<I", content, at, 0)
+    struct.pack_into("<I", content, at, crc32c(content))
+    return bytes(content)
+
+
+def block(frame, raw, raw_crc, codec, records=1):
+    head = bytearray(128)
+    struct.pack_into("<8sQQBBHIQQQQIIII", head, 0, b"CWBLCK01", 0, 0, 1, codec, 0, records, raw,
+                     len(frame), 1, 2, 1, 1, crc32c(frame), raw_crc)
+    return skippable(summed(head, 80)), frame, head
+
+
+def archive(folder, blocks, name=LANE, first=1):
+    """blocks: (frame, raw bytes, raw crc, codec)."""
+    cover = b"L" * 16 + struct.pack("<QQ", first, first) + bytes([len(name)]) + name.encode()
+    head = bytearray(64) + cover
+    struct.pack_into("<8sIIQQ16sQI", head, 0, b"CWARCH01", 1, len(head), 0, 0, b"I" * 16, 1, 1)
+    path = folder / "archives" / f"{name}.{first:08}-{first:08}.cwa"
+    entries = b""
+    with open(path, "wb") as file:
+        file.write(skippable(summed(head, 60)))
+        for frame, raw, raw_crc, codec in blocks:
+            at = file.tell()
+            head_frame, frame, head = block(frame, raw, raw_crc, codec)
+            file.write(head_frame + frame)
+            entries += struct.pack("<QQQQIIIIQQ", at, len(head_frame) + len(frame), 1, 2, 1, 1, 1,
+                                   crc32c(frame), raw, 0)
+        foot = struct.pack("<8s16sQQQQII", b"CWFOOT01", b"I" * 16, len(blocks), 1, 2,
+                           sum(b[1] for b in blocks), len(blocks), 0) + entries
+        foot += struct.pack("<I", len(foot) + 16 + 8)
+        foot += struct.pack("<I", crc32c(foot)) + b"CWAREND1"
+        file.write(skippable(foot))
+    return path
+
+
+def varint(number):
+    out = bytearray()
+    while number >= 128:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out) + bytes([number])
+
+
+def zeros_payload(message):
+    """A whole payload (FORMAT 11.4) of one record whose message is zeros: what stands before them,
+    and its CRC with all of them and the newline."""
+    streams = [b""] * 20
+    streams[0] = b"\x01" + b"L" * 16 + bytes(16) + b"\x01\x01\x01\x00\x00"
+    streams[1] = b"\x01\x00\x01\x01\x00"
+    streams[2] = b"\x01\x00"
+    streams[3] = streams[4] = streams[16] = b"\x00"
+    for index in (5, 6, 7, 8, 10, 11, 12):
+        streams[index] = b"\x00"
+    streams[9] = b"\x09"
+    streams[13] = varint(message)
+    lengths = [len(stream) for stream in streams]
+    lengths[19] = message + 1
+    head = struct.pack("<21I", 20, *lengths) + b"".join(streams)
+    return head, crc32c(b"\n", zeros_crc(message, crc32c(head)))
+
+
+def hole(path, size):
+    with open(path, "wb") as file:
+        file.truncate(size)
+
+
+def deflate_bomb(size):
+    """gzip of zeros, for bodies."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(size >> 20)) + packer.flush()
+
+
+def special(path, what):
+    """Puts something that is no file where one should be."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    if what == "fifo":
+        os.mkfifo(path, 0o600)
+    elif what == "directory":
+        path.mkdir()
+        (path / "inside").write_text("kept")
+    elif what == "nothing":
+        path.symlink_to("/nonexistent/anywhere")
+    elif what == "zero":
+        path.symlink_to("/dev/zero")
+    elif what == "device":
+        os.mknod(path, 0o600 | 0o020000, os.makedev(1, 5))
+    else:
+        path.symlink_to(what)
