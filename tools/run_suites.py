@@ -43,6 +43,8 @@ def suites(everything):
               *(["--kills", "200", "--all"] if everything else [])),
         Suite("crash-points", python, "Tests/Crash/crash.py", "--points",
               *([] if everything else ["--sample", "80"])),
+        Suite("fuzz", python, "Tests/Fuzz/run.py", *flags),
+        Suite("hostile", python, "Tests/Hostile/hostile.py", *flags),
         Suite("bench", python, "Benchmarks/test_bench.py"),
         Suite("demo", python, "tools/demo.py", "--built", heavy=True),
     ]

@@ -24,7 +24,8 @@ struct Failure: Error {
 }
 
 enum Complaint {
-    static func tell(_ text: String) { write("cordwood: \(text)\n") }
+    /// One line, whatever is in it: a name from a store moves no cursor and begins no new line.
+    static func tell(_ text: String) { write("cordwood: \(OneLine.text(text))\n") }
 
     static func write(_ text: String) {
         var rest = Array(text.utf8)[...]
@@ -38,5 +39,24 @@ enum Complaint {
             }
             rest = rest.dropFirst(count)
         }
+    }
+}
+
+enum OneLine {
+    /// Control characters as `\n` and `\x1b`; the rest as it is.
+    static func text(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar.value {
+            case 0x0a: result += "\\n"
+            case 0x0d: result += "\\r"
+            case 0x09: result += "\\t"
+            case 0..<0x20, 0x7f..<0xa0:
+                let digits = String(scalar.value, radix: 16)
+                result += digits.utf8.count < 2 ? "\\x0\(digits)" : "\\x\(digits)"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
     }
 }

@@ -79,8 +79,10 @@ struct StatsCommand: ParsableCommand {
 
     private func ratio(_ stats: StoreStats) -> String {
         guard stats.archiveBytes > 0, stats.archiveRawBytes > 0 else { return "" }
-        let tenths = stats.archiveRawBytes * 10 / stats.archiveBytes
-        return " (\(tenths / 10).\(tenths % 10) to 1)"
+        // What an archive says of itself may be any number.
+        let (whole, rest) = stats.archiveRawBytes.quotientAndRemainder(
+            dividingBy: stats.archiveBytes)
+        return " (\(whole).\(min(rest / max(stats.archiveBytes / 10, 1), 9)) to 1)"
     }
 
     private func levels(_ stats: StoreStats) -> [(String, UInt64)] {

@@ -50,7 +50,9 @@ struct TargetCommand: ParsableCommand {
     }
 
     private func asText(_ target: RegisteredTarget) -> String {
-        "\(target.name)  \(target.kind) \(target.origin) \(target.format) \(target.encoding)\n"
+        OneLine.text(
+            "\(target.name)  \(target.kind) \(target.origin) \(target.format) \(target.encoding)")
+            + "\n"
     }
 
     private func asJSON(_ target: RegisteredTarget) -> String {

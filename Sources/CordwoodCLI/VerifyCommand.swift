@@ -58,10 +58,11 @@ struct VerifyCommand: ParsableCommand {
         var text = ""
         for lane in report.lanes {
             let boot = lane.isOtherBoot ? ", another boot" : ""
-            text += "lane \(lane.name): \(lane.state.rawValue), \(lane.processName)"
+            text += "lane \(OneLine.text(lane.name)): \(lane.state.rawValue)"
+            text += ", \(OneLine.text(lane.processName))"
             text += "[\(lane.processID)]\(boot)\n"
         }
-        for problem in report.problems { text += "damaged: \(problem)\n" }
+        for problem in report.problems { text += "damaged: \(OneLine.text(problem))\n" }
         if report.unverified > 0 {
             text += "\(report.unverified) records unverified: written shortly before the machine"
             text += " went down\n"

@@ -3,10 +3,14 @@
 import Cordwood
 
 extension ArchiveInspector {
+    /// Of all payloads of an archive, inflated: half a minute of one file thread. A few KiB can
+    /// hold as many.
+    private static let rawBytesMax: UInt64 = 64 << 30
+
     static let cordwood = ArchiveInspector(
         verify: { path in
             let archive = try judged { () throws(StoredArchiveProblem) in
-                try StoredArchive.verify(path: path)
+                try StoredArchive.verify(path: path, rawBytesMax: rawBytesMax)
             }
             if let problem = archive.problems.first { throw ArchiveRefused(reason: problem) }
             return ArchiveFacts(archive)

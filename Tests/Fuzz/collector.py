@@ -145,7 +145,7 @@ def request(chance, archives):
 def send(port, chance, data):
     """Says whether every answer was one of HTTP's."""
     with socket.create_connection(("127.0.0.1", port), 20) as client:
-        client.settimeout(20)
+        client.settimeout(60)
         try:
             at = 0
             while at < len(data):
@@ -160,7 +160,9 @@ def send(port, chance, data):
             answer = b""
             while piece := client.recv(65536):
                 answer += piece
-        except (ConnectionResetError, BrokenPipeError):
+        except TimeoutError:
+            raise Broken("no answer in 60 s") from None
+        except OSError:  # it has closed, as it may
             return
         if answer and not re.match(rb"HTTP/1\.[01] (100|200|4\d\d|503|507) ", answer):
             raise Broken(f"answers {answer[:200]!r}")

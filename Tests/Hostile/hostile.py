@@ -409,9 +409,7 @@ def opens(suite):
         count += 1
         if not flags & os.O_CLOEXEC:
             raise Failed(f"{call} without O_CLOEXEC: {path}")
-        # A segment in memory is synced by its name, which is a link.
-        synced = path.endswith((".seg", ".sealed")) and not flags & os.O_CREAT
-        if not flags & os.O_NOFOLLOW and not synced:
+        if not flags & os.O_NOFOLLOW:
             raise Failed(f"{call} without O_NOFOLLOW: {path}")
         if flags & os.O_CREAT and mode != 0o600:
             raise Failed(f"{call} makes {path} with {mode:o}")

@@ -67,8 +67,8 @@ import Glibc
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
-        try Directories.make(path + "/lanes")
-        try Directories.make(path + "/archives")
+        try Directories.makeOwn(path + "/lanes")
+        try Directories.makeOwn(path + "/archives")
         return try Directories.open(path + "/lanes")
     }
 

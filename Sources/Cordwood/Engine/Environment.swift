@@ -81,9 +81,18 @@ enum Directories {
         throw failure("make directory", path)
     }
 
+    /// One of the store's own directories. A link is refused: what is made and removed there would
+    /// be made and removed elsewhere.
+    static func makeOwn(_ path: String) throws(CordwoodError) {
+        var status = stat()
+        if unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
+            throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
+        }
+        try make(path)
+    }
+
     static func open(_ path: String) throws(CordwoodError) -> Int32 {
-        let descriptor = unsafe cw_above_standard(
-            Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+        let descriptor = unsafe cw_open_file(path, O_RDONLY | O_DIRECTORY, 0)
         guard descriptor >= 0 else { throw failure("open directory", path) }
         return descriptor
     }
@@ -106,7 +115,10 @@ enum Directories {
 
     /// Makes a directory's names, or a file's content, durable. 0 or an errno.
     static func sync(_ path: String) -> Int32 {
-        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        var descriptor = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK, 0)
+        if descriptor < 0, errno == ELOOP, let target = SegmentLink.target(path) {
+            descriptor = unsafe cw_open_file(target, O_RDONLY | O_NONBLOCK, 0)
+        }
         guard descriptor >= 0 else { return errno }
         defer { Glibc.close(descriptor) }
         return fsync(descriptor) == 0 ? 0 : errno

@@ -19,8 +19,10 @@ public struct ArchivingSummary: Sendable {
     public var bytesOut: UInt64 = 0
     /// Lanes passed over because their process lives.
     public var lanesLive = 0
-    /// Damaged places met; the rest was archived.
+    /// Damaged places met, cut at 10,000; the rest was archived.
     public var damage: [String] = []
+
+    private static let damageMax = 10_000
 
     public init() {}
 
@@ -32,7 +34,8 @@ public struct ArchivingSummary: Sendable {
         bytesIn += other.bytesIn
         bytesOut += other.bytesOut
         lanesLive += other.lanesLive
-        damage += other.damage
+        // An engine adds what it meets every minute, for as long as it runs.
+        damage += other.damage.prefix(max(0, ArchivingSummary.damageMax - damage.count))
     }
 }
 
@@ -49,6 +52,12 @@ public enum StoreArchiver {
         }
         guard status.st_mode & S_IFMT == S_IFDIR else {
             throw CordwoodError(Status.notDirectory, "\(directory) is not a directory")
+        }
+        for name in ["lanes", "archives"] {
+            let path = "\(directory)/\(name)"
+            guard unsafe lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFDIR else {
+                throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
+            }
         }
         var summary = ArchivingSummary()
         let listing = LaneListing(directory: directory)
@@ -205,7 +214,10 @@ public enum StoreArchiver {
                 codec: codec, level: level == 0 ? codec.defaultLevel : level,
                 now: cw_realtime_ns())
             summary.archives = 1
-            summary.segments = Int(segments.upperBound - segments.lowerBound) + 1
+            // Counted, not computed: the numbers come from file names, and may lie far apart.
+            summary.segments =
+                files.segments.count { segments.contains($0.number) }
+                + (files.hasLaneFile && segments.contains(0) ? 1 : 0)
             summary.records = info.recordCount
             summary.bytesIn = info.rawBytes
             summary.bytesOut = info.fileBytes

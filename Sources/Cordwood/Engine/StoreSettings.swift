@@ -17,8 +17,8 @@ public enum StoreSettings {
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
-        try Directories.make(directory + "/lanes")
-        try Directories.make(directory + "/archives")
+        try Directories.makeOwn(directory + "/lanes")
+        try Directories.makeOwn(directory + "/archives")
     }
 
     public static func targets(directory: String) throws(CordwoodError) -> [RegisteredTarget] {

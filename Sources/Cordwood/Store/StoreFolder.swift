@@ -1,6 +1,7 @@
 // A store directory as names: is it one, which
 // format does it have, which archives stand in it.
 
+import CShims
 import CordwoodCore
 import Glibc
 
@@ -41,11 +42,13 @@ enum StoreFolder {
             .map { "\(directory)/\($0)" }
     }
 
-    /// Small text; cut at 64 KiB.
+    /// Small text; cut at 64 KiB. What is no file has none: a FIFO would be waited for.
     private static func read(_ path: String) -> String {
-        let fd = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         guard fd >= 0 else { return "" }
         defer { close(fd) }
+        var status = stat()
+        guard unsafe fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return "" }
         var bytes = [UInt8](repeating: 0, count: 65_536)
         // SAFETY: read takes the array's count.
         let count = unsafe bytes.withUnsafeMutableBytes {

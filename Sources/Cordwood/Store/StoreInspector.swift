@@ -146,6 +146,7 @@ public enum StoreInspector {
     ) {
         do throws(ReadProblem) {
             let source = try LaneSource(files: files, runningBoot: boot)
+            source.rendersText = false
             var failures = 0
             while failures < 100_000 {
                 do throws(ReadProblem) {
@@ -191,7 +192,7 @@ public enum StoreInspector {
 
     /// Whether a process holds the lane (FORMAT §2). Asks with a shared lock for a moment.
     private static func isLocked(_ path: String) -> Bool {
-        let fd = unsafe cw_open_file(path, O_RDONLY, 0)
+        let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         guard fd >= 0 else { return false }
         defer { close(fd) }
         return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK

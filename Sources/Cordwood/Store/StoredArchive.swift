@@ -34,10 +34,12 @@ public struct StoredArchive: Sendable {
         }
     }
 
-    /// Reads all of it.
-    public static func verify(path: String) throws(StoredArchiveProblem) -> StoredArchive {
+    /// Reads all of it, unless its payloads are more than `rawBytesMax` together.
+    public static func verify(
+        path: String, rawBytesMax: UInt64 = .max
+    ) throws(StoredArchiveProblem) -> StoredArchive {
         do throws(ReadProblem) {
-            let found = try ArchiveVerifier.verify(path: path)
+            let found = try ArchiveVerifier.verify(path: path, rawBytesMax: rawBytesMax)
             var archive = StoredArchive(found.info)
             archive.problems = found.problems.map { plain($0, path) }
             return archive

@@ -34,7 +34,25 @@
 
     @safe private(set) var loggers: [UInt32: UnsafeRawBufferPointer] = unsafe [:]
     private(set) var sites: [UInt32: Site] = [:]
-    private(set) var resource: [(key: String, value: String)] = []
+    /// In the order in which they were first set.
+    var resource: [(key: String, value: String)] {
+        attributes.compactMap { attribute in
+            attribute.value.map { (key: attribute.key, value: $0) }
+        }
+    }
+    /// Counts what was new, so that a reader sees whether reading again was of use.
+    private(set) var changes: UInt64 = 0
+
+    /// What a catalog gives at most; the rest of it is passed over. No writer comes near it.
+    private static let keptBytesMax = 128 << 20
+    private static let attributesMax = 65_536
+    private static let stringMax = 65_535
+
+    private var keptBytes = 0
+    /// nil: removed.
+    private var attributes: [(key: String, value: String?)] = []
+    private var attributePlaces: [String: Int] = [:]
+    private var removedAttributes = 0
     /// SAFETY: freed in deinit only; everything handed out points in here.
     private var kept: [UnsafeMutableRawBufferPointer] = unsafe []
 
@@ -45,7 +63,11 @@
     }
 
     /// Starts over with the resource, which is a list of changes; names only ever grow.
-    func beginResource() { resource = [] }
+    func beginResource() {
+        attributes = []
+        attributePlaces = [:]
+        removedAttributes = 0
+    }
 
     /// Takes every entry of a region in; repeated calls with the same bytes change nothing.
     @safe func read(region: UnsafeRawBufferPointer, salt: UInt64) {
@@ -81,9 +103,13 @@
         switch Bytes.u8(entry, CatalogEntry.type) {
         case CatalogEntry.typeLogger where id < 1 << 24:
             if let old = unsafe loggers[id], Bytes.equal(old, payload) { return }
+            guard payload.count <= Catalog.stringMax, hasRoom(payload.count) else { return }
             unsafe loggers[id] = keep(payload)
+            changes &+= 1
         case CatalogEntry.typeSite where id < 1 << 24 && sites[id] == nil:
-            sites[id] = site(payload)
+            guard hasRoom(payload.count), let site = site(payload) else { return }
+            sites[id] = site
+            changes &+= 1
         case CatalogEntry.typeResource:
             takeResource(payload)
         default:
@@ -105,19 +131,40 @@
         guard let keyBytes = Bytes.str(payload, &at), let value = Bytes.str(payload, &at) else {
             return
         }
-        let key = Bytes.string(keyBytes)
-        let index = resource.firstIndex { $0.key == key }
-        if unsafe value.isEmpty {
-            if let index { resource.remove(at: index) }
-        } else if let index {
-            resource[index].value = Bytes.string(value)
-        } else {
-            resource.append((key, Bytes.string(value)))
+        guard keyBytes.count <= Catalog.stringMax, value.count <= Catalog.stringMax else {
+            return
         }
+        let key = Bytes.string(keyBytes)
+        let text = unsafe value.isEmpty ? nil : Bytes.string(value)
+        if let place = attributePlaces[key] {
+            // Removed and set again, it stands where it is set.
+            if attributes[place].value != nil || text == nil {
+                if text == nil, attributes[place].value != nil { removedAttributes &+= 1 }
+                attributes[place].value = text
+                return
+            }
+        }
+        guard text != nil else { return }
+        if attributes.count >= Catalog.attributesMax {
+            guard removedAttributes >= Catalog.attributesMax / 2 else { return }
+            forgetRemoved()
+        }
+        attributePlaces[key] = attributes.count
+        attributes.append((key, text))
     }
+
+    private func forgetRemoved() {
+        attributes.removeAll { $0.value == nil }
+        removedAttributes = 0
+        attributePlaces = [:]
+        for (place, attribute) in attributes.enumerated() { attributePlaces[attribute.key] = place }
+    }
+
+    private func hasRoom(_ bytes: Int) -> Bool { keptBytes &+ bytes <= Catalog.keptBytesMax }
 
     @safe private func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard bytes.count > 0 else { return Bytes.none }
+        keptBytes &+= bytes.count
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
         unsafe copy.copyMemory(from: bytes)
         unsafe kept.append(copy)

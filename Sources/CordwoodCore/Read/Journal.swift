@@ -16,6 +16,14 @@ final class Journal {
     }
 
     private(set) var frames: [Frame] = []
+    /// A hostile one has a million frames: nothing here goes over all of them for one segment.
+    private var chunkFramesOf: [UInt64: [Frame]] = [:]
+    private var latestHeader: [HeaderKey: Frame] = [:]
+
+    private struct HeaderKey: Hashable {
+        var kind: UInt32
+        var segment: UInt64
+    }
     let laneID: LaneID
     private let file: ReadFile
 
@@ -48,7 +56,7 @@ final class Journal {
             guard let covered = unsafe Bytes.slice(buffer.bytes, 16, length &- 16),
                 unsafe Checksum.crc(covered) == Bytes.u32(buffer.bytes, JournalFrame.crc)
             else { return }
-            unsafe frames.append(frame(buffer.bytes, offset, length))
+            unsafe add(frame(buffer.bytes, offset, length))
             offset &+= UInt64((length &+ 7) & ~7)
         }
     }
@@ -76,21 +84,24 @@ final class Journal {
         return header
     }
 
+    private func add(_ frame: Frame) {
+        frames.append(frame)
+        if frame.kind == JournalFrame.kindChunk {
+            chunkFramesOf[frame.segment, default: []].append(frame)
+        } else {
+            latestHeader[HeaderKey(kind: frame.kind, segment: frame.segment)] = frame
+        }
+    }
+
     /// The latest copy of a lane's or a segment's header.
     func header(kind: UInt32, segment: UInt64) throws(ReadProblem) -> ReadBuffer? {
-        guard let frame = frames.last(where: { $0.kind == kind && $0.segment == segment }) else {
-            return nil
-        }
+        guard let frame = latestHeader[HeaderKey(kind: kind, segment: segment)] else { return nil }
         return try content(frame)
     }
 
     func hasSegment(_ number: UInt64) -> Bool {
-        frames.contains {
-            $0.kind == JournalFrame.kindSegmentHeader && $0.segment == number
-        }
+        latestHeader[HeaderKey(kind: JournalFrame.kindSegmentHeader, segment: number)] != nil
     }
 
-    func chunkFrames(segment: UInt64) -> [Frame] {
-        frames.filter { $0.kind == JournalFrame.kindChunk && $0.segment == segment }
-    }
+    func chunkFrames(segment: UInt64) -> [Frame] { chunkFramesOf[segment] ?? [] }
 }

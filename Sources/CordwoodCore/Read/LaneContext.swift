@@ -62,19 +62,27 @@ final class LaneContext {
             createdMonotonic: head?.createdMonotonic ?? 0, resource: resource)
     }
 
-    /// Takes in what the catalog holds now.
-    func readCatalog() throws(ReadProblem) {
-        guard let head else { return }
+    /// No writer makes a growth file larger: one entry of 16 MiB and a page (FORMAT §5).
+    private static let growthBytesMax = UInt64(CatalogEntry.lengthMax) + 8_192
+
+    /// Takes in what the catalog holds now; gives the bytes that were read for it.
+    @discardableResult
+    func readCatalog() throws(ReadProblem) -> UInt64 {
+        guard let head else { return 0 }
+        var bytesRead: UInt64 = 0
         catalog.beginResource()
         if let laneFile {
             let region = try laneFile.copy(
                 at: UInt64(head.catalogOffset), count: head.catalogBytes)
             unsafe catalog.read(region: region.bytes, salt: head.salt)
+            bytesRead &+= UInt64(region.count)
         }
         for k in 1...CatalogHeader.filesMax {
             guard let file = try? ReadFile(path: "\(files.directory)/\(files.lane).catalog-\(k)")
             else { break }
-            let all = try file.copy(at: 0, count: Int(min(file.size, 1 << 28)))
+            let all = try file.copy(
+                at: 0, count: Int(min(file.size, LaneContext.growthBytesMax)))
+            bytesRead &+= UInt64(all.count)
             guard unsafe Bytes.u64(all.bytes, CatalogHeader.magic) == CatalogHeader.magicValue,
                 unsafe Bytes.u32(all.bytes, CatalogHeader.version) <= FormatVersion.current,
                 let region = unsafe Bytes.slice(
@@ -93,6 +101,7 @@ final class LaneContext {
         if old.count != now.count || zip(old, now).contains(where: { $0 != $1 }) {
             process = LaneContext.process(head, nil, files.lane, now)
         }
+        return bytesRead
     }
 
     /// Reads the lane header again: `archivedBelow`, `closed`.

@@ -38,7 +38,11 @@ public final class LaneSource: RecordSource {
     private var given: [UInt64: UInt32] = [:]
     private var gapsSeen: [UInt32: UInt64] = [:]
     var chunkLoads: UInt64 = 0
+    /// Of all chunks loaded.
+    var chunkBytes: UInt64 = 0
     private var catalogAt: UInt64 = 0
+    private static let readInVainMax: UInt64 = 64 << 20
+    private var readInVain: UInt64 = 0
     private var lastClock: ClockTable?
     private var lastMonotonic: UInt64 = 0
     private var created: UInt64 = .max
@@ -288,6 +292,7 @@ public final class LaneSource: RecordSource {
                 continue
             }
             current = stream
+            try stream.restore()
             give(stream, &record)
             return true
         }
@@ -355,12 +360,15 @@ public final class LaneSource: RecordSource {
             if let segment = stream.segment, segment.isLost { lose(segment) }
             switch step {
             case .record:
-                return heap.rekeyTop(stream.monotonic)
+                heap.rekeyTop(stream.monotonic)
+                if stream.isLarge, heap.top?.item !== stream { stream.evict() }
+                return
             case .damaged(let text):
                 report(.damaged(text))
             case .end:
                 heap.pop()
                 if stream.isIdle { streams[stream.tie] = nil } else { parked.append(stream) }
+                stream.evict()
                 return
             }
         }
@@ -370,13 +378,23 @@ public final class LaneSource: RecordSource {
         decoder.decode(stream, into: &record)
         if decoder.hasMissed, catalogAt < chunkLoads {
             catalogAt = chunkLoads
-            try? context.readCatalog()
-            decoder.decode(stream, into: &record)
+            if readCatalogAgain() { decoder.decode(stream, into: &record) }
         }
         if record.kind == 1, let gap = decoder.gapCounted(stream) {
             gapsSeen[gap.slot] = max(gapsSeen[gap.slot] ?? 0, gap.to)
         }
         lastMonotonic = max(lastMonotonic, record.monotonicNs)
+    }
+
+    /// A name may have been added since. One that nobody ever adds would have all of the catalog
+    /// read for each chunk: what is read in vain stays in proportion to the records.
+    private func readCatalogAgain() -> Bool {
+        guard readInVain <= LaneSource.readInVainMax &+ chunkBytes &* 4 else { return false }
+        let before = context.catalog.changes
+        let bytes = (try? context.readCatalog()) ?? 0
+        if context.catalog.changes != before { return true }
+        readInVain &+= bytes
+        return false
     }
 
     func thread(_ chunk: ChunkHead) -> ThreadInfo {
@@ -459,6 +477,7 @@ public final class LaneSource: RecordSource {
                 if case .end = try stream.step(in: self) { break }
             }
             stream.mustMove = false
+            stream.evict()
         }
         heap = MinHeap()
         parked = Array(streams.values)

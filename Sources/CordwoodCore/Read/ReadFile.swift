@@ -161,7 +161,10 @@ final class ReadFile {
 
     @safe func append(_ source: UnsafeRawBufferPointer) {
         let at = count
-        extend(to: count &+ source.count)
+        let size = count &+ source.count
+        // Doubled: a text is made of many small pieces, and may be of 64 MiB.
+        if size > capacity { reserve(max(size, capacity &* 2)) }
+        extend(to: size)
         replace(at: at, with: source)
     }
 }

@@ -22,7 +22,8 @@ final class SegmentFile {
     private let sealedByName: Bool
     /// After another boot: what the journal holds of this segment.
     let journal: Journal?
-    let frames: [Journal.Frame]
+    private let frames: [Journal.Frame]
+    private let framesOfChunk: [UInt64: [Journal.Frame]]
     /// The machine went down since: only what was made safe is believed (FORMAT §9).
     let isOtherBoot: Bool
 
@@ -40,6 +41,7 @@ final class SegmentFile {
         self.isOtherBoot = isOtherBoot
         self.journal = journal
         frames = journal?.chunkFrames(segment: number) ?? []
+        framesOfChunk = Dictionary(grouping: frames, by: \.chunk)
         let page = try SegmentFile.page(file, base, journal, number, generation, path)
         head = try unsafe SegmentHead(page.bytes, path: path)
         clock = unsafe ClockTable(header: page.bytes)
@@ -184,30 +186,51 @@ final class SegmentFile {
         return min(head.allocated, head.ready, present)
     }
 
+    /// Chunks that one journal can bring back of a segment: what a writer flushed is far less.
+    private static let journalChunksMax = 65_536
+
     /// Chunks whose headers only the journal still has.
     private func addFromJournal(_ walk: inout [ChunkHead], _ fresh: inout [ChunkHead])
         throws(ReadProblem)
     {
         guard let journal, !frames.isEmpty else { return }
         var seen = Set(walk.map(\.offset))
+        var added: [ChunkHead] = []
+        var left = SegmentFile.journalChunksMax
         for frame in frames.reversed() where seen.insert(frame.chunk).inserted {
+            guard left > 0 else { break }
+            left &-= 1
             let header = try journal.chunkHeader(frame)
             guard var chunk = unsafe ChunkHead(header.bytes, segment: head, at: frame.chunk) else {
                 continue
             }
             chunk.final = 0
             chunk.committed = UInt32(covered(chunk.offset).last?.to ?? ChunkHeader.bytes)
-            let first = chunk.offset
-            let last = first &+ UInt64(chunk.size)
-            let overlaps = walk.contains {
-                $0.offset < last && first < $0.offset &+ UInt64($0.size)
-            }
-            if overlaps || chunk.committed > chunk.size { continue }
-            walk.append(chunk)
-            fresh.append(chunk)
+            if chunk.committed > chunk.size { continue }
+            if SegmentFile.overlaps(chunk, sorted: walk) { continue }
+            if added.contains(where: { SegmentFile.overlaps($0, chunk) }) { continue }
+            added.append(chunk)
         }
+        walk += added
+        fresh += added
         walk.sort { $0.offset < $1.offset }
         fresh.sort { $0.offset < $1.offset }
+    }
+
+    private static func overlaps(_ a: ChunkHead, _ b: ChunkHead) -> Bool {
+        a.offset < b.offset &+ UInt64(b.size) && b.offset < a.offset &+ UInt64(a.size)
+    }
+
+    /// Whether it meets one of those, which do not meet one another.
+    private static func overlaps(_ chunk: ChunkHead, sorted: [ChunkHead]) -> Bool {
+        var low = 0
+        var high = sorted.count
+        while low < high {
+            let middle = (low &+ high) / 2
+            if sorted[middle].offset < chunk.offset { low = middle &+ 1 } else { high = middle }
+        }
+        return low < sorted.count && overlaps(sorted[low], chunk)
+            || low > 0 && overlaps(sorted[low &- 1], chunk)
     }
 
     /// The sequence of a chunk that was indexed.
@@ -246,7 +269,7 @@ final class SegmentFile {
 
     /// What the journal covers of a chunk: ascending, not touching.
     func covered(_ chunk: UInt64) -> [(from: Int, to: Int)] {
-        let all = frames.filter { $0.chunk == chunk && $0.from < $0.to }
+        let all = (framesOfChunk[chunk] ?? []).filter { $0.from < $0.to }
             .map { (from: $0.from, to: $0.to) }.sorted { $0.from < $1.from }
         var merged: [(from: Int, to: Int)] = []
         for part in all {
@@ -262,8 +285,7 @@ final class SegmentFile {
     /// Lays the journal's copies over what the disk gave.
     func overlay(chunk: UInt64, size: Int, onto buffer: ReadBuffer) throws(ReadProblem) {
         guard let journal else { return }
-        for frame in frames
-        where frame.chunk == chunk && frame.to <= size && frame.from < frame.to {
+        for frame in framesOfChunk[chunk] ?? [] where frame.to <= size && frame.from < frame.to {
             let content = try journal.content(frame)
             guard content.count >= frame.to &- frame.from else { continue }
             buffer.extend(to: frame.to)

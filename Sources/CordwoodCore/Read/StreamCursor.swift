@@ -41,6 +41,13 @@ final class StreamCursor {
     private var isBroken = false
     private(set) var unknownTypes = 0
 
+    /// A chunk beyond holds one large record and what its last KiB has room for.
+    private static let largeBytes = 1 << 20
+    private static let evictionsMax = 128
+    /// Bytes of the present chunk that were given back and must be read again before they are used.
+    private var evicted = 0
+    private var evictions = 0
+
     /// The record stepped to.
     private(set) var start = 0
     private(set) var length = 0
@@ -72,7 +79,17 @@ final class StreamCursor {
     /// Gives up what was not loaded of a segment that is lost; notes how many records of each of
     /// its chunks were given or still will be.
     func forget(_ lost: SegmentFile, _ note: (_ sequence: UInt32, _ given: UInt32) -> Void) {
-        if segment === lost, let head { note(head.sequence, index &+ countLoaded()) }
+        if segment === lost, let head {
+            if evicted > 0 {
+                // The present record was not given, and cannot be had any more.
+                note(head.sequence, index &- 1)
+                evicted = 0
+                isBroken = true
+                mustMove = true
+            } else {
+                note(head.sequence, index &+ countLoaded())
+            }
+        }
         for entry in queue[next...] where entry.segment === lost {
             if let sequence = lost.sequence(at: entry.offset) { note(sequence, 0) }
         }
@@ -103,7 +120,38 @@ final class StreamCursor {
         return count
     }
 
+    /// Hands the memory of a large chunk back until its record is wanted: many streams may wait
+    /// with one each, and a hole in a file costs whoever wrote it nothing.
+    func evict() {
+        guard isLarge else { return }
+        evicted = buffer.count
+        buffer = ReadBuffer()
+    }
+
+    var isLarge: Bool { buffer.count > StreamCursor.largeBytes }
+
+    /// Reads again what was handed back. INVARIANT: all places in the buffer mean what they meant.
+    func restore() throws(ReadProblem) {
+        guard evicted > 0, let segment, let head else { return }
+        evictions &+= 1
+        let size = evicted
+        evicted = 0
+        try segment.read(chunk: head.offset, to: size, into: buffer)
+        if believed != nil {
+            try segment.overlay(chunk: head.offset, size: Int(head.size), onto: buffer)
+        }
+        guard buffer.count >= size, try segment.recheck() else {
+            isBroken = true
+            buffer.clear()
+            throw .damaged("\(segment.path): chunk at \(head.offset) changed while it was read")
+        }
+        // Our writers put 64 records into such a chunk at most; each costs reading all of it.
+        if evictions > StreamCursor.evictionsMax { isBroken = true }
+    }
+
     private func closeChunk() {
+        evicted = 0
+        evictions = 0
         segment = nil
         head = nil
         buffer.clear()
@@ -113,6 +161,7 @@ final class StreamCursor {
 
     /// Moves to the next record that is shown.
     func step(in lane: LaneSource) throws(ReadProblem) -> Step {
+        try restore()
         while true {
             switch parse() {
             case .record:
@@ -175,6 +224,7 @@ final class StreamCursor {
         }
         thread = lane.thread(found)
         lane.chunkLoads &+= 1
+        lane.chunkBytes &+= UInt64(buffer.count)
         segment = entry.segment
         head = found
         position = ChunkHeader.bytes

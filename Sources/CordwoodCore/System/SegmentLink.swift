@@ -8,7 +8,7 @@ public enum SegmentLink {
     static let folder: StaticString = "/dev/shm/cordwood-segments-"
 
     /// What a name in lanes/ links to; nil: it is a file, or no link of ours.
-    static func target(_ path: String) -> String? {
+    public static func target(_ path: String) -> String? {
         unsafe withUnsafeTemporaryAllocation(byteCount: 128, alignment: 1) { buffer in
             let start = unsafe buffer.baseAddress!.assumingMemoryBound(to: CChar.self)
             let count = unsafe readlink(path, start, buffer.count)

@@ -24,8 +24,11 @@ public struct ArchiveVerification: Sendable {
 }
 
 public enum ArchiveVerifier {
-    /// Throws where the file cannot be read, is no archive, or is of a newer format.
-    public static func verify(path: String) throws(ReadProblem) -> ArchiveVerification {
+    /// Throws where the file cannot be read, is no archive, or is of a newer format; and, nothing
+    /// inflated, where its payloads are more than `rawBytesMax` together.
+    public static func verify(
+        path: String, rawBytesMax: UInt64 = .max
+    ) throws(ReadProblem) -> ArchiveVerification {
         let file = try ArchiveFile(path: path)
         let index = try ArchiveIndex.load(file, salvage: true)
         var result = ArchiveVerification(info: index.info)
@@ -35,8 +38,15 @@ public enum ArchiveVerifier {
         }
         if let footer = index.footer { compare(footer, index, file.size, &result) }
 
-        var loader = BlockLoader()
+        guard index.blocks.allSatisfy({ $0.rawBytes <= rawBytesMax }),
+            index.info.rawBytes <= rawBytesMax
+        else {
+            throw .damaged("\(path): \(index.info.rawBytes) bytes of payload")
+        }
+        var loader = BlockLoader(isStrict: true)
         for entry in index.blocks {
+            // A hostile one may inflate 32,768-fold, for as long as somebody goes on.
+            if result.problemCount > ArchiveLimits.problemsMax { break }
             do throws(ReadProblem) {
                 let head = try loader.load(entry, of: file)
                 unsafe check(loader.payload, head, entry, &result)

@@ -10,7 +10,10 @@ struct BlockLoader: ~Copyable {
     private var raw = GrowingBytes()
     private var decompressor = BlockDecompressor()
 
-    init() {}
+    /// Blocks whose header and footer disagree are not inflated.
+    private let isStrict: Bool
+
+    init(isStrict: Bool = false) { self.isStrict = isStrict }
 
     /// SAFETY: holds until the next `load`.
     var payload: UnsafeRawBufferPointer { unsafe raw.bytes }
@@ -32,6 +35,7 @@ struct BlockLoader: ~Copyable {
             throw .damaged("\(file.path): \(what) of the block at \(entry.offset)")
         }
         guard headBytes &+ head.storedBytes == entry.spanBytes,
+            !isStrict || head.rawBytes == entry.rawBytes,
             try file.read(head.storedBytes, at: entry.offset + headBytes, into: &stored)
         else { throw .damaged("\(file.path): size of the block at \(entry.offset)") }
         guard unsafe checksum(stored.bytes, from: 0) == head.storedCRC else {

@@ -106,7 +106,7 @@ struct BlockRecords {
         record.timeNs = record.writtenNs
         record.sequence = expected[Int(who)] &+ sequenceStep
         expected[Int(who)] = record.sequence &+ 1
-        record.level = level
+        record.level = level <= 24 ? level : 0
         record.kind = bits & BlockKind.mask
         if bits & BlockKind.truncated != 0 { record.flags.insert(.truncated) }
         if bits & BlockKind.unverified != 0 { record.flags.insert(.unverified) }

@@ -84,5 +84,5 @@ struct PartFile: ~Copyable {
 }
 
 private func openDirectory(_ path: UnsafePointer<CChar>) -> Int32 {
-    unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    unsafe cw_open_file(path, O_RDONLY | O_DIRECTORY, 0)
 }

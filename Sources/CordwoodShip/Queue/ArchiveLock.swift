@@ -3,6 +3,7 @@
 // after it is had, the name is looked up again, for the file may have been deleted in between.
 // Released on deinit, explicitly: a forked child may still hold the descriptor.
 
+import CShims
 import Glibc
 
 struct ArchiveLock: ~Copyable {
@@ -13,10 +14,15 @@ struct ArchiveLock: ~Copyable {
     /// nil: someone else has it, or it is gone.
     init?(paths: StorePaths, stem: String) throws(UploadError) {
         let path = paths.archive(stem)
-        let opened = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        let opened = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         guard opened >= 0 else {
-            if errno == ENOENT { return nil }
+            // A link is no archive, whoever put it there.
+            if errno == ENOENT || errno == ELOOP || errno == ENXIO { return nil }
             throw UploadError.system(call: "open", path: path, errno: errno)
+        }
+        guard Files.isRegular(opened) else {
+            close(opened)
+            return nil
         }
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
             let code = errno

@@ -49,8 +49,14 @@ enum Files {
     static let readBytesMax = 1 << 20
 
     static func makeDirectory(_ path: String) throws(UploadError) {
-        if unsafe mkdir(path, 0o700) != 0 && errno != EEXIST {
+        if unsafe mkdir(path, 0o700) == 0 { return }
+        guard errno == EEXIST else {
             throw UploadError.system(call: "mkdir", path: path, errno: errno)
+        }
+        // Through a link files would be made and removed elsewhere.
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw UploadError.system(call: "mkdir", path: path, errno: ENOTDIR)
         }
     }
 
@@ -79,6 +85,11 @@ enum Files {
         return names
     }
 
+    static func isRegular(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
     static func exists(_ path: String) -> Bool {
         var status = stat()
         return unsafe lstat(path, &status) == 0
@@ -90,14 +101,15 @@ enum Files {
         return unsafe lstat(path, &status) == 0 ? UInt64(max(status.st_size, 0)) : 0
     }
 
-    /// nil: there is none.
+    /// nil: there is none. What is no file is damage: a FIFO or a device would be waited for.
     static func read(_ path: String) throws(UploadError) -> [UInt8]? {
-        let opened = unsafe cw_open_file(path, O_RDONLY, 0)
+        let opened = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         guard opened >= 0 else {
             if errno == ENOENT { return nil }
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
         let file = FileDescriptor(owning: opened)
+        guard isRegular(opened) else { throw UploadError.damaged("\(path) is not a file") }
         var bytes = [UInt8](repeating: 0, count: 4096)
         var count = 0
         while true {
@@ -135,13 +147,14 @@ enum Files {
         }
     }
 
-    /// Writes `temporary`, syncs it, renames it over `path`, syncs the directory.
+    /// Writes `temporary`, syncs it, renames it over `path`, syncs the directory. The caller holds
+    /// the directory's lock: what has that name is left of a crash, or no file of ours at all.
     /// CRASH: before the rename the old content stands, after it the new one.
     static func replace(
         _ path: String, temporary: String, directory: String, with bytes: [UInt8]
     ) throws(UploadError) {
         do throws(UploadError) {
-            let file = try FileDescriptor(path: temporary, flags: O_WRONLY | O_CREAT | O_TRUNC)
+            let file = try createNew(temporary, O_WRONLY)
             try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
                 try write(file.number, UnsafeRawBufferPointer(buffer), path: temporary)
             }
@@ -159,7 +172,13 @@ enum Files {
 
     /// Makes an empty file; it may be there already.
     static func create(_ path: String) throws(UploadError) {
-        _ = try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT)
+        _ = try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT | O_NONBLOCK)
+    }
+
+    /// A file that was not there: never a link, a FIFO or another name of somebody's file.
+    static func createNew(_ path: String, _ flags: Int32) throws(UploadError) -> FileDescriptor {
+        unsafe unlink(path)
+        return try FileDescriptor(path: path, flags: flags | O_CREAT | O_EXCL)
     }
 
     static func move(_ from: String, to: String) throws(UploadError) {

@@ -129,7 +129,8 @@ struct Encoder {
     /// the holder of the archive's lock makes this name.
     private func temporaryFile(_ stem: String) throws(UploadError) -> Int32 {
         let path = paths.queue + "/" + StorePaths.bodyPrefix + stem
-        let descriptor = unsafe cw_open_file(path, O_RDWR | O_CREAT | O_TRUNC, 0o600)
+        unsafe unlink(path)
+        let descriptor = unsafe cw_open_file(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else {
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
