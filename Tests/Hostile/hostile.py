@@ -298,10 +298,10 @@ def inflating_archives(suite):
 
 
 def junk(suite):
-    """100,000 names in lanes/, and as many in archives/ and queue/."""
+    """10,000 names in lanes/, a tenth as many in archives/ and queue/."""
     store = suite.store("junk")
     (store / "queue").mkdir(exist_ok=True)
-    for number in range(100_000):
+    for number in range(10_000):
         name = (f"junk{number}", f"x{number}.lane", f".hidden{number}",
                 f"{makers.LANE[:-6]}{number:06}.{number:08}-0001.seg")[number % 4]
         (store / "lanes" / name).touch()
