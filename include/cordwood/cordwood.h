@@ -131,8 +131,11 @@ typedef uint32_t cw_consent;
  *          no spare is ready yet                 disk full, or quota full of data not archived
  *   GROW   makes one in line (slow_appends)      refuses and counts
  *   DROP   refuses and counts                    refuses and counts
- *   BLOCK  waits                                 waits; in a signal handler, a nested call or a
- *                                                forked child it refuses and counts            */
+ *   BLOCK  waits                                 waits; in a signal handler, a nested call, a
+ *                                                forked child or a callback of the engine's own
+ *                                                threads it refuses and counts
+ * A refusal makes no system call (where the engine writes by pwrite(2), one that keeps the
+ * count); a full disk is asked again every 100 ms.                                              */
 enum { CW_OVERFLOW_GROW = 0, CW_OVERFLOW_DROP = 1, CW_OVERFLOW_BLOCK = 2 };
 
 /* Echo of records on stderr. AUTO: coloured text on a terminal, JSON lines elsewhere. */
@@ -141,10 +144,15 @@ enum { CW_CONSOLE_OFF = 0, CW_CONSOLE_TEXT = 1, CW_CONSOLE_JSON = 2, CW_CONSOLE_
 enum {
     CW_FLAG_SYNC_CONSOLE = 1, /* echo in line, before the write returns: for debugging */
     CW_FLAG_COARSE_CLOCK = 2, /* times to a tick of the kernel (1 to 10 ms): cheaper records */
-    CW_FLAG_TMPFS = 4         /* segments lie in memory (/dev/shm, 128 MiB a process, beyond that on
+    CW_FLAG_TMPFS = 4,        /* segments lie in memory (/dev/shm, 128 MiB a process, beyond that on
                                  disk) until they are archived or the engine is closed: no writeback
                                  under the writers. A restart of the machine takes what is neither
                                  archived nor flushed with CW_DURABLE_MACHINE */
+    CW_FLAG_SIGBUS_GUARD = 8  /* where somebody cuts a file of the store, or its file system turns
+                                 read-only after an error, a store into a mapped page would kill the
+                                 process by SIGBUS. With this flag cw_open sets a handler of SIGBUS,
+                                 once for the process and for good: the record is written elsewhere,
+                                 and faults that are not ours go to the handler that was there */
 };
 
 /* Why an archive that was never uploaded left the disk. */
@@ -159,7 +167,8 @@ typedef struct cw_options {
                                  in memory; NULL: environment CORDWOOD_DIR */
     const char *process_name; /* shown beside records; NULL: the program's own name */
     uint32_t level;           /* root threshold, 1…24 or CW_LEVEL_OFF; default CW_LEVEL_INFO */
-    uint64_t segment_bytes;   /* 64 KiB … 1 GiB, rounded up to 64 KiB; 0: 16 MiB (default) */
+    uint64_t segment_bytes;   /* 64 KiB … 1 GiB, rounded up to 64 KiB; 0: 16 MiB (default); at most
+                                 an eighth of the quota, whatever is asked for */
     uint32_t roll_age_s;      /* roll what is older, seconds; 0: never; default 24 h */
     uint64_t quota_bytes;     /* all files of the store; 0: unlimited; default 5 GiB */
     uint32_t archives_max;    /* archives kept; 0: unlimited (default) */

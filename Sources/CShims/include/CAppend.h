@@ -69,7 +69,8 @@ typedef struct cwi_segment {
     uint64_t sealed_end;
     uint64_t memory_id; /* names its file on the memory file system; 0: it lies on the disk */
     uint32_t retired;   /* under the sealing lock: 1 once its file is gone or must not be reused */
-    uint8_t reserved[28];
+    uint32_t lost;      /* A25: 1: memory and file differ; only what the file says counts */
+    uint8_t reserved[24];
 } cwi_segment;
 
 enum {
@@ -97,6 +98,7 @@ typedef struct cwi_lane {
     uint64_t salt;
     uint64_t id[2];
     uint64_t full_until_ns;    /* refuse without asking the disk again before this */
+    uint64_t name_until_ns;    /* likewise, where a ready segment could not be named */
     uint32_t name_length;
     uint32_t helper_started;   /* by CAS */
     uint64_t slow_appends;     /* of threads that are gone */
@@ -138,7 +140,7 @@ typedef struct cwi_engine {
     uint32_t memory_only;  /* ":memory:" on a file system that is removed at close */
     uint32_t write_mode;   /* 1: the file system does not honour preallocation */
     uint32_t wake;         /* A14: futex the helper sleeps on */
-    uint32_t quota_full;   /* helper: nothing more may be made until archives go */
+    uint32_t guards;       /* 1: CW_FLAG_SIGBUS_GUARD */
     uint32_t echo;         /* console: 1 = echo in line */
     uint64_t segment_bytes;
     uint64_t ticks_per_second;
@@ -162,6 +164,8 @@ typedef struct cwi_engine {
     cwi_logger *loggers;    /* the arena of handles */
     uint32_t loggers_count;
     uint32_t ring;         /* A22: segments worth keeping mapped for use again; supply writes */
+    uint64_t made_bytes;   /* A26: of segments made and of archives begun; fetch-and-add */
+    uint64_t made_limit;   /* A26: how far that may go within the quota; the helper writes */
     cwi_segment segments[CWI_SEGMENTS_MAX];
 } cwi_engine;
 
@@ -195,13 +199,19 @@ typedef struct cwi_tls {
     cwi_thread *current;
     cwi_thread *others[CWI_THREAD_ENGINES_MAX - 1];
     void *context;        /* ThreadContext, malloc'd */
-    uint16_t registered;  /* the destructor is set */
+    uint8_t registered;   /* the destructor is set */
+    uint8_t helper;       /* CWI_HELPER_…: it never waits for room */
     uint16_t next_victim;
     uint32_t last_detail; /* of a write's failure: index << 8 | what the value below is */
     void *last_error;     /* malloc'd text of the thread's last failure */
     int32_t last_status;  /* a failure of a write, which must not take memory: its status … */
     uint32_t last_value;  /* … and the value that was wrong */
 } cwi_tls;
+
+enum {
+    CWI_HELPER_THREAD = 1, /* one of an engine's own threads */
+    CWI_HELPER_WRITES = 2  /* a diagnostic of the engine's: not counted where it is refused */
+};
 
 extern __thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec")));
 
@@ -250,6 +260,12 @@ void cwi_tls_register(void);
 void cwi_atfork_register(void (*in_child)(void));
 /* Pins the object that holds this code: dlclose never unloads it. */
 void cwi_pin_module(void);
+
+/* Installs the process's handler of SIGBUS, once. 0, or an errno. guard.c */
+int cwi_guard_install(void);
+/* Takes a segment whose file was cut or refuses stores out of use: from here on no append ends in
+ * it that the file does not have. Safe in a signal handler; any thread. guard.c */
+void cwi_segment_lose(cwi_engine *engine, cwi_segment *segment);
 
 static inline long cwi_futex_wait(const uint32_t *word, uint32_t value, uint64_t timeout_ns) {
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};

@@ -37,14 +37,17 @@ import Glibc
                     "segments in memory: /dev/shm/cordwood-segments-\(geteuid()) cannot be used")
             }
         }
+        // Where the system refuses it the engine runs as without.
+        if options.guardsAgainstBusErrors { _ = cwi_guard_install() }
         let name = options.processName ?? Environment.processName()
-        let opened = unsafe EngineCore.open(
-            EngineCore.Configuration(
-                lanesDirectory: lanes, segmentBytes: settings.segmentBytes,
-                overflow: settings.options.overflow.rawValue, processName: Array(name.utf8),
-                echoInLine: options.syncConsole && settings.console != .off,
-                coarseClock: options.coarseClock, memoryDirectory: memory,
-                ringMax: settings.ringMax))
+        var configuration = EngineCore.Configuration(
+            lanesDirectory: lanes, segmentBytes: settings.segmentBytes,
+            overflow: settings.options.overflow.rawValue, processName: Array(name.utf8),
+            echoInLine: options.syncConsole && settings.console != .off,
+            coarseClock: options.coarseClock, memoryDirectory: memory,
+            ringMax: settings.ringMax)
+        configuration.guards = options.guardsAgainstBusErrors
+        let opened = unsafe EngineCore.open(configuration)
         switch unsafe opened {
         case .failure(let error):
             Glibc.close(lanes)

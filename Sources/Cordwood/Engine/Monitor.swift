@@ -122,6 +122,7 @@ enum EngineThread {
             &thread, &attributes,
             { argument in
                 let start = unsafe Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
+                unsafe cwi_tls_get().pointee.helper = UInt8(CWI_HELPER_THREAD)
                 unsafe cw_set_thread_name(
                     UnsafeRawPointer(start.name.utf8Start).assumingMemoryBound(to: CChar.self))
                 // On Linux 0 is this thread alone, and a thread may always become nicer.

@@ -17,6 +17,7 @@ import Glibc
     /// Sealing is one thread at a time (Sealer).
     let sealing = Monitor()
     let uploads: UploadService
+    private let limits: LimitKeeper
     let echo: Echo?
     let journal = Monitor()
     let journalWriter = JournalWriter()
@@ -67,6 +68,8 @@ import Glibc
                 quotaBytes: settings.options.quotaBytes,
                 archivesMax: settings.options.archivesMax,
                 expirationDays: settings.options.expirationDays))
+        limits = unsafe LimitKeeper(
+            engine: engine, directory: directory, settings: settings, uploads: uploads)
         reporter.services = self
         restoreNames()
     }
@@ -181,23 +184,41 @@ import Glibc
     private func supply() {
         unsafe EngineCore.helperStarts(engine)
         var supply = Supply()
-        var nextPair = cw_monotonic_ns() + 10_000_000
-        var pairs: UInt64 = 0
+        var clock = ClockWatch()
+        var nextWatch: UInt64 = 0
         while !stops {
             let pause = unsafe supply.prepare(engine)
             let now = cw_monotonic_ns()
-            if now >= nextPair {
-                sealing.locked { unsafe EngineCore.addClockPair(engine) }
-                pairs += 1
-                nextPair =
-                    now + (pairs < 2 ? 100_000_000 : pairs < 10 ? 1_000_000_000 : 10_000_000_000)
+            if sealing.locked({ unsafe clock.look(engine) }) { _ = try? roll(onSupply: true) }
+            if now >= nextWatch {
+                sealing.locked { unsafe EngineCore.watchFiles(engine) }
+                nextWatch = now + 100_000_000
             }
+            if limits.beginsSoon(now: now) { keepLimitsSoon() }
             rollByAge(now)
             seal()
             // Never while a flush copies or a roll looks at what is mapped.
             sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
             unsafe EngineCore.sleep(engine, ns: pause)
         }
+    }
+
+    /// The ship thread may be in the midst of an archive or an upload.
+    private func keepLimitsSoon() {
+        if !startThread("cordwood-limits", limits.keepAndEnd) { limits.ends() }
+    }
+
+    /// One more of the engine's threads, which close waits for. False: the system gives none.
+    private func startThread(
+        _ name: StaticString, _ body: @escaping @Sendable () -> Void
+    ) -> Bool {
+        monitor.locked { threadsRunning += 1 }
+        let started = EngineThread.start(name) { [self] in
+            body()
+            threadEnds()
+        }
+        if !started { monitor.locked { threadsRunning -= 1 } }
+        return started
     }
 
     private func rollByAge(_ now: UInt64) {
@@ -218,15 +239,7 @@ import Glibc
     func flushToMachine(_ deadline: Deadline) -> Flusher.Outcome {
         flusher.flush(
             deadline,
-            start: { body in
-                monitor.locked { threadsRunning += 1 }
-                let started = EngineThread.start("cordwood-sync") { [self] in
-                    body()
-                    threadEnds()
-                }
-                if !started { monitor.locked { threadsRunning -= 1 } }
-                return started
-            },
+            start: { startThread("cordwood-sync", $0) },
             sync: { [self] in
                 journal.locked {
                     unsafe journalWriter.flush(
@@ -324,6 +337,8 @@ import Glibc
     /// Archives, adopts, applies retention and uploads, until the engine closes.
     private func ship() {
         monitor.locked { shipper = pthread_self() }
+        // What others left in the store counts from the first segment on.
+        limits.keep()
         var nextAdoption: UInt64 = 0
         var nextTick: UInt64 = 0
         while true {
@@ -332,9 +347,14 @@ import Glibc
                 adopt()
                 nextAdoption = cw_monotonic_ns() + 60_000_000_000
             }
-            let archived = archiveWaiting()
+            let archived = archiveNext()
+            if archived || now >= nextTick { limits.keep() }
+            // At a full rate there is always a next one.
+            if archived && now < nextTick && hasMore {
+                if stops { return }
+                continue
+            }
             if archived || now >= nextTick {
-                keepLimits()
                 nextTick = cw_monotonic_ns() + UInt64(uploadInterval) * 1_000_000_000
                 uploadInBackground()
             } else if uploads.nextWakeMonotonicMs <= cw_monotonic_ns() / 1_000_000 {
@@ -370,44 +390,45 @@ import Glibc
         }
     }
 
-    /// Archives what is sealed, oldest first, runs of neighbours together. True: something was.
-    private func archiveWaiting() -> Bool {
-        var did = false
-        while !stops {
-            let run: ClosedRange<UInt64>? = monitor.locked {
-                guard let first = sealedWaiting.first else { return nil }
-                var last = first
-                for number in sealedWaiting.dropFirst() where number == last + 1 && last - first < 7
-                {
-                    last = number
-                }
-                return first...last
+    private var hasMore: Bool { monitor.locked { !sealedWaiting.isEmpty && asyncUploads.isEmpty } }
+
+    /// Archives the oldest that is sealed and its neighbours. True: something was.
+    private func archiveNext() -> Bool {
+        let most = limits.segmentsAtOnce
+        let run: ClosedRange<UInt64>? = monitor.locked {
+            guard !isStopping, let first = sealedWaiting.first else { return nil }
+            var last = first
+            for number in sealedWaiting.dropFirst()
+            where number == last + 1 && last - first + 1 < most {
+                last = number
             }
-            guard let run else { return did }
-            do {
-                let summary = try unsafe StoreArchiver.archive(
-                    directory: directory,
-                    files: StoreArchiver.files(directory, EngineCore.laneName(engine)),
-                    segments: run,
-                    codec: settings.options.codec, level: settings.options.codecLevel,
-                    endsLane: false)
-                try removeArchived(run)
-                monitor.locked {
-                    archiving.add(summary)
-                    archiveFailure = nil
-                    sealedWaiting.removeAll { run.contains($0) }
-                    archivedCount += UInt64(run.count)
-                    monitor.notify()
-                }
-                did = true
-            } catch {
-                monitor.locked { archiveFailure = error }
-                // Who cleaned up /dev/shm took the names only.
-                sealing.locked { unsafe EngineCore.putOnDisk(engine, namelessOnly: true) }
-                return did
-            }
+            return first...last
         }
-        return did
+        guard let run else { return false }
+        do {
+            unsafe Quota.charge(engine, bytes: UInt64(run.count) * settings.segmentBytes)
+            let summary = try unsafe StoreArchiver.archive(
+                directory: directory,
+                files: StoreArchiver.files(directory, EngineCore.laneName(engine)),
+                segments: run,
+                codec: settings.options.codec, level: settings.options.codecLevel,
+                endsLane: false)
+            try removeArchived(run)
+            monitor.locked {
+                archiving.add(summary)
+                archiveFailure = nil
+                sealedWaiting.removeAll { run.contains($0) }
+                archivedCount += UInt64(run.count)
+                monitor.notify()
+            }
+            return true
+        } catch {
+            monitor.locked { archiveFailure = error }
+            limits.keep()  // takes the charge back
+            // Who cleaned up /dev/shm took the names only.
+            sealing.locked { unsafe EngineCore.putOnDisk(engine, namelessOnly: true) }
+            return false
+        }
     }
 
     /// CRASH: the archive stands under its name; readers and adopters see that these are covered.
@@ -441,20 +462,6 @@ import Glibc
         }
     }
 
-    /// Retention, and whether the quota leaves room for another segment.
-    private func keepLimits() {
-        var live: UInt64 = 0
-        for name in Directories.names(directory + "/lanes") {
-            var status = stat()
-            if unsafe lstat("\(directory)/lanes/\(name)", &status) == 0 {
-                live += UInt64(max(0, status.st_blocks)) * 512
-            }
-        }
-        _ = try? uploads.applyRetention(otherBytes: live)
-        let quota = settings.options.quotaBytes
-        unsafe EngineCore.setQuotaFull(engine, quota > 0 && live >= quota)
-    }
-
     // MARK: Uploading
 
     private func uploadInBackground() {
@@ -469,7 +476,7 @@ import Glibc
             do {
                 try rollForUpload()
                 seal()
-                _ = archiveWaiting()
+                while archiveNext() { limits.keep() }
                 status =
                     uploads.pass(
                         explicit: true, deadlineMonotonicMs: .max, result: &result
@@ -503,7 +510,7 @@ import Glibc
         return status == Status.end && sent > 0 ? Status.ok : status
     }
 
-    /// False: one is queued already.
+    /// False: one is queued.
     func uploadAsync(_ done: (@Sendable (Int32, UploadResult) -> Void)?) -> Bool {
         monitor.locked {
             guard asyncUploads.isEmpty else { return false }
@@ -531,8 +538,11 @@ import Glibc
             case .number(let number): return (field.key, .int(number))
             }
         }
+        let words = unsafe cwi_tls_get()!
+        unsafe words.pointee.helper |= UInt8(CWI_HELPER_WRITES)
         let status = unsafe RecordWriter.write(
             logger, level: diagnostic.level, message: diagnostic.message, fields: fields)
+        unsafe words.pointee.helper &= ~UInt8(CWI_HELPER_WRITES)
         if status != Status.ok { monitor.locked { diagnosticRecords -= 1 } }
     }
 
@@ -553,10 +563,9 @@ import Glibc
         }
     }
 
-    /// True on the engine's own threads, and in a callback of an upload that runs on the caller's:
-    /// close would wait for itself.
+    /// On the engine's own threads, or in a callback of theirs: close would wait for itself.
     var isOwnThread: Bool {
-        uploads.isPassing
+        uploads.isPassing || limits.isRunningHere
             || monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 

@@ -41,6 +41,9 @@ public struct EngineOptions: Sendable {
     /// Segments lie in memory (/dev/shm) until they are archived: no writeback under the writers,
     /// but a restart of the machine takes what is not archived or flushed to the machine.
     public var segmentsInMemory = false
+    /// A handler of SIGBUS for the process: a store's file that somebody cuts, or a file system
+    /// that turns read-only, does not kill it.
+    public var guardsAgainstBusErrors = false
     public var uploadIntervalSeconds: UInt32 = 30
     /// Called once per archive that retention removed, on an engine thread.
     public var archiveRemoved: (@Sendable (_ archive: String, _ reason: RemovalReason) -> Void)?
@@ -77,7 +80,11 @@ struct Settings: Sendable {
             throw CordwoodError(
                 Status.limit, "segment_bytes \(size) is outside 65,536 … 1,073,741,824")
         }
-        segmentBytes = (size + 65_535) & ~65_535
+        let whole = (size + 65_535) & ~65_535
+        // What is not archived yet must leave room for what is.
+        let quota = options.quotaBytes
+        let eighth = max(Settings.segmentBytesMin, quota / 8 & ~65_535)
+        segmentBytes = quota == 0 ? whole : min(whole, eighth)
         let limit: Int32 = options.codec == .zstd ? 19 : 12
         guard options.codecLevel >= 0, options.codecLevel <= limit else {
             throw CordwoodError(

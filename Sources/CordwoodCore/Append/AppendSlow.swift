@@ -98,6 +98,7 @@ public enum AppendSlow {
 
     /// Busy meanwhile, so that close does not take the lane file away.
     private static func countRefused(_ engine: EngineBlock) {
+        guard unsafe cwi_tls_get().pointee.helper & UInt8(CWI_HELPER_WRITES) == 0 else { return }
         guard let own = unsafe ThreadBlocks.own(engine),
             let thread = unsafe ThreadBlocks.enter(own)
         else { return unsafe Drops.count(engine, inFile: false) }
@@ -106,11 +107,13 @@ public enum AppendSlow {
         unsafe Drops.count(engine, inFile: isOpen)
     }
 
-    /// CW_OVERFLOW_BLOCK, outside nested calls and forked children. Not busy here, so that close
-    /// and the release of segments go on; close ends the wait.
+    /// CW_OVERFLOW_BLOCK, outside nested calls and forked children, and not on the engine's own
+    /// threads, which make the room. Not busy here, so that close and the release of segments go
+    /// on; close ends the wait.
     private static func mayWait(_ engine: EngineBlock) -> Bool {
         guard unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_BLOCK),
-            unsafe engine.pointee.lane_generation == 1, let own = unsafe ThreadBlocks.own(engine)
+            unsafe engine.pointee.lane_generation == 1, unsafe cwi_tls_get().pointee.helper == 0,
+            let own = unsafe ThreadBlocks.own(engine)
         else { return false }
         return unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) == 0
     }
@@ -212,7 +215,11 @@ public enum AppendSlow {
             return .again
         }
         let chunk = UnsafeMutableRawPointer(header)
-        guard unsafe WriteThrough.segment(engine, segment, start, end - start) else { return .full }
+        guard unsafe WriteThrough.segment(engine, segment, start, end - start) else {
+            // The next record begins a chunk, which tells of this one.
+            _ = unsafe Settle.own(thread)
+            return .full
+        }
         // ORDER: release, then compiler; as AppendPath (A4, A2).
         unsafe cwa_store_release_u32(chunk + 8, UInt32(end - chunk))
         unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)

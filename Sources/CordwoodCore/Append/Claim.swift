@@ -44,6 +44,8 @@ enum Claim {
     ) -> Outcome {
         let least = unsafe roundUp(bytes + ChunkHeader.bytes + preambleBytes(thread, lane))
         let wanted = unsafe max(least, size(thread, lane, segment))
+        if unsafe Lost.isLost(segment) { return .segmentFull }
+        if unsafe WriteThrough.isOn(engine) && Segments.isRefused(lane) { return .noSpace }
         // A child forked in a handler that interrupted a claim finds its parent's segments gone.
         guard let start = unsafe segment.pointee.base else { return .again }
         let base = UnsafeMutableRawPointer(start)
@@ -63,6 +65,7 @@ enum Claim {
             unsafe Segments.faultIn(segment, base, offset, bytes)
         else {
             unsafe giveBack(base, offset, bytes)
+            unsafe Segments.refuse(lane)
             return .noSpace
         }
         if bytes >= 32 << 10, unsafe Segments.runsShort(segment, offset + bytes) {
@@ -73,6 +76,7 @@ enum Claim {
         else {
             unsafe thread.pointee.ptr = nil
             unsafe giveBack(base, offset, bytes)
+            unsafe Segments.refuse(lane)
             return .noSpace
         }
         return unsafe publish(thread, segment, base, offset, UInt32(bytes)) ? .done : .again

@@ -82,7 +82,8 @@ enum Drops {
         let from = unsafe cwa_load_relaxed_u64(reporting)
         // Only one thread of the slot reports it; the file says so once the chunk exists, so that a
         // kill in between leaves the count to the reader (A17).
-        guard to != from, unsafe cwa_cas_u64(reporting, from, to) else { return unsafe start }
+        // Fewer than reported: the lane file was cut under us.
+        guard to > from, unsafe cwa_cas_u64(reporting, from, to) else { return unsafe start }
         gap = Gap(from: from, to: to)
         let length = RecordHeader.bytes + GapPayload.bytes
         unsafe start.storeBytes(of: UInt32(length), as: UInt32.self)

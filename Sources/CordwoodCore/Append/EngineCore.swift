@@ -24,6 +24,8 @@ public enum EngineCore {
         public var memoryDirectory: Int32
         /// Segments kept for use again, at most.
         public var ringMax: UInt32
+        /// Whether faults in mapped files are this engine's to mend (guard.c).
+        public var guards = false
 
         public init(
             lanesDirectory: Int32, segmentBytes: UInt64, overflow: UInt32, processName: [UInt8],
@@ -108,6 +110,8 @@ public enum EngineCore {
         unsafe engine.pointee.memory_fd = configuration.memoryDirectory
         unsafe engine.pointee.memory_uid = geteuid()
         unsafe engine.pointee.ring_max = configuration.ringMax
+        unsafe engine.pointee.guards = configuration.guards ? 1 : 0
+        unsafe engine.pointee.made_limit = .max
         unsafe engine.pointee.echo = configuration.echoInLine ? 1 : 0
         unsafe engine.pointee.clock_kind =
             configuration.coarseClock
@@ -327,13 +331,9 @@ public enum EngineCore {
     /// True where no chunk was claimed in it.
     static func isEmpty(_ segment: SegmentBlock) -> Bool {
         guard let base = unsafe segment.pointee.base else { return true }
+        if unsafe Lost.isLost(segment) { return false }
         return unsafe cwa_load_acquire_u64(UnsafeMutableRawPointer(base) + SegmentHeader.allocated)
             <= UInt64(SegmentHeader.bytes)
-    }
-
-    /// No new segment is made while the quota is full of data that is not archived.
-    public static func setQuotaFull(_ engine: EngineBlock, _ full: Bool) {
-        unsafe engine.pointee.quota_full = full ? 1 : 0
     }
 
     /// True where something waits to be rolled.
@@ -461,7 +461,8 @@ public enum EngineCore {
                 of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
             // CRASH: before this store the lane is one whose process died; nothing else differs.
             unsafe cwa_store_release_u32(file + LaneHeader.closed, 1)
-            _ = unsafe WriteThrough.lane(engine, lane, file, 4096)
+            // With the counts of what was refused, which the file may not have taken.
+            _ = unsafe WriteThrough.lane(engine, lane, file, LaneHeader.catalogOffsetValue)
             unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
             unsafe engine.pointee.ring = 0
             unsafe releaseQuiet(engine)

@@ -171,6 +171,11 @@ public final class JournalWriter: @unchecked Sendable {
             guard state == Segments.open || state == Segments.sealing || state == Segments.sealed,
                 let base = unsafe segment.pointee.base
             else { return }
+            // What memory has is not what readers see: its file is synced as it is (A25).
+            if unsafe Lost.isLost(segment) {
+                if unsafe Files.syncData(segment.pointee.fd) != 0 { failed = true }
+                return
+            }
             unsafe copySegment(segment, UnsafeMutableRawPointer(base))
             if state == Segments.sealed { unsafe whole.insert(segment.pointee.number) }
         }

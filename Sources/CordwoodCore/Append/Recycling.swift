@@ -37,7 +37,7 @@ public enum Recycling {
     /// A sealed segment that would do: fully grown, and not refused before.
     static func mayServe(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         unsafe segment.pointee.retired == 0 && segment.pointee.ready == segment.pointee.size
-            && !WriteThrough.isOn(engine)
+            && !WriteThrough.isOn(engine) && !Lost.isLost(segment)
     }
 
     /// Makes a spare of a sealed segment that an archive holds. False: it is for removal.

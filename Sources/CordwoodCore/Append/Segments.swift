@@ -17,6 +17,10 @@ public enum Segments {
     static var sealing: UInt32 { UInt32(CWI_SEGMENT_SEALING) }
     static var sealed: UInt32 { UInt32(CWI_SEGMENT_SEALED) }
 
+    static func ready(_ segment: SegmentBlock) -> UInt64 {
+        unsafe cwa_load_acquire_u64(readyWord(segment))
+    }
+
     static func stateWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.state)!
     }
@@ -48,11 +52,8 @@ public enum Segments {
         // ORDER: acquire. The file's blocks are there when ready says so (A6).
         var ready = unsafe cwa_load_acquire_u64(readyWord(segment))
         guard ready < upTo else { return true }
-        let fullUntil =
-            unsafe UnsafeMutableRawPointer(lane)
-            + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
+        if unsafe isRefused(lane) { return false }
         if unsafe thread != nil {
-            if unsafe cw_monotonic_ns() < cwa_load_relaxed_u64(fullUntil) { return false }
             if unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) { return false }
         }
         unsafe thread?.pointee.slow_appends &+= 1
@@ -71,7 +72,7 @@ public enum Segments {
                 target = upTo
                 continue
             }
-            unsafe cwa_store_relaxed_u64(fullUntil, cw_monotonic_ns() &+ 100_000_000)
+            unsafe refuse(lane)
             return false
         }
         // CRASH: the file is longer than `ready` says, and nothing stands there yet.
@@ -99,6 +100,7 @@ public enum Segments {
         guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
             return Status.ok
         }
+        if unsafe thread != nil, unsafe isHopeless(engine, lane) { return Status.full }
         // A handler that jumped out of here would leave a slot, a file and a descriptor behind.
         var mask = sigset_t()
         unsafe cwi_block_signals(&mask)
@@ -115,6 +117,7 @@ public enum Segments {
         var next = unsafe takeSpare(lane)
         defer { _ = unsafe cwa_cas_u32(makerWord(lane), cw_gettid(), 0) }
         if unsafe next == nil {
+            // Another thread took the last one meanwhile.
             if unsafe thread != nil, unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) {
                 unsafe EngineCore.wake(engine)
                 return Status.full
@@ -130,13 +133,14 @@ public enum Segments {
             unsafe number(engine, lane, next, after: old, oldWord)
         else {
             if let next = unsafe next { unsafe putSpare(engine, lane, next) }
-            unsafe EngineCore.wake(engine)
-            return unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord
-                ? Status.full : Status.ok
+            if unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) != oldWord { return Status.ok }
+            if unsafe !isRefused(lane) { unsafe EngineCore.wake(engine) }
+            return Status.full
         }
         unsafe writeFirstPair(engine, next)
         guard unsafe WriteThrough.header(engine, next) else {
             unsafe destroy(engine, lane, next)
+            unsafe refuseNames(lane)
             return Status.full
         }
         // CRASH: a segment with a name and without chunks: it reads as empty.
@@ -180,6 +184,7 @@ public enum Segments {
                     return true
                 }
                 unsafe next.pointee.number = 0
+                unsafe refuseNames(lane)
                 return false
             }
             guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
@@ -226,9 +231,6 @@ public enum Segments {
         }
         // Where sealing has fallen behind and every slot is taken, the writer is slowed down, for a
         // bounded time; a disk or quota that is full is refused at once.
-        let fullUntil =
-            unsafe UnsafeMutableRawPointer(lane)
-            + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
         let patience = cw_monotonic_ns() &+ 2_000_000_000
         while true {
             guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
@@ -236,11 +238,10 @@ public enum Segments {
             }
             if let made = unsafe make(engine, lane) { return unsafe made }
             let now = cw_monotonic_ns()
-            guard waits, unsafe !hasFreeSlot(engine), unsafe now >= cwa_load_relaxed_u64(fullUntil)
-            else { return nil }
+            guard waits, unsafe !hasFreeSlot(engine), unsafe !isRefused(lane) else { return nil }
             guard now < patience else {
                 // Nobody releases anything: the next calls do not wait for it again.
-                unsafe cwa_store_relaxed_u64(fullUntil, now &+ 1_000_000_000)
+                unsafe refuse(lane, ns: 1_000_000_000)
                 return nil
             }
             unsafe EngineCore.wake(engine)
@@ -305,8 +306,12 @@ public enum Segments {
     static func make(
         _ engine: EngineBlock, _ lane: LaneBlock, inMemory: Bool = false
     ) -> SegmentBlock? {
-        guard unsafe engine.pointee.quota_full == 0 else { return nil }
         guard let slot = unsafe takeSlot(engine) else { return nil }
+        // Segments in memory are no files of the store.
+        guard unsafe inMemory || Quota.take(engine, bytes: engine.pointee.segment_bytes) else {
+            unsafe cwa_store_release_u32(stateWord(slot), free)
+            return nil
+        }
         // It gets its number when it is published, so that numbers follow time.
         unsafe slot.pointee.number = 0
         unsafe slot.pointee.spare_id = Machine.random()
@@ -316,6 +321,7 @@ public enum Segments {
         unsafe slot.pointee.in_lane = 0
         unsafe slot.pointee.file_offset = 0
         unsafe slot.pointee.retired = 0
+        unsafe slot.pointee.lost = 0
         unsafe slot.pointee.memory_id = 0
         let made = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
@@ -323,7 +329,10 @@ public enum Segments {
             return unsafe makeFile(engine, lane, slot, name.pointer, inMemory)
         }
         guard made else {
+            unsafe Quota.giveBack(engine, bytes: inMemory ? 0 : engine.pointee.segment_bytes)
             unsafe cwa_store_release_u32(stateWord(slot), free)
+            // Memory that is full is no reason not to ask the disk.
+            if !inMemory { unsafe refuse(lane) }
             return nil
         }
         return unsafe slot
@@ -549,6 +558,17 @@ enum ClockPairs {
         if count == SegmentHeader.clockPairsMax { count = unsafe thin(pairs, count) }
         unsafe store(sample, at: pairs + count * ClockPair.bytes)
         unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, UInt32(count + 1))
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, (sequence | 1) &+ 1)
+    }
+
+    /// The only pair, of a segment that holds no record.
+    static func restart(_ sample: ClockSample, in header: UnsafeMutableRawPointer) {
+        let sequence = unsafe cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
+        // ORDER: release twice around the change, as in `add` (A18).
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, sequence | 1)
+        cwa_fence_full()
+        unsafe store(sample, at: header + SegmentHeader.clockPairs)
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, 1)
         unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, (sequence | 1) &+ 1)
     }
 

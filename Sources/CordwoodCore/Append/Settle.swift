@@ -53,11 +53,7 @@ enum Settle {
             cwa_fence_compiler()
             // ORDER: acquire-release. Whoever wins fixes the length; the other reads it (A3).
             if unsafe cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
-                settled = mine
-                // Busy with this chunk, we keep its mapping; where the helper has won, the segment
-                // may be gone already, and the helper has written the length (R2).
-                unsafe cwa_store_release_u32(
-                    UnsafeMutableRawPointer(chunk) + ChunkHeader.final, settled.offset)
+                settled = unsafe written(thread, chunk, mine)
             } else {
                 settled = unsafe Verdict.load(thread)
             }
@@ -72,13 +68,30 @@ enum Settle {
             unsafe cwa_store_release_u32(
                 UnsafeMutableRawPointer(chunk) + ChunkHeader.final, settled.offset)
         }
-        unsafe thread.pointee.record_bytes &+= UInt64(settled.offset &- UInt32(ChunkHeader.bytes))
+        let bytes = max(settled.offset, UInt32(ChunkHeader.bytes)) &- UInt32(ChunkHeader.bytes)
+        unsafe thread.pointee.record_bytes &+= UInt64(bytes)
         // ORDER: relaxed. Only this thread gives the limit a value again (A2).
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
         unsafe thread.pointee.ptr = nil
         unsafe thread.pointee.chunk = nil
         unsafe thread.pointee.segment = nil
         return settled.offset >= end
+    }
+
+    /// The owner's verdict has won: the length stands in the chunk. Of a lost segment only what its
+    /// file has is kept (A25).
+    private static func written(
+        _ thread: ThreadBlock, _ chunk: UnsafeMutablePointer<UInt8>, _ mine: Verdict
+    ) -> Verdict {
+        let header = UnsafeMutableRawPointer(chunk)
+        if let segment = unsafe thread.pointee.segment, unsafe Lost.isLost(segment) {
+            let kept = unsafe Lost.committed(segment, header)
+            return Verdict(claim: mine.claim, open: false, offset: min(kept, mine.offset))
+        }
+        // Busy with this chunk, we keep its mapping; where the helper has won, the segment may be
+        // gone already, and the helper has written the length (R2).
+        unsafe cwa_store_release_u32(header + ChunkHeader.final, mine.offset)
+        return mine
     }
 
     /// The helper settles a block's chunk if it lies in that segment; `limit` is poisoned and a
@@ -105,11 +118,15 @@ enum Settle {
                 return
             }
             // ORDER: acquire. Everything up to here is whole (A4).
-            let committed = unsafe cwa_load_acquire_u32(chunk + ChunkHeader.committed)
+            let committed =
+                unsafe Lost.isLost(segment)
+                ? Lost.committed(segment, chunk)
+                : cwa_load_acquire_u32(chunk + ChunkHeader.committed)
             let mine = Verdict(claim: verdict.claim, open: false, offset: committed)
             // The claim id in the expected value makes this fail where the owner has moved on (R2).
             if unsafe cwa_cas_u64(Verdict.address(thread), verdict.word, mine.word) {
                 unsafe cwa_store_release_u32(chunk + ChunkHeader.final, committed)
+                if unsafe Lost.isLost(segment) { unsafe Lost.fix(segment, chunk, committed) }
                 return
             }
         }

@@ -52,6 +52,9 @@ public struct Supply: Sendable {
         var count = unsafe Segments.spareCount(lane)
         var ready = unsafe left + UInt64(count) * engine.pointee.segment_bytes
         while count < Self.freshMax, wants && count == 0 || ready < reserve,
+            unsafe !Segments.isRefused(lane),
+            // The last ones within the quota are for what is written.
+            unsafe count == 0 || Quota.left(engine) >= 3 * engine.pointee.segment_bytes,
             let spare = unsafe makeSpare(engine, lane)
         {
             let bytes = unsafe spare.pointee.size

@@ -116,7 +116,7 @@ public enum Machine {
 }
 
 /// The clocks taken together (FORMAT §4): the narrowest of 8 tries.
-struct ClockSample {
+struct ClockSample: Sendable {
     var ticks: UInt64
     var monotonic: UInt64
     var boottime: UInt64

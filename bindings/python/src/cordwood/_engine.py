@@ -245,7 +245,8 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
          consent: Union[str, int, None] = None, overflow: Union[str, int, None] = None,
          console: Union[str, int, None] = None, console_level: Optional[_levels.Level] = None,
          sync_console: bool = False, coarse_clock: bool = False,
-         tmpfs: bool = False, upload_interval_s: Optional[int] = None,
+         tmpfs: bool = False, sigbus_guard: bool = False,
+         upload_interval_s: Optional[int] = None,
          archive_removed: Optional[ArchiveRemoved] = None) -> Engine:
     """Opens a store for writing; makes it where it is missing. Without a directory CORDWOOD_DIR of
     the environment is taken. What is not named has the default of cw_options in cordwood.h; codec,
@@ -271,7 +272,8 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
         if value is not None:
             _put_number(raw, key, value)
     for wanted, flag in ((sync_console, _abi.FLAG_SYNC_CONSOLE),
-                         (coarse_clock, _abi.FLAG_COARSE_CLOCK), (tmpfs, _abi.FLAG_TMPFS)):
+                         (coarse_clock, _abi.FLAG_COARSE_CLOCK), (tmpfs, _abi.FLAG_TMPFS),
+                         (sigbus_guard, _abi.FLAG_SIGBUS_GUARD)):
         if wanted:
             raw.flags |= flag
     if archive_removed is not None:

@@ -1,0 +1,128 @@
+// What the store may hold: counts its files, lets retention remove archives, and tells the makers
+// of segments how much more they may make (Quota). Runs on the ship thread after each archive and
+// tick, and on a thread of its own where the quota gets short while that one is busy; one at a
+// time. docs/CONCURRENCY.md, A26.
+// SAFETY: the engine's block is never unmapped; what changes is guarded by `monitor`.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import Glibc
+
+@safe final class LimitKeeper: @unchecked Sendable {
+    private let engine: EngineBlock
+    private let directory: String
+    private let uploads: UploadService
+    private let quotaBytes: UInt64
+    private let segmentBytes: UInt64
+    /// Held while files are counted and removed, also by the callbacks.
+    private let keeping = Monitor()
+    private let monitor = Monitor()
+    private var isRunning = false
+    private var runner: pthread_t?
+    private var notBeforeNs: UInt64 = 0
+
+    /// While the quota is short it is looked at so often.
+    private static let periodNs: UInt64 = 100_000_000
+    /// Segments of a store that has room for no archive.
+    private static let segmentsMin: UInt64 = 8
+
+    init(engine: EngineBlock, directory: String, settings: Settings, uploads: UploadService) {
+        unsafe self.engine = engine
+        self.directory = directory
+        self.uploads = uploads
+        quotaBytes = settings.options.quotaBytes
+        segmentBytes = settings.segmentBytes
+    }
+
+    /// Kept free of archives, so that writers do not wait for retention.
+    private var headroomBytes: UInt64 {
+        quotaBytes == 0 ? 0 : max(2 * segmentBytes, quotaBytes / 16)
+    }
+
+    /// Segments that one archive may cover: what it takes beside them stays within the quota.
+    var segmentsAtOnce: UInt64 {
+        quotaBytes == 0 ? 8 : min(8, max(1, quotaBytes / 16 / segmentBytes))
+    }
+
+    /// Retention, and how much may be made from here on.
+    func keep() {
+        keeping.locked {
+            let mark = unsafe Quota.mark(engine)
+            let files = count()
+            _ = try? uploads.applyRetention(otherBytes: files.now + headroomBytes)
+            guard quotaBytes > 0 else { return }
+            let quota = max(quotaBytes, LimitKeeper.segmentsMin * segmentBytes)
+            let used = files.grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
+            unsafe Quota.allow(engine, from: mark, bytes: quota > used ? quota - used : 0)
+        }
+    }
+
+    /// True for who shall call `keepAndEnd` now, on a thread of its own.
+    func beginsSoon(now: UInt64) -> Bool {
+        guard quotaBytes > 0, unsafe Quota.left(engine) < headroomBytes / 2 else { return false }
+        return monitor.locked {
+            guard !isRunning, now >= notBeforeNs else { return false }
+            isRunning = true
+            return true
+        }
+    }
+
+    func keepAndEnd() {
+        monitor.locked { runner = pthread_self() }
+        keep()
+        ends()
+    }
+
+    func ends() {
+        monitor.locked {
+            isRunning = false
+            runner = nil
+            notBeforeNs = cw_monotonic_ns() + LimitKeeper.periodNs
+        }
+    }
+
+    /// In one of the callbacks that retention makes here.
+    var isRunningHere: Bool {
+        monitor.locked { runner.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+    }
+
+    private struct Files {
+        /// What is on the disk but for archives.
+        var now: UInt64 = 0
+        /// The same with this lane's segments as large as they may grow.
+        var grown: UInt64 = 0
+    }
+
+    private func count() -> Files {
+        var files = Files()
+        let lane = unsafe EngineCore.laneName(engine)
+        for name in Directories.names(directory + "/lanes") {
+            let bytes = LimitKeeper.allocated("\(directory)/lanes/\(name)")
+            guard let bytes else { continue }
+            files.now += bytes
+            let isOwn = !lane.isEmpty && name.dropFirst(name.hasPrefix(".") ? 1 : 0).hasPrefix(lane)
+            let grows = name.hasSuffix(".seg") || name.contains(".spare-")
+            files.grown += isOwn && grows ? max(bytes, segmentBytes) : bytes
+        }
+        let part = bytes(of: "archives") { !$0.hasSuffix(".cwa") }
+        files.now += part
+        files.grown += part
+        return files
+    }
+
+    private func bytes(of folder: String, where wanted: (String) -> Bool) -> UInt64 {
+        Directories.names("\(directory)/\(folder)").reduce(0) {
+            wanted($1) ? $0 + (LimitKeeper.allocated("\(directory)/\(folder)/\($1)") ?? 0) : $0
+        }
+    }
+
+    /// nil: it is gone, or a link: its file is not the store's.
+    private static func allocated(_ path: String) -> UInt64? {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return nil
+        }
+        return UInt64(max(0, status.st_blocks)) * 512
+    }
+}

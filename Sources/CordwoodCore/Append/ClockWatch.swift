@@ -1,0 +1,82 @@
+// What the supply thread knows of the clocks between two looks: when the next pair is due, that
+// UTC was set, that the processor's counter does not run as it did (a suspend, a reset, a move to
+// another machine). Under the sealing lock. docs/FORMAT.md §4; PROTOCOL R30.
+// SAFETY: the current segment stays mapped under the sealing lock.
+
+import CShims
+
+public struct ClockWatch: Sendable {
+    private var last: ClockSample?
+    private var nextPairNs: UInt64 = 0
+    private var pairs = 0
+
+    /// UTC that moves by more is told to readers at once.
+    private static let stepNs: UInt64 = 1_000_000
+
+    public init() {}
+
+    /// True: ticks mean other times from here on, and the segment is to be rolled.
+    public mutating func look(_ engine: EngineBlock) -> Bool {
+        let sample = ClockSample.take(
+            tsc: unsafe engine.pointee.clock_kind == SegmentHeader.clockTSC)
+        defer { last = sample }
+        guard let last else {
+            nextPairNs = sample.monotonic &+ 10_000_000
+            return false
+        }
+        if unsafe ClockWatch.hasJumped(engine, last, sample) {
+            unsafe EngineCore.endEpoch(engine, last: last, now: sample)
+            pairs = 0
+            nextPairNs = sample.monotonic &+ 10_000_000
+            return true
+        }
+        let step = Int64(bitPattern: sample.offset &- last.offset)
+        guard sample.monotonic >= nextPairNs || step.magnitude > ClockWatch.stepNs else {
+            return false
+        }
+        unsafe EngineCore.addClockPair(engine)
+        pairs += 1
+        nextPairNs =
+            sample.monotonic
+            &+ (pairs < 2 ? 100_000_000 : pairs < 10 ? 1_000_000_000 : 10_000_000_000)
+        return false
+    }
+
+    /// The counter went back, or faster or slower than the clock by over 1 ms and 2 %.
+    private static func hasJumped(
+        _ engine: EngineBlock, _ last: ClockSample, _ now: ClockSample
+    ) -> Bool {
+        guard unsafe engine.pointee.clock_kind == SegmentHeader.clockTSC else { return false }
+        guard now.ticks > last.ticks else { return true }
+        let rate = unsafe max(1, engine.pointee.ticks_per_second)
+        let product = (now.ticks - last.ticks).multipliedFullWidth(by: 1_000_000_000)
+        guard product.high < rate else { return true }
+        let told = rate.dividingFullWidth(product).quotient
+        let passed = now.monotonic &- last.monotonic
+        let apart = told > passed ? told - passed : passed - told
+        return apart > 1_000_000 + passed / 50
+    }
+}
+
+extension ClockSample {
+    /// From monotonic time to UTC, modulo 2^64.
+    var offset: UInt64 { realtime &- monotonic }
+}
+
+extension EngineCore {
+    /// The current segment gets a pair from before the jump, or, where it holds nothing yet, one
+    /// from after it.
+    static func endEpoch(_ engine: EngineBlock, last: ClockSample, now: ClockSample) {
+        unsafe engine.pointee.rate_ticks = 0
+        guard let lane = unsafe readyLane(engine), let current = unsafe lane.pointee.current,
+            let base = unsafe current.pointee.base
+        else { return }
+        let header = UnsafeMutableRawPointer(base)
+        if unsafe isEmpty(current) {
+            unsafe ClockPairs.restart(now, in: header)
+        } else {
+            unsafe ClockPairs.add(last, to: header)
+        }
+        _ = unsafe WriteThrough.header(engine, current)
+    }
+}

@@ -1,0 +1,88 @@
+// Segments whose memory and file have parted: somebody cut the file, or it refuses stores and
+// private memory lies over it (guard.c). From then on only what the file says counts: an append
+// whose `committed` is not in the file is written again elsewhere. docs/CONCURRENCY.md, A25;
+// PROTOCOL R13.
+// SAFETY: the segment is held by the caller: busy with a chunk in it, or under the sealing lock. A
+// chunk header is read into memory of the stack.
+
+import CShims
+import Glibc
+
+enum Lost {
+    static func isLost(_ segment: SegmentBlock) -> Bool {
+        // ORDER: acquire. Who sees it looks into the file only after what the loser did (A25).
+        unsafe cwa_load_acquire_u32(
+            UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.lost)!) != 0
+    }
+
+    /// Bytes of that chunk that readers will believe; 0 where its header is gone.
+    static func committed(
+        _ segment: SegmentBlock, _ chunk: UnsafeMutableRawPointer
+    ) -> UInt32 {
+        guard let base = unsafe segment.pointee.base else { return 0 }
+        let at = unsafe fileOffset(segment, chunk, base)
+        return unsafe withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { header in
+            guard unsafe read(segment.pointee.fd, header.baseAddress!, 16, at),
+                unsafe header.load(as: UInt64.self) == segment.pointee.salt
+            else { return 0 }
+            return unsafe header.load(fromByteOffset: ChunkHeader.committed, as: UInt32.self)
+        }
+    }
+
+    /// Fixes a chunk's end in the file, which may hold more than was kept there.
+    static func fix(
+        _ segment: SegmentBlock, _ chunk: UnsafeMutableRawPointer, _ end: UInt32
+    ) {
+        guard end > 0, unsafe committed(segment, chunk) > end,
+            let base = unsafe segment.pointee.base
+        else { return }
+        var end = end
+        _ = unsafe Files.write(
+            segment.pointee.fd, &end, 4,
+            at: UInt64(fileOffset(segment, chunk, base)) + UInt64(ChunkHeader.final))
+    }
+
+    private static func fileOffset(
+        _ segment: SegmentBlock, _ chunk: UnsafeMutableRawPointer,
+        _ base: UnsafeMutablePointer<UInt8>
+    ) -> off_t {
+        unsafe off_t(segment.pointee.file_offset) + off_t(chunk - UnsafeMutableRawPointer(base))
+    }
+
+    private static func read(
+        _ descriptor: Int32, _ target: UnsafeMutableRawPointer, _ count: Int, _ offset: off_t
+    ) -> Bool {
+        while true {
+            let n = unsafe pread(descriptor, target, count, offset)
+            if n >= 0 || errno != EINTR { return n == count }
+        }
+    }
+}
+
+extension EngineCore {
+    /// Looks whether somebody cut a file that is mapped, gives it its length again before a store
+    /// meets the hole, and takes it out of use. Under the sealing lock, every tenth of a second.
+    public static func watchFiles(_ engine: EngineBlock) {
+        guard let lane = unsafe readyLane(engine), unsafe !WriteThrough.isOn(engine) else { return }
+        unsafe Segments.forEach(engine) { segment in
+            let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
+            guard
+                state == Segments.open || state == Segments.sealing || state == Segments.sealed,
+                unsafe segment.pointee.base != nil
+            else { return }
+            var status = stat()
+            let whole =
+                unsafe segment.pointee.in_lane != 0
+                ? UInt64(LaneHeader.fileBytesValue) : Segments.ready(segment)
+            guard unsafe fstat(segment.pointee.fd, &status) == 0,
+                UInt64(max(0, status.st_size)) < whole
+            else { return }
+            // First, so that no append ends in a page that the file gets anew, without its header.
+            unsafe cwi_segment_lose(engine, segment)
+            _ = unsafe Files.allocate(segment.pointee.fd, offset: 0, bytes: whole)
+        }
+        if let current = unsafe lane.pointee.current, unsafe Lost.isLost(current) {
+            _ = unsafe Segments.publishNext(engine, lane, after: current, nil)
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// When a record is refused without asking anybody: the disk said no a moment ago, the quota is used
+// up, or nothing lies ready and the policy is not to wait. Such a refusal makes no system call; the
+// disk is asked again every tenth of a second. Any thread, also in a signal handler.
+// docs/CONCURRENCY.md, A26.
+// SAFETY: words of the lane's and the engine's blocks, which are never unmapped.
+
+import CCordwood
+import CShims
+
+extension Segments {
+    /// How long a disk that refused is left alone: logging goes on at most so long after there is
+    /// room again.
+    static let refusalNs: UInt64 = 100_000_000
+
+    static func refuse(_ lane: LaneBlock, ns: UInt64 = refusalNs) {
+        unsafe cwa_store_relaxed_u64(fullUntil(lane), cw_monotonic_ns() &+ ns)
+    }
+
+    /// A segment lies ready, and the directory does not take its name.
+    static func refuseNames(_ lane: LaneBlock) {
+        unsafe cwa_store_relaxed_u64(nameUntil(lane), cw_monotonic_ns() &+ refusalNs)
+    }
+
+    static func isRefused(_ lane: LaneBlock) -> Bool {
+        unsafe isBefore(cwa_load_relaxed_u64(fullUntil(lane)))
+    }
+
+    /// True where no next segment can be had now, which costs a look at the clock to know.
+    static func isHopeless(_ engine: EngineBlock, _ lane: LaneBlock) -> Bool {
+        if unsafe isBefore(cwa_load_relaxed_u64(nameUntil(lane))) { return true }
+        if unsafe spareCount(lane) > 0 { return false }
+        let isFull = unsafe isRefused(lane) || Quota.isUsed(engine)
+        if unsafe isFull || engine.pointee.overflow != UInt32(CW_OVERFLOW_DROP) { return isFull }
+        unsafe EngineCore.wake(engine)
+        return true
+    }
+
+    /// 0, the usual answer, costs no look at the clock.
+    private static func isBefore(_ until: UInt64) -> Bool {
+        until != 0 && cw_monotonic_ns() < until
+    }
+
+    private static func fullUntil(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
+    }
+
+    private static func nameUntil(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.name_until_ns)!
+    }
+}
+
+/// How many bytes of files may still be made within the quota. Makers take from it; the helper
+/// counts the store's files now and then and sets it anew.
+public enum Quota {
+    private static func made(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.made_bytes)!
+    }
+
+    private static func limit(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.made_limit)!
+    }
+
+    /// True where not one more segment fits.
+    static func isUsed(_ engine: EngineBlock) -> Bool {
+        unsafe left(engine) < engine.pointee.segment_bytes
+    }
+
+    /// Bytes that may still be made.
+    public static func left(_ engine: EngineBlock) -> UInt64 {
+        // ORDER: relaxed. Both only bound how much is made; nothing is published by them (A26).
+        let limit = unsafe cwa_load_relaxed_u64(limit(engine))
+        let made = unsafe cwa_load_relaxed_u64(made(engine))
+        return limit > made ? limit - made : 0
+    }
+
+    static func take(_ engine: EngineBlock, bytes: UInt64) -> Bool {
+        // ORDER: acquire-release. Of two makers one gets the last bytes (A26).
+        let before = unsafe cwa_add_u64(made(engine), bytes)
+        if unsafe before &+ bytes <= cwa_load_relaxed_u64(limit(engine)) { return true }
+        unsafe giveBack(engine, bytes: bytes)
+        return false
+    }
+
+    static func giveBack(_ engine: EngineBlock, bytes: UInt64) {
+        _ = unsafe cwa_add_u64(made(engine), 0 &- bytes)
+    }
+
+    /// Bytes that an archive about to be written may take beside the segments that it covers.
+    public static func charge(_ engine: EngineBlock, bytes: UInt64) {
+        _ = unsafe cwa_add_u64(made(engine), bytes)
+    }
+
+    /// Taken before the files are counted: what is made meanwhile is counted twice rather than not.
+    public static func mark(_ engine: EngineBlock) -> UInt64 {
+        unsafe cwa_load_relaxed_u64(made(engine))
+    }
+
+    /// From the mark on so many bytes may be made. nil: any number.
+    public static func allow(_ engine: EngineBlock, from mark: UInt64, bytes: UInt64?) {
+        unsafe cwa_store_relaxed_u64(limit(engine), bytes.map { mark &+ $0 } ?? .max)
+    }
+}
