@@ -45,7 +45,8 @@ needs_build() {
 }
 
 needs_test() {
-    needs cmake make zstd lz4 curl python3-dev python3-venv python3-pip valgrind
+    needs cmake make zstd lz4 curl python3-dev python3-venv python3-pip valgrind \
+        e2fsprogs
 }
 
 # Where the toolchain keeps its static libraries.

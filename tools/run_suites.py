@@ -45,6 +45,7 @@ def suites(everything):
               *([] if everything else ["--sample", "80"])),
         Suite("fuzz", python, "Tests/Fuzz/run.py", *flags),
         Suite("hostile", python, "Tests/Hostile/hostile.py", *flags),
+        Suite("disk", python, "Tests/Disk/run.py", *flags),
         Suite("bench", python, "Benchmarks/test_bench.py"),
         Suite("demo", python, "tools/demo.py", "--built", heavy=True),
     ]

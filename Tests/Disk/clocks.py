@@ -1,0 +1,198 @@
+"""Clocks that jump: UTC set by a day while a host logs, a suspend, a counter that the kernel does
+not trust; zones and summer time in what people read. PROTOCOL R30; FORMAT §4."""
+
+import datetime
+import os
+import subprocess
+import time
+import zoneinfo
+
+from harness import TOOL, Skipped, equal, exact, holds
+
+DAY = 86_400
+# What a step may be told late: the supply thread looks five times a second, on a loaded machine
+# less often.
+LATE_S = 5
+
+
+def utc(words_s):
+    return time.time() + words_s
+
+
+def stepped(place, flags=0, distrust=False):
+    """Forward by a day, back by two, home: each group of records shows the clock of its time, and
+    the order is that of writing."""
+    words = place.words()
+    if distrust:
+        words.distrust_counter()
+    store = place.directory / "store"
+    host = place.host(store, words).open(flags=flags, segment=64 << 10)
+    groups = []
+    number = 0
+    for offset in (0, DAY, -DAY, 0):
+        words.move(realtime_s=offset)
+        time.sleep(0.6)  # the engine looks every 200 ms; a late look is allowed for below
+        low = utc(offset)
+        equal("kept", host.write(500, 50)["kept"], 500)
+        groups.append((number, number + 500, low, utc(offset)))
+        number += 500
+        host.ask("roll") if offset == DAY else None
+    for closed in (False, True):
+        if closed:
+            host.ask("roll")
+            host.ask("wait", 60_000)
+        times, count = shown(host)
+        equal("records", count[0], number)
+        equal("out of the order of writing", count[2], 0)
+        for first, after, low, high in groups:
+            wrong = [n for n in range(first, after)
+                     if not low - 0.05 <= times[n] / 1e9 <= high + 0.05]
+            if wrong:
+                n = wrong[0]
+                holds(False, f"{len(wrong)} records of {first}…{after} have other times: {n} is "
+                      f"{times[n] / 1e9 - low:.3f} s after the first could be")
+    exact(host)
+    host.end()
+
+
+def shown(host):
+    text, counts = host.ask("times").rsplit("|", 1)
+    times = {int(n): int(t) for n, t in (pair.split(":") for pair in text.split())}
+    return times, [int(word) for word in counts.split()]
+
+
+def utc_set(place):
+    stepped(place)
+
+
+def utc_set_coarse(place):
+    stepped(place, flags=2)
+
+
+def utc_set_counter_not_trusted(place):
+    stepped(place, distrust=True)
+
+
+def utc_set_over_restarts(place):
+    """Three processes one after the other, each with a clock a day off: lanes of one boot keep the
+    order of writing, each record its own UTC."""
+    words = place.words()
+    store = place.directory / "store"
+    groups, number = [], 0
+    for offset in (0, DAY, -DAY):
+        words.move(realtime_s=offset)
+        host = place.host(store, words).open()
+        low = utc(offset)
+        host.write(300, 50)
+        groups.append((low, utc(offset)))
+        number += 300
+        host.close()
+        host.end()
+    words.move()
+    done = subprocess.run([TOOL, "cat", "--json", "--utc", store], capture_output=True, check=True,
+                          text=True)
+    import json
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    times = [datetime.datetime.fromisoformat(r["time"].replace("Z", "+00:00")).timestamp()
+             for r in records if r.get("logger") == "disk"]
+    equal("records", len(times), number)
+    for index, (low, high) in enumerate(groups):
+        part = times[index * 300:(index + 1) * 300]
+        holds(all(low - 0.05 <= t <= high + 0.05 for t in part),
+              f"process {index}: times are not its own, or the processes are out of order")
+
+
+def suspended(place):
+    """BOOTTIME runs ahead of MONOTONIC by an hour, and UTC with it, as after a suspend."""
+    words = place.words()
+    host = place.host(place.directory / "store", words).open()
+    low = utc(0)
+    host.write(300, 50)
+    middle = utc(0)
+    words.move(realtime_s=3600, boottime_s=3600)
+    time.sleep(0.6)
+    after = utc(3600)
+    host.write(300, 50)
+    high = utc(3600)
+    times, count = shown(host)
+    equal("records, back in time, out of order", count, [600, 0, 0])
+    holds(all(low - 0.05 <= times[n] / 1e9 <= middle + 0.05 for n in range(300)), "before it")
+    holds(all(after - 0.05 <= times[n] / 1e9 <= high + 0.05 for n in range(300, 600)), "after it")
+    exact(host)
+    host.end()
+
+
+def roll_age_with_a_stepped_clock(place):
+    """Roll by age goes by the monotonic clock: UTC that jumps neither rolls nor keeps from it."""
+    words = place.words()
+    host = place.host(place.directory / "store", words).open(age=3600)
+    host.write(10, 50)
+    words.move(realtime_s=DAY)
+    time.sleep(0.7)
+    equal("sealed by a jump", host.totals()["sealed"], 0)
+    host.close()
+    host.end()
+    words.move(realtime_s=0)
+    host = place.host(place.directory / "store", words).open(age=1)
+    host.write(10, 50)
+    words.move(realtime_s=-DAY)
+    end = time.monotonic() + 30
+    while host.totals()["sealed"] == 0:
+        holds(time.monotonic() < end, "not rolled with a clock set back")
+        time.sleep(0.02)
+    host.close()
+    host.end()
+
+
+def zones(place):
+    """cat in several zones, around both changes of summer time, against Python's zoneinfo."""
+    words = place.words()
+    store = place.directory / "store"
+    now = time.time()
+    moments = [datetime.datetime(2026, 3, 29, 0, 59, 58, tzinfo=datetime.timezone.utc),
+               datetime.datetime(2026, 10, 25, 0, 59, 58, tzinfo=datetime.timezone.utc),
+               datetime.datetime(2026, 11, 1, 5, 59, 58, tzinfo=datetime.timezone.utc)]
+    for moment in moments:
+        words.move(realtime_s=moment.timestamp() - now)
+        now = time.time()
+        words.move(realtime_s=moment.timestamp() - now)
+        host = place.host(store, words).open()
+        for _ in range(4):
+            host.write(1, 50)
+            time.sleep(1)
+        host.close()
+        host.end()
+    plain = text(store, "UTC0", "--utc")
+    checked = 0
+    for zone in ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe",
+                 "Pacific/Kiritimati"):
+        try:
+            rules = zoneinfo.ZoneInfo(zone)
+        except zoneinfo.ZoneInfoNotFoundError as why:
+            raise Skipped("no time zone data") from why
+        lines = text(store, zone)
+        equal(f"lines in {zone}", len(lines), len(plain))
+        for there, here in zip(lines, plain):
+            moment = datetime.datetime.fromisoformat(here.replace("Z", "+00:00"))
+            wanted = moment.astimezone(rules)
+            got = datetime.datetime.fromisoformat(there)
+            equal(f"{here} in {zone}", (got.replace(tzinfo=None), got.utcoffset()),
+                  (wanted.replace(tzinfo=None), wanted.utcoffset()))
+            checked += 1
+    place.note(f"{checked} times")
+
+
+def text(store, zone, *flags):
+    done = subprocess.run([TOOL, "cat", *flags, store], capture_output=True, check=True, text=True,
+                          env=dict(os.environ, TZ=zone))
+    return [stamp(line) for line in done.stdout.splitlines()]
+
+
+def stamp(line):
+    words = line.split()
+    return words[0] if "T" in words[0] else "T".join(words[:2])
+
+
+CASES = {f.__name__: f for f in (
+    utc_set, utc_set_coarse, utc_set_counter_not_trusted, utc_set_over_restarts, suspended,
+    roll_age_with_a_stepped_clock, zones)}

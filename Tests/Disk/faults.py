@@ -1,0 +1,372 @@
+"""Disks that fail: read-only in the midst of it, the store deleted, files cut by somebody else, EIO
+on every call, syncs that take seconds, no preallocation. PROTOCOL R12, R13, R14, R33, R36, R38."""
+
+import errno
+import os
+import random
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from harness import (E_FULL, E_IO, FLAG_SIGBUS_GUARD, OK, SECONDS_MAX, Failed, Skipped, equal, exact,
+                     holds, until)
+
+SEGMENT = 1 << 20
+
+
+def failing_calls(place):
+    """Each call that changes the disk answers EIO for a while, alone and all together, while four
+    threads log: nothing that returned is lost, the rest is counted, and all is well afterwards."""
+    words = place.words()
+    store = place.directory / "store"
+    host = place.host(store, words).open(segment=SEGMENT)
+    groups = [["write"], ["sync"], ["rename"], ["open"], ["allocate"], ["unlink"], ["truncate"],
+              words.CALLS]
+    for error in (errno.EIO, errno.ENOSPC) if place.everything else (errno.EIO,):
+        for calls in groups:
+            host.numbers("threads", 4, 400, 100)
+            time.sleep(0.05)
+            words.fail(error, *calls)
+            time.sleep(0.3)
+            host.ask("roll")
+            words.fail(0, *calls)
+            longest = int(host.ask("join")) / 1e9
+            holds(longest < 10, f"{calls}: a call took {longest:.1f} s")
+            status, us = host.numbers("resume", 30_000, 100)
+            equal(f"{calls}: logging after it", status, OK)
+    equal("cw_roll", int(host.ask("roll")), OK)
+    equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
+    total, read = exact(host, threads=4)
+    host.end()
+    place.note(f"{total['kept']} kept, {total['refused']} refused, {read['gaps']} gap records")
+
+
+def failed_sync_is_told(place):
+    """R36: a flush whose sync failed never answers OK for that; a later one writes all anew."""
+    words = place.words()
+    host = place.host(place.directory / "store", words).open(segment=SEGMENT)
+    host.write(1000, 100)
+    equal("a flush", int(host.ask("flush", 30_000)), OK)
+    host.write(1000, 100)
+    words.fail(errno.EIO, "sync")
+    equal("a flush whose sync fails", int(host.ask("flush", 30_000)), E_IO)
+    syncs = words.count("sync")
+    words.fail(0, "sync")
+    opened = words.count("open")
+    equal("the next", int(host.ask("flush", 30_000)), OK)
+    holds(words.count("sync") > syncs, "OK without a sync")
+    holds(words.count("open") > opened, "the old journal was believed")
+    exact(host)
+    host.end()
+
+
+def slow_sync(place):
+    """A sync of two seconds holds up nobody who writes."""
+    words = place.words()
+    host = place.host(place.directory / "store", words).open(segment=SEGMENT)
+    words.delay(2000, "sync")
+    host.numbers("threads", 4, 3000, 100)
+    host.ask("roll")
+    equal("a flush with little time", int(host.ask("flush", 50)), -14)
+    longest = int(host.ask("join")) / 1e9
+    syncs = words.count("sync")
+    words.delay(0, "sync")
+    holds(syncs > 0, "nothing was synced")
+    total, _ = exact(host, threads=4)
+    host.end()
+    equal("refused", total["refused"], 0)
+    holds(longest < 1.5, f"a call took {longest:.2f} s")
+    place.note(f"{total['kept']} kept, longest call {longest * 1000:.0f} ms, {syncs} slow syncs")
+
+
+def no_preallocation(place):
+    """Network file systems and their like: records are written by pwrite(2), also where writing
+    fails, and on a disk that is full. Each gap is told."""
+    words = place.words()
+    words.fail(errno.EOPNOTSUPP, "allocate")
+    host = place.host(place.directory / "store", words).open(segment=SEGMENT)
+    resumed = 0
+    for error in (errno.EIO, errno.ENOSPC, errno.EIO):
+        equal("kept", host.write(1000, 100)["kept"], 1000)
+        words.fail(error, "write")
+        equal("refused", host.write(1000, 100)["refused"], 1000)
+        words.fail(0, "write")
+        status, us = host.numbers("resume", 30_000, 100)
+        equal("after it", status, OK)
+        holds(us < 1_000_000, f"resumed after {us} us")
+        resumed = max(resumed, us)
+    words.fail(errno.EIO, "write")
+    equal("refused", host.write(100, 100)["refused"], 100)
+    words.fail(0, "write")
+    total, read = exact(host)
+    equal("gap records", read["gaps"], 4)
+    host.end()
+    place.note(f"{total['kept']} kept, {total['refused']} refused, {read['gaps']} gaps, resumed "
+               f"within {resumed // 1000} ms")
+
+
+def read_only_remount(place):
+    """An ext4 that turns read-only after an error (errors=remount-ro, set off by its own trigger),
+    under four threads and the guard: the host lives, what returned can be read, the rest counts."""
+    disk = place.ext4(48, "loop,errors=remount-ro")
+    device = subprocess.run(["findmnt", "-no", "SOURCE", disk], capture_output=True, check=True,
+                            text=True).stdout.strip()
+    trigger = Path("/sys/fs/ext4") / Path(device).name / "trigger_fs_error"
+    host = place.host(disk / "store").open(segment=SEGMENT, flags=FLAG_SIGBUS_GUARD)
+    equal("kept", host.write(20_000, 100)["kept"], 20_000)
+    host.numbers("threads", 4, 2500, 100)
+    time.sleep(0.2)
+    try:
+        trigger.write_text("the test's\n")
+    except OSError as why:
+        raise Skipped(f"{trigger}: {why.strerror}") from why
+    # What was clean is not dirtied again: the kernel writes back, and the next store is refused.
+    os.sync()
+    longest = int(host.ask("join")) / 1e9
+    options = subprocess.run(["findmnt", "-no", "OPTIONS", disk], capture_output=True, check=True,
+                             text=True).stdout
+    holds(options.startswith("ro") or "emergency_ro" in options, f"mounted {options}")
+    total = host.totals()
+    holds(total["refused"] > 0, "nothing was refused")
+    holds(longest < 10, f"a call took {longest:.1f} s")
+    read = host.read()
+    equal("records read", read["logs"], total["kept"])
+    equal("out of order or twice", read["bad"], 0)
+    equal("records_dropped", total["dropped"], total["refused"])
+    status = int(host.ask("close", 30_000))
+    host.end()
+    place.note(f"{total['kept']} kept and read, {total['refused']} refused, longest call "
+               f"{longest * 1000:.0f} ms, close {status}")
+
+
+def deleted(place):
+    """The store is deleted under a host that logs, and made again: it lives, what it is not told OK
+    for is counted, and a new open logs to the new directory."""
+    store = place.directory / "store"
+    host = place.host(store).open(segment=SEGMENT)
+    host.write(5000, 100)
+    host.numbers("threads", 4, 1500, 100)
+    time.sleep(0.2)
+    for attempt in range(100):
+        shutil.rmtree(store, ignore_errors=True)
+        if not store.exists():
+            break
+    holds(not store.exists(), "it cannot be deleted")
+    store.mkdir()
+    longest = int(host.ask("join")) / 1e9
+    holds(longest < 10, f"a call took {longest:.1f} s")
+    total = host.totals()
+    equal("answers other than OK and FULL", total["other"], 0)
+    holds(total["refused"] > 0, "nothing was refused")
+    host.numbers("threads", 2, 300, 100)
+    host.ask("join")
+    start = time.monotonic()
+    status = int(host.ask("close", 20_000))
+    holds(time.monotonic() - start < 25, "close hangs")
+    again = host.open(segment=SEGMENT)
+    equal("kept in the new store", again.write(1000, 100)["kept"], 1000)
+    again.close()
+    equal("read from the new store", again.read()["logs"], 1000)
+    host.end()
+    place.note(f"{total['refused']} refused after it, longest call {longest * 1000:.0f} ms, "
+               f"close {status}")
+
+
+# ── Files that somebody else cuts ──
+
+def cut_while_written(place, choose, rounds, writers=3, flags=FLAG_SIGBUS_GUARD):
+    """Threads log while files are cut; then it is quiet, and what was logged after the last cut is
+    all there. What a cut took is gone, but nothing else: no record twice, none out of order."""
+    store = place.directory / "store"
+    chance = random.Random(place.seed)
+    host = place.host(store).open(segment=SEGMENT, flags=flags)
+    host.write(2000, 100)
+    cuts = 0
+    for _ in range(rounds):
+        host.numbers("threads", writers, 300, 100)
+        until_s = time.monotonic() + 0.25
+        while time.monotonic() < until_s:
+            cuts += choose(store, chance)
+            time.sleep(chance.random() * 0.03)
+        longest = int(host.ask("join")) / 1e9
+        holds(longest < 10, f"a call took {longest:.1f} s")
+    before = host.totals()
+    status, _ = host.numbers("resume", 30_000, 100)
+    equal("logging after it", status, OK)
+    after = host.write(20_000, 100)
+    equal("kept after the last cut", after["kept"], 20_000)
+    host.ask("close", 60_000)
+    read = host.read()
+    total = host.totals()
+    equal("status of the reader", read["status"], OK)
+    equal("out of order or twice", read["bad"], 0)
+    holds(read["logs"] <= total["kept"], f"{read['logs']} read, {total['kept']} kept")
+    holds(read["logs"] >= 20_000, f"only {read['logs']} read of 20,000 after the last cut")
+    holds(cuts > 0, "nothing was cut")
+    host.end()
+    place.note(f"{cuts} cuts, {total['kept']} told OK, {read['logs']} left, "
+               f"{before['refused']} refused")
+
+
+def any_segment(store, chance):
+    names = list((store / "lanes").glob("*.seg")) + list((store / "lanes").glob("*.sealed"))
+    if not names:
+        return 0
+    path = chance.choice(names)
+    try:
+        size = path.stat().st_size
+        os.truncate(path, chance.choice([0, 1, 4096, 5000, size // 2, max(0, size - 4096)]))
+    except OSError:
+        return 0
+    return 1
+
+
+def cut_segments(place):
+    cut_while_written(place, any_segment, 10 if place.everything else 3)
+
+
+def cut_anything(place):
+    """Lane files, too: their names and counts go, the host stays."""
+    def choose(store, chance):
+        lanes = list((store / "lanes").glob("*.lane"))
+        if lanes and chance.random() < 0.2:
+            os.truncate(chance.choice(lanes), chance.choice([0, 4096, 10_000]))
+            return 1
+        return any_segment(store, chance)
+    store = place.directory / "store"
+    chance = random.Random(place.seed)
+    host = place.host(store).open(segment=SEGMENT, flags=FLAG_SIGBUS_GUARD)
+    cuts = 0
+    for _ in range(6 if place.everything else 2):
+        host.numbers("threads", 3, 400, 100)
+        until_s = time.monotonic() + 0.35
+        while time.monotonic() < until_s:
+            cuts += choose(store, chance)
+            time.sleep(chance.random() * 0.03)
+        holds(int(host.ask("join")) / 1e9 < 10, "a call hangs")
+    host.ask("flush", 5000)
+    host.ask("close", 20_000)
+    read = host.read()
+    equal("out of order or twice", read["bad"], 0)
+    host.end()
+    place.note(f"{cuts} cuts, {read['logs']} left")
+
+
+def cut_mends_itself(place):
+    """A cut without a store into the hole: within a tenth of a second or so the file has its length
+    again, and nobody needs the guard. R13."""
+    store = place.directory / "store"
+    host = place.host(store).open(segment=SEGMENT)
+    host.write(5000, 100)
+    segments = list((store / "lanes").glob("*.seg"))
+    holds(segments, "no segment")
+    for path in segments:
+        os.truncate(path, 4096)
+    until(lambda: all(not p.exists() or p.stat().st_size > 4096 for p in segments), "mending")
+    equal("kept after it", host.write(20_000, 100)["kept"], 20_000)
+    host.close()
+    read = host.read()
+    holds(20_000 <= read["logs"] <= 25_000, f"{read['logs']} read")
+    equal("out of order or twice", read["bad"], 0)
+    host.end()
+
+
+def without_guard(place):
+    """The documented exception, so that the tests above are known to test something: without the
+    flag a store into the hole kills the host by SIGBUS."""
+    store = place.directory / "store"
+    for _ in range(20):
+        host = place.host(store).open(segment=SEGMENT)
+        host.write(2000, 100)
+        host.tell("threads", 4, 600, 100)
+        host.answer()
+        died = None
+        for _ in range(40):
+            for path in (store / "lanes").glob("*.seg"):
+                try:
+                    os.truncate(path, 0)
+                except OSError:
+                    pass
+            time.sleep(0.005)
+            died = host.process.poll()
+            if died is not None:
+                break
+        host.kill()
+        if died == -7:
+            return
+    raise Failed("it was never killed: the cuts meet nothing")
+
+
+def guard_and_the_hosts_handler(place):
+    """Faults of the host's own go to its handler, which was there before; ours do not."""
+    store = place.directory / "store"
+    host = place.host(store)
+    equal("sigaction", int(host.ask("handler")), 0)
+    host.open(segment=SEGMENT, flags=FLAG_SIGBUS_GUARD)
+    for wanted in (1, 2):
+        equal("faults that the host's handler saw, and the store after it",
+              host.numbers("fault", place.directory / "own"), [wanted, 2])
+        host.numbers("threads", 3, 200, 100)
+        for path in (store / "lanes").glob("*.seg"):
+            os.truncate(path, 0)
+        host.ask("join")
+    equal("kept after it", host.write(5000, 100)["kept"], 5000)
+    host.close()
+    equal("out of order or twice", host.read()["bad"], 0)
+    host.end()
+
+
+def guard_without_a_handler(place):
+    """Where the host has none, a fault of its own kills it as ever: by SIGBUS."""
+    host = place.host(place.directory / "store").open(flags=FLAG_SIGBUS_GUARD)
+    host.write(10, 100)
+    host.tell("fault", place.directory / "own")
+    equal("exit", host.process.wait(timeout=SECONDS_MAX), -7)
+
+
+def readers_beside_cuts(place):
+    """Whatever is cut, readers answer or report damage; they never die. R12."""
+    store = place.directory / "store"
+    chance = random.Random(place.seed)
+    host = place.host(store).open(segment=64 << 10)
+    host.write(30_000, 100)
+    host.ask("roll")
+    host.ask("wait", 60_000)
+    host.write(5000, 100)
+    host.kill()
+    reader = place.host(store)
+    rounds = 200 if place.everything else 40
+    for _ in range(rounds):
+        copy = place.directory / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(store, copy)
+        files = [p for p in copy.rglob("*") if p.is_file() and p.name != "store"]
+        stop = threading.Event()
+
+        def cut():
+            while not stop.is_set():
+                path = chance.choice(files)
+                os.truncate(path, chance.randrange(path.stat().st_size + 1))
+                time.sleep(0.002)
+        cutter = threading.Thread(target=cut)
+        cutter.start()
+        try:
+            other = place.host(copy)
+            read = other.read()
+            equal("out of order or twice", read["bad"], 0)
+            other.end()
+        finally:
+            stop.set()
+            cutter.join()
+    equal("of the whole store", reader.read()["logs"], 35_000)
+    reader.end()
+    place.note(f"{rounds} rounds")
+
+
+CASES = {f.__name__: f for f in (
+    failing_calls, failed_sync_is_told, slow_sync, no_preallocation, read_only_remount, deleted,
+    cut_segments, cut_anything, cut_mends_itself, without_guard, guard_and_the_hosts_handler,
+    guard_without_a_handler, readers_beside_cuts)}
+_ = E_FULL

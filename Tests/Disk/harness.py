@@ -1,0 +1,271 @@
+"""What the cases share: the host program (host.c) with what it answers by name, the words of the
+interposer (interpose.c), small file systems, and the files of a store. Python's standard library
+only. A case is a function that takes a Place; it raises Failed or Skipped."""
+
+import mmap
+import os
+import shutil
+import struct
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = Path(__file__).resolve().parent
+LIBRARY = Path(os.environ.get("CORDWOOD_LIBRARY", ROOT / "build/lib/libcordwood.so"))
+TOOL = Path(os.environ.get("CORDWOOD_TOOL", ROOT / "build/bin/cordwood"))
+# Longer than anything takes on a loaded machine: a host that does not answer hangs.
+SECONDS_MAX = 120
+
+OK, E_IO, E_FULL, E_TIMEOUT = 0, -10, -11, -14
+GROW, DROP, BLOCK = 0, 1, 2
+FLAG_SIGBUS_GUARD = 8
+REASONS = {1: "quota", 2: "count", 3: "expired", 4: "consent"}
+
+
+class Failed(Exception):
+    pass
+
+
+class Skipped(Exception):
+    pass
+
+
+def equal(what, got, wanted):
+    if got != wanted:
+        raise Failed(f"{what}: {got!r}, not {wanted!r}")
+
+
+def holds(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def build(directory):
+    """The host and the interposer, once a run."""
+    host, interposer = directory / "host", directory / "interpose.so"
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"]
+    subprocess.run(["gcc", *flags, "-I", ROOT / "include", HERE / "host.c", "-o", host,
+                    "-L", LIBRARY.parent, "-lcordwood", "-lpthread",
+                    f"-Wl,-rpath,{LIBRARY.parent}"], check=True)
+    subprocess.run(["gcc", *flags, "-fPIC", "-shared", HERE / "interpose.c", "-o", interposer,
+                    "-ldl"], check=True)
+    return host, interposer
+
+
+class Words:
+    """The shared words of interpose.c, in its order."""
+    CALLS = ["open", "write", "sync", "rename", "allocate", "unlink", "truncate"]
+
+    def __init__(self, path):
+        self.path = path
+        path.write_bytes(bytes(4096))
+        with open(path, "r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), 4096)
+
+    def fail(self, error, *calls):
+        for call in calls:
+            struct.pack_into("<i", self.memory, 4 * self.CALLS.index(call), error)
+
+    def delay(self, ms, *calls):
+        for call in calls:
+            struct.pack_into("<i", self.memory, 32 + 4 * self.CALLS.index(call), ms)
+
+    def count(self, call):
+        return struct.unpack_from("<Q", self.memory, 64 + 8 * self.CALLS.index(call))[0]
+
+    def move(self, realtime_s=0, boottime_s=0):
+        struct.pack_into("<qq", self.memory, 128, int(realtime_s * 10**9), int(boottime_s * 10**9))
+
+    def distrust_counter(self):
+        struct.pack_into("<i", self.memory, 152, 1)
+
+
+class Host:
+    """One run of host.c on a store."""
+
+    def __init__(self, program, store, words=None, interposer=None, environment=None):
+        environ = {k: v for k, v in os.environ.items() if not k.startswith("CORDWOOD_")}
+        environ.update(environment or {})
+        if words:
+            environ.update(LD_PRELOAD=str(interposer), DISK_WORDS=str(words.path),
+                           DISK_STORE=str(store))
+        self.process = subprocess.Popen([program, store], stdin=subprocess.PIPE, env=environ,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def tell(self, *command):
+        self.process.stdin.write(" ".join(str(word) for word in command) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        def hangs():
+            self.hung = True
+            self.process.kill()
+        self.hung = False
+        timer = threading.Timer(SECONDS_MAX, hangs)
+        timer.start()
+        try:
+            line = self.process.stdout.readline()
+        finally:
+            timer.cancel()
+        if not line:
+            code = self.process.wait()
+            raise Failed("the host hangs" if self.hung else f"the host is dead: exit {code}, "
+                         + self.process.stderr.read()[-500:])
+        return line.strip()
+
+    def ask(self, *command):
+        try:
+            self.tell(*command)
+        except BrokenPipeError:
+            pass
+        return self.answer()
+
+    def numbers(self, *command):
+        return [int(word) for word in self.ask(*command).split()]
+
+    def open(self, wanted=OK, **options):
+        equal("cw_open", int(self.ask("open", *(f"{k}={int(v)}" for k, v in options.items()))),
+              wanted)
+        return self
+
+    def write(self, count, size=0):
+        names = ["kept", "refused", "other", "ns", "longest_ns"]
+        return dict(zip(names, self.numbers("write", count, size)))
+
+    def totals(self):
+        names = ["sent", "kept", "refused", "other", "status", "dropped", "written", "archives",
+                 "removed", "sealed", "runs"]
+        return dict(zip(names, self.numbers("totals")))
+
+    def read(self):
+        names = ["status", "logs", "gaps", "missing", "bad", "damaged"]
+        return dict(zip(names, self.numbers("read")))
+
+    def close(self, wanted=OK):
+        equal("cw_close", int(self.ask("close", 60000)), wanted)
+
+    def end(self):
+        self.process.stdin.close()
+        code = self.process.wait(timeout=SECONDS_MAX)
+        equal("the host's exit", code, 0)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def removed(self):
+        pairs = [word.rsplit("=", 1) for word in self.ask("removed").split()]
+        return [(name, REASONS.get(int(reason), reason)) for name, reason in pairs]
+
+
+def exact(host, threads=1, closes=True):
+    """sent = read + dropped, in stats and on the disk; each refusal is in a gap record, and each run
+    of refusals of one thread in one. Several threads may share one."""
+    total = host.totals()
+    equal("answers other than OK and FULL", total["other"], 0)
+    if total["status"] == OK:
+        equal("records_dropped", total["dropped"], total["refused"])
+    if closes:
+        host.close()
+    read = host.read()
+    equal("status of the reader", read["status"], OK)
+    equal("records read", read["logs"], total["kept"])
+    equal("records missing by gap records", read["missing"], total["refused"])
+    equal("sent", total["sent"], read["logs"] + read["missing"])
+    equal("out of order or twice", read["bad"], 0)
+    equal("damaged places", read["damaged"], 0)
+    if threads == 1:
+        equal("gap records", read["gaps"], total["runs"])
+    else:
+        holds(read["gaps"] <= total["runs"], f"{read['gaps']} gap records of {total['runs']} gaps")
+    return total, read
+
+
+def until(condition, what, seconds=30):
+    """Polls; a bound far above what it takes."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.005)
+    raise Failed(f"{what}: not within {seconds} s")
+
+
+class Place:
+    """A case's directory, and what it mounted and started there."""
+
+    def __init__(self, directory, programs, everything, seed):
+        self.directory, self.programs = directory, programs
+        self.everything, self.seed = everything, seed
+        self.mounts, self.hosts, self.notes = [], [], []
+
+    def host(self, store, words=None, environment=None):
+        program, interposer = self.programs
+        host = Host(program, store, words, interposer, environment)
+        self.hosts.append(host)
+        return host
+
+    def words(self):
+        return Words(self.directory / "words")
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def mount(self, *arguments):
+        point = self.directory / f"mount{len(self.mounts)}"
+        point.mkdir()
+        if os.geteuid() != 0:
+            raise Skipped("mounting needs root")
+        done = subprocess.run(["mount", *arguments, point], capture_output=True, check=False)
+        if done.returncode != 0:
+            raise Skipped("mount: " + done.stderr.decode(errors="replace").strip())
+        self.mounts.append(point)
+        return point
+
+    def tmpfs(self, mebibytes):
+        return self.mount("-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs")
+
+    def ext4(self, mebibytes, options="loop"):
+        image = self.directory / f"image{len(self.mounts)}"
+        with open(image, "wb") as file:
+            file.truncate(mebibytes << 20)
+        if not shutil.which("mkfs.ext4"):
+            raise Skipped("no mkfs.ext4")
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True, capture_output=True)
+        return self.mount("-o", options, image)
+
+    def clean(self):
+        for host in self.hosts:
+            if host.process.poll() is None:
+                host.kill()
+        for point in reversed(self.mounts):
+            # Lazily only where something still holds it: the loop device goes with the last user.
+            if subprocess.run(["umount", point], capture_output=True, check=False).returncode:
+                subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def ballast(directory, keep):
+    """Fills a file system but for `keep` bytes; the file that does so."""
+    path = directory / "ballast"
+    status = os.statvfs(directory)
+    size = max(0, status.f_bavail * status.f_frsize - keep)
+    with open(path, "wb") as file:
+        if size:
+            os.posix_fallocate(file.fileno(), 0, size)
+    return path
+
+
+def used_bytes(store):
+    """What the store's files take on the disk now; what goes meanwhile is not there."""
+    total = 0
+    for folder, _, names in os.walk(store):
+        for name in names:
+            try:
+                status = os.lstat(os.path.join(folder, name))
+            except OSError:
+                continue
+            total += status.st_blocks * 512
+    return total

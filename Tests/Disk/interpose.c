@@ -1,0 +1,175 @@
+/* Stands between libcordwood and the C library (LD_PRELOAD): makes system calls fail or take long,
+ * and moves the clocks, as the words of a shared file say, which harness.py writes while the host
+ * runs. Only calls on the store are touched, so that the host and the test live on. All threads. */
+#define _GNU_SOURCE 1
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+/* One word each, by the order of these names; harness.py repeats them. */
+enum { OPEN, WRITE, SYNC, RENAME, ALLOCATE, UNLINK, TRUNCATE, CALLS };
+typedef struct {
+    int32_t error[8];      /* errno that such a call answers; 0: it is made */
+    int32_t delay_ms[8];   /* and how long it takes before that */
+    uint64_t count[8];     /* calls on the store so far */
+    int64_t realtime_ns;   /* added to the clocks */
+    int64_t boottime_ns;
+    int64_t counter_ticks; /* added to the processor's counter, where it is simulated */
+    int32_t system_clock;  /* 1: the kernel does not trust the processor's counter */
+    int32_t pad;
+} words_t;
+
+static words_t none;
+static volatile words_t *words = &none;
+static char store[4096];
+
+__attribute__((constructor)) static void begin(void) {
+    const char *path = getenv("DISK_WORDS");
+    const char *directory = getenv("DISK_STORE");
+    if (!path || !directory) return;
+    snprintf(store, sizeof store, "%s", directory);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return;
+    void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory != MAP_FAILED) words = memory;
+    close(fd);
+}
+
+static int is_ours_path(const char *path) {
+    return store[0] && strncmp(path, store, strlen(store)) == 0;
+}
+
+static int is_ours(int fd) {
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n <= 0) return 0;
+    path[n] = 0;
+    return is_ours_path(path);
+}
+
+/* -1, with errno: the call is not made. */
+static int meets(int call) {
+    __atomic_fetch_add(&words->count[call], 1, __ATOMIC_RELAXED);
+    int delay = words->delay_ms[call];
+    struct timespec pause = {delay / 1000, (long)(delay % 1000) * 1000000};
+    if (delay > 0) nanosleep(&pause, NULL);
+    int error = words->error[call];
+    if (error == 0) return 0;
+    errno = error;
+    return -1;
+}
+
+#define REAL(name, type) ((type)dlsym(RTLD_NEXT, name))
+
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+    if (is_ours(fd) && meets(WRITE)) return -1;
+    return syscall(SYS_pwrite64, fd, bytes, count, offset);
+}
+ssize_t write(int fd, const void *bytes, size_t count) {
+    if (fd > 2 && is_ours(fd) && meets(WRITE)) return -1;
+    return syscall(SYS_write, fd, bytes, count);
+}
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
+    if (is_ours(fd) && meets(WRITE)) return -1;
+    return syscall(SYS_pwritev, fd, parts, count, offset, 0);
+}
+int fsync(int fd) {
+    if (is_ours(fd) && meets(SYNC)) return -1;
+    return (int)syscall(SYS_fsync, fd);
+}
+int fdatasync(int fd) {
+    if (is_ours(fd) && meets(SYNC)) return -1;
+    return (int)syscall(SYS_fdatasync, fd);
+}
+int rename(const char *from, const char *to) {
+    if (is_ours_path(from) && meets(RENAME)) return -1;
+    return (int)syscall(SYS_rename, from, to);
+}
+int renameat(int from_fd, const char *from, int to_fd, const char *to) {
+    if (is_ours(from_fd) && meets(RENAME)) return -1;
+    return (int)syscall(SYS_renameat, from_fd, from, to_fd, to);
+}
+int unlink(const char *path) {
+    if (is_ours_path(path) && meets(UNLINK)) return -1;
+    return (int)syscall(SYS_unlink, path);
+}
+int unlinkat(int fd, const char *path, int flags) {
+    if (is_ours(fd) && meets(UNLINK)) return -1;
+    return (int)syscall(SYS_unlinkat, fd, path, flags);
+}
+int ftruncate(int fd, off_t length) {
+    if (is_ours(fd) && meets(TRUNCATE)) return -1;
+    return (int)syscall(SYS_ftruncate, fd, length);
+}
+
+static int untrusted(void) { /* a file that names another clock source */
+    int fd = (int)syscall(SYS_memfd_create, "clock", 1u);
+    if (fd >= 0 && syscall(SYS_write, fd, "hpet\n", 5) == 5) lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+
+int open(const char *path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    int mode = va_arg(rest, int);
+    va_end(rest);
+    if (words->system_clock && strstr(path, "/current_clocksource")) return untrusted();
+    if (is_ours_path(path) && (flags & (O_WRONLY | O_RDWR | O_CREAT)) && meets(OPEN)) return -1;
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+int openat(int fd, const char *path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    int mode = va_arg(rest, int);
+    va_end(rest);
+    if ((flags & O_CREAT) && is_ours(fd) && meets(OPEN)) return -1;
+    return (int)syscall(SYS_openat, fd, path, flags, mode);
+}
+
+/* fallocate(2) is called by its number. */
+long syscall(long number, ...) {
+    va_list rest;
+    va_start(rest, number);
+    long a = va_arg(rest, long), b = va_arg(rest, long), c = va_arg(rest, long);
+    long d = va_arg(rest, long), e = va_arg(rest, long), f = va_arg(rest, long);
+    va_end(rest);
+    if (number == SYS_fallocate && is_ours((int)a) && meets(ALLOCATE)) return -1;
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    if (result < 0 && result > -4096) {
+        errno = (int)-result;
+        return -1;
+    }
+    return result;
+}
+
+int clock_gettime(clockid_t id, struct timespec *out) {
+    int done = (int)syscall(SYS_clock_gettime, id, out);
+    int64_t add = id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE ? words->realtime_ns
+                  : id == CLOCK_BOOTTIME                              ? words->boottime_ns
+                                                                      : 0;
+    if (done != 0 || add == 0) return done;
+    int64_t ns = out->tv_nsec + add % 1000000000;
+    out->tv_sec += add / 1000000000;
+    if (ns < 0) ns += 1000000000, out->tv_sec--;
+    if (ns >= 1000000000) ns -= 1000000000, out->tv_sec++;
+    out->tv_nsec = ns;
+    return 0;
+}

@@ -1,0 +1,327 @@
+"""Retention and limits: count, age and quota against a plain model, over restarts and clocks that
+jump; the files of a store under load; the engine's memory; two enforcers and two uploaders on one
+store. BEHAVIOUR B-ROLL-2, -5; PROTOCOL R38."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+
+from harness import (OK, ROOT, TOOL, Failed, equal, exact, holds, until, used_bytes)
+
+DAY = 86_400
+SEGMENT_MIN = 64 << 10
+
+
+def archives(store):
+    return {p.name for p in (store / "archives").glob("*.cwa")}
+
+
+# ── Against a model ──
+
+class Model:
+    """What an archive is here: its name and the UTC of its newest record. Oldest first, expired ones
+    before the count."""
+
+    def __init__(self):
+        self.kept, self.removed = {}, []
+
+    def apply(self, limits, now):
+        for name, newest in self.in_order():
+            if limits["days"] and newest < now - limits["days"] * DAY:
+                self.remove(name, "expired")
+        for name, _ in self.in_order():
+            if not limits["count"] or len(self.kept) <= limits["count"]:
+                break
+            self.remove(name, "count")
+
+    def in_order(self):
+        return sorted(self.kept.items(), key=lambda item: (item[1], item[0]))
+
+    def remove(self, name, reason):
+        del self.kept[name]
+        self.removed.append((name, reason))
+
+
+def modelled(place):
+    """Random limits, writes, days that pass or come back, restarts with other limits: the archives
+    that are left, and what each removal was told to be for, are the model's."""
+    chance = random.Random(place.seed)
+    words = place.words()
+    removals = 0
+    for round_number in range(8 if place.everything else 2):
+        store = place.directory / f"store{round_number}"
+        model, told, known, day = Model(), [], set(), 0
+        words.move()
+        host = None
+        for _ in range(14):
+            if host is None or chance.random() < 0.2:
+                if host:
+                    host.close()
+                    told += host.removed()
+                    host.end()
+                limits = {"count": chance.choice([0, 0, 1, 3, 5]),
+                          "days": chance.choice([0, 0, 2, 10, 30])}
+                host = place.host(store, words).open(interval=1, quota=0, **limits)
+            if chance.random() < 0.4:
+                day = max(-100, day + chance.choice([-35, -3, -1, 1, 3, 9, 35]))
+                words.move(realtime_s=day * DAY)
+                time.sleep(0.45)  # the engine notices a step within 200 ms
+            host.write(chance.randrange(1, 50), 100)
+            now = time.time() + day * DAY
+            equal("cw_roll", int(host.ask("roll")), OK)
+            equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
+
+            def fresh():
+                names = {name for name, _ in told + host.removed()}
+                return (archives(store) | names) - known
+            until(fresh, "a new archive")
+            new = fresh()
+            equal("new archives", len(new), 1)
+            known |= new
+            model.kept[new.pop()] = now
+            model.apply(limits, now)
+            until(lambda: archives(store) == set(model.kept), f"{limits}, day {day}: the model's "
+                  f"archives {sorted(model.kept)}, not {sorted(archives(store))}")
+            until(lambda: len(told + host.removed()) >= len(model.removed), "callbacks")
+            equal("callbacks", sorted(told + host.removed()), sorted(model.removed))
+        host.close()
+        equal("callbacks", sorted(told + host.removed()), sorted(model.removed))
+        host.end()
+        removals += len(model.removed)
+    place.note(f"{removals} removals")
+
+
+def zero_is_unlimited(place):
+    host = place.host(place.directory / "store").open(quota=0, count=0, days=0, age=0, interval=1,
+                                                      segment=SEGMENT_MIN)
+    for _ in range(20):
+        host.write(600, 100)
+        host.ask("roll")
+    equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
+    time.sleep(1.2)
+    equal("removed", host.removed(), [])
+    exact(host)
+    host.end()
+
+
+def rolls_by_size_and_age(place):
+    """B-ROLL-2: by size, by age, each alone; age 0 never."""
+    host = place.host(place.directory / "size").open(segment=SEGMENT_MIN, age=0)
+    host.write(10_000, 100)
+    until(lambda: host.totals()["sealed"] >= 15, "segments of 64 KiB for 1.2 MB")
+    host.write(1, 100)
+    sealed = host.totals()["sealed"]
+    time.sleep(1.5)
+    equal("sealed by age 0", host.totals()["sealed"], sealed)
+    exact(host)
+    host.end()
+    host = place.host(place.directory / "age").open(age=1)
+    host.write(10, 100)
+    until(lambda: host.totals()["sealed"] == 1, "rolled by age")
+    exact(host)
+    host.end()
+
+
+# ── Under load ──
+
+class Sampler:
+    """The most that the store's files took, and the host's memory, while it ran."""
+
+    def __init__(self, store, process_id):
+        self.store, self.process_id = store, process_id
+        self.most = self.anon = self.file = self.count = 0
+        self.stop = False
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.stop:
+            self.most = max(self.most, used_bytes(self.store))
+            with open(f"/proc/{self.process_id}/status") as file:
+                kib = {k: int(v.split()[0]) for k, v in (line.split(":", 1) for line in file)
+                       if k.startswith("Rss")}
+            self.anon = max(self.anon, kib["RssAnon"])
+            self.file = max(self.file, kib["RssFile"] + kib["RssShmem"])
+            self.count += 1
+            time.sleep(0.001)
+
+    def end(self):
+        self.stop = True
+        self.thread.join()
+
+
+def each_once(host, store):
+    """Every archive that was made is there, or one callback said why it is not."""
+    removed = host.removed()
+    names = [name for name, _ in removed]
+    equal("archives told twice", len(names), len(set(names)))
+    holds(not archives(store) & set(names), "an archive that was told to be removed is there")
+    total = host.totals()
+    there = archives(store)
+    equal("made = there + removed", total["archives"], len(there) + len(names))
+    equal("archives_removed", total["removed"], len(names))
+    return removed
+
+
+def under_load(place, threads, quota, seconds, **options):
+    """Threads at full rate: the store's files never exceed the quota and one segment, what goes is
+    told once, and the counts are exact for all that retention did not take."""
+    store = place.directory / "store"
+    host = place.host(store).open(quota=quota, **options)
+    segment = min(options.get("segment", 16 << 20), max(SEGMENT_MIN, quota // 8 & ~0xFFFF))
+    sampler = Sampler(store, host.process.pid)
+    try:
+        host.numbers("threads", threads, seconds * 1000, 150)
+        host.ask("join")
+    finally:
+        sampler.end()
+    host.ask("roll")
+    host.ask("wait", 60_000)
+    total = host.totals()
+    equal("other answers", total["other"], 0)
+    equal("records_dropped", total["dropped"], total["refused"])
+    until(lambda: host.totals()["archives"] == len(archives(store)) + len(host.removed()),
+          "retention ends")
+    removed = each_once(host, store)
+    equal("reasons", {reason for _, reason in removed} - {"quota"}, set())
+    holds(sampler.most <= quota + segment,
+          f"{sampler.most} bytes in files, quota {quota}, segment {segment}")
+    host.close()
+    read = host.read()
+    equal("out of order or twice", read["bad"], 0)
+    equal("damaged", read["damaged"], 0)
+    host.end()
+    place.note(f"{total['sent'] / seconds / 1e6:.1f} M/s by {threads}, {total['refused']} refused, "
+               f"{len(removed)} removed, files at most {sampler.most >> 10} KiB of "
+               f"{quota >> 10} + {segment >> 10}, memory {sampler.anon >> 10} MiB + files "
+               f"{sampler.file >> 10} MiB")
+    return total, sampler, removed
+
+
+def quota_small(place):
+    under_load(place, 4, 4 << 20, 3)
+
+
+def quota_middle(place):
+    total, _, removed = under_load(place, 2, 64 << 20, 4)
+    holds(removed and total["kept"] > 0, "retention was not needed")
+
+
+def quota_of_slow_writers(place):
+    """Where writers are slower than the archiver nothing is refused: old archives make room."""
+    store = place.directory / "store"
+    quota = 8 << 20
+    host = place.host(store).open(quota=quota, codec=2)
+    sampler = Sampler(store, host.process.pid)
+    try:
+        for _ in range(60):
+            equal("refused", host.write(2000, 200)["refused"], 0)
+            equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
+    finally:
+        sampler.end()
+    removed = each_once(host, store)
+    holds(removed, "nothing was removed")
+    equal("reasons", {reason for _, reason in removed}, {"quota"})
+    holds(sampler.most <= quota + (1 << 20), f"{sampler.most} bytes in files")
+    holds(used_bytes(store) > quota / 2, "far more was removed than had to be")
+    host.close()
+    read = host.read()
+    equal("out of order or twice", read["bad"], 0)
+    host.end()
+    place.note(f"{len(removed)} removed, files at most {sampler.most >> 10} KiB, "
+               f"{read['logs']} records left")
+
+
+def memory_is_bounded(place):
+    """64 threads at full rate and a small quota: memory of the engine stays under what
+    ARCHITECTURE.md says, and does not grow with time."""
+    store = place.directory / "store"
+    seconds = 20 if place.everything else 5
+    total, sampler, _ = under_load(place, 64, 32 << 20, seconds)
+    holds(sampler.anon < 160 << 10, f"{sampler.anon >> 10} MiB of private memory")
+    holds(sampler.file < 192 << 10, f"{sampler.file >> 10} MiB of mapped files")
+    holds(total["sent"] > 0 and store.exists(), "nothing was sent")
+
+
+# ── Several at one store ──
+
+def two_enforcers(place):
+    """Two processes with hardly any quota on one store: each archive goes once, with one callback
+    in one of them. R38."""
+    store = place.directory / "store"
+    hosts = [place.host(store).open(quota=1, interval=1) for _ in range(2)]
+    made = 0
+    for _ in range(25 if place.everything else 8):
+        for host in hosts:
+            host.write(50, 100)
+        for host in hosts:
+            host.tell("roll")
+        for host in hosts:
+            host.answer()
+        for host in hosts:
+            host.tell("wait", 60_000)
+        for host in hosts:
+            equal("cw_archive_wait", int(host.answer()), OK)
+        made += 2
+    until(lambda: not archives(store), "all are removed")
+    names = [name for host in hosts for name, _ in host.removed()]
+    equal("removals told", len(names), made)
+    equal("told twice", len(set(names)), made)
+    equal("reasons", {reason for host in hosts for _, reason in host.removed()}, {"quota"})
+    for host in hosts:
+        host.close()
+        host.end()
+    place.note(f"{made} archives")
+
+
+def uploaders_and_enforcer(place):
+    """Two uploaders and an enforcer with hardly any quota: each archive reaches the server once or
+    is told to be removed once."""
+    store = place.directory / "store"
+    requests = place.directory / "server"
+    requests.mkdir()
+    server = subprocess.Popen(
+        [sys.executable, ROOT / "Tests/TestSupport/fault_server.py", requests, "[]"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(server.stdout.readline())
+        host = place.host(store).open(quota=0, interval=1)
+        made = 30 if place.everything else 12
+        for _ in range(made):
+            host.write(50, 100)
+            host.ask("roll")
+            equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
+        holds(len(archives(store)) == made, "archives are missing")
+        url = f"http://127.0.0.1:{port}/in/{{name}}"
+        uploads = [subprocess.Popen([TOOL, "upload", store, "--kind", "http", "--to", url],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                   for _ in range(2)]
+        enforcer = place.host(store).open(quota=1, interval=1)
+        for upload in uploads:
+            upload.communicate(timeout=60)
+        until(lambda: not archives(store), "all are gone")
+        sent = [json.loads(line)["path"].rsplit("/", 1)[1]
+                for line in (requests / "requests.jsonl").read_text().splitlines()]
+        removed = [name for name, _ in enforcer.removed() + host.removed()]
+        equal("sent twice", len(sent), len(set(sent)))
+        equal("told twice", len(removed), len(set(removed)))
+        equal("sent and removed unsent", set(sent) & set(removed), set())
+        equal("sent or removed", len(sent) + len(removed), made)
+        for each in (host, enforcer):
+            each.close()
+            each.end()
+        place.note(f"{len(sent)} sent, {len(removed)} removed")
+    finally:
+        server.kill()
+        server.wait()
+
+
+CASES = {f.__name__: f for f in (
+    modelled, zero_is_unlimited, rolls_by_size_and_age, quota_small, quota_middle,
+    quota_of_slow_writers, memory_is_bounded, two_enforcers, uploaders_and_enforcer)}
+_ = (Failed, os)
