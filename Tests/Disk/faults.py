@@ -10,8 +10,8 @@ import threading
 import time
 from pathlib import Path
 
-from harness import (E_FULL, E_IO, FLAG_SIGBUS_GUARD, OK, SECONDS_MAX, Failed, Skipped, equal, exact,
-                     holds, until)
+from harness import (E_IO, E_TIMEOUT, FLAG_SIGBUS_GUARD, OK, SECONDS_MAX, Failed, Skipped, equal,
+                     exact, holds, until)
 
 SEGMENT = 1 << 20
 
@@ -69,7 +69,7 @@ def slow_sync(place):
     words.delay(2000, "sync")
     host.numbers("threads", 4, 3000, 100)
     host.ask("roll")
-    equal("a flush with little time", int(host.ask("flush", 50)), -14)
+    equal("a flush with little time", int(host.ask("flush", 50)), E_TIMEOUT)
     longest = int(host.ask("join")) / 1e9
     syncs = words.count("sync")
     words.delay(0, "sync")
@@ -369,4 +369,3 @@ CASES = {f.__name__: f for f in (
     failing_calls, failed_sync_is_told, slow_sync, no_preallocation, read_only_remount, deleted,
     cut_segments, cut_anything, cut_mends_itself, without_guard, guard_and_the_hosts_handler,
     guard_without_a_handler, readers_beside_cuts)}
-_ = E_FULL

@@ -19,7 +19,7 @@ TOOL = Path(os.environ.get("CORDWOOD_TOOL", ROOT / "build/bin/cordwood"))
 SECONDS_MAX = 120
 
 OK, E_IO, E_FULL, E_TIMEOUT = 0, -10, -11, -14
-GROW, DROP, BLOCK = 0, 1, 2
+DROP, BLOCK = 1, 2
 FLAG_SIGBUS_GUARD = 8
 REASONS = {1: "quota", 2: "count", 3: "expired", 4: "consent"}
 
@@ -161,8 +161,8 @@ class Host:
 
 
 def exact(host, threads=1, closes=True):
-    """sent = read + dropped, in stats and on the disk; each refusal is in a gap record, and each run
-    of refusals of one thread in one. Several threads may share one."""
+    """sent = read + dropped, in stats and on the disk; each refusal is in a gap record, each run of
+    refusals of one thread in one of its own. Several threads may share one."""
     total = host.totals()
     equal("answers other than OK and FULL", total["other"], 0)
     if total["status"] == OK:

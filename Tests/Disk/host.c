@@ -15,9 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { THREADS_MAX = 128, TEXT_MAX = 65536, REMOVED_MAX = 65536 };
@@ -341,6 +343,43 @@ static void do_fault(const char *path) {
     printf("%d %d\n", (int)host_faults, host_page[0]);
 }
 
+/* The processor's counter as this program would have it: reading it traps (PR_SET_TSC), and gives
+ * two ticks a nanosecond and what `jump` added. Clocks must come from system calls (interpose.c),
+ * for the kernel's page reads the counter, too. Answers 0 where that can be. */
+static volatile int64_t counter_offset;
+#if defined(__x86_64__)
+static uint64_t counter(void) { return now_ns() * 2 + (uint64_t)counter_offset; }
+static void on_counter(int number, siginfo_t *info, void *context) {
+    (void)number, (void)info;
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    const uint8_t *code = (const uint8_t *)registers[REG_RIP];
+    int is_short = code[0] == 0x0F && code[1] == 0x31; /* rdtsc */
+    if (!is_short && !(code[0] == 0x0F && code[1] == 0x01 && code[2] == 0xF9)) _exit(97);
+    uint64_t ticks = counter();
+    registers[REG_RAX] = (greg_t)(ticks & 0xFFFFFFFFu);
+    registers[REG_RDX] = (greg_t)(ticks >> 32);
+    if (!is_short) registers[REG_RCX] = 0;
+    registers[REG_RIP] += is_short ? 2 : 3;
+}
+static void do_trap(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = on_counter;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGSEGV, &action, NULL);
+    printf("%d\n", prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0));
+}
+/* To zero, as after a reset, or by so many ticks. */
+static void do_jump(const char *ticks) {
+    if (!strcmp(ticks, "zero")) counter_offset = -(int64_t)(now_ns() * 2);
+    else counter_offset += strtoll(ticks, NULL, 10);
+    printf("%llu\n", (unsigned long long)counter());
+}
+#else
+static void do_trap(void) { printf("-1\n"); }
+static void do_jump(const char *ticks) { printf("%s\n", ticks); }
+#endif
+
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
     snprintf(store, sizeof store, "%s", argv[1]);
@@ -373,6 +412,8 @@ int main(int argc, char **argv) {
         else if (!strcmp(word, "removed")) do_removed();
         else if (!strcmp(word, "handler")) do_handler();
         else if (!strcmp(word, "fault")) do_fault(rest);
+        else if (!strcmp(word, "trap")) do_trap();
+        else if (!strcmp(word, "jump")) do_jump(rest);
         else if (!strcmp(word, "roll")) printf("%d\n", cw_roll(engine));
         else if (!strcmp(word, "wait")) printf("%d\n", cw_archive_wait(engine, (uint32_t)a));
         else if (!strcmp(word, "flush"))

@@ -24,7 +24,7 @@ typedef struct {
     uint64_t count[8];     /* calls on the store so far */
     int64_t realtime_ns;   /* added to the clocks */
     int64_t boottime_ns;
-    int64_t counter_ticks; /* added to the processor's counter, where it is simulated */
+    int64_t reserved;
     int32_t system_clock;  /* 1: the kernel does not trust the processor's counter */
     int32_t pad;
 } words_t;

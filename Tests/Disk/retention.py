@@ -3,14 +3,13 @@ jump; the files of a store under load; the engine's memory; two enforcers and tw
 store. BEHAVIOUR B-ROLL-2, -5; PROTOCOL R38."""
 
 import json
-import os
 import random
 import subprocess
 import sys
 import threading
 import time
 
-from harness import (OK, ROOT, TOOL, Failed, equal, exact, holds, until, used_bytes)
+from harness import OK, ROOT, TOOL, equal, exact, holds, until, used_bytes
 
 DAY = 86_400
 SEGMENT_MIN = 64 << 10
@@ -23,7 +22,7 @@ def archives(store):
 # ── Against a model ──
 
 class Model:
-    """What an archive is here: its name and the UTC of its newest record. Oldest first, expired ones
+    """What an archive is here: its name, the UTC of its newest record. Oldest first, expired ones
     before the count."""
 
     def __init__(self):
@@ -324,4 +323,3 @@ def uploaders_and_enforcer(place):
 CASES = {f.__name__: f for f in (
     modelled, zero_is_unlimited, rolls_by_size_and_age, quota_small, quota_middle,
     quota_of_slow_writers, memory_is_bounded, two_enforcers, uploaders_and_enforcer)}
-_ = (Failed, os)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Disks that are full, slow, failing, cut or gone, retention, and clocks that jump, around a host in
+"""Disks that are full, slow, failing, cut or gone, retention, clocks that jump, around a host in
 C that counts what it was told: `run.py [--all] [--seed N] [CASE …]`. The last line counts; what the
 system does not allow is named and not counted."""
 

@@ -2,11 +2,9 @@
 overflow policy. PROTOCOL R10, R12, R14; API, Overflow."""
 
 import os
-import signal
-import threading
 import time
 
-from harness import BLOCK, DROP, E_FULL, GROW, OK, Failed, ballast, equal, exact, holds, until
+from harness import BLOCK, DROP, OK, ballast, equal, exact, holds, until
 
 # What a refusal may cost where no system call is made, with room for a loaded machine.
 REFUSAL_NS_MAX = 2_000
@@ -195,4 +193,3 @@ def no_descriptors(place):
 CASES = {f.__name__: f for f in (
     full_tmpfs, full_tmpfs_drop, full_ext4, full_ext4_small_segments, full_then_killed,
     block_tmpfs, block_ends_with_close, threads_on_full_disk, file_limit, no_descriptors)}
-_ = (E_FULL, GROW, Failed, signal, threading)
