@@ -365,7 +365,38 @@ def readers_beside_cuts(place):
     place.note(f"{rounds} rounds")
 
 
+def another_machines_lane(place):
+    """On a network file system a lane of another machine is left alone, its lock may not be seen
+    here; one of this machine is adopted. On a local disk both are: it was moved. R33."""
+    words = place.words()
+    store = place.directory / "store"
+    if not os.path.exists("/etc/machine-id"):
+        raise Skipped("this machine has no id")
+    dead = [place.host(store, words).open() for _ in range(2)]
+    for host in dead:
+        host.write(100, 100)
+    for host in dead:
+        host.kill()
+    lanes = sorted((store / "lanes").glob("*.lane"))
+    equal("lanes of the dead", len(lanes), 2)
+    with open(lanes[0], "r+b") as file:
+        file.seek(64)
+        file.write(bytes(range(16)))
+    words.pretend(0x6969)
+    host = place.host(store, words).open()
+    until(lambda: not lanes[1].exists(), "adoption of this machine's lane")
+    host.close()
+    holds(lanes[0].exists(), "the other machine's lane was adopted")
+    host.end()
+    words.pretend(0)
+    host = place.host(store, words).open()
+    until(lambda: not lanes[0].exists(), "adoption of a moved store's lane")
+    host.close()
+    equal("records", host.read()["logs"], 200)
+    host.end()
+
+
 CASES = {f.__name__: f for f in (
     failing_calls, failed_sync_is_told, slow_sync, no_preallocation, read_only_remount, deleted,
     cut_segments, cut_anything, cut_mends_itself, without_guard, guard_and_the_hosts_handler,
-    guard_without_a_handler, readers_beside_cuts)}
+    guard_without_a_handler, readers_beside_cuts, another_machines_lane)}

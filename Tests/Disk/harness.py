@@ -78,6 +78,9 @@ class Words:
     def move(self, realtime_s=0, boottime_s=0):
         struct.pack_into("<qq", self.memory, 128, int(realtime_s * 10**9), int(boottime_s * 10**9))
 
+    def pretend(self, file_system):
+        struct.pack_into("<q", self.memory, 144, file_system)
+
     def distrust_counter(self):
         struct.pack_into("<i", self.memory, 152, 1)
 
@@ -247,9 +250,9 @@ class Place:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def ballast(directory, keep):
+def ballast(directory, keep, name="ballast"):
     """Fills a file system but for `keep` bytes; the file that does so."""
-    path = directory / "ballast"
+    path = directory / name
     status = os.statvfs(directory)
     size = max(0, status.f_bavail * status.f_frsize - keep)
     with open(path, "wb") as file:
@@ -259,13 +262,14 @@ def ballast(directory, keep):
 
 
 def used_bytes(store):
-    """What the store's files take on the disk now; what goes meanwhile is not there."""
-    total = 0
+    """What the store's files take on the disk now; what goes meanwhile is not there, and what gets
+    another name meanwhile is there once."""
+    sizes = {}
     for folder, _, names in os.walk(store):
         for name in names:
             try:
                 status = os.lstat(os.path.join(folder, name))
             except OSError:
                 continue
-            total += status.st_blocks * 512
-    return total
+            sizes[status.st_ino] = status.st_blocks * 512
+    return sum(sizes.values())

@@ -35,21 +35,22 @@ def fill_and_resume(place, disk, rounds=2, **options):
     """Fills the disk, measures what refusals cost, gives room, measures how long it takes to log
     again; a gap a round."""
     host = place.host(disk / "store").open(**options)
-    held = ballast(disk, 2 << 20)
+    # Room to start in, and as much for each round.
+    spare = os.statvfs(disk)
+    each_bytes = spare.f_bavail * spare.f_frsize * 2 // 3 // rounds
+    held = [ballast(disk, spare.f_bavail * spare.f_frsize - (n + 1) * each_bytes, f"held{n}")
+            for n in range(rounds)]
     worst_resume = worst_cost = 0
-    for _ in range(rounds):
+    for path in held:
         sent, run = host.numbers("fill", 400, 100)
         equal("the last was refused", run, 1)
         worst_cost = max(worst_cost, refusal_cost(host))
-        os.truncate(held, 0)
+        os.unlink(path)
         status, us = host.numbers("resume", 30_000, 100)
         equal("after space returned", status, OK)
         worst_resume = max(worst_resume, us)
         holds(us < RESUME_US_MAX, f"logging resumed after {us} us")
         equal("kept again", host.write(100, 100)["kept"], 100)
-        os.unlink(held)
-        held = ballast(disk, 1 << 20)
-    os.unlink(held)
     total, read = exact(host)
     host.end()
     place.note(f"{total['kept']} kept, {total['refused']} refused at {worst_cost:.0f} ns each, "

@@ -99,6 +99,7 @@ typedef struct cwi_lane {
     uint64_t id[2];
     uint64_t full_until_ns;    /* refuse without asking the disk again before this */
     uint64_t name_until_ns;    /* likewise, where a ready segment could not be named */
+    uint64_t wanted;           /* offset up to which a refused claim wanted room; supply takes it */
     uint32_t name_length;
     uint32_t helper_started;   /* by CAS */
     uint64_t slow_appends;     /* of threads that are gone */

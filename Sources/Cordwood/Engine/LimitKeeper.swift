@@ -97,14 +97,17 @@ import Glibc
     private func count() -> Files {
         var files = Files()
         let lane = unsafe EngineCore.laneName(engine)
+        let known = unsafe Quota.growing(engine)
+        var growing: UInt64 = 0
         for name in Directories.names(directory + "/lanes") {
             let bytes = LimitKeeper.allocated("\(directory)/lanes/\(name)")
             guard let bytes else { continue }
             files.now += bytes
             let isOwn = !lane.isEmpty && name.dropFirst(name.hasPrefix(".") ? 1 : 0).hasPrefix(lane)
             let grows = name.hasSuffix(".seg") || name.contains(".spare-")
-            files.grown += isOwn && grows ? max(bytes, segmentBytes) : bytes
+            if isOwn && grows { growing += 1 } else { files.grown += bytes }
         }
+        files.grown += max(known, growing) * segmentBytes
         let part = bytes(of: "archives") { !$0.hasSuffix(".cwa") }
         files.now += part
         files.grown += part

@@ -359,6 +359,8 @@ struct LaneLock {
             if unsafe header.load(fromByteOffset: LaneHeader.closed, as: UInt32.self) != 0 {
                 return true
             }
+            // Its lock may be known to that machine only.
+            if isOnNetwork(descriptor), unsafe isOtherMachine(header) { return false }
             let boot = Machine.bootID()
             let sameBoot =
                 word(LaneHeader.bootID) == boot.high
@@ -372,6 +374,34 @@ struct LaneLock {
             let start = Machine.processStart(processID)
             return start == 0 || start != word(LaneHeader.processStart)
         }
+    }
+
+    /// File systems that several machines may have mounted (R33).
+    private static func isOnNetwork(_ descriptor: Int32) -> Bool {
+        var system = statfs()
+        guard unsafe fstatfs(descriptor, &system) == 0 else { return false }
+        let types: [UInt32] = [
+            0x6969 /* NFS */, 0x517B /* SMB */, 0xFF53_4D42 /* CIFS */, 0xFE53_4D42 /* SMB 2 */,
+            0x6573_5546 /* FUSE */, 0x0102_1997 /* 9P */, 0x00C3_6400 /* Ceph */,
+            0x5346_414F /* AFS */, 0x786F_4256 /* VirtualBox */,
+        ]
+        return types.contains(UInt32(truncatingIfNeeded: system.f_type))
+    }
+
+    /// Both machines' ids are known, and they differ.
+    private static func isOtherMachine(_ header: UnsafeMutableRawBufferPointer) -> Bool {
+        let file = unsafe cw_open_file("/etc/machine-id", O_RDONLY, 0)
+        guard file >= 0 else { return false }
+        defer { Glibc.close(file) }
+        let ours = unsafe withUnsafeTemporaryAllocation(byteCount: 32, alignment: 1) { text in
+            unsafe read(file, text.baseAddress, 32) == 32 ? Array(text) : []
+        }
+        guard ours.count == 32 else { return false }
+        let digits = Array("0123456789abcdef".utf8)
+        let theirs = unsafe header[LaneHeader.machineID..<LaneHeader.machineID + 16].flatMap {
+            [digits[Int($0 >> 4)], digits[Int($0 & 15)]]
+        }
+        return theirs != ours && theirs.contains { $0 != digits[0] }
     }
 }
 

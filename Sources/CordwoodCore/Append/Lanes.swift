@@ -226,6 +226,7 @@ public enum Lanes {
         unsafe segment.pointee.generation = 0
         unsafe segment.pointee.fd = descriptor
         unsafe segment.pointee.in_lane = 1
+        unsafe segment.pointee.lost = 0
         unsafe segment.pointee.file_offset = UInt64(LaneHeader.segmentOffsetValue)
         unsafe Segments.writeHeader(engine, lane, segment)
         unsafe segment.pointee.state = Segments.open

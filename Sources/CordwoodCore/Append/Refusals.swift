@@ -40,6 +40,10 @@ extension Segments {
         until != 0 && cw_monotonic_ns() < until
     }
 
+    static func wantedWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.wanted)!
+    }
+
     private static func fullUntil(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
     }
@@ -93,6 +97,20 @@ public enum Quota {
     /// Taken before the files are counted: what is made meanwhile is counted twice rather than not.
     public static func mark(_ engine: EngineBlock) -> UInt64 {
         unsafe cwa_load_relaxed_u64(made(engine))
+    }
+
+    /// This engine's segment files that may still grow, spares included. A listing that runs beside
+    /// renames may miss one.
+    public static func growing(_ engine: EngineBlock) -> UInt64 {
+        var count: UInt64 = 0
+        unsafe Segments.forEach(engine) { segment in
+            let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
+            guard state != Segments.free, state != Segments.sealed,
+                unsafe segment.pointee.in_lane == 0, unsafe segment.pointee.memory_id == 0
+            else { return }
+            count += 1
+        }
+        return count
     }
 
     /// From the mark on so many bytes may be made. nil: any number.

@@ -54,7 +54,12 @@ public enum Segments {
         guard ready < upTo else { return true }
         if unsafe isRefused(lane) { return false }
         if unsafe thread != nil {
-            if unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) { return false }
+            if unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) {
+                // Else the helper never supplies a chunk larger than its reserve.
+                unsafe cwa_store_relaxed_u64(wantedWord(lane), upTo)
+                unsafe EngineCore.wake(engine)
+                return false
+            }
         }
         unsafe thread?.pointee.slow_appends &+= 1
         let quadrupled = min(ready &* 4, ready &+ (4 << 20))

@@ -30,7 +30,9 @@ public struct Supply: Sendable {
         unsafe measure(current.pointee.number, used)
         let reserve = reserve(used)
         if unsafe current.pointee.in_lane == 0 {
-            unsafe Segments.supply(engine, lane, current, upTo: min(size, used + reserve))
+            let wanted = unsafe cwa_exchange_u64(Segments.wantedWord(lane), 0)
+            unsafe Segments.supply(
+                engine, lane, current, upTo: min(size, max(used + reserve, wanted)))
         }
         unsafe supplySpares(engine, lane, current, left: size - used, reserve)
         unsafe keepRing(engine, lane, isHalf: used > size / 2)
