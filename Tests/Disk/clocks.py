@@ -184,18 +184,16 @@ def zones(place):
     """cat in several zones, around both changes of summer time, against Python's zoneinfo."""
     words = place.words()
     store = place.directory / "store"
-    now = time.time()
     moments = [datetime.datetime(2026, 3, 29, 0, 59, 58, tzinfo=datetime.timezone.utc),
                datetime.datetime(2026, 10, 25, 0, 59, 58, tzinfo=datetime.timezone.utc),
                datetime.datetime(2026, 11, 1, 5, 59, 58, tzinfo=datetime.timezone.utc)]
     for moment in moments:
-        words.move(realtime_s=moment.timestamp() - now)
-        now = time.time()
-        words.move(realtime_s=moment.timestamp() - now)
+        words.move(realtime_s=moment.timestamp() - time.time())
         host = place.host(store, words).open()
-        for _ in range(4):
+        for second in range(4):
+            words.move(realtime_s=moment.timestamp() + second - time.time())
+            time.sleep(0.4)
             host.write(1, 50)
-            time.sleep(1)
         host.close()
         host.end()
     plain = text(store, "UTC0", "--utc")

@@ -337,7 +337,7 @@ def readers_beside_cuts(place):
     host.write(5000, 100)
     host.kill()
     reader = place.host(store)
-    rounds = 200 if place.everything else 40
+    rounds = 200 if place.everything else 15
     for _ in range(rounds):
         copy = place.directory / "copy"
         shutil.rmtree(copy, ignore_errors=True)
