@@ -101,7 +101,7 @@ class Store:
             if journal and not (segment.sealed() and holds):
                 believed = journal.covered.get((segment.number, at), 0)
                 for record in records:
-                    record.unverified = record.chunk_end > believed
+                    record.unverified |= record.chunk_end > believed
             self.records += records
 
 

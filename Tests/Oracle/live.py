@@ -240,6 +240,7 @@ def decode_chunk(segment, at, readable):
             identifier = u32(data, position + 8)
             if kind != 7:
                 record.logger = lane.loggers.get(identifier, b"?")
+                record.unverified = identifier != 0 and identifier not in lane.loggers
             try:
                 _fill(record, kind, u16(data, position + 14), payload, segment, gaps)
             except Damage as damage:
@@ -259,6 +260,8 @@ def _fill(record, kind, flags, payload, segment, gaps):
         record.message = payload
     elif kind == 2:
         parts = apply_sections(record, payload, segment.lane.sites)
+        if 3 in parts and parts[3] not in segment.lane.sites:
+            record.unverified = True
         if 10 in parts:
             found = (deferred.site(parts[11]) if 11 in parts
                      else segment.lane.sites.get(parts.get(3)))

@@ -29,7 +29,8 @@ final class LaneContext {
             if case .version = error { throw error }
             broken = error
         }
-        let boot = head?.bootID ?? alone?.bootID ?? .zero
+        var alone = alone
+        var boot = head?.bootID ?? alone?.bootID ?? .zero
         let differs = boot != .zero && runningBoot != .zero && boot != runningBoot
         let journal = differs || head == nil ? try? Journal(path: files.journalPath) : nil
         if head == nil,
@@ -38,7 +39,12 @@ final class LaneContext {
         {
             head = try? unsafe LaneHead(saved.bytes, path: files.journalPath)
         }
-        if head == nil, alone == nil, let broken { throw broken }
+        if head == nil, alone == nil, let broken {
+            // Lost with the power: what its segments hold can be read without names.
+            alone = LaneContext.firstHead(files)
+            if alone == nil { throw broken }
+        }
+        boot = head?.bootID ?? alone?.bootID ?? .zero
         laneFile = file
         let known = head?.bootID ?? boot
         isOtherBoot = known != .zero && runningBoot != .zero && known != runningBoot
@@ -46,6 +52,17 @@ final class LaneContext {
         self.head = head
         process = LaneContext.process(head, alone, files.lane, [])
         try readCatalog()
+    }
+
+    private static func firstHead(_ files: LaneFiles) -> SegmentHead? {
+        for segment in files.segments {
+            guard let file = try? ReadFile(path: segment.path),
+                let page = try? file.copy(at: 0, count: SegmentHeader.bytes)
+            else { continue }
+            // SAFETY: the head copies what it takes from `page`.
+            if let head = try? unsafe SegmentHead(page.bytes, path: segment.path) { return head }
+        }
+        return nil
     }
 
     private static func process(

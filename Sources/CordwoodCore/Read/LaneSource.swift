@@ -99,6 +99,23 @@ public final class LaneSource: RecordSource {
                 isOtherBoot: context.isOtherBoot, journal: context.journal))
     }
 
+    /// True where the power took all that could be read of a lane whose names are left: its file
+    /// has no header, nor has any segment or journal. False where one of them cannot be opened.
+    public static func isBlank(_ files: LaneFiles) -> Bool {
+        for path in [files.lanePath] + files.segments.map(\.path) {
+            guard let file = try? ReadFile(path: path),
+                let page = try? file.copy(at: 0, count: SegmentHeader.bytes),
+                unsafe page.count < SegmentHeader.bytes || Bytes.u64(page.bytes, 0) == 0
+            else { return false }
+        }
+        if files.hasJournal {
+            do throws(ReadProblem) {
+                return try Journal(path: files.journalPath).frames.isEmpty
+            } catch { if case .damaged = error { return true } else { return false } }
+        }
+        return true
+    }
+
     public var process: ProcessInfo? { context.process }
     public var head: LaneHead? { context.head }
     public var isOtherBoot: Bool { context.isOtherBoot }

@@ -59,6 +59,13 @@ final class ReadFile {
             && held.st_ino == named.st_ino && held.st_dev == named.st_dev
     }
 
+    /// UTC ns of its last change, as the file system has it; 0: not known.
+    var changedNs: UInt64 {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0, status.st_mtim.tv_sec > 0 else { return 0 }
+        return UInt64(status.st_mtim.tv_sec) &* 1_000_000_000
+    }
+
     var size: UInt64 {
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0, status.st_size > 0 else { return 0 }

@@ -53,6 +53,8 @@
         case RecordType.described: described(&record, payload, id)
         default: gap(&record, payload, stream)
         }
+        // A name that its catalog lost with the power (FORMAT §5).
+        if hasMissed { record.flags.insert(.unverified) }
     }
 
     @safe private func logger(_ id: UInt32) -> UnsafeRawBufferPointer {

@@ -45,6 +45,7 @@ final class SegmentFile {
         let page = try SegmentFile.page(file, base, journal, number, generation, path)
         head = try unsafe SegmentHead(page.bytes, path: path)
         clock = unsafe ClockTable(header: page.bytes)
+        hasClock = !clock.pairs.isEmpty
         isSealed = sealedByName || head.state == SegmentHeader.stateSealed
         if let generation, head.number != number || head.generation != generation {
             throw .damaged("\(path): header says segment \(head.number)-\(head.generation)")
@@ -72,6 +73,9 @@ final class SegmentFile {
     /// The file was used again, so that pages which were not made safe may hold older records.
     var isReused: Bool { head.generation > 1 }
 
+    /// False: the power took the clock pairs, and no time of a record is known: none is believed.
+    let hasClock: Bool
+
     /// The header page, read while its clock pairs stood still; the journal's copy where it is
     /// lost or another segment's.
     private static func page(
@@ -89,8 +93,10 @@ final class SegmentFile {
                 if before & 1 == 0, unsafe before == Bytes.u32(again.bytes, 0) { break }
             }
             if journal == nil { return page }
+            // Of a page that was not synced parts may be missing, the clock pairs among them.
             if let head = unsafe try? SegmentHead(page.bytes, path: path), head.number == number,
-                generation == nil || head.generation == generation
+                generation == nil || head.generation == generation,
+                unsafe !ClockTable(header: page.bytes).pairs.isEmpty
             {
                 return page
             }
@@ -173,10 +179,20 @@ final class SegmentFile {
             position &+= UInt64(chunk.size)
         }
         try addFromJournal(&walk, &fresh)
+        guessClock(walk)
         guard try recheck() else { return [] }
         chunks = walk
         isComplete = sealedBefore
         return fresh
+    }
+
+    /// What is shown unverified gets a time near its own, or retention would take it for old.
+    private func guessClock(_ chunks: [ChunkHead]) {
+        guard isOtherBoot, clock.pairs.isEmpty, let file, let ticks = chunks.map(\.baseTicks).min()
+        else { return }
+        let pair = ClockTable.Pair(
+            ticks: ticks, monotonic: head.createdMonotonic, realtime: file.changedNs)
+        clock = ClockTable(pairs: [pair], ticksPerSecond: clock.ticksPerSecond)
     }
 
     private var scanEnd: UInt64 {

@@ -243,13 +243,13 @@ final class StreamCursor {
         buffer.clear()
         try segment.read(chunk: chunk.offset, to: Int(chunk.end), into: buffer)
         believed = segment.isOtherBoot ? [] : nil
-        let mayBeOld = segment.isOtherBoot && segment.isReused
-        if segment.isSealed, chunk.final == 0, !mayBeOld {
-            // Claimed too late: it holds nothing of a host and has no checksum (FORMAT §9).
-            believed = nil
+        if segment.isSealed, chunk.final == 0 {
+            // Claimed too late: it holds nothing of a host and has no checksum (FORMAT §9). After
+            // another boot the header may be from before the sealing, and the rest not there.
+            if !segment.isOtherBoot { believed = nil }
         } else if segment.isSealed {
             if buffer.count == Int(chunk.end), unsafe StreamCursor.crcHolds(buffer.bytes, chunk) {
-                believed = nil
+                if segment.hasClock || !segment.isOtherBoot { believed = nil }
             } else {
                 lane.report(.damaged("\(place): checksum"))
             }
