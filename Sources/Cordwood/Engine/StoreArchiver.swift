@@ -130,8 +130,17 @@ public enum StoreArchiver {
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         summary.lanes = 1
+        if LaneSource.isBlank(files) {
+            summary.damage.append("lanes/\(lane.name): nothing of it reached the disk")
+            remove(directory, lane)
+            return summary
+        }
         var numbers = Set(lane.segments.map(\.number))
         numbers.insert(0)
+        // After loss of power the journal may be all that is left of a segment (FORMAT §10).
+        if files.hasJournal, let source = try? LaneSource(files: files) {
+            numbers.formUnion(source.segmentNumbers)
+        }
         let left = numbers.filter { n in !covered.contains { $0.contains(n) } }.sorted()
         for range in runs(of: left, besides: covered) {
             let part = try archive(
@@ -143,10 +152,14 @@ public enum StoreArchiver {
         // Of the owner, or of an adopter that died: only who holds the lane writes one.
         for name in parts { unsafe unlink("\(directory)/archives/\(name)") }
         // CRASH: the archives stand; whoever comes next removes what is left, the lane file last.
+        remove(directory, lane)
+        return summary
+    }
+
+    private static func remove(_ directory: String, _ lane: LaneListing.Lane) {
         removeFiles(directory, lane)
         unsafe unlink("\(directory)/lanes/\(lane.name).lane")
         _ = Directories.sync(directory + "/lanes")
-        return summary
     }
 
     /// What a lane has in the store now.
