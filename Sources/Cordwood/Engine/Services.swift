@@ -35,6 +35,8 @@ import Glibc
     private var recoveredCount: UInt64 = 0
     private var reusedCount: UInt64 = 0
     private var archiveFailure: CordwoodError?
+    /// Archived, and its segments not removed yet: they are never archived again (FORMAT §11).
+    private var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
     private var archiving = ArchivingSummary()
     private var asyncUploads: [(@Sendable (Int32, UploadResult) -> Void)?] = []
     private var hostRecordsAtRoll: UInt64 = 0
@@ -396,7 +398,9 @@ import Glibc
     private func archiveNext() -> Bool {
         let most = limits.segmentsAtOnce
         let run: ClosedRange<UInt64>? = monitor.locked {
-            guard !isStopping, let first = sealedWaiting.first else { return nil }
+            guard !isStopping else { return nil }
+            if let archivedRun { return archivedRun.run }
+            guard let first = sealedWaiting.first else { return nil }
             var last = first
             for number in sealedWaiting.dropFirst()
             where number == last + 1 && last - first + 1 < most {
@@ -406,16 +410,13 @@ import Glibc
         }
         guard let run else { return false }
         do {
-            unsafe Quota.charge(engine, bytes: UInt64(run.count) * settings.segmentBytes)
-            let summary = try unsafe StoreArchiver.archive(
-                directory: directory,
-                files: StoreArchiver.files(directory, EngineCore.laneName(engine)),
-                segments: run,
-                codec: settings.options.codec, level: settings.options.codecLevel,
-                endsLane: false)
+            let known = monitor.locked { archivedRun?.summary }
+            let done = if let known { known } else { try archive(run) }
+            monitor.locked { archivedRun = (run, done) }
             try removeArchived(run)
             monitor.locked {
-                archiving.add(summary)
+                archivedRun = nil
+                archiving.add(done)
                 archiveFailure = nil
                 sealedWaiting.removeAll { run.contains($0) }
                 archivedCount += UInt64(run.count)
@@ -429,6 +430,14 @@ import Glibc
             sealing.locked { unsafe EngineCore.putOnDisk(engine, namelessOnly: true) }
             return false
         }
+    }
+
+    private func archive(_ run: ClosedRange<UInt64>) throws(CordwoodError) -> ArchivingSummary {
+        unsafe Quota.charge(engine, bytes: UInt64(run.count) * settings.segmentBytes)
+        return try unsafe StoreArchiver.archive(
+            directory: directory,
+            files: StoreArchiver.files(directory, EngineCore.laneName(engine)), segments: run,
+            codec: settings.options.codec, level: settings.options.codecLevel, endsLane: false)
     }
 
     /// CRASH: the archive stands under its name; readers and adopters see that these are covered.
