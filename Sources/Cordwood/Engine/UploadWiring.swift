@@ -21,11 +21,18 @@ enum UploadWiring {
             archiveRemoved: { removed?($0, $1) })
     }
 
-    /// True while a segment stands that the archive covers (FORMAT §11).
+    /// True while a segment stands that the archive covers (FORMAT §11). Segment 0 stands in the
+    /// lane file until that says otherwise.
     private static func isCovered(directory: String, archive: String) -> Bool {
         guard let cover = LaneListing.cover(of: archive),
             let lane = LaneListing(directory: directory).lanes[cover.lane]
         else { return false }
+        if cover.range.contains(0), lane.hasLaneFile,
+            let head = LaneHead.read(LaneFiles(lane: lane.name, directory: directory + "/lanes")),
+            head.archivedBelow == 0
+        {
+            return true
+        }
         return lane.segments.contains { cover.range.contains($0.number) }
     }
 }

@@ -49,9 +49,11 @@ struct ArchiveLock: ~Copyable {
         close(descriptor)
     }
 
-    /// Deletes the archive and forgets its states, in this order.
+    /// Deletes the archive and forgets its states, in this order. That the segments it covers are
+    /// gone must outlast a power cut first, or they come back and are archived again (R34).
     /// CRASH: after the unlink, states without an archive stay; Outbox.removeOrphans takes them.
     func deleteArchive(paths: StorePaths) throws(UploadError) {
+        if Files.exists(paths.lanes) { try Files.syncDirectory(paths.lanes) }
         try Files.remove(paths.archive(stem))
         try Files.syncDirectory(paths.archives)
         try Outbox(paths: paths).removeAll(of: stem)

@@ -3,6 +3,7 @@
 
 public struct StorePaths: Sendable {
     public let root: String
+    public var lanes: String { root + "/lanes" }
     public var archives: String { root + "/archives" }
     public var queue: String { root + "/queue" }
     public var targets: String { root + "/targets" }
