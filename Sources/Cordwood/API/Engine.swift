@@ -61,7 +61,7 @@ import Glibc
     private static func prepareStore(
         _ path: String, _ settings: Settings
     ) throws(CordwoodError) -> Int32 {
-        try Directories.make(path)
+        try Directories.make(path, lasts: true)
         do {
             _ = try StoreFile.open(
                 storeDirectory: path, consent: settings.options.consent,

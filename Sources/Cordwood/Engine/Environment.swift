@@ -62,8 +62,9 @@ enum Environment {
 }
 
 enum Directories {
-    /// Makes a directory and its missing parents, 0700.
-    static func make(_ path: String) throws(CordwoodError) {
+    /// Makes a directory and its missing parents, 0700. lasts: their names outlast a loss of power;
+    /// what is in them is worth nothing without.
+    static func make(_ path: String, lasts: Bool = false) throws(CordwoodError) {
         var status = stat()
         if unsafe stat(path, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFDIR else {
@@ -74,11 +75,17 @@ enum Directories {
         if errno == ENOTDIR {
             throw CordwoodError(Status.notDirectory, "a part of \(path) is not a directory")
         }
+        var parent = path.hasPrefix("/") ? "/" : "."
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
-            try make(String(path[..<slash]))
+            parent = String(path[..<slash])
+            try make(parent, lasts: lasts)
         }
-        guard unsafe mkdir(path, 0o700) != 0, errno != EEXIST else { return }
-        throw failure("make directory", path)
+        if unsafe mkdir(path, 0o700) != 0 {
+            if errno == EEXIST { return }
+            throw failure("make directory", path)
+        }
+        // A folder of somebody else's may be closed to us for reading: no reason not to log.
+        if lasts { _ = sync(parent) }
     }
 
     /// One of the store's own directories. A link is refused: what is made and removed there would

@@ -8,7 +8,7 @@ import CordwoodShip
 public enum StoreSettings {
     /// Makes a directory a store, and its missing parents; an existing store is left as it is.
     public static func make(directory: String) throws(CordwoodError) {
-        try Directories.make(directory)
+        try Directories.make(directory, lasts: true)
         do throws(UploadError) {
             _ = try StoreFile.open(
                 storeDirectory: directory, consent: .granted,

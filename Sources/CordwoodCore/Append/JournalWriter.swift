@@ -133,7 +133,10 @@ public final class JournalWriter: @unchecked Sendable {
         bytes = 0
         salt = Machine.random()
         descriptor = unsafe withName(lane, ".", ".journal") {
-            unsafe cw_open_at(engine.pointee.lanes_fd, $0, O_RDWR | O_CREAT | O_TRUNC, 0o600)
+            // One that could not be synced is not used again, not even emptied.
+            unsafe unlinkat(engine.pointee.lanes_fd, $0, 0)
+            return unsafe cw_open_at(
+                engine.pointee.lanes_fd, $0, O_RDWR | O_CREAT | O_EXCL, 0o600)
         }
         guard descriptor >= 0 else { return errno }
         put(JournalHeader.magicValue)
