@@ -46,6 +46,7 @@ def suites(everything):
         Suite("fuzz", python, "Tests/Fuzz/run.py", *flags),
         Suite("hostile", python, "Tests/Hostile/hostile.py", *flags),
         Suite("disk", python, "Tests/Disk/run.py", *flags),
+        Suite("simulation", python, "Tests/Simulation/simulate.py", *flags),
         Suite("bench", python, "Benchmarks/test_bench.py"),
         Suite("demo", python, "tools/demo.py", "--built", heavy=True),
     ]
