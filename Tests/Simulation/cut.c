@@ -152,6 +152,9 @@ static names choose_names(const sim_trace *trace, uint64_t at, sim_random *rando
 
 /* ── Contents ── */
 
+/* What is torn is torn between the lines of the processor's cache. */
+enum { TEAR = 64 };
+
 enum { TAKE_OLD, TAKE_NEW, TAKE_ANY, TAKE_SOME, TAKE_PAGES, TAKE_MOMENT };
 
 typedef struct {
@@ -215,7 +218,7 @@ static bool takes(uint64_t mode, sim_random *random, uint64_t salt, uint64_t cha
 
 /* Part of a sector is as it was: the disk lost power while it wrote it. */
 static void mix(uint8_t *sector, const uint8_t *fresh, sim_random *random) {
-    uint64_t cut = 8 * (1 + sim_below(random, SECTOR / 8 - 1));
+    uint64_t cut = TEAR * (1 + sim_below(random, SECTOR / TEAR - 1));
     bool front = sim_one_in(random, 2);
     memcpy(sector + (front ? 0 : cut), fresh + (front ? 0 : cut), front ? cut : SECTOR - cut);
 }

@@ -46,6 +46,25 @@ public struct ClockTable: Sendable {
             pairs: pairs, ticksPerSecond: Bytes.u64(header, SegmentHeader.ticksPerSecond))
     }
 
+    /// Of a page that reached the disk in parts: the pairs that agree with when the segment was made
+    /// and with its rate. Others are from the file's life before, or were never written.
+    func agreeing(withCreated created: UInt64) -> ClockTable {
+        func distance(_ a: UInt64, _ b: UInt64) -> UInt64 { a > b ? a &- b : b &- a }
+        var kept: [Pair] = []
+        for pair in pairs where pair.ticks != 0 && pair.realtime != 0 {
+            guard let first = kept.first else {
+                // The coarse clock is a tick of the kernel behind.
+                if distance(pair.monotonic, created) <= 20_000_000 { kept.append(pair) }
+                continue
+            }
+            let alone = ClockTable(pairs: [first], ticksPerSecond: ticksPerSecond)
+            let span = distance(pair.monotonic, first.monotonic)
+            let off = distance(alone.times(of: pair.ticks).monotonic, pair.monotonic)
+            if off <= span / 100 &+ 1_000_000 { kept.append(pair) }
+        }
+        return ClockTable(pairs: kept, ticksPerSecond: ticksPerSecond)
+    }
+
     /// Monotonic ns and UTC ns of `ticks`. `hint` is the pair found last: times mostly ascend.
     public func times(
         of ticks: UInt64, hint: inout Int

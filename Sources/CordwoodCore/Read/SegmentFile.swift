@@ -44,7 +44,8 @@ final class SegmentFile {
         framesOfChunk = Dictionary(grouping: frames, by: \.chunk)
         let page = try SegmentFile.page(file, base, journal, number, generation, path)
         head = try unsafe SegmentHead(page.bytes, path: path)
-        clock = unsafe ClockTable(header: page.bytes)
+        let table = unsafe ClockTable(header: page.bytes)
+        clock = isOtherBoot ? table.agreeing(withCreated: head.createdMonotonic) : table
         hasClock = !clock.pairs.isEmpty
         isSealed = sealedByName || head.state == SegmentHeader.stateSealed
         if let generation, head.number != number || head.generation != generation {
@@ -96,7 +97,9 @@ final class SegmentFile {
             // Of a page that was not synced parts may be missing, the clock pairs among them.
             if let head = unsafe try? SegmentHead(page.bytes, path: path), head.number == number,
                 generation == nil || head.generation == generation,
-                unsafe !ClockTable(header: page.bytes).pairs.isEmpty
+                unsafe !ClockTable(header: page.bytes).agreeing(
+                    withCreated: head.createdMonotonic
+                ).pairs.isEmpty
             {
                 return page
             }
@@ -119,7 +122,8 @@ final class SegmentFile {
             return false
         }
         head = now
-        clock = unsafe ClockTable(header: page.bytes)
+        let table = unsafe ClockTable(header: page.bytes)
+        clock = isOtherBoot ? table.agreeing(withCreated: head.createdMonotonic) : table
         if now.state == SegmentHeader.stateSealed { isSealed = true }
         return true
     }
