@@ -26,13 +26,17 @@ static uint64_t choose_moment(const sim_trace *trace, sim_random *random) {
     uint64_t first = trace->start, span = trace->count - first;
     if (span == 0) return trace->count;
     uint64_t at = first + 1 + sim_below(random, span);
-    uint64_t kind = sim_below(random, 4);
+    uint64_t kind = sim_below(random, 5);
     for (uint64_t tried = 0; kind >= 2 && tried < span; tried++) {
         const sim_event *event = &trace->events[first + (at - first + tried) % span];
-        bool wanted = kind == 2 ? event->kind == EVENT_FLUSHED : is_about_names(event->kind);
+        bool wanted = kind == 2   ? event->kind == EVENT_FLUSHED
+                      : kind == 3 ? is_about_names(event->kind)
+                                  : event->kind == EVENT_SYNC &&
+                                        trace->kinds[event->inode] == INODE_FILE;
         if (!wanted) continue;
         at = (uint64_t)(event - trace->events) + 1 + (kind == 2 ? sim_below(random, 24) : 0);
-        at -= kind == 3 && sim_one_in(random, 2) && at > first + 1 ? 1 : 0;
+        bool before = kind == 4 || (kind == 3 && sim_one_in(random, 2));
+        at -= before && at > first + 1 ? 1 : 0;
         break;
     }
     return at > trace->count ? trace->count : at;

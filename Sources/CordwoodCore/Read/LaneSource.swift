@@ -103,10 +103,14 @@ public final class LaneSource: RecordSource {
     /// has no header, nor has any segment or journal. False where one of them cannot be opened.
     public static func isBlank(_ files: LaneFiles) -> Bool {
         for path in [files.lanePath] + files.segments.map(\.path) {
-            guard let file = try? ReadFile(path: path),
-                let page = try? file.copy(at: 0, count: SegmentHeader.bytes),
-                unsafe page.count < SegmentHeader.bytes || Bytes.u64(page.bytes, 0) == 0
-            else { return false }
+            do throws(ReadProblem) {
+                let page = try ReadFile(path: path).copy(at: 0, count: SegmentHeader.bytes)
+                let isZero = unsafe Bytes.u64(page.bytes, 0) == 0
+                guard page.count < SegmentHeader.bytes || isZero else { return false }
+            } catch {
+                // 2: no such file. What lay in memory is gone with its machine.
+                guard case .system(_, 2) = error else { return false }
+            }
         }
         if files.hasJournal {
             do throws(ReadProblem) {
