@@ -46,8 +46,8 @@ public struct ClockTable: Sendable {
             pairs: pairs, ticksPerSecond: Bytes.u64(header, SegmentHeader.ticksPerSecond))
     }
 
-    /// Of a page that reached the disk in parts: the pairs that agree with when the segment was made
-    /// and with its rate. Others are from the file's life before, or were never written.
+    /// Of a page that reached the disk in parts: the pairs that agree with when the segment was
+    /// made and with its rate. Others are from the file's life before, or were never written.
     func agreeing(withCreated created: UInt64) -> ClockTable {
         func distance(_ a: UInt64, _ b: UInt64) -> UInt64 { a > b ? a &- b : b &- a }
         var kept: [Pair] = []
