@@ -146,7 +146,7 @@ def kept_seeds():
 
 def parse():
     parser = argparse.ArgumentParser(prog="./dev sim", description="power cuts by seed")
-    parser.add_argument("--seeds", type=int, help="how many (default 800)")
+    parser.add_argument("--seeds", type=int, help="how many (default 400)")
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1))
@@ -171,7 +171,7 @@ def main():
         if arguments.seed is not None:
             runs.seeds([(arguments.seed, 1)])
         else:
-            count = arguments.seeds or (8000 if arguments.all else 800)
+            count = arguments.seeds or (4000 if arguments.all else 400)
             for name in LIES:
                 runs.lie(name)
             batch = max(20, min(BATCH, count // arguments.jobs // 20 * 20))
