@@ -1,7 +1,6 @@
-// What the file says once a thread has learned that the sealer fixed its chunk short of its record:
-// the record is written again, so a death after that must not find it in the old chunk, too. The
-// sealer's own store of the length may come late (R2).
-// SAFETY: the blocks are this test's own, zeroed, and live until it ends.
+// Settling, step by step, in memory of the test's own: what the interleaving walker found
+// (docs/CONCURRENCY.md, What is walked) and no test from outside can stop at.
+// SAFETY: one thread; the chunk and the blocks are allocated here and outlive every call.
 
 import CShims
 import XCTest
@@ -9,44 +8,66 @@ import XCTest
 @testable import CordwoodCore
 
 final class SettleTests: XCTestCase {
-    private func settle(committed: UInt32, verdict: Verdict) -> (kept: Bool, final: UInt32) {
-        let thread = UnsafeMutablePointer<cwi_thread>.allocate(capacity: 1)
-        let segment = UnsafeMutablePointer<cwi_segment>.allocate(capacity: 1)
-        let chunk = UnsafeMutableRawPointer.allocate(byteCount: 1_024, alignment: 128)
-        defer {
-            thread.deallocate()
-            segment.deallocate()
-            chunk.deallocate()
+    private let bytes = 4_096
+    private var base = UnsafeMutableRawPointer.allocate(byteCount: 4_096, alignment: 64)
+    private var thread = cwi_thread()
+    private var segment = cwi_segment()
+
+    override func setUp() {
+        base.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+        segment = cwi_segment()
+        segment.base = base.assumingMemoryBound(to: UInt8.self)
+        segment.size = UInt64(bytes)
+        segment.salt = 77
+    }
+
+    override func tearDown() { base.deallocate() }
+
+    /// A thread that has committed `committed` bytes and meets that verdict.
+    private func own(_ verdict: Verdict, committed: Int) -> Bool {
+        thread = cwi_thread()
+        thread.busy = 1
+        thread.salt = 77
+        thread.chunk = segment.base
+        thread.ptr = segment.base + committed
+        thread.verdict = verdict.word
+        return withUnsafeMutablePointer(to: &segment) { segment in
+            thread.segment = segment
+            return withUnsafeMutablePointer(to: &thread) { Settle.own($0) }
         }
-        memset(thread, 0, MemoryLayout<cwi_thread>.size)
-        memset(chunk, 0, 1_024)
-        thread.pointee.chunk = chunk.assumingMemoryBound(to: UInt8.self)
-        thread.pointee.ptr = thread.pointee.chunk + Int(committed)
-        thread.pointee.segment = segment
-        cwa_store_release_u64(Verdict.address(thread), verdict.word)
-        chunk.storeBytes(of: committed, toByteOffset: ChunkHeader.committed, as: UInt32.self)
-        let kept = Settle.own(thread)
-        return (kept, chunk.load(fromByteOffset: ChunkHeader.final, as: UInt32.self))
     }
 
-    func testARecordThatIsWrittenAgainIsGoneFromItsOldChunk() {
-        let short = settle(
-            committed: 400, verdict: Verdict(claim: 3, open: false, offset: 304))
-        XCTAssertFalse(short.kept)
-        XCTAssertEqual(short.final, 304)
+    private var final: UInt32 { base.load(fromByteOffset: ChunkHeader.final, as: UInt32.self) }
+
+    /// The helper has fixed the length short of the record and was stopped before it wrote it: the
+    /// owner writes it before the record is appended again, or a kill would leave the record twice.
+    func testShortLengthIsWrittenBeforeTheRecordIsAppendedAgain() {
+        XCTAssertFalse(own(Verdict(claim: 3, open: false, offset: 160), committed: 200))
+        XCTAssertEqual(final, 160)
+        XCTAssertNil(thread.chunk)
+        XCTAssertNil(thread.ptr)
     }
 
-    func testAnOpenChunkIsSettledAtItsEnd() {
-        let own = settle(committed: 400, verdict: Verdict(claim: 3, open: true, offset: 0))
-        XCTAssertTrue(own.kept)
-        XCTAssertEqual(own.final, 400)
+    /// Where the helper's length covers all, the mapping may be gone: nothing is stored.
+    func testSettledChunkIsNotTouched() {
+        XCTAssertTrue(own(Verdict(claim: 3, open: false, offset: 200), committed: 200))
+        XCTAssertEqual(final, 0)
     }
 
-    /// Its mapping may be gone: nothing is stored there.
-    func testAChunkThatWasSettledWhileIdleIsLeftAlone() {
-        let idle = settle(
-            committed: 400, verdict: Verdict(claim: 3, open: false, offset: 400))
-        XCTAssertTrue(idle.kept)
-        XCTAssertEqual(idle.final, 0)
+    func testOwnerSettlesAtItsEnd() {
+        XCTAssertTrue(own(Verdict(claim: 3, open: true, offset: 0), committed: 200))
+        XCTAssertEqual(final, 200)
+        XCTAssertEqual(Verdict(word: thread.verdict).offset, 200)
+        XCTAssertFalse(Verdict(word: thread.verdict).isOpen)
+    }
+
+    /// What the helper writes in its turn is the same.
+    func testHelperWritesTheSameLength() {
+        XCTAssertFalse(own(Verdict(claim: 3, open: false, offset: 160), committed: 200))
+        thread.chunk = segment.base
+        withUnsafeMutablePointer(to: &segment) { segment in
+            withUnsafeMutablePointer(to: &thread) { Settle.forced($0, in: segment) }
+        }
+        XCTAssertEqual(final, 160)
     }
 }
