@@ -150,7 +150,10 @@ enum Claim {
         // ORDER: release, before the chunk: who finds the new chunk finds no older claim's length
         // beside it (A3, Settle.forced).
         unsafe cwa_store_release_u64(Verdict.address(thread), empty.word)
-        unsafe thread.pointee.segment = segment
+        // ORDER: release. Who sees this segment here sees the last store into the one before: the
+        // length of the chunk that was left (Quiescence).
+        unsafe cwa_store_release_u64(
+            ThreadBlocks.segmentWord(thread), UInt64(UInt(bitPattern: segment)))
         unsafe cwa_store_relaxed_u64(ThreadBlocks.saltWord(thread), segment.pointee.salt)
         unsafe cwa_store_release_u64(
             UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!,

@@ -17,8 +17,10 @@ enum Quiescence {
         var inUse = false
         unsafe ThreadBlocks.forEach(engine) { thread in
             guard unsafe cwa_load_acquire_u64(AppendPath.busyWord(thread)) != 0 else { return }
-            let chunkIn = unsafe thread.pointee.segment
-            if unsafe chunkIn == nil || chunkIn == segment { inUse = true }
+            // ORDER: acquire. Of a thread that is in another segment by now the last store into the
+            // one before has been seen (Claim.publish).
+            let chunkIn = unsafe cwa_load_acquire_u64(ThreadBlocks.segmentWord(thread))
+            if unsafe chunkIn == 0 || chunkIn == UInt64(UInt(bitPattern: segment)) { inUse = true }
         }
         return !inUse
     }

@@ -112,7 +112,10 @@ public enum Segments {
         defer { unsafe cwi_restore_signals(&mask) }
         // From here on the thread may touch no sealed segment but the old one, so that others can
         // be released while it waits for a slot (Quiescence).
-        unsafe thread?.pointee.segment = old
+        // ORDER: release, as in Claim.publish.
+        if let thread = unsafe thread {
+            unsafe cwa_store_release_u64(ThreadBlocks.segmentWord(thread), oldWord)
+        }
         cwa_fence_compiler()
         defer {
             cwa_fence_compiler()

@@ -268,6 +268,10 @@ enum ThreadBlocks {
         unsafe UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.salt)!
     }
 
+    static func segmentWord(_ block: ThreadBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.segment)!
+    }
+
     private static var stateOffset: Int { unsafe MemoryLayout<cwi_thread>.offset(of: \.state)! }
     private static var engineOffset: Int { unsafe MemoryLayout<cwi_thread>.offset(of: \.engine)! }
     private static var laneRecordsOffset: Int {
