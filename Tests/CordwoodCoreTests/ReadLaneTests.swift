@@ -308,6 +308,33 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertEqual(Drained(try lane.source()).messages, ["kept", "again", "new"])
     }
 
+    /// The chunk that it was appended to again was settled short of it, too.
+    func testRecordAppendedTwiceAgainIsGivenOnce() throws {
+        let lane = LaneBuilder(store: store)
+        let first = lane.first.chunk(thread: 1, sequence: 0, base: 0)
+        first.isSettled = false
+        first.text("again", at: 2)
+        lane.write()
+        let source = try lane.source()
+        XCTAssertEqual(Drained(source).messages, ["again"])
+        first.isSettled = true
+        first.finalShort = 24
+        let second = lane.segment(1).chunk(thread: 1, sequence: 1, base: 0)
+        second.isSettled = false
+        second.text("again", at: 2)
+        lane.write()
+        try source.refresh()
+        XCTAssertEqual(Drained(source).messages, [])
+        second.isSettled = true
+        second.finalShort = 24
+        lane.segment(2).chunk(thread: 1, sequence: 2, base: 0).text("again", at: 2)
+            .text("new", at: 3)
+        lane.write()
+        try source.refresh()
+        XCTAssertEqual(Drained(source).messages, ["new"])
+        XCTAssertEqual(Drained(try lane.source()).messages, ["again", "new"])
+    }
+
     func testRecycledFileIsLostNotMisread() throws {
         let lane = LaneBuilder(store: store)
         let segment = lane.segment(1)

@@ -32,7 +32,7 @@ final class StreamCursor {
     private(set) var traceAt = 0
     /// After another boot: nil where all bytes are believed.
     private var believed: [(from: Int, to: Int)]?
-    /// Where the record given last begins.
+    /// Where the record given or passed over last begins.
     private var lastStart = 0
     /// Records that were given from a chunk beyond the end it was settled at. The writer appended
     /// them again at the start of its next chunk (PROTOCOL, Settle): they are passed over there.
@@ -165,11 +165,12 @@ final class StreamCursor {
         while true {
             switch parse() {
             case .record:
+                // Of a record that is passed over, too: its chunk may be settled short of it again.
+                lastStart = start
                 if duplicates > 0 {
                     duplicates &-= 1
                     continue
                 }
-                lastStart = start
                 return .record
             case .damaged(let text):
                 return .damaged(text)
