@@ -33,6 +33,7 @@ def suites(everything):
     return [
         Suite("swift", "swift", "test", needs="Tests"),
         Suite("oracle", python, "Tests/Oracle/test_oracle.py"),
+        Suite("model", python, "Tests/Model/run.py", *flags),
         Suite("c-abi", python, "Tests/ABI/run.py", *flags, needs="Tests/ABI/run.py"),
         Suite("python", python, "bindings/python/tests/run.py"),
         Suite("python-speed", python, "bindings/python/tests/run.py", "--accelerated"),
