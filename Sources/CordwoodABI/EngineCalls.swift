@@ -133,6 +133,14 @@ public func cw_resource_set(
     }
 }
 
+@_cdecl("cw_crash_handler_install") @implementation
+public func cw_crash_handler_install(_ handle: OpaquePointer!) -> cw_status {
+    status { () throws(CordwoodError) in
+        try unsafe engine(handle).installCrashHandler()
+        return Status.ok
+    }
+}
+
 @_cdecl("cw_flush") @implementation
 public func cw_flush(
     _ handle: OpaquePointer!, _ durability: cw_durability, _ timeout: UInt32

@@ -333,6 +333,23 @@ cw_status cw_stats_get(const cw_engine *engine, cw_stats *out, size_t size_of_st
  * busy and ends by itself) */
 cw_status cw_close(cw_engine **engine, uint32_t timeout_ms);
 
+/* ── Crashes ────────────────────────────────────────────────────────────────────────────────── */
+
+/* Opt-in: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP and SIGSYS write a last record at FATAL
+ * of the logger "Cordwood.Crash": signal, code, address, program counter, thread, and a backtrace
+ * whose lines name module, offset and build id, so that it can be resolved elsewhere. Then happens
+ * what would have happened: the handler that was there before is called, or the process ends by the
+ * same signal, with its core dump. One handler a process, never taken out; every engine that asked
+ * gets the record until it is closed, also in a forked child. It takes no lock and no memory, and
+ * runs on a stack of its own; for stack overflows the calling thread, and every thread from its
+ * next chunk of records on, gets an alternate stack of 64 KiB of address space where it has none.
+ * A handler that is set later replaces this one, as ever; called again, this function puts itself
+ * back only where the default stands. At most 64 records, where a host's handler goes on after
+ * faults. The handler before is called on the alternate stack. Blocks: shortly. Signals: not safe.
+ * CW_OK (also where it was done before) · CW_E_ARGUMENT · CW_E_LIMIT (64 engines) · CW_E_FULL ·
+ * CW_E_MEMORY · CW_E_CLOSED */
+cw_status cw_crash_handler_install(cw_engine *engine);
+
 /* ── Levels ─────────────────────────────────────────────────────────────────────────────────── */
 
 /* True where a record of that level would be written: one load and one branch. */

@@ -544,6 +544,8 @@ public:
     cordwood::status set_consent(consent value) noexcept {
         return cw_consent_set(handle_, static_cast<cw_consent>(value));
     }
+    /// A last record when the process crashes: see cw_crash_handler_install.
+    cordwood::status install_crash_handler() noexcept { return cw_crash_handler_install(handle_); }
     cordwood::status flush(durability how = durability::machine,
                            std::chrono::milliseconds wait = forever) noexcept {
         return cw_flush(handle_, static_cast<cw_durability>(how), detail::timeout_ms(wait));
@@ -567,9 +569,7 @@ public:
         counts.struct_size = sizeof counts;
         cordwood::status answer =
             cw_upload(handle_, detail::timeout_ms(wait), &counts, sizeof counts);
-        if (out != nullptr) {
-            *out = counts;
-        }
+        if (out != nullptr) *out = counts;
         return answer;
     }
     cordwood::status upload_async(cw_upload_done_fn done = nullptr, void *user = nullptr) noexcept {

@@ -202,7 +202,8 @@ typedef struct cwi_tls {
     void *context;        /* ThreadContext, malloc'd */
     uint8_t registered;   /* the destructor is set */
     uint8_t helper;       /* CWI_HELPER_…: it never waits for room */
-    uint16_t next_victim;
+    uint8_t next_victim;
+    uint8_t crash_stack;  /* 0 not asked, 1 has an alternate stack of ours, 2 has or gets none */
     uint32_t last_detail; /* of a write's failure: index << 8 | what the value below is */
     void *last_error;     /* malloc'd text of the thread's last failure */
     int32_t last_status;  /* a failure of a write, which must not take memory: its status … */
@@ -246,9 +247,17 @@ static inline int cwi_disable_cancel(void) {
 }
 static inline void cwi_restore_cancel(int old) { pthread_setcancelstate(old, NULL); }
 
-/* 1 on a stack of sigaltstack(2). A stack that disarms itself (SS_AUTODISARM) is not seen. */
+/* The stacks on which crashes are handled (crash.c); 0, 0: there are none. */
+extern uintptr_t cwi_crash_low, cwi_crash_high;
+static inline int cwi_in_crash(void) {
+    return cwi_frame() - cwi_crash_low < cwi_crash_high - cwi_crash_low;
+}
+
+/* 1 on a stack of sigaltstack(2), or where a crash is handled. A stack that disarms itself
+ * (SS_AUTODISARM) is not seen. */
 static inline int cwi_on_alternate_stack(void) {
     stack_t stack;
+    if (cwi_in_crash()) return 1;
     return sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
 }
 

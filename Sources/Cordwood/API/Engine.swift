@@ -199,6 +199,23 @@ import Glibc
         try services().setResource(key, value)
     }
 
+    /// Opt-in, once a process: a fatal signal writes a last record at FATAL of the logger
+    /// `Cordwood.Crash`, with address and backtrace, and then goes its way to the handler that was
+    /// there before, or to the core dump. See cw_crash_handler_install.
+    public func installCrashHandler() throws(CordwoodError) {
+        let logger = try findLogger(CrashRecord.loggerName)
+        // The calling thread gets an alternate stack, which is to go with it.
+        ThreadContext.registerThread()
+        let status = unsafe CrashRecord.install(logger.block)
+        guard status == Status.ok else {
+            throw CordwoodError(
+                status,
+                status == Status.limit
+                    ? "64 engines have the crash handler already"
+                    : "no memory for the crash handler's stacks")
+        }
+    }
+
     // MARK: Flush, roll, archive
 
     public enum Durability: UInt32, Sendable { case process, machine }

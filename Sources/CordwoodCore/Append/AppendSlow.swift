@@ -97,7 +97,7 @@ public enum AppendSlow {
     }
 
     /// Busy meanwhile, so that close does not take the lane file away.
-    private static func countRefused(_ engine: EngineBlock) {
+    static func countRefused(_ engine: EngineBlock) {
         guard unsafe cwi_tls_get().pointee.helper & UInt8(CWI_HELPER_WRITES) == 0 else { return }
         guard let own = unsafe ThreadBlocks.own(engine),
             let thread = unsafe ThreadBlocks.enter(own)

@@ -21,6 +21,7 @@ enum Claim {
             return Status.ok
         }
         _ = unsafe Settle.own(thread)
+        if unsafe thread.pointee.depth == 0 { cwi_crash_thread_logs() }
         for _ in 0..<64 {
             guard let lane = unsafe Lanes.ready(engine) else { return unsafe Lanes.whyNot(engine) }
             guard let segment = unsafe current(lane) else { return Status.full }

@@ -89,7 +89,7 @@ public enum Lanes {
         if status != Status.ok {
             unsafe cwa_store_relaxed_u64(fullUntilWord(lane), cw_monotonic_ns() &+ 100_000_000)
             unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_FAILED))
-        } else if unsafe engine.pointee.lane_generation > 1,
+        } else if unsafe engine.pointee.lane_generation > 1, cwi_in_crash() == 0,
             let start = unsafe cwi_process_get().pointee.start_helper
         {
             unsafe start(engine)

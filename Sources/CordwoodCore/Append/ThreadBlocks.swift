@@ -85,7 +85,8 @@ enum ThreadBlocks {
             guard victim >= 0 else { return nil }
         }
         guard let block = unsafe take(mark, depth: 0) else { return nil }
-        ThreadContext.registerThread()
+        // Registering may take memory, which a thread that crashed may be in the midst of.
+        if cwi_in_crash() == 0 { ThreadContext.registerThread() }
         if let displaced = unsafe tls.pointee.current {
             if unsafe displaced.pointee.engine != nil, victim >= 0 {
                 if let evicted = unsafe others[victim] { unsafe giveBack(evicted) }
@@ -256,6 +257,7 @@ enum ThreadBlocks {
             }
         }
         unsafe ThreadContext.release(tls)
+        cwi_crash_thread_ends()
     }
 
     private static func usedWord(

@@ -164,6 +164,7 @@ _PROTOTYPES: List[Tuple[str, Any, List[Any]]] = [
     ("cw_archive_wait", c_int32, [_HANDLE, c_uint32]),
     ("cw_stats_get", c_int32, [_HANDLE, POINTER(Stats), c_size_t]),
     ("cw_close", c_int32, [POINTER(_HANDLE), c_uint32]),
+    ("cw_crash_handler_install", c_int32, [_HANDLE]),
     ("cw_level_set", c_int32, [_HANDLE, c_char_p, c_uint32]),
     ("cw_reader_open", c_int32, [c_char_p, POINTER(ReaderOptions), POINTER(_HANDLE)]),
     ("cw_reader_next", c_int32, [_HANDLE, POINTER(RecordView)]),

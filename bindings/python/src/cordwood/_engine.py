@@ -131,6 +131,12 @@ class Engine:
         """granted, pending or denied; stored. Denied removes what waited to be sent."""
         check(_abi.library.cw_consent_set(self._handle, _word("consent", consent)))
 
+    def install_crash_handler(self) -> None:
+        """Opt-in: a fatal signal writes a last record at FATAL of the logger "Cordwood.Crash", with
+        signal, address and backtrace, and then goes its way: to the handler that was there before
+        (faulthandler's, too), or to the core dump."""
+        check(_abi.library.cw_crash_handler_install(self._handle))
+
     def flush(self, durable: Union[str, int] = "machine",
               timeout: Optional[float] = None) -> None:
         """Makes every record whose call returned survive the death of the process ("process":

@@ -1,0 +1,52 @@
+// The last record of a process that crashes: what crash.c found out becomes a record of the loggers
+// that asked for it. Runs within a signal handler on a stack of its own, at any instruction of the
+// host or of the engine; takes no lock and no memory, and waits for nothing. A fault in here leads
+// back to crash.c, and the append counts as abandoned.
+// SAFETY: the report lies in the crash's own memory and holds for the call; logger blocks are never
+// unmapped.
+
+import CCordwood
+import CShims
+import Glibc
+
+public enum CrashRecord {
+    /// Name of the logger that a crash speaks through.
+    public static let loggerName = "Cordwood.Crash"
+
+    /// Installs the process's handler, which writes to that logger, too. A status.
+    public static func install(_ logger: LoggerBlock) -> Int32 {
+        let error = unsafe cwi_crash_install(logger) { logger, report in
+            guard let logger = unsafe logger, let report = unsafe report else { return }
+            unsafe CrashRecord.write(logger, report.pointee)
+        }
+        // A place for one more engine is what can run out besides memory.
+        return error == 0 ? Status.ok : error == ENOSPC ? Status.limit : Status.memory
+    }
+
+    private static func write(_ logger: LoggerBlock, _ report: cwi_crash_report) {
+        let level = UInt8(CW_LEVEL_FATAL)
+        guard unsafe AppendSlow.refusal(logger, UInt32(level)) == Status.ok,
+            let engine = unsafe logger.pointee.engine
+        else { return }
+        var body = RichBody()
+        unsafe body.message = UnsafeRawBufferPointer(
+            start: report.message, count: report.message_length)
+        unsafe body.encodedFields = UnsafeRawBufferPointer(
+            start: report.fields, count: report.fields_length)
+        unsafe body.exceptionType = UnsafeRawBufferPointer(
+            start: report.type, count: report.type_length)
+        unsafe body.exceptionMessage = UnsafeRawBufferPointer(
+            start: report.reason, count: report.reason_length)
+        unsafe body.exceptionStacktrace = UnsafeRawBufferPointer(
+            start: report.stack, count: report.stack_length)
+        // Neither echo, which takes locks, nor a wait for room: straight to the append.
+        let identifier = unsafe logger.pointee.id
+        var status = unsafe AppendSlow.append(engine, identifier: identifier, level, body)
+        if status == Status.full {
+            // Where the disk has little room left the short record may still find it.
+            unsafe body.exceptionStacktrace = UnsafeRawBufferPointer(start: nil, count: 0)
+            status = unsafe AppendSlow.append(engine, identifier: identifier, level, body)
+        }
+        if status == Status.full { unsafe AppendSlow.countRefused(engine) }
+    }
+}

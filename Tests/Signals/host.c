@@ -1,0 +1,347 @@
+/* A host that crashes: `host CASE STORE MODE`. MODE "plain" does not install the handler, so that
+ * run.py can compare how the process ends. Every case writes "before" first; what it prints is what
+ * run.py reads. alarm(2) ends a hang. */
+#define _GNU_SOURCE 1
+#include <cordwood/cordwood.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static const char *store;
+static bool plain;
+static cw_engine *engine;
+static cw_logger *log_of_host;
+
+#define OK(expression)                                                                             \
+    do {                                                                                           \
+        if (!(expression)) {                                                                       \
+            fprintf(stderr, "host.c:%d: %s\n", __LINE__, #expression);                             \
+            _exit(70);                                                                             \
+        }                                                                                          \
+    } while (0)
+
+static cw_options options_of_host(void) {
+    cw_options options;
+    cw_options_init(&options, sizeof options);
+    options.directory = store;
+    return options;
+}
+
+static cw_engine *open_with(cw_options options) {
+    cw_engine *made = NULL;
+    OK(cw_open(&options, &made) == CW_OK);
+    return made;
+}
+
+static void put(const char *text) {
+    OK(cw_write(log_of_host, CW_LEVEL_INFO, text, strlen(text)) == CW_OK);
+}
+
+static void install(void) {
+    if (!plain) OK(cw_crash_handler_install(engine) == CW_OK);
+}
+
+static void begin_with(cw_options options) {
+    engine = open_with(options);
+    OK(cw_logger_get(engine, "host", &log_of_host) == CW_OK);
+    put("before");
+}
+
+static void begin(void) {
+    begin_with(options_of_host());
+    install();
+}
+
+/* ── One signal each ── */
+
+static volatile int zero;
+static volatile int *volatile nothing = (volatile int *)16;
+__attribute__((noinline)) static void read_null(void) { *nothing = 1; }
+static void case_segv(void) { begin(), read_null(); }
+
+static void (*volatile nowhere)(void);
+__attribute__((noinline)) static void call_null(void) {
+    nowhere();
+    zero++;
+}
+static void case_null_call(void) { begin(), call_null(); }
+
+static void case_bus(void) {
+    begin();
+    char name[] = "/tmp/cordwood-signals-XXXXXX";
+    int file = mkstemp(name);
+    unlink(name);
+    char *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    memory[0] = 1;
+}
+
+__attribute__((noinline)) static void trap(void) { __builtin_trap(); }
+static void case_ill(void) { begin(), trap(); }
+static void case_fpe(void) { begin(), zero = 1 / zero; }
+static void case_abort(void) { begin(), abort(); }
+static void case_trap(void) {
+    begin();
+#if defined(__x86_64__)
+    __asm__ volatile("int3");
+#else
+    __asm__ volatile("brk #0");
+#endif
+    puts("went on behind the trap");
+}
+
+static void refuse_getppid(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {4, filter};
+    OK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    OK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+static void case_sys(void) {
+    begin();
+    refuse_getppid();
+    getppid();
+    puts("went on behind the call");
+}
+
+static void case_sent(void) {
+    begin();
+    kill(getpid(), SIGSEGV);
+    puts("went on behind kill");
+}
+
+/* ── Stacks ── */
+
+__attribute__((noinline)) static int deeper(volatile char *above) {
+    volatile char here[512];
+    here[0] = above[0];
+    return deeper(here) + here[0];
+}
+static char first;
+static void case_overflow_main(void) {
+    begin();
+    /* Of a size that ends in time. */
+    deeper(&first);
+}
+
+static void *overflow(void *argument) {
+    if (argument) put("thread");
+    deeper(&first);
+    return NULL;
+}
+static void run_thread(void *(*body)(void *), void *argument) {
+    pthread_t thread;
+    OK(pthread_create(&thread, NULL, body, argument) == 0);
+    pthread_join(thread, NULL);
+}
+static void case_overflow_thread(void) { begin(), run_thread(overflow, &first); }
+
+/* The thread has logged before the handler is installed, and fills a chunk behind it. */
+static atomic_int step;
+static void *overflow_late(void *argument) {
+    put("thread");
+    step = 1;
+    while (step != 2) usleep(100);
+    char text[4096];
+    memset(text, 'x', sizeof text);
+    for (int i = 0; i < 4; i++)
+        OK(cw_write(log_of_host, CW_LEVEL_INFO, text, sizeof text) == CW_OK);
+    deeper((volatile char *)argument);
+    return NULL;
+}
+static void case_overflow_late(void) {
+    begin_with(options_of_host());
+    pthread_t thread;
+    OK(pthread_create(&thread, NULL, overflow_late, &first) == 0);
+    while (step != 1) usleep(100);
+    install();
+    step = 2;
+    pthread_join(thread, NULL);
+}
+
+/* An alternate stack of a host that has just the least room. */
+static void case_small_stack(void) {
+    begin();
+    size_t bytes = getauxval(51 /* AT_MINSIGSTKSZ */) + 1536;
+    char *memory = mmap(NULL, 16 << 10, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    /* It ends where a page begins that may not be touched. */
+    size_t pages = (bytes + 4095) & ~(size_t)4095;
+    OK(mprotect(memory + 4096, pages, PROT_READ | PROT_WRITE) == 0);
+    stack_t small = {.ss_sp = memory + 4096, .ss_size = bytes};
+    OK(sigaltstack(&small, NULL) == 0);
+    read_null();
+}
+
+/* No caller can be found: what the unwinder reads is nobody's. */
+static void case_wild_stack(void) {
+    begin();
+#if defined(__x86_64__)
+    __asm__ volatile("mov $0x10000, %%rbp\n mov $0x20000, %%rsp\n ud2" ::: "memory");
+#else
+    read_null();
+#endif
+}
+
+/* ── In the midst of something ── */
+
+static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int heap_crashes;
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+extern void __libc_free(void *);
+static void enter_heap(void) {
+    pthread_mutex_lock(&heap_lock);
+    if (heap_crashes != 1) return;
+    heap_crashes = 2;
+    read_null();
+}
+void *malloc(size_t bytes) {
+    enter_heap();
+    void *memory = __libc_malloc(bytes);
+    pthread_mutex_unlock(&heap_lock);
+    return memory;
+}
+void *calloc(size_t count, size_t bytes) {
+    enter_heap();
+    void *memory = __libc_calloc(count, bytes);
+    pthread_mutex_unlock(&heap_lock);
+    return memory;
+}
+void *realloc(void *old, size_t bytes) {
+    enter_heap();
+    void *memory = __libc_realloc(old, bytes);
+    pthread_mutex_unlock(&heap_lock);
+    return memory;
+}
+void free(void *memory) {
+    enter_heap();
+    __libc_free(memory);
+    pthread_mutex_unlock(&heap_lock);
+}
+static void *crash_in_heap(void *argument) {
+    heap_crashes = 1;
+    free(malloc(10));
+    return argument;
+}
+static void case_malloc(void) { begin(), crash_in_heap(NULL); }
+
+/* A thread's very first record, where its registration at the C library would take memory. */
+static void case_malloc_thread(void) {
+    pthread_key_t key;
+    for (int i = 0; i < 40; i++) OK(pthread_key_create(&key, NULL) == 0);
+    begin(), run_thread(crash_in_heap, NULL);
+}
+
+/* A forked child's very first record. */
+static void case_malloc_child(void) {
+    begin();
+    pid_t child = fork();
+    if (child == 0) crash_in_heap(NULL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    printf("child %d %d\n", (int)child, status);
+    put("after");
+}
+
+/* Within the engine's own copying. */
+static void case_append(void) {
+    begin();
+    cw_write(log_of_host, CW_LEVEL_INFO, (const char *)16, 100);
+}
+
+static volatile int alarms, alarms_max;
+static void storm(int number) {
+    (void)number;
+    cw_write(log_of_host, CW_LEVEL_INFO, "alarm", 5);
+    if (++alarms == alarms_max) read_null();
+}
+static void case_storm(void) {
+    begin();
+    alarms_max = 50 + (int)(getpid() % 50);
+    struct sigaction action = {.sa_handler = storm, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval often = {{0, 100}, {0, 100}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0;; i++) {
+        char text[32];
+        int length = snprintf(text, sizeof text, "own %d", i);
+        OK(cw_write(log_of_host, CW_LEVEL_INFO, text, (size_t)length) == CW_OK);
+        if (i % 1000 == 0) printf("%d\n", i), fflush(stdout);
+    }
+}
+
+/* The echo in line takes locks, which a crash must not. */
+static void case_console(void) {
+    cw_options options = options_of_host();
+    options.console = CW_CONSOLE_TEXT;
+    options.flags = CW_FLAG_SYNC_CONSOLE;
+    begin_with(options), install(), crash_in_heap(NULL);
+}
+
+static pthread_barrier_t together;
+static void *crash_together(void *argument) {
+    pthread_barrier_wait(&together);
+    read_null();
+    return argument;
+}
+static void case_together(void) {
+    begin();
+    pthread_t threads[4];
+    pthread_barrier_init(&together, NULL, 4);
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, crash_together, NULL);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+}
+
+#include "host_handlers.h"
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+#define CASE(name) {#name, case_##name}
+    CASE(segv), CASE(null_call), CASE(bus), CASE(ill), CASE(fpe), CASE(abort), CASE(trap),
+    CASE(sys), CASE(sent), CASE(overflow_main), CASE(overflow_thread), CASE(overflow_late),
+    CASE(small_stack), CASE(wild_stack), CASE(malloc), CASE(malloc_thread), CASE(malloc_child),
+    CASE(append), CASE(storm), CASE(console), CASE(together), CASE(handler_before),
+    CASE(handler_after), CASE(handler_jumps), CASE(handler_mends), CASE(handler_once),
+    CASE(ignored), CASE(ignored_fault), CASE(two_engines), CASE(closed), CASE(reopened),
+    CASE(child), CASE(grandchild), CASE(off), CASE(bad_arguments),
+    CASE(threads_end), CASE(nested),
+};
+
+int main(int argc, char **argv) {
+    if (argc != 4) return 2;
+    store = argv[2];
+    plain = strcmp(argv[3], "plain") == 0;
+    alarm(20);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    struct rlimit stack = {1 << 20, 1 << 20};
+    if (strncmp(argv[1], "overflow", 8) == 0 && getenv("HOST_STACK") == NULL) {
+        setenv("HOST_STACK", "1", 1);
+        setrlimit(RLIMIT_STACK, &stack);
+        execv("/proc/self/exe", argv);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (strcmp(cases[i].name, argv[1]) != 0) continue;
+        cases[i].run();
+        return 0;
+    }
+    return 2;
+}
