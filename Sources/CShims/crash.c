@@ -250,7 +250,7 @@ static void set_default(int number, void (*handler)(int)) {
 
 static void call_old(struct sigaction *old, int number, siginfo_t *info, void *context) {
     struct sigaction action = *old;
-    if (action.sa_flags & (int)SA_RESETHAND) old->sa_handler = SIG_DFL;
+    if (action.sa_flags & (int)SA_RESETHAND) *old = (struct sigaction){.sa_handler = SIG_DFL};
     /* The mask it would have run with; what the kernel keeps of a mask is 8 bytes. */
     sigset_t mask = action.sa_mask, interrupted;
     sigemptyset(&interrupted);
