@@ -48,6 +48,7 @@ def suites(everything):
         Suite("hostile", python, "Tests/Hostile/hostile.py", *flags),
         Suite("disk", python, "Tests/Disk/run.py", *flags),
         Suite("simulation", python, "Tests/Simulation/simulate.py", *flags),
+        Suite("signals", python, "Tests/Signals/run.py"),
         Suite("bench", python, "Benchmarks/test_bench.py"),
         Suite("demo", python, "tools/demo.py", "--built", heavy=True),
     ]
