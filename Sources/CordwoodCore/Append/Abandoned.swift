@@ -64,8 +64,7 @@ enum Abandoned {
         unsafe block.pointee.settling = 0
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(block), 0)
         unsafe block.pointee.ptr = nil
-        unsafe block.pointee.chunk = nil
-        unsafe block.pointee.segment = nil
+        unsafe ThreadBlocks.leaveChunk(block)
         unsafe cwa_store_release_u64(AppendPath.busyWord(block), 0)
     }
 }

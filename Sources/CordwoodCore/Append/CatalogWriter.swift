@@ -82,7 +82,7 @@ public enum CatalogWriter {
         }
         let entry = unsafe UnsafeMutableRawPointer(
             lane.pointee.catalog + Int(lane.pointee.catalog_used))
-        unsafe lane.pointee.catalog_used += rounded
+        unsafe lane.pointee.catalog_used = unsafe lane.pointee.catalog_used + rounded
         unsafe entry.storeBytes(
             of: UInt32(length), toByteOffset: CatalogEntry.length, as: UInt32.self)
         unsafe entry.storeBytes(of: UInt32(type), toByteOffset: CatalogEntry.type, as: UInt32.self)

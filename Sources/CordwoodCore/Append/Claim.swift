@@ -175,8 +175,7 @@ enum Claim {
         _ = unsafe cwa_cas_u64(Verdict.address(thread), open.word, empty.word)
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
         unsafe thread.pointee.ptr = nil
-        unsafe thread.pointee.chunk = nil
-        unsafe thread.pointee.segment = nil
+        unsafe ThreadBlocks.leaveChunk(thread)
         return false
     }
 

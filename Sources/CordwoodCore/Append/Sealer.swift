@@ -21,7 +21,9 @@ public enum Sealer {
         unsafe cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealing)
         fence()
         unsafe ThreadBlocks.forEach(engine) { thread in
-            if unsafe thread.pointee.segment == segment {
+            // ORDER: relaxed. The fence above makes every claim visible that will not see SEALING.
+            let word = unsafe cwa_load_relaxed_u64(ThreadBlocks.segmentWord(thread))
+            if word == UInt64(UInt(bitPattern: segment)) {
                 // ORDER: release. The helper writes nothing but NULL here (A2).
                 unsafe cwa_store_release_u64(AppendPath.limitWord(thread), 0)
             }

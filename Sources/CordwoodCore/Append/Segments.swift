@@ -119,7 +119,7 @@ public enum Segments {
         cwa_fence_compiler()
         defer {
             cwa_fence_compiler()
-            unsafe thread?.pointee.segment = nil
+            if let thread = unsafe thread { unsafe ThreadBlocks.setSegment(thread, nil) }
             cwa_fence_compiler()
         }
         var next = unsafe takeSpare(lane)

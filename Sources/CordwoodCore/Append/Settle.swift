@@ -38,8 +38,7 @@ enum Settle {
         guard let chunk = unsafe thread.pointee.chunk, let ptr = unsafe thread.pointee.ptr,
             unsafe thread.pointee.segment != nil, unsafe ptr > chunk
         else {
-            unsafe thread.pointee.chunk = nil
-            unsafe thread.pointee.segment = nil
+            unsafe ThreadBlocks.leaveChunk(thread)
             return true
         }
         let end = unsafe UInt32(truncatingIfNeeded: ptr - chunk)
@@ -73,8 +72,7 @@ enum Settle {
         // ORDER: relaxed. Only this thread gives the limit a value again (A2).
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
         unsafe thread.pointee.ptr = nil
-        unsafe thread.pointee.chunk = nil
-        unsafe thread.pointee.segment = nil
+        unsafe ThreadBlocks.leaveChunk(thread)
         return settled.offset >= end
     }
 

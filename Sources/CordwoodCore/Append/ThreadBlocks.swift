@@ -129,8 +129,7 @@ enum ThreadBlocks {
         _ block: ThreadBlock, _ mark: EngineBlock, _ depth: UInt32
     ) -> ThreadBlock {
         unsafe block.pointee.ptr = nil
-        unsafe block.pointee.chunk = nil
-        unsafe block.pointee.segment = nil
+        unsafe leaveChunk(block)
         unsafe block.pointee.base_ticks = 0
         unsafe block.pointee.serial = 0
         unsafe block.pointee.chunk_bytes = 0
@@ -264,6 +263,26 @@ enum ThreadBlocks {
         _ process: UnsafeMutablePointer<cwi_process>
     ) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(process) + MemoryLayout<cwi_process>.offset(of: \.pool_used)!
+    }
+
+    /// The block has no chunk any more.
+    static func leaveChunk(_ block: ThreadBlock) {
+        let word =
+            unsafe UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!
+        // ORDER: relaxed. A sealer that still sees the chunk finds its verdict closed (A3).
+        unsafe cwa_store_relaxed_u64(word, 0)
+        unsafe setSegment(block, nil)
+    }
+
+    static func setSegment(
+        _ block: ThreadBlock, _ segment: UnsafeMutablePointer<cwi_segment>?
+    ) {
+        // ORDER: relaxed. Fences around it order it against the sealer's look (A25).
+        unsafe cwa_store_relaxed_u64(segmentWord(block), UInt64(UInt(bitPattern: segment)))
+    }
+
+    static func segmentWord(_ block: ThreadBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.segment)!
     }
 
     static func saltWord(_ block: ThreadBlock) -> UnsafeMutableRawPointer {

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""The engine under the thread sanitizer, the address sanitizer, the undefined behaviour sanitizer
+(its C parts) and valgrind: builds the library of each kind, and runs stress.c against it.
+`run.py [--seconds N] [thread] [address] [undefined] [valgrind]`; the last line counts. Findings
+stay in build/sanitizers/NAME.log."""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+WORK = ROOT / "build/sanitizers"
+KINDS = ("valgrind", "undefined", "thread", "address")
+RUNTIME = ("swiftSwiftOnoneSupport", "swiftCore", "swiftSynchronization", "swiftGlibc",
+           "swift_Concurrency", "swift_StringProcessing", "dispatch", "BlocksRuntime")
+
+
+class Failed(Exception):
+    pass
+
+
+def run(command, log, environment=None, seconds=600):
+    """What it wrote; a failed or slow one is Failed."""
+    try:
+        done = subprocess.run([str(word) for word in command], cwd=ROOT, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env=dict(os.environ, **(environment or {})), timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{command[0]} takes over {seconds} s") from error
+    text = done.stdout.decode(errors="replace")
+    with open(WORK / log, "a", encoding="utf-8") as file:
+        file.write(text)
+    if done.returncode != 0:
+        raise Failed(f"exit {done.returncode}; see build/sanitizers/{log}\n{text[-3000:]}")
+    return text
+
+
+def toolchain():
+    tools = Path(os.path.realpath(shutil.which("swift"))).parent
+    return tools / "clang", tools.parent / "lib/swift/linux"
+
+
+def sanitized(kind, log):
+    """stress.c over a library of that kind: the whole of it, Swift and C."""
+    clang, library = toolchain()
+    scratch = ROOT / "build" / f"sanitize-{kind}"
+    scratch.mkdir(parents=True, exist_ok=True)
+    # What SwiftPM has fetched already is not fetched again.
+    for name in ("checkouts", "repositories", "workspace-state.json"):
+        there = ROOT / ".build" / name
+        if there.is_dir() and not (scratch / name).exists():
+            shutil.copytree(there, scratch / name, symlinks=True)
+        elif there.is_file() and not (scratch / name).exists():
+            shutil.copy(there, scratch / name)
+    packages = {"PKG_CONFIG_PATH": str(ROOT / "build/work/pkgconfig")}
+    command = ["swift", "build", "--scratch-path", scratch, f"--sanitize={kind}", "--product",
+               "CordwoodABI"]
+    run(command, log, packages, 3600)
+    folder = subprocess.run([*map(str, command), "--show-bin-path"], cwd=ROOT, check=True,
+                            text=True, stdout=subprocess.PIPE,
+                            env=dict(os.environ, **packages)).stdout.strip()
+    program = WORK / f"stress-{kind}"
+    machine = os.uname().machine
+    run([clang, "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}", f"-I{ROOT}/include",
+         HERE / "stress.c", "-o", program, f"-L{library}", f"-Wl,-rpath,{library}",
+         library / machine / "swiftrt.o", "-Wl,--whole-archive", f"{folder}/libCordwoodABI.a",
+         "-Wl,--no-whole-archive", f"-L{ROOT}/build/work/archives",
+         *[f"-l{name}" for name in RUNTIME], "-l:libzstd.a", "-l:liblz4.a", "-l:libsodium.a",
+         "-l:libz.a", "-lstdc++", "-lm", "-lpthread", "-ldl"], log)
+    return program
+
+
+def plain():
+    program = WORK / "stress"
+    run(["cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include",
+         HERE / "stress.c", "-o", program, f"-L{ROOT}/build/lib", "-lcordwood", "-lpthread",
+         f"-Wl,-rpath,{ROOT}/build/lib"], "plain.log")
+    return program
+
+
+def undefined(log):
+    """The C parts alone: the shims that read and write other people's bytes."""
+    clang, _ = toolchain()
+    program = WORK / "shims"
+    shims = ROOT / "Sources/CShims"
+    run([clang, "-std=gnu11", "-O1", "-g", "-fsanitize=undefined,address",
+         "-fno-sanitize-recover=all", "-I", shims / "include", "-I", shims, HERE / "shims_test.c",
+         shims / "shims.c", shims / "crash_text.c", "-o", program,
+         "-lpthread", "-ldl"], log)
+    return run([program], log, {"ASAN_OPTIONS": "detect_leaks=0"})
+
+
+def stress(kind, seconds, log):
+    store = WORK / f"store-{kind}"
+    shutil.rmtree(store, ignore_errors=True)
+    environment, command = {}, [store, seconds]
+    if kind == "valgrind":
+        # valgrind cannot read Swift's debug information; the library is stripped of it.
+        command = ["valgrind", "--error-exitcode=66", "--leak-check=no", "--num-callers=30",
+                   f"--suppressions={HERE}/valgrind.supp", plain(), *command]
+    else:
+        command = [sanitized(kind, log), *command]
+        environment = {
+            "TSAN_OPTIONS": f"exitcode=66 suppressions={HERE}/tsan.supp",
+            "ASAN_OPTIONS": "detect_leaks=0 exitcode=66",
+        }
+    text = run(command, log, environment)
+    found = re.search(r"(\d+) records, (\d+) of writers", text)
+    if not found or int(found[2]) < 1000:
+        raise Failed(f"too few records to say anything: {text[-500:]}")
+    return f"{found[1]} records"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("kinds", nargs="*", choices=[*KINDS, []])
+    arguments = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    for name in [name for name in os.environ if name.startswith("CORDWOOD_")]:
+        del os.environ[name]
+    passed = failed = 0
+    for kind in arguments.kinds or KINDS:
+        log = f"{kind}.log"
+        (WORK / log).unlink(missing_ok=True)
+        try:
+            said = undefined(log) if kind == "undefined" else stress(kind, arguments.seconds, log)
+            print(f"{kind}: clean, {said.strip()}", flush=True)
+            passed += 1
+        except Failed as why:
+            print(f"{kind}: FAILED, {why}\n  again: {Path(__file__).name} {kind}", flush=True)
+            failed += 1
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
