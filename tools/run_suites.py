@@ -49,6 +49,9 @@ def suites(everything):
         Suite("disk", python, "Tests/Disk/run.py", *flags),
         Suite("simulation", python, "Tests/Simulation/simulate.py", *flags),
         Suite("signals", python, "Tests/Signals/run.py"),
+        # The sanitizers build the whole library once more each.
+        Suite("sanitizers", python, "Tests/Sanitizers/run.py",
+              *([] if everything else ["undefined", "valgrind"])),
         Suite("bench", python, "Benchmarks/test_bench.py"),
         Suite("demo", python, "tools/demo.py", "--built", heavy=True),
     ]

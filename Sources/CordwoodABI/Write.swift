@@ -27,7 +27,7 @@ public func cw_site_write(
 ) -> cw_status {
     guard let logger = unsafe logger, let site = unsafe site, let arguments = unsafe arguments
     else { return LastError.setWrite(Status.argument, 0, .handle) }
-    // ORDER: relaxed. Only whether there was a plan; its first word, as DeferredPath loads it (A21).
+    // ORDER: relaxed. Only whether there was a plan; DeferredPath loads it again (A21).
     let isFirst = unsafe cwa_load_relaxed_u64(UnsafeRawPointer(site)) == 0
     let result = unsafe DeferredPath.write(LoggerBlock(logger), level, site, arguments)
     if isFirst, result == Status.ok, unsafe DeferredSlow.isRefused(site) {

@@ -35,7 +35,7 @@ public enum AppendPath {
             unsafe thread.pointee.engine == Ticks.marked(engine), unsafe thread.pointee.busy == 0
         else { return unsafe slow(source, logger, level, message, length) }
 
-        unsafe thread.pointee.busy = cwi_frame()
+        unsafe cwa_store_relaxed_u64(busyWord(thread), UInt64(cwi_frame()))
         // ORDER: compiler only. A handler on this thread must see busy before anything moves (A1).
         cwa_fence_compiler()
         // ORDER: relaxed. A stale limit is caught by the second look below (A2).
@@ -48,7 +48,7 @@ public enum AppendPath {
             delta <= 0xFFFF_FFFF, let ptr = unsafe thread.pointee.ptr,
             let header = unsafe thread.pointee.chunk
         else {
-            unsafe thread.pointee.busy = 0
+            unsafe cwa_store_release_u64(busyWord(thread), 0)
             return unsafe slow(source, logger, level, message, length)
         }
         let start = UnsafeMutableRawPointer(ptr)
@@ -76,7 +76,7 @@ public enum AppendPath {
         else { return false }
 
         // The steps of `put`, with another payload.
-        unsafe thread.pointee.busy = cwi_frame()
+        unsafe cwa_store_relaxed_u64(busyWord(thread), UInt64(cwi_frame()))
         cwa_fence_compiler()
         let room =
             unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
@@ -86,7 +86,7 @@ public enum AppendPath {
         guard room > 23, bytes < room &- 23, delta <= 0xFFFF_FFFF,
             let ptr = unsafe thread.pointee.ptr, let header = unsafe thread.pointee.chunk
         else {
-            unsafe thread.pointee.busy = 0
+            unsafe cwa_store_release_u64(busyWord(thread), 0)
             return false
         }
         let start = UnsafeMutableRawPointer(ptr)

@@ -179,7 +179,7 @@ enum Claim {
         return false
     }
 
-    private static func current(_ lane: LaneBlock) -> SegmentBlock? {
+    static func current(_ lane: LaneBlock) -> SegmentBlock? {
         // ORDER: acquire. The segment's words are there when its pointer is (A10).
         unsafe SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
     }

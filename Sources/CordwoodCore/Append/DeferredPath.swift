@@ -52,7 +52,7 @@ public enum DeferredPath {
         else { return unsafe slow(source, logger, level, plan, site, arguments) }
 
         // The steps of AppendPath.text, with another payload.
-        unsafe thread.pointee.busy = cwi_frame()
+        unsafe cwa_store_relaxed_u64(AppendPath.busyWord(thread), UInt64(cwi_frame()))
         cwa_fence_compiler()
         let room =
             unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
@@ -63,7 +63,7 @@ public enum DeferredPath {
         guard left > 0, delta <= 0xFFFF_FFFF, let ptr = unsafe thread.pointee.ptr,
             let header = unsafe thread.pointee.chunk
         else {
-            unsafe thread.pointee.busy = 0
+            unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
             return unsafe slow(source, logger, level, plan, site, arguments)
         }
         let start = UnsafeMutableRawPointer(ptr)
@@ -102,7 +102,7 @@ public enum DeferredPath {
                     : strnlen(text, plan.most(index, arguments))
                 left &-= bytes
                 guard left > 0, bytes < Int(CW_STRING_MAX) else {
-                    unsafe thread.pointee.busy = 0
+                    unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
                     return unsafe slow(source, logger, level, plan, site, arguments)
                 }
                 unsafe at.storeBytes(of: UInt32(truncatingIfNeeded: bytes), as: UInt32.self)
@@ -211,7 +211,9 @@ public enum DeferredSlow {
 
     /// The site's format does not fit its arguments; its records hold the format as it stands.
     public static func isRefused(_ site: UnsafePointer<cw_site>) -> Bool {
-        guard let memory = unsafe UnsafeMutableRawPointer(mutating: site.pointee.plan) else {
+        // ORDER: acquire. The plan is whole when it is seen; another thread may have made it (A21).
+        let word = unsafe cwa_load_acquire_u64(UnsafeRawPointer(site))
+        guard let memory = unsafe UnsafeMutableRawPointer(bitPattern: UInt(word)) else {
             return false
         }
         return unsafe SitePlan(memory).isRefused

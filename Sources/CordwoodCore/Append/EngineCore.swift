@@ -318,7 +318,7 @@ public enum EngineCore {
     /// returned before. A status; ok where the current segment is empty.
     public static func roll(_ engine: EngineBlock) -> Int32 {
         guard let lane = unsafe readyLane(engine) else { return Status.ok }
-        guard let current = unsafe lane.pointee.current else { return Status.ok }
+        guard let current = unsafe Claim.current(lane) else { return Status.ok }
         guard unsafe !isEmpty(current) else { return Status.ok }
         return unsafe Segments.publishNext(engine, lane, after: current, nil)
     }
@@ -338,7 +338,7 @@ public enum EngineCore {
 
     /// True where something waits to be rolled.
     public static func hasOpenRecords(_ engine: EngineBlock) -> Bool {
-        guard let lane = unsafe readyLane(engine), let current = unsafe lane.pointee.current else {
+        guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane) else {
             return false
         }
         return unsafe !isEmpty(current)
@@ -346,7 +346,7 @@ public enum EngineCore {
 
     /// Monotonic ns when the current segment was published; 0 where it is empty.
     public static func currentSince(_ engine: EngineBlock) -> UInt64 {
-        guard let lane = unsafe readyLane(engine), let current = unsafe lane.pointee.current,
+        guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane),
             unsafe !isEmpty(current),
             let base = unsafe current.pointee.base
         else { return 0 }

@@ -50,7 +50,7 @@ public enum MessagePath {
         else { return unsafe slow(source, logger, level, frame) }
 
         // The steps of AppendPath.text, with another payload.
-        unsafe thread.pointee.busy = cwi_frame()
+        unsafe cwa_store_relaxed_u64(AppendPath.busyWord(thread), UInt64(cwi_frame()))
         cwa_fence_compiler()
         let room =
             unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
@@ -64,7 +64,7 @@ public enum MessagePath {
             let ptr = unsafe thread.pointee.ptr,
             let header = unsafe thread.pointee.chunk
         else {
-            unsafe thread.pointee.busy = 0
+            unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
             return unsafe slow(source, logger, level, frame)
         }
         let start = UnsafeMutableRawPointer(ptr)

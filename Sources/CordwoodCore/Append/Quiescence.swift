@@ -26,8 +26,9 @@ enum Quiescence {
     }
 
     static func isSealedFile(_ segment: SegmentBlock) -> Bool {
-        unsafe segment.pointee.in_lane == 0
-            && cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed
+        // ORDER: acquire, and first: while a slot is being made its words are the maker's (A5).
+        unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed
+            && segment.pointee.in_lane == 0
     }
 }
 

@@ -76,7 +76,7 @@ public enum Sealer {
     ) -> Bool {
         // The next segment's first pair stands in both, and so does the last pair of this one:
         // where they overlap, both map ticks to the same time (FORMAT §4).
-        if let next = unsafe lane.pointee.current, unsafe next != segment,
+        if let next = unsafe Claim.current(lane), unsafe next != segment,
             let nextBase = unsafe next.pointee.base
         {
             let pair = unsafe UnsafeMutableRawPointer(nextBase) + SegmentHeader.clockPairs
@@ -121,7 +121,7 @@ public enum Sealer {
         if let also = unsafe also, let base = unsafe also.pointee.base {
             unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
         }
-        if let current = unsafe lane.pointee.current, unsafe current != also,
+        if let current = unsafe Claim.current(lane), unsafe current != also,
             let base = unsafe current.pointee.base
         {
             unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))

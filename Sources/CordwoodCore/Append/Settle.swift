@@ -68,7 +68,7 @@ enum Settle {
                 UnsafeMutableRawPointer(chunk) + ChunkHeader.final, settled.offset)
         }
         let bytes = max(settled.offset, UInt32(ChunkHeader.bytes)) &- UInt32(ChunkHeader.bytes)
-        unsafe thread.pointee.record_bytes &+= UInt64(bytes)
+        unsafe thread.pointee.record_bytes = unsafe thread.pointee.record_bytes &+ UInt64(bytes)
         // ORDER: relaxed. Only this thread gives the limit a value again (A2).
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
         unsafe thread.pointee.ptr = nil

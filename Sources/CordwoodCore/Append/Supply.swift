@@ -21,7 +21,7 @@ public struct Supply: Sendable {
     /// it will do, unless somebody wakes the helper.
     public mutating func prepare(_ engine: EngineBlock) -> UInt64 {
         guard let lane = unsafe EngineCore.readyLane(engine),
-            let current = unsafe lane.pointee.current,
+            let current = unsafe Claim.current(lane),
             let base = unsafe current.pointee.base
         else { return Self.longest }
         let header = UnsafeMutableRawPointer(base)

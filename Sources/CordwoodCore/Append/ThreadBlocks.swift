@@ -144,7 +144,7 @@ enum ThreadBlocks {
             UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.name)!)
         unsafe block.pointee.depth = depth
         unsafe block.pointee.settling = 0
-        unsafe block.pointee.busy = 0
+        unsafe cwa_store_relaxed_u64(AppendPath.busyWord(block), 0)
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(block), 0)
         // ORDER: release. The helper that finds the engine here finds the words above (A8).
         unsafe cwa_store_release_u64(
