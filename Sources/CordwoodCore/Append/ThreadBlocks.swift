@@ -277,7 +277,7 @@ enum ThreadBlocks {
     static func setSegment(
         _ block: ThreadBlock, _ segment: UnsafeMutablePointer<cwi_segment>?
     ) {
-        // ORDER: relaxed. Fences around it order it against the sealer's look (A25).
+        // ORDER: relaxed. Fences around it order it against the sealer's look (A29).
         unsafe cwa_store_relaxed_u64(segmentWord(block), UInt64(UInt(bitPattern: segment)))
     }
 
@@ -287,10 +287,6 @@ enum ThreadBlocks {
 
     static func saltWord(_ block: ThreadBlock) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.salt)!
-    }
-
-    static func segmentWord(_ block: ThreadBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.segment)!
     }
 
     private static var stateOffset: Int { unsafe MemoryLayout<cwi_thread>.offset(of: \.state)! }
