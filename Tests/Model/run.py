@@ -23,7 +23,8 @@ STEP = re.compile(
     r"|pointee\.(busy|ptr|chunk|segment|settling|salt|base|generation|retired) (?:=|&\+=) "
     r"|(Membarrier\.\w+|Verdict\.load|Settle\.own|Settle\.forced)\("
     r"|\b(flock|renameat|unlinkFile|renameSpare|renameToSpare|isResident|isQuiet|recheck|refresh"
-    r"|storeBytes|copyMemory|writeHeader|takeSpare|makeInLine|fence)\(")
+    r"|storeBytes|copyMemory|writeHeader|takeSpare|makeInLine|fence"
+    r"|leaveChunk|setSegment|written)\(")
 
 
 def tags():
