@@ -362,8 +362,10 @@ final class ReadLaneTests: XCTestCase {
     func testOtherBootBelievesChecksumsAndJournal() throws {
         let lane = LaneBuilder(store: store, boot: 5)
         lane.first.state = 3
+        lane.first.pairs = [(1, 1, 1_000_000_000_001)]  // of ticks 0: lost with the power
         lane.first.chunk(thread: 1, sequence: 0, base: 0).text("sealed", at: 1)
         let live = lane.segment(1)
+        live.pairs = lane.first.pairs
         let chunk = live.chunk(thread: 1, sequence: 1, base: 0)
         chunk.isSettled = false
         chunk.text("flushed", at: 2)

@@ -340,7 +340,7 @@ final class UploadServerTests: XCTestCase {
         let service = try store.service()
         _ = try service.addTarget(store.target(server.url))
         let (status, result) = service.pass()
-        XCTAssertEqual(status, .io)
+        XCTAssertEqual(status, .upload)
         XCTAssertEqual(result.uploaded, 1)
         XCTAssertFalse(store.hasArchive(2))
         XCTAssertEqual(service.nextWakeMonotonicMs, UInt64.max)

@@ -304,7 +304,8 @@ inline bool writerStep(State &s, int w) {
         returns(REFUSED);
         break;
 
-    case OWN: /* [Settle.own] [Settle.written] [ThreadBlocks.leaveChunk] [ThreadBlocks.setSegment] */
+    case OWN: /* [Settle.own] [Settle.written] [ThreadBlocks.leaveChunk]
+               [ThreadBlocks.setSegment] */
         f.end = static_cast<u8>(b.ptr - 1);
         f.kept = 1;
         f.pc = OWN_LOAD;

@@ -404,7 +404,7 @@ CASES = {
     "malloc_thread": died("malloc_thread", **HEAP),
     "malloc_child": lived("malloc_child", lambda *all_: (exits(0)(*all_), check_child(*all_))),
     "append": died("append", fields=NULLS, calls=["case_append"], **SEGV),
-    "storm": died("storm", fields=NULLS, calls=["storm", "case_storm"], extra=check_storm, **SEGV),
+    "storm": died("storm", fields=NULLS, calls=["storm"], extra=check_storm, **SEGV),
     "console": died("console", **HEAP),
     "together": died("together", count=None, **SEGV),
     "handler_before": lived("handler_before", with_records(1, handler_before, code=42)),

@@ -225,7 +225,7 @@ public enum AppendSlow {
         unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
         Membarrier.lightFence()
         if unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0,
-            unsafe !Settle.own(thread)
+            unsafe !Settle.own(thread, hasCommitted: true)
         {
             return .again
         }
@@ -244,7 +244,7 @@ public enum AppendSlow {
     /// be written again; the thread is idle again either way only in the second case.
     @inline(never)
     public static func settledKept(_ thread: ThreadBlock) -> Bool {
-        if unsafe Settle.own(thread) { return true }
+        if unsafe Settle.own(thread, hasCommitted: true) { return true }
         unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
         return false
     }

@@ -32,8 +32,8 @@ struct Verdict {
 enum Settle {
     /// Only while `busy` is set. The owner settles its present chunk at its own end and goes to the
     /// slow path next time. True: everything it has committed is kept; false: the helper settled it
-    /// shorter.
-    static func own(_ thread: ThreadBlock) -> Bool {
+    /// shorter. hasCommitted: a record has been committed since `busy` was set.
+    static func own(_ thread: ThreadBlock, hasCommitted: Bool = false) -> Bool {
         // A handler of the host's that forked in the midst of a call leaves nothing of it.
         guard let chunk = unsafe thread.pointee.chunk, let ptr = unsafe thread.pointee.ptr,
             unsafe thread.pointee.segment != nil, unsafe ptr > chunk
@@ -59,11 +59,11 @@ enum Settle {
             cwa_fence_compiler()
             unsafe thread.pointee.settling = 0
         }
-        // What lies behind the length was committed by this append, which saw a limit while busy:
-        // the mapping stays until we are idle.
+        // What this append committed, it committed below a limit it saw while busy: the mapping
+        // stays until we are idle. (Of a lost segment a length may be short of older records.)
         // CRASH: the helper may be about to write the length; without it a reader goes by
         // `committed` and shows what the caller now writes again (R2).
-        if settled.offset < end {
+        if hasCommitted, settled.offset < end {
             unsafe cwa_store_release_u32(
                 UnsafeMutableRawPointer(chunk) + ChunkHeader.final, settled.offset)
         }

@@ -1,4 +1,5 @@
 """Reading: filters, kinds, following, errors."""
+import contextlib
 import threading
 import unittest
 from datetime import datetime, timezone
@@ -58,7 +59,8 @@ class ReaderTest(StoreCase):
         log = engine.logger("a")
         for _ in range(500):
             log.write("info", b"x" * 16_000)
-        engine.roll()
+        with contextlib.suppress(cordwood.CordwoodError):  # there may be no room for it
+            engine.roll()
         dropped = engine.stats().records_dropped
         self.assertGreater(dropped, 0)
         engine.close()
