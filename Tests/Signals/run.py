@@ -240,7 +240,7 @@ def died(name, code=None, fields=None, signal_name=None, calls=(), extra=None, c
             check_record(record, signal_name, code, fields)
         address = found[-1]["fields"].get("address")
         expect(not (ended.core and address) or int(address, 16) == ended.core[2],
-               f"the core's address is {ended.core[2]:#x}, the record's {address}")
+               f"the core says {ended.core}, the record {address}")
         expect("before" in messages(store), "the record before is lost")
         known = names(found[0], suite.host)
         for call in calls:
