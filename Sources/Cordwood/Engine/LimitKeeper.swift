@@ -104,7 +104,7 @@ import Glibc
             guard let bytes else { continue }
             files.now += bytes
             let isOwn = !lane.isEmpty && name.dropFirst(name.hasPrefix(".") ? 1 : 0).hasPrefix(lane)
-            let grows = name.hasSuffix(".seg") || name.contains(".spare-")
+            let grows = name.hasSuffix(".seg") || LimitKeeper.isSpare(name)
             if isOwn && grows { growing += 1 } else { files.grown += bytes }
         }
         files.grown += max(known, growing) * segmentBytes
@@ -127,5 +127,10 @@ import Glibc
             return nil
         }
         return UInt64(max(0, status.st_blocks)) * 512
+    }
+
+    /// By parts: String.contains(String) brings the whole engine of regular expressions along.
+    private static func isSpare(_ name: String) -> Bool {
+        name.split(separator: ".").contains { $0.hasPrefix("spare-") }
     }
 }
