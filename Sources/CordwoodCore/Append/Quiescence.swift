@@ -20,7 +20,7 @@ enum Quiescence {
             // ORDER: acquire. Of a thread that is in another segment by now the last store into the
             // one before has been seen (Claim.publish).
             let chunkIn = unsafe cwa_load_acquire_u64(ThreadBlocks.segmentWord(thread))
-            if unsafe chunkIn == 0 || chunkIn == UInt64(UInt(bitPattern: segment)) { inUse = true }
+            if chunkIn == 0 || chunkIn == UInt64(UInt(bitPattern: segment)) { inUse = true }
         }
         return !inUse
     }
