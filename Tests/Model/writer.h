@@ -20,16 +20,8 @@ namespace model {
     X(LEFT) X(LEFT_VERDICT) X(LEFT_COMMITTED) X(LEFT_FINAL) X(LEFT_UNMARK) X(LEFT_LIMIT)           \
     X(LEFT_CHUNK) X(LEFT_SEGMENT) X(LEFT_BUSY)
 
-enum WriterPc : u8 {
-#define X(name) name,
-    WRITER_PCS(X)
-#undef X
-};
-inline const char *const writerNames[] = {
-#define X(name) #name,
-    WRITER_PCS(X)
-#undef X
-};
+enum WriterPc : u8 { WRITER_PCS(STEP) };
+inline const char *const writerNames[] = {WRITER_PCS(STEP_NAME)};
 
 /* Reads nothing that another thread writes, and needs no empty buffer. */
 inline bool isLocal(const Frame &f) {
@@ -88,7 +80,7 @@ inline bool writerStep(State &s, int w) {
         return true;
     }
     switch (f.pc) {
-    case IDLE: /* [AppendPath.put] */
+    case IDLE: /* [AppendPath.begin] */
         if (me.fired == 2 && me.depth) { /* The handler returns. */
             me.depth = 0;
             me.frames[1] = Frame{};
@@ -349,23 +341,25 @@ inline bool writerStep(State &s, int w) {
             inChunk(C_FINAL, static_cast<u8>(offsetOf(f.verdict) + 1), RELEASE);
         f.pc = OWN_LIMIT;
         break;
-    case OWN_LIMIT:
+    /* The block lets go of its chunk; here and for whom it was left by. */
+    case OWN_LIMIT: case LEFT_LIMIT:
         put(LIMIT, 0);
-        f.pc = OWN_PTR;
+        if (f.pc == LEFT_LIMIT) b.ptr = 0;
+        f.pc++;
         break;
     case OWN_PTR:
         b.ptr = 0;
-        f.pc = OWN_CHUNK;
+        f.pc++;
         break;
-    case OWN_CHUNK:
+    case OWN_CHUNK: case LEFT_CHUNK:
         b.chunk = 0;
         put(CHUNK, 0);
-        f.pc = OWN_SEGMENT;
+        f.pc++;
         break;
-    case OWN_SEGMENT:
+    case OWN_SEGMENT: case LEFT_SEGMENT:
         b.segment = 0;
         put(SEGMENT, 0);
-        f.pc = OWN_END;
+        f.pc++;
         break;
     case OWN_END:
         f.pc = f.ret;
@@ -393,21 +387,6 @@ inline bool writerStep(State &s, int w) {
     case LEFT_UNMARK:
         b.settling = 0;
         f.pc = LEFT_LIMIT;
-        break;
-    case LEFT_LIMIT:
-        put(LIMIT, 0);
-        b.ptr = 0;
-        f.pc = LEFT_CHUNK;
-        break;
-    case LEFT_CHUNK:
-        b.chunk = 0;
-        put(CHUNK, 0);
-        f.pc = LEFT_SEGMENT;
-        break;
-    case LEFT_SEGMENT:
-        b.segment = 0;
-        put(SEGMENT, 0);
-        f.pc = LEFT_BUSY;
         break;
     case LEFT_BUSY:
         putBusy(0);

@@ -30,10 +30,37 @@ public enum AppendPath {
         _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32,
         _ message: UnsafeRawPointer, _ length: Int
     ) -> Int32 {
+        guard length >= 0, let record = unsafe begin(source, logger, level | 1 << 8, length) else {
+            return unsafe slow(source, logger, level, message, length)
+        }
+        unsafe (record.start + 16).copyMemory(from: message, byteCount: length)
+        return unsafe commit(record, length)
+            ? Status.ok : slow(source, logger, level, message, length)
+    }
+
+    /// A record with more than text, where the chunk has room. False: it is not written, and
+    /// AppendSlow is to.
+    @inline(__always)
+    static func fits<Ticks: TickSource, Body: RecordBody>(
+        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt8, _ body: Body, _ bytes: Int
+    ) -> Bool {
+        let kind = UInt32(level) | UInt32(body.type) << 8 | UInt32(body.flags) << 16
+        guard let record = unsafe begin(source, logger, kind, bytes) else { return false }
+        unsafe body.write(to: record.start + 16)
+        return unsafe commit(record, bytes)
+    }
+
+    /// Begins a record of `bytes` bytes behind its 16 of header, and writes the header but for the
+    /// length. `kind`: level, type and flags (FORMAT §8). nil: nothing has begun; the slow path.
+    @inlinable @inline(__always)
+    static func begin<Ticks: TickSource>(
+        _ source: Ticks.Type, _ logger: LoggerBlock, _ kind: UInt32, _ bytes: Int
+    ) -> RecordInChunk? {
         let engine = unsafe logger.pointee.engine
         guard let thread = unsafe cwi_tls_get().pointee.current,
-            unsafe thread.pointee.engine == Ticks.marked(engine), unsafe thread.pointee.busy == 0
-        else { return unsafe slow(source, logger, level, message, length) }
+            unsafe UInt(bitPattern: thread.pointee.engine)
+                == UInt(bitPattern: Ticks.marked(engine)), unsafe thread.pointee.busy == 0
+        else { return nil }
 
         unsafe cwa_store_relaxed_u64(busyWord(thread), UInt64(cwi_frame()))
         // ORDER: compiler only. A handler on this thread must see busy before anything moves (A1).
@@ -44,70 +71,38 @@ public enum AppendPath {
             &- Int(bitPattern: thread.pointee.ptr)
         let ticks = unsafe Ticks.now(engine)
         let delta = unsafe ticks &- thread.pointee.base_ticks
-        guard room > 23, UInt(bitPattern: length) < UInt(bitPattern: room &- 23),
-            delta <= 0xFFFF_FFFF, let ptr = unsafe thread.pointee.ptr,
-            let header = unsafe thread.pointee.chunk
+        // Both at once: there is room, and the time fits.
+        let left = room &- 24 &- bytes
+        guard UInt(bitPattern: left) >> 63 | UInt(delta >> 32) == 0,
+            let ptr = unsafe thread.pointee.ptr, let chunk = unsafe thread.pointee.chunk
         else {
             unsafe cwa_store_release_u64(busyWord(thread), 0)
-            return unsafe slow(source, logger, level, message, length)
+            return nil
         }
         let start = UnsafeMutableRawPointer(ptr)
-        // FORMAT §8: length, delta, identifier, level and type.
-        unsafe start.storeBytes(of: UInt32(truncatingIfNeeded: length &+ 16), as: UInt32.self)
         unsafe start.storeBytes(
             of: UInt32(truncatingIfNeeded: delta), toByteOffset: 4, as: UInt32.self)
         unsafe start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
-        unsafe start.storeBytes(of: level | 1 << 8, toByteOffset: 12, as: UInt32.self)
-        unsafe (start + 16).copyMemory(from: message, byteCount: length)
-        let end = unsafe start + ((length &+ 23) & ~7)
-        return unsafe commit(thread, header, end)
-            ? Status.ok : slow(source, logger, level, message, length)
+        unsafe start.storeBytes(of: kind, toByteOffset: 12, as: UInt32.self)
+        return unsafe RecordInChunk(
+            thread: thread, chunk: UnsafeMutableRawPointer(chunk), start: start, left: left)
     }
 
-    /// A record with more than text, of `bytes` bytes, where the chunk has room. False: it is not
-    /// written, and AppendSlow is to.
-    @inline(__always)
-    static func fits<Ticks: TickSource, Body: RecordBody>(
-        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt8, _ body: Body, _ bytes: Int
-    ) -> Bool {
-        let engine = unsafe logger.pointee.engine
-        guard let thread = unsafe cwi_tls_get().pointee.current,
-            unsafe thread.pointee.engine == Ticks.marked(engine), unsafe thread.pointee.busy == 0
-        else { return false }
-
-        // The steps of `put`, with another payload.
-        unsafe cwa_store_relaxed_u64(busyWord(thread), UInt64(cwi_frame()))
-        cwa_fence_compiler()
-        let room =
-            unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
-            &- Int(bitPattern: thread.pointee.ptr)
-        let ticks = unsafe Ticks.now(engine)
-        let delta = unsafe ticks &- thread.pointee.base_ticks
-        guard room > 23, bytes < room &- 23, delta <= 0xFFFF_FFFF,
-            let ptr = unsafe thread.pointee.ptr, let header = unsafe thread.pointee.chunk
-        else {
-            unsafe cwa_store_release_u64(busyWord(thread), 0)
-            return false
-        }
-        let start = UnsafeMutableRawPointer(ptr)
-        unsafe start.storeBytes(of: UInt32(truncatingIfNeeded: bytes &+ 16), as: UInt32.self)
-        unsafe start.storeBytes(
-            of: UInt32(truncatingIfNeeded: delta), toByteOffset: 4, as: UInt32.self)
-        unsafe start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
-        unsafe start.storeBytes(of: level, toByteOffset: 12, as: UInt8.self)
-        unsafe start.storeBytes(of: body.type, toByteOffset: 13, as: UInt8.self)
-        unsafe start.storeBytes(of: body.flags, toByteOffset: 14, as: UInt16.self)
-        unsafe body.write(to: start + 16)
-        return unsafe commit(thread, header, start + ((bytes &+ 23) & ~7))
+    /// What has begun is not written after all.
+    @inlinable @inline(__always)
+    static func giveUp(_ record: RecordInChunk) {
+        unsafe cwa_store_release_u64(busyWord(record.thread), 0)
     }
 
-    /// Publishes the record that ends there, counts it and ends the append. False: the helper has
+    /// Publishes the record with its `bytes`, counts it and ends the append. False: the helper has
     /// settled the chunk short of it, and it is to be written again.
     @inlinable @inline(__always)
-    static func commit(
-        _ thread: ThreadBlock, _ header: UnsafeMutablePointer<UInt8>, _ end: UnsafeMutableRawPointer
-    ) -> Bool {
-        let chunk = UnsafeMutableRawPointer(header)
+    static func commit(_ record: RecordInChunk, _ bytes: Int) -> Bool {
+        let thread = unsafe record.thread
+        let chunk = unsafe record.chunk
+        unsafe record.start.storeBytes(
+            of: UInt32(truncatingIfNeeded: bytes &+ 16), as: UInt32.self)
+        let end = unsafe record.start + ((bytes &+ 23) & ~7)
         // CRASH: before this store the record does not exist, after it it is whole.
         // ORDER: release. Publishes the record's bytes to readers and to whoever finds us dead.
         // Pairs: ChunkReader, pread after the load (A4).
@@ -152,6 +147,26 @@ public enum AppendPath {
     @inlinable @inline(__always)
     static func busyWord(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(thread) + 32
+    }
+}
+
+/// A record that has begun, in its thread's chunk. `left`: bytes that it may grow by.
+@usableFromInline
+@unsafe struct RecordInChunk {
+    @usableFromInline let thread: ThreadBlock
+    @usableFromInline let chunk: UnsafeMutableRawPointer
+    @usableFromInline let start: UnsafeMutableRawPointer
+    @usableFromInline let left: Int
+
+    @inlinable @inline(__always)
+    init(
+        thread: ThreadBlock, chunk: UnsafeMutableRawPointer, start: UnsafeMutableRawPointer,
+        left: Int
+    ) {
+        unsafe self.thread = thread
+        unsafe self.chunk = chunk
+        unsafe self.start = start
+        unsafe self.left = left
     }
 }
 

@@ -46,31 +46,12 @@ public enum DeferredPath {
         _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
         _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
     ) -> Int32 {
-        let engine = unsafe logger.pointee.engine
-        guard plan.isPlain, let thread = unsafe cwi_tls_get().pointee.current,
-            unsafe thread.pointee.engine == Ticks.marked(engine), unsafe thread.pointee.busy == 0
+        guard plan.isPlain,
+            let record = unsafe AppendPath.begin(
+                source, logger, level | 3 << 8, 4 &+ plan.fixedBytes)
         else { return unsafe slow(source, logger, level, plan, site, arguments) }
-
-        // The steps of AppendPath.text, with another payload.
-        unsafe cwa_store_relaxed_u64(AppendPath.busyWord(thread), UInt64(cwi_frame()))
-        cwa_fence_compiler()
-        let room =
-            unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
-            &- Int(bitPattern: thread.pointee.ptr)
-        let ticks = unsafe Ticks.now(engine)
-        let delta = unsafe ticks &- thread.pointee.base_ticks
-        var left = room &- 27 &- plan.fixedBytes
-        guard left > 0, delta <= 0xFFFF_FFFF, let ptr = unsafe thread.pointee.ptr,
-            let header = unsafe thread.pointee.chunk
-        else {
-            unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
-            return unsafe slow(source, logger, level, plan, site, arguments)
-        }
-        let start = UnsafeMutableRawPointer(ptr)
-        unsafe start.storeBytes(
-            of: UInt32(truncatingIfNeeded: delta), toByteOffset: 4, as: UInt32.self)
-        unsafe start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
-        unsafe start.storeBytes(of: level | 3 << 8, toByteOffset: 12, as: UInt32.self)
+        var left = unsafe record.left
+        let start = unsafe record.start
         unsafe start.storeBytes(of: plan.identifier, toByteOffset: 16, as: UInt32.self)
         var at = unsafe start + 20
         let count = plan.count
@@ -101,8 +82,8 @@ public enum DeferredPath {
                     ? Int(min(argument.load(fromByteOffset: 8, as: UInt.self), UInt(CW_STRING_MAX)))
                     : strnlen(text, plan.most(index, arguments))
                 left &-= bytes
-                guard left > 0, bytes < Int(CW_STRING_MAX) else {
-                    unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
+                guard left >= 0, bytes < Int(CW_STRING_MAX) else {
+                    unsafe AppendPath.giveUp(record)
                     return unsafe slow(source, logger, level, plan, site, arguments)
                 }
                 unsafe at.storeBytes(of: UInt32(truncatingIfNeeded: bytes), as: UInt32.self)
@@ -114,9 +95,7 @@ public enum DeferredPath {
             }
             index &+= 1
         }
-        unsafe start.storeBytes(of: UInt32(truncatingIfNeeded: at - start), as: UInt32.self)
-        let end = unsafe start + (((at - start) &+ 7) & ~7)
-        return unsafe AppendPath.commit(thread, header, end)
+        return unsafe AppendPath.commit(record, at - start &- 16)
             ? Status.ok : slow(source, logger, level, plan, site, arguments)
     }
 

@@ -43,40 +43,14 @@ public enum MessagePath {
         _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame,
         _ site: MessageSite
     ) -> Int32 {
-        let engine = unsafe logger.pointee.engine
-        guard let thread = unsafe cwi_tls_get().pointee.current,
-            unsafe UInt(bitPattern: thread.pointee.engine)
-                == UInt(bitPattern: Ticks.marked(engine)), unsafe thread.pointee.busy == 0
-        else { return unsafe slow(source, logger, level, frame) }
-
-        // The steps of AppendPath.text, with another payload.
-        unsafe cwa_store_relaxed_u64(AppendPath.busyWord(thread), UInt64(cwi_frame()))
-        cwa_fence_compiler()
-        let room =
-            unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
-            &- Int(bitPattern: thread.pointee.ptr)
-        let ticks = unsafe Ticks.now(engine)
-        let delta = unsafe ticks &- thread.pointee.base_ticks
         let from = unsafe frame.base + MessageFrame.headerBytes
         let count = unsafe frame.at - from
-        // Both at once: there is room, and the time fits.
-        guard UInt(bitPattern: room &- 28 &- count) >> 63 | UInt(delta >> 32) == 0,
-            let ptr = unsafe thread.pointee.ptr,
-            let header = unsafe thread.pointee.chunk
-        else {
-            unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
-            return unsafe slow(source, logger, level, frame)
-        }
-        let start = UnsafeMutableRawPointer(ptr)
-        unsafe start.storeBytes(of: UInt32(truncatingIfNeeded: count &+ 20), as: UInt32.self)
-        unsafe start.storeBytes(
-            of: UInt32(truncatingIfNeeded: delta), toByteOffset: 4, as: UInt32.self)
-        unsafe start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
-        unsafe start.storeBytes(of: level | 3 << 8, toByteOffset: 12, as: UInt32.self)
+        guard let record = unsafe AppendPath.begin(source, logger, level | 3 << 8, count &+ 4)
+        else { return unsafe slow(source, logger, level, frame) }
+        let start = unsafe record.start
         unsafe start.storeBytes(of: site.identifier, toByteOffset: 16, as: UInt32.self)
         unsafe copy(start + 20, from, count)
-        let end = unsafe start + ((count &+ 27) & ~7)
-        return unsafe AppendPath.commit(thread, header, end)
+        return unsafe AppendPath.commit(record, count &+ 4)
             ? Status.ok : slow(source, logger, level, frame)
     }
 
