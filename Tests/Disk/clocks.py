@@ -29,7 +29,7 @@ def stepped(place, flags=0, distrust=False):
     number = 0
     for offset in (0, DAY, -DAY, 0):
         words.move(realtime_s=offset)
-        time.sleep(0.6)  # the engine looks every 200 ms; a late look is allowed for below
+        words.looked()
         low = utc(offset)
         equal("kept", host.write(500, 50)["kept"], 500)
         groups.append((number, number + 500, low, utc(offset)))
@@ -108,7 +108,7 @@ def suspended(place):
     host.write(300, 50)
     middle = utc(0)
     words.move(realtime_s=3600, boottime_s=3600)
-    time.sleep(0.6)
+    words.looked()
     after = utc(3600)
     host.write(300, 50)
     high = utc(3600)
@@ -131,9 +131,9 @@ def counter_jumps(place, jump):
     groups = []
     for number in range(3):
         if number:
-            time.sleep(1)  # what came since the engine's last look may be told wrongly
+            words.looked()  # what came since the engine's last look may be told wrongly
             host.ask("jump", jump)
-        time.sleep(0.6)
+        words.looked()
         low = utc(0)
         host.write(300, 50)
         groups.append((low, utc(0)))
@@ -164,7 +164,7 @@ def roll_age_with_a_stepped_clock(place):
     host = place.host(place.directory / "store", words).open(age=3600)
     host.write(10, 50)
     words.move(realtime_s=DAY)
-    time.sleep(0.7)
+    words.looked()
     equal("sealed by a jump", host.totals()["sealed"], 0)
     host.close()
     host.end()
@@ -192,7 +192,7 @@ def zones(place):
         host = place.host(store, words).open()
         for second in range(4):
             words.move(realtime_s=moment.timestamp() + second - time.time())
-            time.sleep(0.4)
+            words.looked()
             host.write(1, 50)
         host.close()
         host.end()

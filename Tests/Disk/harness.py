@@ -78,6 +78,14 @@ class Words:
     def move(self, realtime_s=0, boottime_s=0):
         struct.pack_into("<qq", self.memory, 128, int(realtime_s * 10**9), int(boottime_s * 10**9))
 
+    def looked(self):
+        """Returns when the engine's helper has seen the clocks as they are and acted on it. One
+        pass compares them three times at most, and the second began after this call."""
+        def looks():
+            return struct.unpack_from("<Q", self.memory, 160)[0]
+        before = looks()
+        until(lambda: looks() >= before + 6, "the engine looks at its clocks")
+
     def pretend(self, file_system):
         struct.pack_into("<q", self.memory, 144, file_system)
 

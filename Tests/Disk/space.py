@@ -96,6 +96,19 @@ def full_then_killed(place):
     reader.end()
 
 
+def waiting(host):
+    """Returns when nothing was kept for half a second: its threads wait for room."""
+    kept, since = -1, time.monotonic()
+
+    def stands():
+        nonlocal kept, since
+        now = host.totals()["kept"]
+        if now != kept:
+            kept, since = now, time.monotonic()
+        return now > 0 and time.monotonic() - since > 0.5
+    until(stands, "the threads wait")
+
+
 def blocked(place, disk, **options):
     """BLOCK: nothing is refused, calls wait, and go on when there is room."""
     host = place.host(disk / "store").open(overflow=BLOCK, **options)
@@ -103,7 +116,7 @@ def blocked(place, disk, **options):
     # 1 MiB of room, 4 MB to write.
     host.numbers("each", 4, 5000, 180)
     start = time.monotonic()
-    time.sleep(1.5)
+    waiting(host)
     os.unlink(held)
     longest = int(host.ask("join")) / 1e9
     took = time.monotonic() - start
@@ -126,7 +139,7 @@ def block_ends_with_close(place):
     ballast(disk, 1 << 20)
     host.tell("threads", 2, 100_000, 200)
     host.answer()
-    time.sleep(1.0)
+    waiting(host)
     start = time.monotonic()
     status = int(host.ask("close", 10_000))
     holds(status == OK, f"cw_close answers {status}")

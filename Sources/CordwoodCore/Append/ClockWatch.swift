@@ -17,8 +17,7 @@ public struct ClockWatch: Sendable {
 
     /// True: ticks mean other times from here on, and the segment is to be rolled.
     public mutating func look(_ engine: EngineBlock) -> Bool {
-        let sample = ClockSample.take(
-            tsc: unsafe engine.pointee.clock_kind == SegmentHeader.clockTSC)
+        let sample = unsafe ClockSample.take(engine)
         defer { last = sample }
         guard let last else {
             nextPairNs = sample.monotonic &+ 10_000_000

@@ -116,8 +116,7 @@ public enum Sealer {
 
     /// Adds one clock pair to the current segment, and to `also` as its last.
     static func addClockPair(_ engine: EngineBlock, _ lane: LaneBlock, also: SegmentBlock?) {
-        let sample = unsafe ClockSample.take(
-            tsc: engine.pointee.clock_kind == SegmentHeader.clockTSC)
+        let sample = unsafe ClockSample.take(engine)
         if let also = unsafe also, let base = unsafe also.pointee.base {
             unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
         }

@@ -450,14 +450,9 @@ public enum Segments {
     private static func writeFirstPair(_ engine: EngineBlock, _ slot: SegmentBlock) {
         guard let base = unsafe slot.pointee.base else { return }
         let header = UnsafeMutableRawPointer(base)
-        let sample = unsafe ClockSample.take(
-            tsc: engine.pointee.clock_kind == SegmentHeader.clockTSC)
-        // The coarse clock is up to a tick of the kernel behind.
-        let first =
-            unsafe engine.pointee.clock_kind == SegmentHeader.clockCoarse
-            ? cw_coarse_ns() : sample.monotonic
+        let sample = unsafe ClockSample.take(engine)
         unsafe header.storeBytes(
-            of: first, toByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
+            of: sample.monotonic, toByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
         unsafe ClockPairs.store(sample, at: header + SegmentHeader.clockPairs)
         unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, 1)
     }
