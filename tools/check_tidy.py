@@ -37,6 +37,8 @@ def check(path, problems):
     name = path.relative_to(ROOT)
     code = path.suffix in CODE or path.name in NAMES
     if not code and path.suffix not in {".md", ".yml", ".yaml", ".json", ".toml"}:
+        if PLACES.search(path.read_bytes().decode("latin-1")):
+            problems.append(f"{name}: a path of one machine")
         return
     lines = path.read_text(encoding="utf-8").splitlines()
     if code and len(lines) > FILE_MAX:

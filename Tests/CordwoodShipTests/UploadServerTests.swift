@@ -279,7 +279,7 @@ final class UploadServerTests: XCTestCase {
             XCTAssertEqual(service.pass(explicit: false).0, .closed)
             ended.fulfill()
         }
-        while server.requests.count < 2 { usleep(1_000) }
+        eventually("two requests") { server.requests.count >= 2 }
         XCTAssertEqual(service.pass(explicit: true, seconds: 0).0, .timeout)
         service.requestStop()
         wait(for: [ended], timeout: 3)
@@ -325,7 +325,7 @@ final class UploadServerTests: XCTestCase {
             XCTAssertEqual(service.pass(explicit: false, seconds: 90).0, .ok)
             ended.fulfill()
         }
-        while store.events.all.count < 2 { usleep(1_000) }
+        eventually("two events") { store.events.all.count >= 2 }
         XCTAssertEqual(service.pass().0, .end)
         wait(for: [ended], timeout: 20)
         XCTAssertFalse(store.hasArchive(1))

@@ -234,3 +234,12 @@ final class FaultServer {
         Array(FileManager.default.contents(atPath: directory + "/body-\(number)") ?? Data())
     }
 }
+
+/// Polls for at most 20 s; fails the test where that is not enough.
+func eventually(_ what: String, _ condition: () -> Bool) {
+    for _ in 0..<20_000 {
+        if condition() { return }
+        usleep(1_000)
+    }
+    XCTFail("never: \(what)")
+}

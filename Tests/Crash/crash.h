@@ -5,6 +5,7 @@
 #define CRASH_H
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,15 @@ static inline uint64_t sum_kept(const uint64_t *kept) {
     uint64_t sum = 0;
     for (size_t i = 0; i < THREADS; i++) sum += __atomic_load_n(&kept[i * 8], __ATOMIC_RELAXED);
     return sum;
+}
+
+/* Polls until so many records are kept. False: not within two minutes. */
+static inline bool wait_until_kept(const uint64_t *kept, uint64_t records) {
+    for (int turn = 0; turn < 600000; turn++) {
+        if (sum_kept(kept) >= records) return true;
+        usleep(200);
+    }
+    return false;
 }
 
 #endif

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from hosts import (Failed, Programs, Tally, compare_kept, cordwood, kept_sum, left_in_lanes,
@@ -57,6 +58,16 @@ def ends(child, expected):
         raise Failed(f"ended {child.returncode}, not {expected}: {text.decode()[-300:]}")
 
 
+@contextmanager
+def killed(child):
+    """The host, while the block runs; then it is killed."""
+    try:
+        yield child
+    finally:
+        child.kill()
+    ends(child, (-signal.SIGKILL,))
+
+
 def recovered(programs, folder, seed):
     """As it lies, then archived; nothing but the archives stays."""
     store, kept = folder / "store", folder / "kept"
@@ -93,26 +104,18 @@ def live_lane_stays(programs, folder, seed):
 
 def main_thread_ends(programs, folder, seed):
     """pthread_exit of main: the process looks like a zombie, and its other threads log on."""
-    child = start(programs, folder, "c", seed, "pthread_exit", str(RECORDS))
-    try:
+    with killed(start(programs, folder, "c", seed, "pthread_exit", str(RECORDS))) as child:
         wait_until(lambda: state_of(child.pid) == "Z", "main's thread ends")
         before = live_lane_stays(programs, folder, seed)
         wait_until(lambda: kept_sum(folder / "kept") > before + 1000, "the others log on")
-    finally:
-        child.kill()
-    ends(child, (-signal.SIGKILL,))
     return recovered(programs, folder, seed)
 
 
 def all_threads_end(programs, folder, seed):
     """Main's thread ends, then the others: the engine's own still run, and archive."""
-    child = start(programs, folder, "c", seed, "last", str(RECORDS))
-    try:
+    with killed(start(programs, folder, "c", seed, "last", str(RECORDS))):
         wait_until(lambda: kept_sum(folder / "kept") == RECORDS // 8 * 8, "all is logged")
         live_lane_stays(programs, folder, seed)
-    finally:
-        child.kill()
-    ends(child, (-signal.SIGKILL,))
     return recovered(programs, folder, seed)
 
 
@@ -127,16 +130,12 @@ def state_of(pid):
 def killed_while_stopped(programs, folder, seed):
     """SIGSTOP in the midst of appends, read by others, then SIGKILL: as the OOM killer does."""
     store, kept = folder / "store", folder / "kept"
-    child = start(programs, folder, "c", seed, "never", str(1 << 60))
-    try:
+    with killed(start(programs, folder, "c", seed, "never", str(1 << 60))) as child:
         wait_until(lambda: kept_sum(kept) > RECORDS, "it logs")
         os.kill(child.pid, signal.SIGSTOP)
         wait_until(lambda: all_stopped(child.pid), "it stops")
         compare_kept(programs, "stopped", "crash", seed, kept, store)
         live_lane_stays(programs, folder, seed)
-    finally:
-        child.kill()
-    ends(child, (-signal.SIGKILL,))
     return recovered(programs, folder, seed)
 
 

@@ -5,15 +5,13 @@
  * written: on a kernel without fallocate(2), so that the engine maps nothing and writes all.
  * HOW: main dies in this way (deaths.h) when so many records are kept; return: by leaving main;
  * last: main ends its thread, then every other thread ends. */
+#include "../TestSupport/refuse.h"
 #include "crash.h"
 #include "deaths.h"
 
 #include <cordwood/cordwood.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 static cw_logger *logger;
@@ -53,21 +51,10 @@ static void *run(void *argument) {
     return NULL;
 }
 
-static int without_fallocate(void) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
-}
-
 int main(int argc, char **argv) {
     if (argc < 5) return 2;
-    if (argc == 6 && !without_fallocate()) return 3;
+    if (argc == 6 && !refuse(SECCOMP_RET_ERRNO | EOPNOTSUPP, 0, SYS_fallocate, SYS_fallocate))
+        return 3;
     const char *how = argc == 7 ? argv[5] : "";
     uint64_t records = argc == 7 ? strtoull(argv[6], NULL, 10) : 0;
     seed = strtoull(argv[4], NULL, 10);
@@ -92,7 +79,7 @@ int main(int argc, char **argv) {
         if (pthread_create(&threads[i], NULL, run, (void *)i) != 0) return 1;
     if (strcmp(how, "last") == 0) pthread_exit(NULL);
     if (*how) {
-        while (sum_kept(kept) < records) usleep(200);
+        if (!wait_until_kept(kept, records)) return 4;
         die(how);
         return 3; /* "return" */
     }

@@ -89,8 +89,8 @@ int main(int count, char **words) {
         return 0;
     }
     const uint64_t records = std::strtoull(words[6], nullptr, 10);
-    while (sum_kept(kept) < records) {
-        usleep(200);
+    if (!wait_until_kept(kept, records)) {
+        return 4;
     }
     die_in_cpp(how);
     if (how != "joinable") {

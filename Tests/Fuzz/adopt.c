@@ -48,12 +48,9 @@ static void find_own(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    input in = {data, size};
     packed files[FILES_MAX];
-    unsigned switches = take8(&in);
-    unsigned count = unpack(&in, files);
-    if (switches & PACK_REPAIR) repair(files, count, switches);
-    write_files(files, count);
+    unsigned switches;
+    unsigned count = take_files(data, size, files, &switches);
     char store[200];
     snprintf(store, sizeof store, "%s/store", scratch);
     bool broken = access(store, F_OK) == 0;

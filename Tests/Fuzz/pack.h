@@ -289,4 +289,15 @@ static inline void write_files(const packed *files, unsigned count) {
     }
 }
 
+/* Makes the input's files where `scratch` says; how many, to be given to `forget`. */
+static inline unsigned take_files(const uint8_t *data, size_t size, packed *files,
+                                  unsigned *switches) {
+    input in = {data, size};
+    *switches = take8(&in);
+    unsigned count = unpack(&in, files);
+    if (*switches & PACK_REPAIR) repair(files, count, *switches);
+    write_files(files, count);
+    return count;
+}
+
 #endif

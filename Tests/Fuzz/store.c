@@ -23,12 +23,9 @@ static void read_path(const char *path, const cw_reader_options *options) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    input in = {data, size};
     packed files[FILES_MAX];
-    unsigned switches = take8(&in);
-    unsigned count = unpack(&in, files);
-    if (switches & PACK_REPAIR) repair(files, count, switches);
-    write_files(files, count);
+    unsigned switches;
+    unsigned count = take_files(data, size, files, &switches);
 
     cw_reader_options options = {.struct_size = sizeof options};
     if (switches & PACK_FOLLOW) options.flags = CW_READ_FOLLOW;

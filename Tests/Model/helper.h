@@ -16,16 +16,9 @@ namespace model {
     X(QUIET_BUSY) X(QUIET_SEGMENT) X(REUSE) X(REUSE_DEAD) X(REUSE_NAME) X(REUSE_HEADER)            \
     X(REUSE_UNLOCK) X(PUT_SPARE) X(RETIRE) X(UNMAP) X(UNMAPPED) X(MAKE_SLOT) X(END)
 
-enum HelperPc : u8 {
-#define X(name) H_##name,
-    HELPER_PCS(X)
-#undef X
-};
-inline const char *const helperNames[] = {
-#define X(name) #name,
-    HELPER_PCS(X)
-#undef X
-};
+#define HELPER_STEP(name) H_##name,
+enum HelperPc : u8 { HELPER_PCS(HELPER_STEP) };
+inline const char *const helperNames[] = {HELPER_PCS(STEP_NAME)};
 
 inline bool isLocal(const Helper &h) {
     if (h.publish.pc != PUB_IDLE) return isLocal(static_cast<PublishPc>(h.publish.pc));

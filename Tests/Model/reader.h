@@ -13,16 +13,9 @@ namespace model {
     X(LIST) X(HEADER) X(DEAD) X(CLAIMED) X(NEXT_CHUNK) X(SCAN_SALT) X(SCAN_WHO) X(OPEN_SALT)       \
     X(OPEN_COMMITTED) X(OPEN_FINAL) X(COPY_CELL) X(RECHECK_SALT) X(RECHECK_STATE) X(GIVE)
 
-enum ReaderPc : u8 {
-#define X(name) R_##name,
-    READER_PCS(X)
-#undef X
-};
-inline const char *const readerNames[] = {
-#define X(name) #name,
-    READER_PCS(X)
-#undef X
-};
+#define READER_STEP(name) R_##name,
+enum ReaderPc : u8 { READER_PCS(READER_STEP) };
+inline const char *const readerNames[] = {READER_PCS(STEP_NAME)};
 
 inline bool isLocal(const Reader &r) { return r.pc == R_NEXT_CHUNK || r.pc == R_GIVE; }
 

@@ -6,6 +6,10 @@
 #include <cstdint>
 #include <cstring>
 
+/* Lists of steps are written once, and made an enumeration and its names by these. */
+#define STEP(name) name,
+#define STEP_NAME(name) #name,
+
 namespace model {
 
 using u8 = std::uint8_t;

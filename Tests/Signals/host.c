@@ -3,24 +3,22 @@
  * run.py reads. alarm(2) ends a hang. */
 #define _GNU_SOURCE 1
 #include <cordwood/cordwood.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#include "../TestSupport/refuse.h"
 
 static const char *store;
 static bool plain;
@@ -104,20 +102,9 @@ static void case_trap(void) {
     puts("went on behind the trap");
 }
 
-static void refuse_getppid(void) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {4, filter};
-    OK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    OK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
-}
 static void case_sys(void) {
     begin();
-    refuse_getppid();
+    OK(refuse(SECCOMP_RET_TRAP, 0, SYS_getppid, SYS_getppid));
     getppid();
     puts("went on behind the call");
 }
@@ -155,11 +142,11 @@ static void run_thread(void *(*body)(void *), void *argument) {
 static void case_overflow_thread(void) { begin(), run_thread(overflow, &first); }
 
 /* The thread has logged before the handler is installed, and fills a chunk behind it. */
-static atomic_int step;
+static pthread_barrier_t meeting;
 static void *overflow_late(void *argument) {
     put("thread");
-    step = 1;
-    while (step != 2) usleep(100);
+    pthread_barrier_wait(&meeting);
+    pthread_barrier_wait(&meeting); /* installed */
     char text[4096];
     memset(text, 'x', sizeof text);
     for (int i = 0; i < 4; i++)
@@ -170,10 +157,11 @@ static void *overflow_late(void *argument) {
 static void case_overflow_late(void) {
     begin_with(options_of_host());
     pthread_t thread;
+    OK(pthread_barrier_init(&meeting, NULL, 2) == 0);
     OK(pthread_create(&thread, NULL, overflow_late, &first) == 0);
-    while (step != 1) usleep(100);
+    pthread_barrier_wait(&meeting);
     install();
-    step = 2;
+    pthread_barrier_wait(&meeting);
     pthread_join(thread, NULL);
 }
 

@@ -175,7 +175,12 @@ func die(_ how: String, _ empty: [Int], _ none: Int?) {
     }
 }
 if arguments.count > 6, let records = UInt64(arguments[6]) {
-    while (0..<threads).reduce(0, { $0 + kept[$1 * 8] }) < records { usleep(200) }
+    var turns = 600_000  // two minutes
+    while (0..<threads).reduce(0, { $0 + kept[$1 * 8] }) < records, turns > 0 {
+        usleep(200)
+        turns -= 1
+    }
+    if turns == 0 { exit(4) }
     die(arguments[5], [], Int(arguments[5]))
 }
 pthread_join(ids[0], nil)

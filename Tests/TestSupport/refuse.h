@@ -1,0 +1,28 @@
+/* Takes system calls away from a test's host: from the call on the kernel answers as told, in the
+ * thread that asks and those it starts, or in all of the process's. Several suites do. */
+#ifndef TESTS_REFUSE_H
+#define TESTS_REFUSE_H
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* action: SECCOMP_RET_ERRNO | errno, or SECCOMP_RET_TRAP. flags: 0 or SECCOMP_FILTER_FLAG_TSYNC.
+ * One call alone is given twice. False: the system does not allow filters. */
+static inline bool refuse(unsigned action, unsigned flags, unsigned first, unsigned second) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, action),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0;
+}
+
+#endif
