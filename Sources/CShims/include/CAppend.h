@@ -33,7 +33,7 @@ typedef struct cwi_thread {
     uint64_t verdict;          /* A3: claim id << 32 | open << 31 | offset; by CAS */
     struct cwi_segment *segment;
     uint32_t serial;           /* of the thread in its lane; 0: not yet */
-    uint32_t chunk_sequence;
+    uint32_t chunk_sequence;   /* own block: of all its chunks, nested ones too; fetch-and-add */
     uint32_t chunk_bytes;      /* size of the present chunk */
     uint32_t claim_ms;         /* when it was claimed, ms of the monotonic clock */
     uint32_t state;            /* A8: 0 free, 1 owned, 2 orphaned by an engine */
@@ -49,7 +49,8 @@ typedef struct cwi_thread {
     char name[16];             /* of the thread when the block was taken */
     uint64_t salt;             /* A3: of the segment `chunk` lies in: addresses are used again */
     uint64_t settling;         /* thread only: 1 while it fixes the length of an open chunk */
-    uint8_t reserved[72];
+    struct cwi_thread *own;    /* of a nested block: the thread's own, which counts for all */
+    uint8_t reserved[64];
 } cwi_thread;
 
 /* One mapped segment of this process. */

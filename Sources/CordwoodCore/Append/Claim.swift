@@ -104,13 +104,11 @@ enum Claim {
         unsafe chunk.storeBytes(
             of: serial(thread, lane), toByteOffset: ChunkHeader.threadSerial, as: UInt32.self)
         unsafe chunk.storeBytes(
-            of: thread.pointee.chunk_sequence, toByteOffset: ChunkHeader.sequence, as: UInt32.self)
-        unsafe thread.pointee.chunk_sequence &+= 1
+            of: nextSequence(thread), toByteOffset: ChunkHeader.sequence, as: UInt32.self)
         unsafe chunk.storeBytes(
             of: thread.pointee.tid, toByteOffset: ChunkHeader.threadID, as: UInt32.self)
         unsafe chunk.storeBytes(
-            of: thread.pointee.depth == 0 ? 0 : 1, toByteOffset: ChunkHeader.stream,
-            as: UInt32.self)
+            of: thread.pointee.depth, toByteOffset: ChunkHeader.stream, as: UInt32.self)
         let name = unsafe UnsafeRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.name)!
         unsafe (chunk + ChunkHeader.threadName).copyMemory(from: name, byteCount: 16)
         unsafe chunk.storeBytes(of: 0, toByteOffset: ChunkHeader.final, as: UInt64.self)
@@ -213,15 +211,29 @@ enum Claim {
         return roundUp(min(bytes, 256 << 10, share))
     }
 
+    /// The same for all streams of a thread. A handler that interrupts the first claim between look
+    /// and store takes one of its own: its chunks are then another serial's.
     private static func serial(_ thread: ThreadBlock, _ lane: LaneBlock) -> UInt32 {
-        if unsafe thread.pointee.serial == 0
-            || thread.pointee.lane_generation != lane.pointee.generation
+        let own = unsafe thread.pointee.own ?? thread
+        if unsafe own.pointee.serial == 0
+            || own.pointee.lane_generation != lane.pointee.generation
         {
-            unsafe thread.pointee.serial = cwa_add_u32(Lanes.serialWord(lane), 1) &+ 1
-            unsafe thread.pointee.lane_generation = lane.pointee.generation
-            unsafe thread.pointee.chunk_sequence = 0
+            unsafe own.pointee.serial = cwa_add_u32(Lanes.serialWord(lane), 1) &+ 1
+            unsafe own.pointee.lane_generation = lane.pointee.generation
         }
+        unsafe thread.pointee.serial = own.pointee.serial
         return unsafe thread.pointee.serial
+    }
+
+    /// INVARIANT: (serial, sequence) never repeats, or a reader that meets a chunk in an archive
+    /// would take it for another that it gave already. So it is not set back with a new serial.
+    private static func nextSequence(_ thread: ThreadBlock) -> UInt32 {
+        let own = unsafe thread.pointee.own ?? thread
+        // ORDER: acquire-release, for its indivisibility alone: a handler that interrupts it here
+        // counts on from what it finds, and no other thread does (A30).
+        return unsafe cwa_add_u32(
+            UnsafeMutableRawPointer(own) + MemoryLayout<cwi_thread>.offset(of: \.chunk_sequence)!,
+            1)
     }
 
     private static func preambleBytes(_ thread: ThreadBlock, _ lane: LaneBlock) -> Int {

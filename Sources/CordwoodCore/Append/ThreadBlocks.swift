@@ -139,6 +139,7 @@ enum ThreadBlocks {
         unsafe block.pointee.slow_appends = 0
         unsafe block.pointee.context_stale = 0
         unsafe block.pointee.nested = nil
+        unsafe block.pointee.own = nil
         unsafe block.pointee.tid = cw_gettid()
         unsafe cw_thread_name(
             UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.name)!)
@@ -176,8 +177,7 @@ enum ThreadBlocks {
                 guard let mark = unsafe own.pointee.engine,
                     let nested = unsafe take(mark, depth: depth + 1)
                 else { return nil }
-                unsafe nested.pointee.serial = own.pointee.serial
-                unsafe nested.pointee.lane_generation = own.pointee.lane_generation
+                unsafe nested.pointee.own = own
                 unsafe block.pointee.nested = nested
             }
             unsafe block = block.pointee.nested!
