@@ -10,8 +10,10 @@ struct VerifyCommand: ParsableCommand {
         commandName: "verify",
         abstract: "Check every byte of stores and archives against its checksums.",
         discussion: """
-            Ends with 0 where all is whole, with 3 where something is damaged. A lane whose \
-            process died without closing it is called unclean; nothing is lost by that.
+            Ends with 0 where all is whole, with 3 where something is damaged or records are \
+            unverified: shown, but not known to be what was written, for the machine went down \
+            before they were synced. A lane whose process died without closing it is called \
+            unclean; nothing is lost by that.
 
             Example:
               cordwood verify logs && echo whole
@@ -31,7 +33,7 @@ struct VerifyCommand: ParsableCommand {
             do throws(ReadProblem) {
                 let report = try look(path)
                 Output.standard.append(json ? asJSON(path, report) : asText(path, report))
-                if !report.isWhole, code == .fine { code = .damaged }
+                if !report.isWhole || report.unverified > 0, code == .fine { code = .damaged }
             } catch {
                 Output.standard.flush()
                 Complaint.tell(Reading.text(error))
@@ -67,7 +69,9 @@ struct VerifyCommand: ParsableCommand {
             text += "\(report.unverified) records unverified: written shortly before the machine"
             text += " went down\n"
         }
-        text += "\(path): \(report.isWhole ? "whole" : "\(report.problems.count) damaged places")"
+        var verdict = report.unverified > 0 ? "unverified" : "whole"
+        if !report.isWhole { verdict = "\(report.problems.count) damaged places" }
+        text += "\(path): \(verdict)"
         text += ", \(report.records) records, \(report.lanes.count) lanes"
         text += " (\(report.unclean.count) unclean), \(report.archives) archives\n"
         return text

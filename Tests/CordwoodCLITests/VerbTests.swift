@@ -246,6 +246,26 @@ final class VerbTests: XCTestCase {
         XCTAssertEqual(try run("grep", "zzz", store).code, 3)
     }
 
+    /// As if the machine had gone down, too: nothing had been synced, and that is not "whole".
+    private func verifyAfterAnotherBoot() throws {
+        let lanes = store + "/lanes/"
+        let name = try XCTUnwrap(
+            try FileManager.default.contentsOfDirectory(atPath: lanes).first {
+                $0.hasSuffix(".lane")
+            })
+        let url = URL(fileURLWithPath: lanes + name)
+        let before = try Data(contentsOf: url)
+        var after = before
+        after[48] ^= 1  // FORMAT §3.1, bootID
+        try after.write(to: url)
+        defer { try? before.write(to: url) }
+        let verified = try run("verify", store)
+        XCTAssertEqual(verified.code, 3, verified.text)
+        XCTAssertTrue(verified.text.contains("2 records unverified"), verified.text)
+        XCTAssertFalse(verified.text.contains("whole"), verified.text)
+        XCTAssertEqual(try run("verify", "--json", store).code, 3)
+    }
+
     func testAKilledWriterIsUncleanAndNoDamage() throws {
         let process = try prepare(["log", "--store", store, "--logger", "k"])
         let input = Pipe()
@@ -262,6 +282,7 @@ final class VerbTests: XCTestCase {
         let verified = try run("verify", store)
         XCTAssertEqual(verified.code, 0)
         XCTAssertTrue(verified.text.contains("unclean"), verified.text)
+        try verifyAfterAnotherBoot()
         XCTAssertEqual(try run("archive", store).code, 0)
         XCTAssertEqual(try run("export", store, "--format", "raw").text, "kept 1\nkept 2\n")
         let left = try FileManager.default.subpathsOfDirectory(atPath: store)

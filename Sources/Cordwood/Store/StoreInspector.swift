@@ -48,7 +48,7 @@ public struct VerifyReport: Sendable {
     public var lanes: [LaneStatus] = []
     public var archives = 0
     public var records: UInt64 = 0
-    /// Records shown that no sync covered before the machine went down.
+    /// Records shown that no sync covered before the machine went down, archived ones too.
     public var unverified: UInt64 = 0
     /// What is damaged. Empty: all is whole.
     public var problems: [String] = []
@@ -103,8 +103,7 @@ public enum StoreInspector {
         var report = VerifyReport()
         guard path.hasSuffix(".seg") || path.hasSuffix(".sealed") || path.hasSuffix(".lane") else {
             report.archives = 1
-            for problem in try wholeArchive(path) { add(problem, &report) }
-            report.records = (try ArchiveSource.open(path: path)).header.recordCount
+            try verify(archive: path, &report)
             return report
         }
         let reader = try StoreReader(path: path)
@@ -114,22 +113,32 @@ public enum StoreInspector {
         return report
     }
 
-    /// `archive` gives what is wrong with one; by default every frame is checked.
+    /// A segment that an archive covers is not looked at: its records are the archive's, and the
+    /// file is only left to be removed (FORMAT §11).
     public static func verify(
-        directory: String, runningBoot: LaneID? = nil,
-        archive: (String) throws(ReadProblem) -> [String] = wholeArchive
+        directory: String, runningBoot: LaneID? = nil
     ) throws(ReadProblem) -> VerifyReport {
         try StoreFolder.check(directory)
         var report = VerifyReport()
         report.lanes = try lanes(directory)
-        for files in try LaneFiles.list(store: directory) where files.hasLaneFile {
-            verify(files, runningBoot, &report)
+        let listed = try LaneFiles.list(store: directory)
+        let archives = try StoreFolder.archives(directory)
+        var covered: [LaneID: [ClosedRange<UInt64>]] = [:]
+        for path in archives {
+            // What cannot be opened covers nothing, as for readers; it is told below.
+            guard let info = try? ArchiveSource.open(path: path).header else { continue }
+            for cover in info.covers where cover.first <= cover.last {
+                covered[cover.laneID, default: []].append(cover.first...cover.last)
+            }
         }
+        for files in listed where files.hasLaneFile {
+            verify(files, covered, runningBoot, &report)
+        }
+        // Again: what was archived meanwhile is not in lanes any more.
         for path in try StoreFolder.archives(directory) {
             report.archives += 1
             do throws(ReadProblem) {
-                for problem in try archive(path) { add(problem, &report) }
-                report.records &+= (try ArchiveSource.open(path: path)).header.recordCount
+                try verify(archive: path, &report)
             } catch {
                 add(text(error), &report)
             }
@@ -137,15 +146,22 @@ public enum StoreInspector {
         return report
     }
 
-    public static func wholeArchive(_ path: String) throws(ReadProblem) -> [String] {
-        try ArchiveVerifier.verify(path: path).problems
+    private static func verify(
+        archive path: String, _ report: inout VerifyReport
+    ) throws(ReadProblem) {
+        let found = try ArchiveVerifier.verify(path: path)
+        for problem in found.problems { add(problem, &report) }
+        report.records &+= found.info.recordCount
+        report.unverified &+= found.unverifiedCount
     }
 
     private static func verify(
-        _ files: LaneFiles, _ boot: LaneID?, _ report: inout VerifyReport
+        _ files: LaneFiles, _ covered: [LaneID: [ClosedRange<UInt64>]], _ boot: LaneID?,
+        _ report: inout VerifyReport
     ) {
         do throws(ReadProblem) {
             let source = try LaneSource(files: files, runningBoot: boot)
+            for range in covered[source.laneID] ?? [] { source.exclude(range) }
             source.rendersText = false
             var failures = 0
             while failures < 100_000 {

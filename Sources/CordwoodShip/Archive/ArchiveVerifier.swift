@@ -11,6 +11,8 @@ public struct ArchiveVerification: Sendable {
     public var blocksWhole = 0
     /// Records read from them.
     public var recordCount: UInt64 = 0
+    /// Those among them that no sync had covered when the machine went down.
+    public var unverifiedCount: UInt64 = 0
     /// What is wrong, cut at 64 texts.
     public var problems: [String] = []
     public var problemCount = 0
@@ -98,7 +100,9 @@ public enum ArchiveVerifier {
         var seen = BlockSummary()
         while true {
             switch records.next() {
-            case .record(let record): seen.count(record)
+            case .record(let record):
+                seen.count(record)
+                if record.flags.contains(.unverified) { result.unverifiedCount &+= 1 }
             case .damaged:
                 result.report("\(place): columns")
                 return
