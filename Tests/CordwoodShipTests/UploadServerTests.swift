@@ -213,6 +213,30 @@ final class UploadServerTests: XCTestCase {
         XCTAssertFalse(store.hasArchive(1))
     }
 
+    /// The server that these tests trust: what a client that died had sent is no stored body.
+    func testServerKeepsNoCutBody() throws {
+        let server = try FaultServer()
+        let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(server.port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let connected = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(fd, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        XCTAssertEqual(connected, 0)
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 100\r\n\r\n"
+        let sent = Array((head + "ten bytes.").utf8)
+        XCTAssertEqual(write(fd, sent, sent.count), sent.count)
+        close(fd)
+        for _ in 0..<10_000 where server.requests.isEmpty { usleep(2_000) }
+        XCTAssertEqual(server.requests.map(\.bytes), [10])
+        XCTAssertEqual(server.stored.count, 0)
+        XCTAssertEqual(server.body(1), [])
+    }
+
     func testCrashBetweenAnswerAndDeletion() throws {
         let server = try FaultServer()
         let store = try TestStore()

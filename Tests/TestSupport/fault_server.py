@@ -13,7 +13,8 @@ An answer: status (200), headers, body, action:
     hang   read the request, never answer (until the client leaves)
 DIRECTORY/requests.jsonl gets one line a request (method, path, headers, bytes, number);
 DIRECTORY/body-N the body as received; DIRECTORY/stored.json how often each Idempotency-Key was
-stored with a 2xx or `lose`: a body is kept once per key.
+stored with a 2xx or `lose`: a body is kept once per key. A request whose body ends early is noted
+with the bytes that came, and neither stored nor answered.
 """
 import http.server
 import json
@@ -47,7 +48,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if action == "drop":
             self.note(number, 0)
             return self.cut()
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        length = int(self.headers.get("Content-Length", "0"))
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # The client left: this is no body, and a server that kept it would keep half.
+            self.note(number, len(body))
+            return self.cut()
         with open(os.path.join(directory, f"body-{number}"), "wb") as file:
             file.write(body)
         status = answer.get("status", 200)
