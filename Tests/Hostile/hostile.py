@@ -210,6 +210,38 @@ def linked_directories(suite):
             raise Failed(f"{name}: {before} became {after}")
 
 
+def linked_root(suite):
+    """The store's own directory is a link, as /var/log/app to a larger disk: everything works."""
+    real = suite.folder / "elsewhere/data"
+    for number, target in enumerate(("elsewhere/data", str(real), "link-0")):
+        link = suite.folder / f"link-{number}"
+        real.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+        run(suite.seed, link, "0", "rolled", codes=(0,))
+        run(suite.seed, link, "0", "flushed", codes=(0,))
+        run(suite.host, "log", link, codes=(0,))
+        if not link.is_symlink() or not (real / "store").is_file():
+            raise Failed(f"{link} is no link any more, or no store was made behind it")
+        for verb in ("verify", "stats"):
+            tool(verb, link, codes=(0,))
+        for verb in (["consent", link, "granted"], ["target", link, "list"], ["archive", link],
+                     ["verify", link], ["tail", "-n", "3", link]):
+            tool(*verb, codes=(0,))
+        lines = tool("cat", "--json", link, codes=(0,)).text
+        if lines.count("\n") < 3 or lines != tool("cat", "--json", real, codes=(0,)).text:
+            raise Failed(f"{lines.count(chr(10))} lines by the link, others behind it")
+        if not list((real / "archives").glob("*.cwa")) or list((real / "lanes").glob("*.seg")):
+            raise Failed("archive did not work by the link")
+        suite.everybody(link)
+        shutil.rmtree(real)
+    # Nothing is made where a link leads to nothing.
+    for command in ([suite.seed, link, "0", "rolled"], [CORDWOOD, "consent", link, "granted"]):
+        if run(*command).code == 0:
+            raise Failed("a link to nothing is taken for a store")
+    if real.exists():
+        raise Failed("a directory was made behind a link to nothing")
+
+
 def numbers(suite):
     """Segment numbers at the ends of their range."""
     store = makers.store(suite.folder / "numbers")
@@ -455,9 +487,9 @@ def sockets(suite):
     suite.everybody(store, seconds=20)
 
 
-CASES = [special_files, linked_directories, sockets, numbers, large_records, unknown_names,
-         long_catalogs, long_journal, inflating_archives, junk, terminal, modes, opens, threads,
-         signals, exits]
+CASES = [special_files, linked_directories, linked_root, sockets, numbers, large_records,
+         unknown_names, long_catalogs, long_journal, inflating_archives, junk, terminal, modes,
+         opens, threads, signals, exits]
 
 
 def main():

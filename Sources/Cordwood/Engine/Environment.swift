@@ -85,7 +85,7 @@ enum Directories {
             throw failure("make directory", path)
         }
         // A folder of somebody else's may be closed to us for reading: no reason not to log.
-        if lasts { _ = sync(parent) }
+        if lasts { _ = sync(parent + "/.") }
     }
 
     /// One of the store's own directories. A link is refused: what is made and removed there would

@@ -58,7 +58,7 @@ public struct StoreFile: Equatable, Sendable {
         createdUnixSeconds: Int64
     ) throws(UploadError) -> StoreFile {
         if let found = try read(storeDirectory: storeDirectory) { return found }
-        let lock = try Files.lockDirectory(storeDirectory)
+        let lock = try Files.lockDirectory(Self.root(storeDirectory))
         defer { _ = lock.number }
         if let found = try read(storeDirectory: storeDirectory) { return found }
         let made = StoreFile(
@@ -72,7 +72,7 @@ public struct StoreFile: Equatable, Sendable {
     public static func setConsent(
         storeDirectory: String, to consent: Consent
     ) throws(UploadError) -> StoreFile {
-        let lock = try Files.lockDirectory(storeDirectory)
+        let lock = try Files.lockDirectory(Self.root(storeDirectory))
         defer { _ = lock.number }
         guard var file = try read(storeDirectory: storeDirectory) else {
             throw UploadError.notFound("\(storeDirectory)/\(fileName) does not exist")
@@ -131,8 +131,12 @@ public struct StoreFile: Equatable, Sendable {
         try Files.replace(
             storeDirectory + "/" + StoreFile.fileName,
             temporary: storeDirectory + "/" + StoreFile.temporaryName,
-            directory: storeDirectory, with: Array(text.utf8))
+            directory: Self.root(storeDirectory), with: Array(text.utf8))
     }
+
+    /// The store's own directory may be a link: whoever names the store has chosen it. What is in
+    /// it may not.
+    private static func root(_ storeDirectory: String) -> String { storeDirectory + "/." }
 
     private static func isIdentity(_ id: String) -> Bool {
         id.utf8.count == 32
