@@ -335,6 +335,72 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertEqual(Drained(try lane.source()).messages, ["again", "new"])
     }
 
+    /// Loaded, and its chunk settled short of it before it was given: it stands in the next one,
+    /// which may be in an archive by then.
+    func testRecordCutOffBeforeItIsGivenIsLeftToItsCopy() throws {
+        let lane = LaneBuilder(store: store)
+        let chunk = lane.first.chunk(thread: 1, sequence: 0, base: 0)
+        chunk.isSettled = false
+        chunk.text("kept", at: 1).text("again", at: 30)
+        lane.write()
+        let source = try lane.source()
+        source.holdAfter = 20
+        XCTAssertEqual(Drained(source).messages, ["kept"])
+        chunk.isSettled = true
+        chunk.finalShort = 24
+        lane.write()
+        try source.refresh()
+        source.holdAfter = 100
+        XCTAssertEqual(Drained(source).messages, [])
+        lane.segment(1).chunk(thread: 1, sequence: 1, base: 0).text("again", at: 31)
+            .text("again", at: 32)
+        lane.write()
+        try source.refresh()
+        XCTAssertEqual(Drained(source).messages, ["again", "again"])
+    }
+
+    /// Given before its chunk was settled short of it; the next one begins with a gap record.
+    func testGapBeforeTheCopyIsGiven() throws {
+        let lane = LaneBuilder(store: store)
+        let chunk = lane.first.chunk(thread: 1, sequence: 0, base: 0)
+        chunk.isSettled = false
+        chunk.text("again", at: 1)
+        lane.write()
+        let source = try lane.source()
+        XCTAssertEqual(Drained(source).messages, ["again"])
+        chunk.isSettled = true
+        chunk.finalShort = 24
+        var gap = ByteWriter()
+        gap.u32(0)
+        gap.u32(0)
+        for word: UInt64 in [0, 10, 1, 2] { gap.u64(word) }
+        let next = lane.segment(1).chunk(thread: 1, sequence: 1, base: 0)
+        next.record(7, at: 0, level: 0, gap.bytes)
+        next.text("again", at: 3).text("new", at: 4)
+        lane.write()
+        try source.refresh()
+        XCTAssertEqual(Drained(source).messages, ["10 records were not kept", "new"])
+    }
+
+    /// A record that was cut off and then refused, or left by longjmp, has no copy: the next one of
+    /// its thread is another's.
+    func testRecordThatWasNotAppendedAgainTakesNoOtherAway() throws {
+        let lane = LaneBuilder(store: store)
+        let chunk = lane.first.chunk(thread: 1, sequence: 0, base: 0)
+        chunk.isSettled = false
+        chunk.text("kept", at: 1).text("refused", at: 2)
+        lane.write()
+        let source = try lane.source()
+        XCTAssertEqual(Drained(source).messages, ["kept", "refused"])
+        chunk.isSettled = true
+        chunk.finalShort = 24
+        lane.segment(1).chunk(thread: 1, sequence: 1, base: 0).text("next", at: 3)
+            .text("refused", at: 4)
+        lane.write()
+        try source.refresh()
+        XCTAssertEqual(Drained(source).messages, ["next", "refused"])
+    }
+
     func testRecycledFileIsLostNotMisread() throws {
         let lane = LaneBuilder(store: store)
         let segment = lane.segment(1)

@@ -203,6 +203,30 @@ final class StoreReaderTests: XCTestCase {
         XCTAssertEqual(all(reader), [])
     }
 
+    /// A record was given from a chunk that was settled short of it; where it was appended again is
+    /// archived before the follower ever saw that segment.
+    func testFollowedRecordAppendedAgainIntoAnArchiveIsGivenOnce() throws {
+        let lane = sample()
+        let chunk = lane.segments[2].chunks[0]
+        chunk.isSettled = false
+        lane.write()
+        var options = ReaderOptions()
+        options.follow = true
+        let reader = try StoreReader(path: store, options: options)
+        XCTAssertEqual(all(reader), whole)
+        chunk.isSettled = true
+        chunk.finalShort = 24
+        let next = lane.segment(4)
+        next.chunk(thread: 1, sequence: 4, base: 302).text("3.2", at: 303, logger: 1, level: 17)
+            .text("3.2", at: 304, logger: 1, level: 17)
+        lane.write()
+        try archive(lane, 3...4)
+        for segment in lane.segments[2...] { unlink(lane.path(segment)) }
+        XCTAssertEqual(all(reader), ["3.2"])
+        XCTAssertEqual(all(reader), [])
+        XCTAssertEqual(reader.problemCount, 0, "\(reader.problems)")
+    }
+
     func testFollowingFromTheEnd() throws {
         let lane = sample()
         lane.segments[2].chunks[0].isSettled = false

@@ -11,7 +11,8 @@ namespace model {
 
 #define READER_PCS(X)                                                                              \
     X(LIST) X(HEADER) X(DEAD) X(CLAIMED) X(NEXT_CHUNK) X(SCAN_SALT) X(SCAN_WHO) X(OPEN_SALT)       \
-    X(OPEN_COMMITTED) X(OPEN_FINAL) X(COPY_CELL) X(RECHECK_SALT) X(RECHECK_STATE) X(GIVE)
+    X(OPEN_COMMITTED) X(OPEN_FINAL) X(COPY_CELL) X(RECHECK_SALT) X(RECHECK_STATE) X(FINAL_AGAIN)   \
+    X(GIVE)
 
 #define READER_STEP(name) R_##name,
 enum ReaderPc : u8 { READER_PCS(READER_STEP) };
@@ -34,12 +35,18 @@ inline void gives(State &s, ReaderChunk &chunk, int block, int end) {
         u8 record = r.cells[i];
         if (record == 0) return breaks("the reader gives a torn record");
         if (!isOf(record, chunk.who)) return breaks("the reader gives another life's record");
-        if (r.duplicates[block]) {
-            r.duplicates[block]--;
-            if (mutant != SKIPPED_IS_FORGOTTEN) chunk.shown = static_cast<u8>(i + 1);
+        /* [StreamCursor.passesOver] */
+        const u8 first = r.duplicates[block];
+        r.duplicates[block] = 0;
+        if (mutant == PASSES_OVER_ANY ? first != 0 : first == record) {
+            if (!r.got[record]) return breaks("the reader passes over what it has not given");
+            if (mutant == SKIPPED_IS_FORGOTTEN) continue;
+            chunk.shown = static_cast<u8>(i + 1);
+            chunk.record = record;
             continue;
         }
         chunk.shown = static_cast<u8>(i + 1);
+        chunk.record = record;
         if (r.got[record]) {
             /* Without its lock it may have lost the chunk that it had the record from first. */
             if (config->locks) return breaks("the reader gives a record twice");
@@ -156,7 +163,7 @@ inline bool readerStep(State &s) {
             r.cells[r.copied] = word(C_CELL + r.copied);
             r.copied++;
         } else {
-            r.pc = mutant == NO_READER_RECHECK ? R_GIVE : R_RECHECK_SALT;
+            r.pc = mutant == NO_READER_RECHECK ? R_FINAL_AGAIN : R_RECHECK_SALT;
         }
         break;
     }
@@ -165,17 +172,23 @@ inline bool readerStep(State &s) {
         if (s.memory[fileWord(r.atSlot, H_SALT)] != r.known[r.atSlot]) loses(r, r.atSlot);
         break;
     case R_RECHECK_STATE:
-        r.pc = R_GIVE;
+        r.pc = R_FINAL_AGAIN;
         if (s.memory[fileWord(r.atSlot, H_STATE)] == H_DEAD) loses(r, r.atSlot);
         break;
+    case R_FINAL_AGAIN: { /* [StreamCursor.isCutOff] */
+        const u8 now = word(C_FINAL);
+        r.pc = R_GIVE;
+        if (r.final == 0 && now != 0 && now < r.committed) r.final = now;
+        break;
+    }
     case R_GIVE: { /* [StreamCursor.extend], [StreamCursor.open] */
         const int block = r.isExtending == 2 ? r.last[(r.who >> 4) % BLOCKS].who >> 4
                                              : (r.who >> 4) % BLOCKS;
         ReaderChunk &last = r.last[block];
         if (!r.isExtending)
-            last = ReaderChunk{static_cast<u8>(r.slot + 1), r.chunk, r.who, 0, 0, 0};
+            last = ReaderChunk{static_cast<u8>(r.slot + 1), r.chunk, r.who, 0, 0, 0, 0};
         else if (r.final && last.shown >= r.final && mutant != NO_READER_DUPLICATES)
-            r.duplicates[block] = 1;
+            r.duplicates[block] = last.record;
         if (r.final) last.isFinal = 1;
         gives(s, last, block, (r.final ? r.final : r.committed) - 1);
         r.copied = r.committed = r.final = 0;

@@ -123,13 +123,14 @@ struct Helper {
 
 struct ReaderChunk {
     u8 slot, chunk, who, loaded, shown, isFinal; /* 1 + slot; records loaded; 1 + last shown */
+    u8 record;                                   /* the last shown */
 };
 struct Reader {
     u8 pc, round, slot, chunk, above, allocated, isExtending; /* above: last file of this round */
     u8 atSlot, atChunk, who, committed, final, copied, cells[CELLS];
     u8 known[SLOTS], inode[SLOTS], held[SLOTS]; /* salt, file and lock of what it has open */
     ReaderChunk last[BLOCKS];
-    u8 duplicates[BLOCKS];
+    u8 duplicates[BLOCKS]; /* the record to pass over in the next chunk */
     u8 got[RECORDS + 1];
 };
 
@@ -179,6 +180,7 @@ enum Mutant : int {
     NO_READER_DUPLICATES,
     SEGMENT_RELAXED,
     SKIPPED_IS_FORGOTTEN,
+    PASSES_OVER_ANY,
     MUTANTS
 };
 

@@ -32,6 +32,7 @@ static const Config configs[] = {
     {"idle-chunk", 2, {0, 3}, 3, 2, 1, 2, 2, "rsacrsrs", 0, 0, 0, 0, 0, 0, 0, 1},
     {"reader-locked", 1, {2}, 2, 1, 1, 1, 1, "rsac", 0, 1, 1, 0, 0, 0, 0, 0},
     {"reader-recycle", 1, {2}, 2, 1, 1, 1, 1, "rsac", 0, 1, 0, 0, 0, 0, 0, 1},
+    {"reader-longjmp", 1, {2}, 2, 1, 1, 1, 1, "rs", 2, 2, 1, 0, 0, 0, 0, 1},
     {"reader-twice", 1, {1}, 3, 1, 1, 1, 2, "rsrs", 0, 3, 1, 0, 0, 0, 0, 1},
     {"two-missing", 2, {1, 1}, 2, 2, 1, 2, 1, "rs", 0, 0, 0, 1, 0, 0, 0, 1},
     {"weak-two", 2, {1, 1}, 2, 2, 1, 2, 1, "rs", 0, 0, 0, 0, 1, 0, 0, 1},
@@ -69,6 +70,7 @@ static const MutantName mutants[MUTANTS] = {
     {"no-reader-duplicates", "A3", "reader"},
     {"segment-relaxed", "R6", "weak-publish"},
     {"skipped-is-forgotten", "A3", "reader-twice"},
+    {"passes-over-any", "A3", "reader-longjmp"},
 };
 
 static State firstState() {

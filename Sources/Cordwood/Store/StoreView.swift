@@ -243,6 +243,7 @@ final class StoreView {
             if started != 0, record.writtenNs < started { return true }
             guard let lane = mine[record.thread.process.laneID] else { return false }
             return lane.covers(thread: record.thread.serial, sequence: record.sequence)
+                || lane.passesOver(record)
         }
     }
 

@@ -314,7 +314,16 @@ public final class LaneSource: RecordSource {
             }
             current = stream
             try stream.restore()
-            give(stream, &record)
+            var isPassedOver = try stream.isCutOff()
+            if !isPassedOver {
+                give(stream, &record)
+                isPassedOver = stream.passesOver(record)
+            }
+            if isPassedOver {
+                current = nil
+                try move(stream)
+                continue
+            }
             return true
         }
     }
@@ -511,6 +520,15 @@ public final class LaneSource: RecordSource {
             return UInt32(truncatingIfNeeded: sequence) < count
         }
         return indexed[serial]?.contains(chunk) ?? false
+    }
+
+    /// Whether that archived record was given from a chunk that was settled short of it.
+    public func passesOver(_ record: borrowing RecordRef) -> Bool {
+        let digest = record.digest
+        for stream in streams.values where stream.serial == record.thread.serial {
+            if stream.passesOver(archived: record.sequence, digest) { return true }
+        }
+        return false
     }
 
     /// An archive gives those segments: what was not looked at so far is left to it.

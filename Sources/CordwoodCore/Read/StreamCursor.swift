@@ -34,9 +34,12 @@ final class StreamCursor {
     private var believed: [(from: Int, to: Int)]?
     /// Where the record given or passed over last begins.
     private var lastStart = 0
-    /// Records that were given from a chunk beyond the end it was settled at. The writer appended
-    /// them again at the start of its next chunk (PROTOCOL, Settle): they are passed over there.
-    private var duplicates = 0
+    /// Of the last record in an open chunk, once it was given or passed over.
+    private var given: (start: Int, digest: UInt64)?
+    /// A record was given from a chunk beyond the end it was settled at. Its writer appends it
+    /// again at the start of its next chunk (PROTOCOL, Settle), unless it refuses it or was left by
+    /// longjmp: there it is passed over, and nothing else is. Digest nil: not known, the first is.
+    private var again: (digest: UInt64?, after: UInt32)?
     /// A record of the present chunk had no sound length: what follows it cannot be found.
     private var isBroken = false
     private(set) var unknownTypes = 0
@@ -64,7 +67,7 @@ final class StreamCursor {
     var tie: UInt64 { UInt64(serial) << 8 | UInt64(stream) }
     var hasQueued: Bool { next < queue.count }
     /// Nothing will ever come from what is known of this stream.
-    var isIdle: Bool { !hasQueued && duplicates == 0 && head.map { $0.final != 0 } ?? true }
+    var isIdle: Bool { !hasQueued && again == nil && head.map { $0.final != 0 } ?? true }
     /// No record of the next chunk is older, unless the clock went back.
     var bound: UInt64 { hasQueued ? queue[next].bound : monotonic }
 
@@ -165,12 +168,7 @@ final class StreamCursor {
         while true {
             switch parse() {
             case .record:
-                // Of a record that is passed over, too: its chunk may be settled short of it again.
                 lastStart = start
-                if duplicates > 0 {
-                    duplicates &-= 1
-                    continue
-                }
                 return .record
             case .damaged(let text):
                 return .damaged(text)
@@ -199,9 +197,66 @@ final class StreamCursor {
             buffer.cut(to: before)
             return false
         }
-        if now.final != 0, lastStart >= Int(now.final) { duplicates = 1 }
+        if now.final != 0, lastStart >= Int(now.final) {
+            let digest = given.flatMap { $0.start == lastStart ? $0.digest : nil }
+            again = (digest, now.sequence)
+        }
         head = now
         return buffer.count > before
+    }
+
+    /// The present record is the last that was loaded of a chunk which was open then: the only one
+    /// that its chunk may have been settled short of since.
+    private var isLastOfOpenChunk: Bool {
+        position >= buffer.count && head.map { $0.final == 0 } ?? false
+    }
+
+    /// Just before a record is given: whether its chunk ends before it by now. Then it stands in a
+    /// later one, or was refused. The length is stored before a record is appended again: who looks
+    /// in this order gives no record here that it may have seen there.
+    func isCutOff() throws(ReadProblem) -> Bool {
+        guard isLastOfOpenChunk, let segment, let old = head, !segment.isOtherBoot, !isBroken,
+            !segment.isLost, let now = try segment.chunk(at: old.offset),
+            now.sequence == old.sequence, now.final != 0, start >= Int(now.final),
+            try segment.recheck()
+        else { return false }
+        head = now
+        lastStart = 0
+        return true
+    }
+
+    /// Whether the present record, as decoded, is one that was given already from where it stood
+    /// first. What is passed over may be cut off again.
+    func passesOver(_ record: borrowing RecordRef) -> Bool {
+        let isLast = isLastOfOpenChunk
+        guard isLast || again != nil else { return false }
+        let digest = record.digest
+        if isLast { given = (start, digest) }
+        // What a chunk starts with by itself comes before it.
+        guard let first = again,
+            unsafe Bytes.u8(buffer.bytes, start &+ RecordHeader.type)
+                != RecordType.gap
+        else { return false }
+        again = nil
+        return first.digest ?? digest == digest
+    }
+
+    /// As `passesOver`, of a record that an archive gives. The archive may come before this stream
+    /// is looked at again.
+    func passesOver(archived sequence: UInt64, _ digest: UInt64) -> Bool {
+        if again == nil, let last = given, last.start == lastStart, last.digest == digest,
+            let segment, let old = head, old.final == 0,
+            let now = try? segment.chunk(at: old.offset), now.sequence == old.sequence,
+            now.final != 0, lastStart >= Int(now.final), let isSame = try? segment.recheck(), isSame
+        {
+            head = now
+            again = (digest, now.sequence)
+        }
+        guard let first = again, first.digest == digest, sequence >> 32 > first.after else {
+            return false
+        }
+        again = nil
+        return true
     }
 
     private func open(in lane: LaneSource) throws(ReadProblem) {
@@ -235,6 +290,7 @@ final class StreamCursor {
         context = (0, 0)
         traceAt = 0
         lastStart = 0
+        given = nil
         isBroken = false
     }
 
