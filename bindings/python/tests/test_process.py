@@ -68,6 +68,33 @@ class ProcessTest(StoreCase):
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         self.assertEqual({record.fields["n"] for record in self.records()}, set(range(30)))
 
+    def cut(self, **options: object) -> "subprocess.CompletedProcess[str]":
+        """A program whose segments are cut again and again while it writes."""
+        return self.python(
+            "import glob, os, resource\n"
+            "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+            f"engine = cordwood.open(store, segment_bytes=65536, **{options!r})\n"
+            "log, cuts = engine.logger('app'), 0\n"
+            "while cuts < 100:\n"
+            "    for path in glob.glob(store + '/lanes/*.seg'):\n"
+            "        try: os.truncate(path, 4096)\n"
+            "        except FileNotFoundError: continue\n"
+            "        cuts += 1\n"
+            "    for n in range(100): log.info('x' * 200)\n"
+            "engine.roll()\n"
+            "log.info('still here')\n"
+            "engine.close()\n"
+            "print('end')\n")
+
+    def test_sigbus_guard(self) -> None:
+        ended = self.cut(sigbus_guard=True)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "end\n", ""))
+        self.assertIn("still here", [record.message for record in self.records()])
+
+    def test_without_sigbus_guard(self) -> None:
+        """What the option is for: without it the host dies where it stores into the hole."""
+        self.assertEqual(self.cut().returncode, -signal.SIGBUS)
+
     def test_missing_library_says_what_to_do(self) -> None:
         program = "import os; os.environ['CORDWOOD_LIBRARY'] = '/nowhere.so'; import cordwood"
         package = str(Path(cordwood.__file__).resolve().parents[1])

@@ -1,0 +1,44 @@
+// `guardsAgainstBusErrors`: this process lives on when somebody cuts the segment it stores to. A
+// host without the option dies of the same (suite disk: without_guard).
+
+import Cordwood
+import Foundation
+import Glibc
+import XCTest
+
+final class GuardTests: XCTestCase {
+    private var store = ""
+
+    override func setUp() { store = TestFiles.directory() }
+    override func tearDown() { TestFiles.remove(store) }
+
+    private func segments() -> [String] {
+        let lanes = store + "/lanes"
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: lanes)) ?? []
+        return names.filter { $0.hasSuffix(".seg") && !$0.hasPrefix(".") }.map { "\(lanes)/\($0)" }
+    }
+
+    /// Where the option does not arrive the whole test process ends by SIGBUS.
+    func testCutSegmentsStopNobody() throws {
+        var options = EngineOptions()
+        options.segmentBytes = 64 << 10
+        options.guardsAgainstBusErrors = true
+        let engine = try Engine(directory: store, options: options)
+        let log = engine.logger("cut")
+        let text = String(repeating: "x", count: 200)
+        var cuts = 0
+        for round in 0..<20_000 where cuts < 50 {
+            log.info("\(round) \(text)")
+            guard round % 100 == 0 else { continue }
+            for path in segments() where truncate(path, 4096) == 0 { cuts += 1 }
+        }
+        XCTAssertEqual(cuts, 50)
+        try engine.roll()
+        log.info("still here")
+        XCTAssertTrue(try engine.close())
+        let reader = try StoreReader(path: store)
+        var found = false
+        while let record = reader.nextRecord() { found = found || record.message == "still here" }
+        XCTAssertTrue(found)
+    }
+}
