@@ -192,6 +192,8 @@ void cw_options_init(cw_options *options, size_t size_of_options);
 /* Opens a store for writing; makes it where it is missing (directories 0700, files 0600). Several
  * engines may be open, also on one directory, in one or many processes. Starts the helper thread.
  * Adopts in the background what dead processes left in the store.
+ * An open engine's threads count as threads of the process: a host whose main thread ends by
+ * pthread_exit closes its engines before its last thread returns, or lives on.
  * The caller owns *out until cw_close. Options and strings are copied. Environment fills what the
  * host left unset: CORDWOOD_DIR, CORDWOOD_LEVEL ("info,app.db=debug"), CORDWOOD_CONSOLE
  * (off|text|json|auto), CORDWOOD_TARGET (a URL: kind collector).
