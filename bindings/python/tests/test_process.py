@@ -82,7 +82,7 @@ class ProcessTest(StoreCase):
             "        cuts += 1\n"
             "    for n in range(100): log.info('x' * 200)\n"
             "engine.roll()\n"
-            "log.info('still here')\n"
+            "while not log.info('still here'): pass\n"
             "engine.close()\n"
             "print('end')\n")
 
