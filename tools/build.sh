@@ -45,9 +45,19 @@ cp "$abi" "$work/abi.a"
 abi="$work/abi.a"
 ar d "$abi" Reader.swift.o UploadTask.swift.o TaskContext.swift.o
 
+# The runtime's locks go through the gate that a fork waits at (Sources/CShims/fork.c): a child
+# would find one that another thread held taken for ever. Its mutexes by name, so that nobody else's
+# are meant; its `once` by the linker.
+for name in swiftCore swift_Concurrency; do
+    objcopy --redefine-sym pthread_mutex_lock=cwi_runtime_lock \
+        --redefine-sym pthread_mutex_unlock=cwi_runtime_unlock \
+        "$static/lib$name.a" "$work/archives/lib$name.a"
+done
+once=_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_
+
 # The libraries that the objects name in their autolink entries, as archives. Groups, because
 # Swift's own archives refer to one another in circles.
-runtime=(-L"$static" -lswiftSynchronization -lswiftCore -lswift_Concurrency
+runtime=(-L"$work/archives" -L"$static" -lswiftSynchronization -lswiftCore -lswift_Concurrency
     -lswift_StringProcessing -lswift_RegexParser -lswiftGlibc -ldispatch -lBlocksRuntime)
 packed=(-l:libzstd.a -l:liblz4.a -l:libsodium.a -l:libz.a)
 
@@ -60,7 +70,7 @@ MAP
     "$static/$arch/swiftrt.o" \
     -Wl,--whole-archive "$abi" -Wl,--no-whole-archive \
     -Wl,--start-group "${runtime[@]}" "${packed[@]}" -l:libstdc++.a -Wl,--end-group \
-    -Wl,--as-needed -lm -lpthread -ldl \
+    -Wl,--as-needed -lm -lpthread -ldl -Wl,--wrap="$once" \
     -Wl,--version-script="$work/exports.map" -Wl,--gc-sections -Wl,--no-undefined \
     -Wl,-soname,libcordwood.so.0 -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now
 # The table of local names stays in build/work: the disassembly check reads it.
@@ -74,7 +84,7 @@ ln -sf libcordwood.so build/lib/libcordwood.so.0
 
 # One relocatable object with local names. --force-group-allocation dissolves COMDAT groups: a C++
 # host has groups of the same names, and the linker would drop ours.
-ld -r --force-group-allocation -o "$work/all.o" -L"$work/archives" "$static/$arch/swiftrt.o" \
+ld -r --force-group-allocation --wrap="$once" -o "$work/all.o" "$static/$arch/swiftrt.o" \
     --whole-archive "$abi" --no-whole-archive \
     --start-group "${runtime[@]}" "${packed[@]}" --end-group
 echo 'cw_*' > "$work/keep"

@@ -6,6 +6,7 @@
  * mapped files. docs/CONCURRENCY.md, A25; PROTOCOL R13. */
 #define _GNU_SOURCE 1 /* mremap */
 #include "CAppend.h"
+#include "CFork.h"
 
 enum { LANE_FILE_BYTES = 65536, PAGE_BYTES = 4096 };
 
@@ -48,11 +49,12 @@ static int lay_zeros(uint8_t *start, size_t bytes) {
 }
 
 /* The lane file's memory keeps what the file still has: counts, names. */
-static int lay_copy(uint8_t *start, size_t bytes, int fd) {
+static int lay_copy(uint8_t *start, size_t bytes, const cwi_lane *lane) {
     uint8_t *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED) return 0;
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = pread(fd, copy + done, bytes - done, (off_t)done);
+    bool known = cwi_fd_is(lane->lock_fd, lane->lock_device, lane->lock_inode);
+    for (size_t done = 0; known && done < bytes;) {
+        ssize_t n = pread(lane->lock_fd, copy + done, bytes - done, (off_t)done);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;
         done += (size_t)n;
@@ -71,7 +73,7 @@ static int cover(cwi_engine *engine, uint8_t *address) {
     cwi_lane *lane = engine->lane;
     if (lane != NULL && lies_in(address, lane->file, LANE_FILE_BYTES)) {
         if (engine->segments[0].in_lane) cwi_segment_lose(engine, &engine->segments[0]);
-        return lay_copy(lane->file, LANE_FILE_BYTES, lane->lock_fd);
+        return lay_copy(lane->file, LANE_FILE_BYTES, lane);
     }
     for (int i = 0; i < CWI_SEGMENTS_MAX; i++) {
         cwi_segment *segment = &engine->segments[i];

@@ -116,6 +116,7 @@ int cwi_write_zeros(int fd, uint64_t offset, uint64_t length) {
 
 /* ── Thread-local words, fork and pinning ── */
 #include "CAppend.h"
+#include "CFork.h"
 #include <dlfcn.h>
 
 _Static_assert(sizeof(cwi_tls) <= 64, "static TLS is what dlopen lives on");
@@ -149,9 +150,16 @@ void cwi_tls_register(void) { pthread_setspecific(exit_key, &cwi_tls_words); }
 static void (*child_hook)(void);
 static pthread_once_t child_once = PTHREAD_ONCE_INIT;
 static void child_run(void) {
+    cwi_fork_child();
     if (child_hook) child_hook();
 }
-static void child_make(void) { pthread_atfork(NULL, NULL, child_run); }
+static void child_make(void) { pthread_atfork(cwi_fork_prepare, cwi_fork_parent, child_run); }
+
+/* When the module is loaded: the first open takes locks of the runtime before it comes so far, and
+ * another thread may fork meanwhile. */
+__attribute__((constructor)) static void child_prepare(void) {
+    pthread_once(&child_once, child_make);
+}
 
 void cwi_atfork_register(void (*in_child)(void)) {
     child_hook = in_child;

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Cordwood
+import Glibc
 
 struct ArchiveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -9,7 +10,8 @@ struct ArchiveCommand: ParsableCommand {
         abstract: "Compress what finished and dead processes left into archives.",
         discussion: """
             Lanes of living processes are left alone: those archive themselves. Segments are \
-            removed once the archive is safely on the disk.
+            removed once the archive is safely on the disk. Where a dead process's child still \
+            holds its files it takes ten seconds to see that nothing is written any more.
 
             Example:
               cordwood archive logs --codec zstd --level 9
@@ -36,9 +38,20 @@ struct ArchiveCommand: ParsableCommand {
             throw Failure(.usage, "--level is out of the codec's range")
         }
         let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
-        let summary: ArchivingSummary
+        var summary = ArchivingSummary()
+        let witness = AdoptionWitness()
         do throws(CordwoodError) {
-            summary = try StoreArchiver.archiveDead(directory: store, codec: chosen, level: level)
+            summary = try StoreArchiver.archiveDead(
+                directory: store, codec: chosen, level: level, witness: witness)
+            if witness.waiting > 0 {
+                // Their processes are gone; a child still holds their locks.
+                usleep(UInt32(AdoptionWitness.quietNs / 1_000))
+                let live = summary.lanesLive
+                summary.add(
+                    try StoreArchiver.archiveDead(
+                        directory: store, codec: chosen, level: level, witness: witness))
+                summary.lanesLive -= live
+            }
         } catch {
             throw Failure(.cannotOpen, error.text)
         }

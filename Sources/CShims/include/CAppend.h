@@ -62,16 +62,18 @@ typedef struct cwi_segment {
     uint64_t number;
     uint32_t generation;
     uint32_t state;     /* A5 */
-    int32_t fd;
+    int32_t fd;         /* A28 */
     uint32_t in_lane;   /* 1: segment 0, inside the lane file */
     uint64_t populated; /* A6: bytes pre-faulted; helper writes */
     uint64_t file_offset;
     uint64_t spare_id;  /* names the file while it is a spare */
     uint64_t sealed_end;
     uint64_t memory_id; /* names its file on the memory file system; 0: it lies on the disk */
+    uint64_t device;    /* of its file, with which `fd` is compared before it is used (A28) */
+    uint64_t inode;
     uint32_t retired;   /* under the sealing lock: 1 once its file is gone or must not be reused */
     uint32_t lost;      /* A25: 1: memory and file differ; only what the file says counts */
-    uint8_t reserved[24];
+    uint8_t reserved[8];
 } cwi_segment;
 
 enum {
@@ -93,7 +95,7 @@ typedef struct cwi_lane {
     cwi_segment *spare[CWI_SPARES_MAX]; /* A11: by exchange */
     uint32_t next_serial;      /* fetch-and-add */
     uint32_t generation;       /* counts lanes of this engine over forks */
-    int32_t lock_fd;           /* the lane file */
+    int32_t lock_fd;           /* A28: the lane file */
     uint32_t process_id;
     uint8_t *file;             /* mapping of the lane file */
     uint64_t salt;
@@ -110,11 +112,13 @@ typedef struct cwi_lane {
     uint32_t segment_maker;    /* A12: tid of the writer that makes a segment in line */
     uint32_t catalog_lock;     /* A20: tid of the thread that adds an entry */
     uint32_t catalog_index;    /* 0: the lane file's region */
-    uint32_t reserved;
+    uint32_t services_mark;    /* names the services that this process uses; 0: none yet */
     uint8_t *catalog;          /* region being filled */
     uint64_t catalog_bytes;
     uint64_t catalog_used;
     uint64_t numbered; /* A10: highest segment number taken; by CAS */
+    uint64_t lock_device;      /* of the lane file, with which `lock_fd` is compared (A28) */
+    uint64_t lock_inode;
     char name[CWI_LANE_NAME_MAX];
     uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
 } cwi_lane;
@@ -148,7 +152,7 @@ typedef struct cwi_engine {
     uint64_t ticks_per_second;
     uint64_t rate_ticks;   /* supply only: where its measurement of the rate began */
     uint64_t rate_monotonic;
-    int32_t lanes_fd;      /* directory */
+    int32_t lanes_fd;      /* A28: directory; Descriptors.lanes sees to it that it still is */
     int32_t memory_fd;     /* folder of MemorySegments, or -1 */
     uint32_t memory_uid;   /* whose */
     uint32_t ring_max;     /* of `ring`; an eighth of the quota */
@@ -158,6 +162,7 @@ typedef struct cwi_engine {
     uint64_t boot_id[2];
     uint64_t machine_id[2];
     uint32_t lane_generation;
+    uint32_t lane_fork_count; /* forks that had been seen when the lane was made */
     uint32_t process_name_length;
     char process_name[128];
     uint64_t child_dropped; /* where no lane could be made */
@@ -169,6 +174,9 @@ typedef struct cwi_engine {
     uint64_t made_bytes;   /* A26: of segments made and of archives begun; fetch-and-add */
     uint64_t made_limit;   /* A26: how far that may go within the quota; the helper writes */
     cwi_segment segments[CWI_SEGMENTS_MAX];
+    uint64_t lanes_device; /* of `lanes_fd` */
+    uint64_t lanes_inode;
+    char lanes_path[CWI_PATH_MAX]; /* absolute, for who lost `lanes_fd`; empty: too long */
 } cwi_engine;
 
 enum { CWI_ENGINES_MAX = 256, CWI_SITES_MAX = 65536, CWI_SITES_INDEX = 131072 };
@@ -201,10 +209,11 @@ typedef struct cwi_tls {
     cwi_thread *current;
     cwi_thread *others[CWI_THREAD_ENGINES_MAX - 1];
     void *context;        /* ThreadContext, malloc'd */
-    uint8_t registered;   /* the destructor is set */
-    uint8_t helper;       /* CWI_HELPER_…: it never waits for room */
-    uint8_t next_victim;
-    uint8_t crash_stack;  /* 0 not asked, 1 has an alternate stack of ours, 2 has or gets none */
+    uint8_t registered : 1;  /* the destructor is set */
+    uint8_t next_victim : 7; /* a hint */
+    uint8_t helper;          /* CWI_HELPER_…: it never waits for room */
+    uint8_t crash_stack;     /* 0 not asked, 1 has an alternate stack of ours, 2 has or gets none */
+    uint8_t gate;            /* CFork.h: how deep inside */
     uint32_t last_detail; /* of a write's failure: index << 8 | what the value below is */
     void *last_error;     /* malloc'd text of the thread's last failure */
     int32_t last_status;  /* a failure of a write, which must not take memory: its status … */
@@ -267,7 +276,7 @@ static inline int cwi_on_alternate_stack(void) {
 int cwi_tls_prepare(void (*on_exit)(cwi_tls *));
 /* Sets the calling thread's destructor. */
 void cwi_tls_register(void);
-/* Calls in_child in a child after fork(2). Once a process. */
+/* Calls in_child in a child after fork(2), and keeps the gate of CFork.h. Once a process. */
 void cwi_atfork_register(void (*in_child)(void));
 /* Pins the object that holds this code: dlclose never unloads it. */
 void cwi_pin_module(void);

@@ -11,11 +11,13 @@ import Glibc
 @safe public final class Engine: @unchecked Sendable {
     // SAFETY: block and settings never change; `slot` is one atomic word.
     public let block: EngineBlock
-    /// The store's directory; for ":memory:" where it lies until close.
+    /// The store's directory, absolute; for ":memory:" where it lies until close.
     public let directory: String
     private let settings: Settings
     /// Retained Services of this process; 0 once closed. A forked child replaces it.
     private let slot = UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8)
+
+    deinit { unsafe slot.deallocate() }
 
     /// Opens a store for writing; makes it and missing parents where they are missing.
     /// directory nil: environment CORDWOOD_DIR. ":memory:" keeps everything in memory.
@@ -23,7 +25,9 @@ import Glibc
         directory: String? = nil, options: EngineOptions = EngineOptions()
     ) throws(CordwoodError) {
         settings = try Settings(directory: directory, options: options)
-        let path = settings.isMemory ? try MemoryStore.make() : settings.directory
+        let path =
+            settings.isMemory
+            ? try MemoryStore.make() : try Directories.absolute(settings.directory)
         self.directory = path
         unsafe slot.storeBytes(of: 0, as: UInt64.self)
         let lanes = try Engine.prepareStore(path, settings)
@@ -45,7 +49,7 @@ import Glibc
             overflow: settings.options.overflow.rawValue, processName: Array(name.utf8),
             echoInLine: options.syncConsole && settings.console != .off,
             coarseClock: options.coarseClock, memoryDirectory: memory,
-            ringMax: settings.ringMax)
+            ringMax: settings.ringMax, lanesPath: path + "/lanes")
         configuration.guards = options.guardsAgainstBusErrors
         let opened = unsafe EngineCore.open(configuration)
         switch unsafe opened {
@@ -124,8 +128,11 @@ import Glibc
 
     // MARK: Services of this process
 
+    /// Marks the lane with them, which lies in memory that every child sees as zero, also one of a
+    /// raw clone(2): there they are another process's.
     private func store(_ services: Services) {
         let word = unsafe UInt64(UInt(bitPattern: Unmanaged.passRetained(services).toOpaque()))
+        unsafe block.pointee.lane?.pointee.services_mark = services.mark
         // ORDER: release. What the services hold is there when they are found (A13).
         unsafe cwa_store_release_u64(slot, word)
     }
@@ -155,7 +162,7 @@ import Glibc
             throw CordwoodError(Status.closed, "the engine is closed")
         }
         let services = unsafe Unmanaged<Services>.fromOpaque(pointer).takeUnretainedValue()
-        return unsafe services.forkCount == cwi_process_get().pointee.fork_count ? services : nil
+        return unsafe services.mark == block.pointee.lane?.pointee.services_mark ? services : nil
     }
 
     /// In a forked child, once: its services and threads start on a thread of the engine's. The
@@ -374,23 +381,39 @@ import Glibc
     }
 }
 
-/// The services that were closed last. Another thread may have read an engine's slot just before
-/// close emptied it and not retained them yet, so they are let go only after 64 more closes.
+/// The engines that were closed last. Another thread may have read an engine's slot just before
+/// close emptied it and not retained its services yet, or be inside a call on the block, so they
+/// are let go only after 64 more closes; and the engine's object, whose address stands in the
+/// block, only 64 after that.
 private enum ClosedServices {
     private static let count = 64
-    // SAFETY: one atomic word each and one for the next index; never freed.
+    // SAFETY: a ring of services and one of engines, each an index and `count` atomic words that
+    // hold retained references; never freed.
     nonisolated(unsafe) private static let words: UnsafeMutableRawPointer = {
-        let words = UnsafeMutableRawPointer.allocate(byteCount: (count + 1) * 8, alignment: 8)
-        unsafe words.initializeMemory(as: UInt64.self, repeating: 0, count: count + 1)
+        let bytes = (count + 1) * 16
+        let words = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 8)
+        unsafe words.initializeMemory(as: UInt64.self, repeating: 0, count: bytes / 8)
         return unsafe words
     }()
 
     /// Takes over the reference that the slot held.
     static func keep(_ services: Services) {
-        let index = unsafe Int(cwa_add_u64(words, 1) % UInt64(count)) + 1
-        let word = unsafe UInt64(UInt(bitPattern: Unmanaged.passUnretained(services).toOpaque()))
-        let oldest = unsafe cwa_exchange_u64(words + index * 8, word)
-        guard let pointer = unsafe UnsafeRawPointer(bitPattern: UInt(oldest)) else { return }
-        unsafe Unmanaged<Services>.fromOpaque(pointer).release()
+        let word = unsafe UInt(bitPattern: Unmanaged.passUnretained(services).toOpaque())
+        guard let pointer = unsafe put(word, in: words) else { return }
+        let oldest = unsafe Unmanaged<Services>.fromOpaque(pointer).takeRetainedValue()
+        let engine = unsafe UInt(bitPattern: oldest.engine.pointee.services)
+        guard oldest.isFinished else { return }
+        unsafe EngineCore.retire(oldest.engine)
+        guard let gone = unsafe put(engine, in: words + (count + 1) * 8) else { return }
+        unsafe Unmanaged<Engine>.fromOpaque(gone).release()
+    }
+
+    /// What it takes the place of.
+    private static func put(
+        _ word: UInt, in ring: UnsafeMutableRawPointer
+    ) -> UnsafeRawPointer? {
+        let index = unsafe Int(cwa_add_u64(ring, 1) % UInt64(count)) + 1
+        let oldest = unsafe cwa_exchange_u64(ring + index * 8, UInt64(word))
+        return unsafe UnsafeRawPointer(bitPattern: UInt(oldest))
     }
 }

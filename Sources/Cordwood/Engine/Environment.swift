@@ -98,6 +98,16 @@ enum Directories {
         try make(path)
     }
 
+    /// The host may change its working directory as soon as a store is open.
+    static func absolute(_ path: String) throws(CordwoodError) -> String {
+        if path.hasPrefix("/") { return path }
+        let here = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
+            unsafe getcwd(buffer.baseAddress!, buffer.count).map { unsafe String(cString: $0) }
+        }
+        guard let here else { throw failure("find the working directory for", path) }
+        return here == "/" ? here + path : here + "/" + path
+    }
+
     static func open(_ path: String) throws(CordwoodError) -> Int32 {
         let descriptor = unsafe cw_open_file(path, O_RDONLY | O_DIRECTORY, 0)
         guard descriptor >= 0 else { throw failure("open directory", path) }

@@ -1,7 +1,8 @@
 // The files of a store's lanes by their names (FORMAT §2), and which segments archives cover
-// already. Names only: nothing is opened here.
+// already. Names only: nothing is opened here but archives that cover several lanes.
 
 import CordwoodCore
+import CordwoodShip
 
 struct LaneListing {
     struct Segment {
@@ -54,24 +55,41 @@ struct LaneListing {
         lanes[lane] = entry
     }
 
-    /// Ranges of segment numbers that archives cover, by lane: `<lane>.<first>-<last>.cwa`.
+    /// Ranges of segment numbers that archives cover, by lane: `<lane>.<first>-<last>.cwa`, or
+    /// `…+<n>.cwa` where n more lanes are covered.
     static func covered(directory: String) -> [String: [ClosedRange<UInt64>]] {
         var result: [String: [ClosedRange<UInt64>]] = [:]
         for name in Directories.names(directory + "/archives") {
-            guard let (lane, range) = cover(of: name) else { continue }
-            result[lane, default: []].append(range)
+            for (lane, range) in covers(of: name, directory) {
+                result[lane, default: []].append(range)
+            }
         }
         return result
     }
 
-    /// Names of archives that were being written, by lane.
+    /// Names of archives that were being written, by lane; of several lanes by the first one.
     static func parts(directory: String) -> [String: [String]] {
         var result: [String: [String]] = [:]
         for name in Directories.names(directory + "/archives") where name.hasSuffix(".part") {
-            guard let (lane, _) = cover(of: String(name.dropLast(5))) else { continue }
+            var archive = name.dropLast(5)
+            if archive.hasSuffix(".cwa"), let plus = archive.lastIndex(of: "+") {
+                archive = archive[..<plus] + ".cwa"
+            }
+            guard let (lane, _) = cover(of: String(archive)) else { continue }
             result[lane, default: []].append(name)
         }
         return result
+    }
+
+    /// What an archive covers: by its name, or by its header where the name says there is more.
+    static func covers(
+        of name: String, _ directory: String
+    ) -> [(lane: String, range: ClosedRange<UInt64>)] {
+        if let one = cover(of: name) { return [one] }
+        guard name.hasSuffix(".cwa"), name.contains("+"),
+            let info = try? ArchiveInfo.peek(path: "\(directory)/archives/\(name)")
+        else { return [] }
+        return info.covers.filter { $0.first <= $0.last }.map { ($0.laneName, $0.first...$0.last) }
     }
 
     /// What an archive's file name says that it covers; nil where it is none of ours.

@@ -12,7 +12,8 @@ import Glibc
     let engine: EngineBlock
     let settings: Settings
     let directory: String
-    let forkCount: UInt32
+    /// Tells these services from those of the process that forked this one; never 0.
+    let mark = UInt32.random(in: 1 ... .max)
     let monitor = Monitor()
     /// Sealing is one thread at a time (Sealer).
     let sealing = Monitor()
@@ -22,7 +23,9 @@ import Glibc
     let journal = Monitor()
     let journalWriter = JournalWriter()
     let flusher = Flusher()
+    private let adoption: Adoption
 
+    /// Loggers by name (LoggerNames).
     var names: [String: LoggerBlock] = unsafe [:]
     var levels: LevelTable
     private var isStopping = false
@@ -43,6 +46,7 @@ import Glibc
     private var diagnosticRecords: UInt64 = 0
     private var shipper: pthread_t?
     private var isShipperWoken = false
+    private var finished = false
 
     init(
         engine: EngineBlock, settings: Settings, directory: String, levels: LevelTable
@@ -51,7 +55,7 @@ import Glibc
         self.settings = settings
         self.directory = directory
         self.levels = levels
-        forkCount = unsafe cwi_process_get().pointee.fork_count
+        adoption = Adoption(directory: directory)
         echo = Echo(
             console: settings.console, level: settings.options.consoleLevel, store: directory)
         let reporter = DiagnosticsReporter()
@@ -117,9 +121,11 @@ import Glibc
         var supply = Supply()
         var clock = ClockWatch()
         var nextWatch: UInt64 = 0
+        var reaping = Reaping()
         while !stops {
             let pause = unsafe supply.prepare(engine)
             let now = cw_monotonic_ns()
+            if reaping.isDue(now) { sealing.locked { _ = unsafe EngineCore.reapThreads(engine) } }
             if sealing.locked({ unsafe clock.look(engine) }) { _ = try? roll(onSupply: true) }
             if now >= nextWatch {
                 sealing.locked { unsafe EngineCore.watchFiles(engine) }
@@ -270,14 +276,11 @@ import Glibc
         monitor.locked { shipper = pthread_self() }
         // What others left in the store counts from the first segment on.
         limits.keep()
-        var nextAdoption: UInt64 = 0
+        adoption.begin()
         var nextTick: UInt64 = 0
         while true {
             let now = cw_monotonic_ns()
-            if now >= nextAdoption {
-                adopt()
-                nextAdoption = cw_monotonic_ns() + 60_000_000_000
-            }
+            if adoption.isDue(now) { adopt() }
             let archived = archiveNext()
             if archived || now >= nextTick { limits.keep() }
             // At a full rate there is always a next one.
@@ -292,7 +295,7 @@ import Glibc
                 uploadInBackground()
             }
             runAsyncUploads()
-            let wake = min(nextTick, nextAdoption, nsOf(ms: uploads.nextWakeMonotonicMs))
+            let wake = min(nextTick, adoption.next, nsOf(ms: uploads.nextWakeMonotonicMs))
             if !waitForWork(until: wake) { return }
         }
     }
@@ -390,9 +393,8 @@ import Glibc
 
     private func adopt() {
         guard
-            let summary = try? StoreArchiver.archiveDead(
-                directory: directory, codec: settings.options.codec,
-                level: settings.options.codecLevel)
+            let summary = adoption.run(
+                codec: settings.options.codec, level: settings.options.codecLevel)
         else { return }
         monitor.locked {
             archiving.add(summary)
@@ -409,6 +411,7 @@ import Glibc
 
     private func runAsyncUploads() {
         while let done = monitor.locked({ asyncUploads.first }) {
+            if !adoption.hasRun { adopt() }
             var result = UploadResult()
             var status = Status.ok
             do {
@@ -430,6 +433,7 @@ import Glibc
     func upload(_ deadline: Deadline, _ result: inout UploadResult) throws(CordwoodError) -> Int32 {
         // What a background pass sends from here on was sent for this call, too.
         let before = uploads.totals
+        if !isOwnThread { adoption.first(deadline) { wakeShipper() } }
         try rollForUpload()
         try archiveWait(deadline)
         let status = uploads.pass(
@@ -507,10 +511,14 @@ import Glibc
             || monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
+    /// The engine's memory is nobody's any more but that of handles.
+    var isFinished: Bool { monitor.locked { finished } }
+
     /// Stops the threads and finishes. False: one is still busy; it finishes when it ends.
     func close(_ deadline: Deadline) -> Bool {
         unsafe EngineCore.closeHandles(engine)
         uploads.requestStop()
+        adoption.stop()
         flusher.stop()
         let ended = monitor.locked {
             isStopping = true
@@ -532,6 +540,7 @@ import Glibc
     private func finish() -> Bool {
         let ended = journal.locked { sealing.locked { unsafe EngineCore.finish(engine) } }
         guard ended else { return false }
+        monitor.locked { finished = true }
         if settings.isMemory { MemoryStore.remove(directory) }
         return true
     }

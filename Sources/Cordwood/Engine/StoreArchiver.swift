@@ -1,8 +1,6 @@
 // Turning segments into archives: an engine's own sealed ones, and whole lanes whose process died.
 // The order is FORMAT §11's: archive durable under its name, then the segments go. Every step may
 // be repeated, so a kill between any two costs nothing.
-// SAFETY: the lane's header is read into 4,096 bytes on the stack, and every offset looked at lies
-// in its first page.
 
 import CShims
 import CordwoodCore
@@ -26,7 +24,7 @@ public struct ArchivingSummary: Sendable {
 
     public init() {}
 
-    mutating func add(_ other: ArchivingSummary) {
+    public mutating func add(_ other: ArchivingSummary) {
         lanes += other.lanes
         segments += other.segments
         archives += other.archives
@@ -43,8 +41,10 @@ public enum StoreArchiver {
     /// Archives and removes every lane that has no living owner. Segments of living lanes are left
     /// alone. Throws where the directory is no store; what one lane's failure leaves is told in
     /// `damage`.
+    /// witness: what is known of lanes whose lock outlived their process; kept between two calls.
     public static func archiveDead(
-        directory: String, codec: Codec = .zstd, level: Int32 = 0
+        directory: String, codec: Codec = .zstd, level: Int32 = 0,
+        witness: AdoptionWitness = AdoptionWitness()
     ) throws(CordwoodError) -> ArchivingSummary {
         var status = stat()
         guard unsafe stat(directory, &status) == 0 else {
@@ -60,43 +60,134 @@ public enum StoreArchiver {
             }
         }
         var summary = ArchivingSummary()
-        let listing = LaneListing(directory: directory)
-        removeUnpublished(directory, listing.unpublished)
-        let lanes = listing.lanes.values.sorted { $0.name < $1.name }
-        for lane in lanes where !lane.hasLaneFile {
-            if !removeOrphan(directory, lane) {
+        let first = LaneListing(directory: directory)
+        removeUnpublished(directory, first.unpublished)
+        let names = first.lanes.values.filter(\.hasLaneFile).map(\.name).sorted()
+        witness.keep(only: Set(names))
+        // Nothing of these changes any more but by adopters: one listing does for all.
+        let over = Set(names.filter { LaneLock.isOver(directory: directory, lane: $0) })
+        let listed = ListedLanes(directory: directory)
+        let covered = LaneListing.covered(directory: directory)
+        for lane in listed.listing.lanes.values where !lane.hasLaneFile {
+            if !removeOrphan(directory, lane, covered[lane.name] ?? []) {
                 summary.damage.append("lanes/\(lane.name): its lane file is missing; left alone")
             }
         }
-        let dead = lanes.filter(\.hasLaneFile).map(\.name)
-        for start in stride(from: 0, to: dead.count, by: lanesAtOnce) {
-            let names = dead[start..<min(start + lanesAtOnce, dead.count)]
-            let batch = DeadLanes(directory: directory, names: Array(names))
+        for start in stride(from: 0, to: names.count, by: lanesAtOnce) {
+            let batch = DeadLanes(
+                directory: directory,
+                names: Array(names[start..<min(start + lanesAtOnce, names.count)]),
+                witness: witness, listed: listed, over: over)
             defer { batch.release() }
             summary.lanesLive += batch.lanesLive
-            for (lane, files) in batch.lanes {
-                do {
-                    let covered = batch.covered[lane.name] ?? []
-                    summary.add(
-                        try archiveLane(
-                            directory: directory, lane: lane, files: files, covered: covered,
-                            parts: batch.parts[lane.name] ?? [], codec: codec, level: level))
-                } catch {
-                    guard error.status != Status.full else { throw error }
-                    summary.damage.append(error.text)
-                }
+            summary.add(try archive(batch, directory: directory, codec: codec, level: level))
+        }
+        return summary
+    }
+
+    /// Lanes whose locks are held together; as many at most share an archive.
+    static let lanesAtOnce = 64
+
+    /// Throws where the disk is full; what else fails is told in `damage`.
+    private static func archive(
+        _ batch: DeadLanes, directory: String, codec: Codec, level: Int32
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        var alone = batch.lanes
+        // Short lives together: their lane files are all that they left.
+        let brief = alone.filter { lane, files in
+            batch.covered[lane.name] == nil && !LaneSource.isBlank(files)
+                && numbers(of: lane, files) == [0]
+        }
+        let names = Set(brief.map(\.0.name))
+        if brief.count > 1 {
+            do {
+                summary.add(
+                    try archiveTogether(
+                        brief, parts: batch.parts, directory: directory, codec: codec,
+                        level: level))
+                alone.removeAll { lane, _ in names.contains(lane.name) }
+            } catch {
+                guard error.status != Status.full else { throw error }
+                // One of them cannot be read: each by itself, and that one is told of.
+            }
+        }
+        for (lane, files) in alone {
+            do {
+                summary.add(
+                    try archiveLane(
+                        directory: directory, lane: lane, files: files,
+                        covered: batch.covered[lane.name] ?? [],
+                        parts: batch.parts[lane.name] ?? [], codec: codec, level: level))
+            } catch {
+                guard error.status != Status.full else { throw error }
+                summary.damage.append(error.text)
             }
         }
         return summary
     }
 
-    /// Lanes whose locks are held together, so that the directory is listed once for all of them.
-    private static let lanesAtOnce = 64
+    /// One archive of the lane files of several lanes (FORMAT §11).
+    private static func archiveTogether(
+        _ lanes: [(LaneListing.Lane, LaneFiles)], parts: [String: [String]], directory: String,
+        codec: Codec, level: Int32
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        summary.lanes = lanes.count
+        do {
+            var covers: [ArchiveCover] = []
+            let merge = MergeSource()
+            for (lane, files) in lanes {
+                let source = try LaneSource(files: files, segments: 0...0)
+                source.reportsDrops = true
+                source.rendersText = false
+                let primed = PrimedSource(source)
+                try primed.prime()
+                summary.damage += primed.damage
+                guard primed.hasRecord else { continue }
+                if let process = source.process { merge.learn(process, lane: lane.name) }
+                merge.add(
+                    MergeInput(lowerBound: 0, order: UInt64(covers.count)) {
+                        () throws(ReadProblem) -> (any RecordSource)? in primed
+                    })
+                covers.append(
+                    ArchiveCover(laneID: source.laneID, first: 0, last: 0, laneName: lane.name))
+            }
+            if !covers.isEmpty {
+                let info = try ArchiveWriter.write(
+                    source: merge, covers: covers, archivesDirectory: directory + "/archives",
+                    name: ArchiveIdentity.fileName(of: covers), codec: codec,
+                    level: level == 0 ? codec.defaultLevel : level, now: cw_realtime_ns())
+                summary.archives = 1
+                summary.segments = covers.count
+                summary.records = info.recordCount
+                summary.bytesIn = info.rawBytes
+                summary.bytesOut = info.fileBytes
+                summary.damage += info.damage
+            }
+        } catch let problem as ReadProblem {
+            throw CordwoodError(problem)
+        } catch let error as ArchiveError {
+            throw CordwoodError(error, lane: lanes[0].0.name)
+        } catch {
+            throw CordwoodError(Status.internal, "\(error)")
+        }
+        // CRASH: the archive stands under its name; adopters read in it which lanes it covers.
+        for (lane, _) in lanes {
+            removeParts(directory, parts[lane.name] ?? [])
+            for name in lane.others { SegmentLink.remove("\(directory)/lanes/\(name)") }
+        }
+        _ = Directories.sync(directory + "/lanes")
+        for (lane, _) in lanes { unsafe unlink("\(directory)/lanes/\(lane.name).lane") }
+        _ = Directories.sync(directory + "/lanes")
+        return summary
+    }
 
     /// The lane file goes last, so what is left without one is covered by archives already. False:
     /// it is not.
-    private static func removeOrphan(_ directory: String, _ lane: LaneListing.Lane) -> Bool {
-        let covered = LaneListing.covered(directory: directory)[lane.name] ?? []
+    private static func removeOrphan(
+        _ directory: String, _ lane: LaneListing.Lane, _ covered: [ClosedRange<UInt64>]
+    ) -> Bool {
         guard lane.segments.allSatisfy({ s in covered.contains { $0.contains(s.number) } }) else {
             return false
         }
@@ -109,9 +200,9 @@ public enum StoreArchiver {
     private static func removeUnpublished(_ directory: String, _ names: [String]) {
         for name in names {
             let path = "\(directory)/lanes/\(name)"
-            let descriptor = unsafe cw_open_file(path, O_RDONLY, 0)
+            let descriptor = unsafe cwi_file_keep(cw_open_file(path, O_RDONLY | O_NONBLOCK, 0))
             guard descriptor >= 0 else { continue }
-            defer { Glibc.close(descriptor) }
+            defer { cwi_file_close(descriptor) }
             var status = stat()
             guard unsafe fstat(descriptor, &status) == 0,
                 time(nil) - status.st_mtim.tv_sec > unpublishedSecondsMax,
@@ -135,13 +226,9 @@ public enum StoreArchiver {
             remove(directory, lane)
             return summary
         }
-        var numbers = Set(lane.segments.map(\.number))
-        numbers.insert(0)
-        // After loss of power the journal may be all that is left of a segment (FORMAT §10).
-        if files.hasJournal, let source = try? LaneSource(files: files) {
-            numbers.formUnion(source.segmentNumbers)
-        }
-        let left = numbers.filter { n in !covered.contains { $0.contains(n) } }.sorted()
+        let left = numbers(of: lane, files).filter { n in
+            !covered.contains { $0.contains(n) }
+        }.sorted()
         for range in runs(of: left, besides: covered) {
             let part = try archive(
                 directory: directory, files: files, segments: range, codec: codec, level: level,
@@ -149,11 +236,26 @@ public enum StoreArchiver {
             // CRASH: what is covered now is not archived again; the next adopter goes on from here.
             summary.add(part)
         }
-        // Of the owner, or of an adopter that died: only who holds the lane writes one.
-        for name in parts { unsafe unlink("\(directory)/archives/\(name)") }
+        removeParts(directory, parts)
         // CRASH: the archives stand; whoever comes next removes what is left, the lane file last.
         remove(directory, lane)
         return summary
+    }
+
+    /// The segments that something is left of.
+    private static func numbers(of lane: LaneListing.Lane, _ files: LaneFiles) -> Set<UInt64> {
+        var numbers = Set(lane.segments.map(\.number))
+        numbers.insert(0)
+        // After loss of power the journal may be all that is left of a segment (FORMAT §10).
+        if files.hasJournal, let source = try? LaneSource(files: files) {
+            numbers.formUnion(source.segmentNumbers)
+        }
+        return numbers
+    }
+
+    /// Of the owner, or of an adopter that died: only who holds the lane writes one.
+    private static func removeParts(_ directory: String, _ parts: [String]) {
+        for name in parts { unsafe unlink("\(directory)/archives/\(name)") }
     }
 
     private static func remove(_ directory: String, _ lane: LaneListing.Lane) {
@@ -246,8 +348,21 @@ public enum StoreArchiver {
     }
 }
 
-/// Some lanes of dead processes, locked, and what is theirs: listed under the locks, for until it
-/// died a process may have made, sealed or renamed segments that an earlier listing does not know.
+/// What stands in lanes/, by lane.
+struct ListedLanes {
+    let listing: LaneListing
+    let files: [String: LaneFiles]
+
+    init(directory: String) {
+        listing = LaneListing(directory: directory)
+        let all = (try? LaneFiles.list(store: directory)) ?? []
+        files = Dictionary(all.map { ($0.lane, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+}
+
+/// Some lanes of dead processes, locked, and what is theirs. Until it died a process may have made,
+/// sealed or renamed segments that an earlier listing does not know; what archives cover is always
+/// listed under the locks, for an adopter may have been killed in the midst of one.
 private struct DeadLanes {
     private var locks: [LaneLock] = []
     private(set) var lanesLive = 0
@@ -255,10 +370,14 @@ private struct DeadLanes {
     private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
     private(set) var parts: [String: [String]] = [:]
 
-    init(directory: String, names: [String]) {
+    /// listed: made when the lanes of `over` had no process any more.
+    init(
+        directory: String, names: [String], witness: AdoptionWitness, listed: ListedLanes,
+        over: Set<String>
+    ) {
         var held: [String] = []
         for name in names {
-            if let lock = LaneLock(directory: directory, lane: name) {
+            if let lock = LaneLock(directory: directory, lane: name, witness: witness) {
                 locks.append(lock)
                 held.append(name)
             } else {
@@ -266,15 +385,13 @@ private struct DeadLanes {
             }
         }
         guard !held.isEmpty else { return }
-        let listing = LaneListing(directory: directory)
+        let known = held.allSatisfy(over.contains) ? listed : ListedLanes(directory: directory)
         covered = LaneListing.covered(directory: directory)
         parts = LaneListing.parts(directory: directory)
-        let all = (try? LaneFiles.list(store: directory)) ?? []
-        let files = Dictionary(all.map { ($0.lane, $0) }, uniquingKeysWith: { first, _ in first })
         for name in held {
-            guard let lane = listing.lanes[name], lane.hasLaneFile, let mine = files[name] else {
-                continue
-            }
+            guard let lane = known.listing.lanes[name], lane.hasLaneFile,
+                let mine = known.files[name]
+            else { continue }
             lanes.append((lane, mine))
         }
     }
@@ -330,91 +447,6 @@ private final class PrimedSource: RecordSource {
             throw .system("open segment \(number) of lanes/\(source.lane)", errno: ENOENT)
         }
         return false
-    }
-}
-
-/// The lock of a lane whose process is gone. nil: it lives, or another adopter was faster.
-struct LaneLock {
-    private let descriptor: Int32
-
-    init?(directory: String, lane: String) {
-        let path = "\(directory)/lanes/\(lane).lane"
-        let descriptor = unsafe cw_open_file(path, O_RDWR, 0)
-        guard descriptor >= 0 else { return nil }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0,
-            LaneLock.isSameFile(descriptor, path), LaneLock.isOwnerGone(descriptor)
-        else {
-            Glibc.close(descriptor)
-            return nil
-        }
-        self.descriptor = descriptor
-    }
-
-    func release() { Glibc.close(descriptor) }
-
-    /// The name still means the inode that we locked (R32).
-    private static func isSameFile(_ descriptor: Int32, _ path: String) -> Bool {
-        var held = stat()
-        var named = stat()
-        return unsafe fstat(descriptor, &held) == 0 && lstat(path, &named) == 0
-            && held.st_ino == named.st_ino && held.st_dev == named.st_dev
-    }
-
-    /// A host that closed all its descriptors has lost its lock and lives: it is left alone.
-    private static func isOwnerGone(_ descriptor: Int32) -> Bool {
-        unsafe withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { header in
-            guard unsafe pread(descriptor, header.baseAddress, 4096, 0) == 4096,
-                unsafe header.load(as: UInt64.self) == LaneHeader.magicValue
-            else { return true }
-            func word(_ offset: Int) -> UInt64 {
-                unsafe header.load(fromByteOffset: offset, as: UInt64.self)
-            }
-            if unsafe header.load(fromByteOffset: LaneHeader.closed, as: UInt32.self) != 0 {
-                return true
-            }
-            // Its lock may be known to that machine only.
-            if isOnNetwork(descriptor), unsafe isOtherMachine(header) { return false }
-            let boot = Machine.bootID()
-            let sameBoot =
-                word(LaneHeader.bootID) == boot.high
-                && word(LaneHeader.bootID + 8) == boot.low
-            var namespace = stat()
-            guard sameBoot, unsafe stat("/proc/self/ns/pid", &namespace) == 0,
-                UInt64(namespace.st_ino) == word(LaneHeader.processNamespace)
-            else { return true }
-            let processID = unsafe header.load(
-                fromByteOffset: LaneHeader.processID, as: UInt32.self)
-            let start = Machine.processStart(processID)
-            return start == 0 || start != word(LaneHeader.processStart)
-        }
-    }
-
-    /// File systems that several machines may have mounted (R33).
-    private static func isOnNetwork(_ descriptor: Int32) -> Bool {
-        var system = statfs()
-        guard unsafe fstatfs(descriptor, &system) == 0 else { return false }
-        let types: [UInt32] = [
-            0x6969 /* NFS */, 0x517B /* SMB */, 0xFF53_4D42 /* CIFS */, 0xFE53_4D42 /* SMB 2 */,
-            0x6573_5546 /* FUSE */, 0x0102_1997 /* 9P */, 0x00C3_6400 /* Ceph */,
-            0x5346_414F /* AFS */, 0x786F_4256 /* VirtualBox */,
-        ]
-        return types.contains(UInt32(truncatingIfNeeded: system.f_type))
-    }
-
-    /// Both machines' ids are known, and they differ.
-    private static func isOtherMachine(_ header: UnsafeMutableRawBufferPointer) -> Bool {
-        let file = unsafe cw_open_file("/etc/machine-id", O_RDONLY, 0)
-        guard file >= 0 else { return false }
-        defer { Glibc.close(file) }
-        let ours = unsafe withUnsafeTemporaryAllocation(byteCount: 32, alignment: 1) { text in
-            unsafe read(file, text.baseAddress, 32) == 32 ? Array(text) : []
-        }
-        guard ours.count == 32 else { return false }
-        let digits = Array("0123456789abcdef".utf8)
-        let theirs = unsafe header[LaneHeader.machineID..<LaneHeader.machineID + 16].flatMap {
-            [digits[Int($0 >> 4)], digits[Int($0 & 15)]]
-        }
-        return theirs != ours && theirs.contains { $0 != digits[0] }
     }
 }
 

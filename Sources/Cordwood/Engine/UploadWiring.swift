@@ -24,16 +24,20 @@ enum UploadWiring {
     /// True while a segment stands that the archive covers (FORMAT §11). Segment 0 stands in the
     /// lane file until that says otherwise.
     private static func isCovered(directory: String, archive: String) -> Bool {
-        guard let cover = LaneListing.cover(of: archive),
-            let lane = LaneListing(directory: directory).lanes[cover.lane]
-        else { return false }
-        if cover.range.contains(0), lane.hasLaneFile,
-            let head = LaneHead.read(LaneFiles(lane: lane.name, directory: directory + "/lanes")),
-            head.archivedBelow == 0
-        {
-            return true
+        let covers = LaneListing.covers(of: archive, directory)
+        guard !covers.isEmpty else { return false }
+        let lanes = LaneListing(directory: directory).lanes
+        return covers.contains { cover in
+            guard let lane = lanes[cover.lane] else { return false }
+            if cover.range.contains(0), lane.hasLaneFile,
+                let head = LaneHead.read(
+                    LaneFiles(lane: lane.name, directory: directory + "/lanes")),
+                head.archivedBelow == 0
+            {
+                return true
+            }
+            return lane.segments.contains { cover.range.contains($0.number) }
         }
-        return lane.segments.contains { cover.range.contains($0.number) }
     }
 }
 

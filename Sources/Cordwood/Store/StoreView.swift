@@ -20,6 +20,9 @@ final class StoreView {
     private let firstOrder: UInt64
     /// Followed lanes, and those that lost segments to an archive, by name.
     private var lanes: [String: LaneSource] = [:]
+    /// Following: lanes that were finished at the start and are read from their own files; an
+    /// archive that is made of them later has nothing new.
+    private var passed: [LaneID: LaneSource] = [:]
     private var knownLanes: Set<String> = []
     private var lostBefore = 0
     /// Following: younger records of this boot wait (monotonic ns).
@@ -126,7 +129,11 @@ final class StoreView {
         if startedNs != 0, !isFollowed { return }
         if let source = chain.source {
             if startedNs != 0 { skip(source) }
-            if isFollowed { lanes[chain.lane] = source }
+            if isFollowed {
+                lanes[chain.lane] = source
+            } else if options.follow {
+                passed[source.laneID] = source
+            }
         }
         let parts = parts(of: chain)
         var bound = chain.archives.first.map(ArchiveShelf.roughBound) ?? 0
@@ -191,12 +198,13 @@ final class StoreView {
         let covers = archived[id] ?? []
         let vanished = vanished
         let expected = segments.filter { number in !covers.contains { $0.contains(number) } }
-        return { () throws(ReadProblem) -> (any RecordSource)? in
+        return { [weak self] () throws(ReadProblem) -> (any RecordSource)? in
             do throws(ReadProblem) {
                 let again = try LaneSource.open(
                     directory: path, lane: lane, segments: nil, runningBoot: boot)
                 for cover in covers { again.exclude(cover) }
                 again.miss(expected)
+                if let self, self.options.follow { self.passed[id] = again }
                 return again
             } catch {
                 guard case .system(_, 2) = error else { throw error }
@@ -231,7 +239,8 @@ final class StoreView {
     /// An archive of lanes whose own files gave part of the records.
     private func rest(of source: ArchiveSource, _ info: ArchiveInfo) -> any RecordSource {
         let mine = Dictionary(
-            lanes.values.map { ($0.laneID, $0) }, uniquingKeysWith: { first, _ in first })
+            lanes.values.map { ($0.laneID, $0) }, uniquingKeysWith: { first, _ in first }
+        ).merging(passed) { first, _ in first }
         let started = startedNs
         let boot = runningBoot
         return RestOfArchive(
@@ -255,7 +264,10 @@ final class StoreView {
 
     private func isNeeded(_ info: ArchiveInfo) -> Bool {
         for cover in info.covers where cover.first <= cover.last {
-            guard let lane = lanes.values.first(where: { $0.laneID == cover.laneID }) else {
+            guard
+                let lane = lanes.values.first(where: { $0.laneID == cover.laneID })
+                    ?? passed[cover.laneID]
+            else {
                 if options.follow || vanished.lanes.contains(cover.laneID) { return true }
                 if knownLanes.contains(cover.laneName) { continue }
                 return true

@@ -114,7 +114,7 @@ public enum CatalogWriter {
             unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
                 var name = unsafe NameBuffer(buffer)
                 unsafe addFileName(&name, lane, index + 1)
-                unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+                unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
             }
         }
     }
@@ -132,7 +132,7 @@ public enum CatalogWriter {
             var name = unsafe NameBuffer(buffer)
             unsafe addFileName(&name, lane, index)
             let descriptor = unsafe cw_open_at(
-                engine.pointee.lanes_fd, name.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
+                Descriptors.lanes(engine), name.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
             guard descriptor >= 0 else { return Status.of(errno: errno) }
             // CRASH: a growth file without its magic holds nothing; it goes with its lane.
             defer { Files.close(descriptor) }
@@ -142,7 +142,7 @@ public enum CatalogWriter {
                 let file = unsafe WriteThrough.memory(engine, descriptor, bytes: Int(bytes)),
                 unsafe WriteThrough.isOn(engine) || Mapping.populate(file, bytes: Int(bytes))
             else {
-                unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+                unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
                 return error == 0 ? Status.full : Status.of(errno: error)
             }
             unsafe file.storeBytes(of: 1, toByteOffset: CatalogHeader.version, as: UInt32.self)
@@ -159,7 +159,7 @@ public enum CatalogWriter {
                 unsafe Files.write(descriptor, file, CatalogHeader.bytes, at: 0) != 0
             {
                 unsafe Mapping.release(file, bytes: Int(bytes))
-                unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+                unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
                 return Status.full
             }
             unsafe lane.pointee.catalog =

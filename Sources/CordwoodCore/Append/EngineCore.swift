@@ -15,6 +15,8 @@ public enum EngineCore {
     /// What an engine is opened with; bounds are checked by the caller.
     public struct Configuration {
         public var lanesDirectory: Int32
+        /// Absolute; where it is opened again when the host has closed that descriptor.
+        public var lanesPath: String
         public var segmentBytes: UInt64
         public var overflow: UInt32
         public var processName: [UInt8]
@@ -30,9 +32,10 @@ public enum EngineCore {
         public init(
             lanesDirectory: Int32, segmentBytes: UInt64, overflow: UInt32, processName: [UInt8],
             echoInLine: Bool, coarseClock: Bool = false, memoryDirectory: Int32 = -1,
-            ringMax: UInt32 = 8
+            ringMax: UInt32 = 8, lanesPath: String = ""
         ) {
             self.lanesDirectory = lanesDirectory
+            self.lanesPath = lanesPath
             self.segmentBytes = segmentBytes
             self.overflow = overflow
             self.processName = processName
@@ -69,6 +72,7 @@ public enum EngineCore {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_OPEN))
         // This process's helpers are started by who opened it, not by the first record.
         _ = unsafe takesHelperStart(engine)
+        unsafe engine.pointee.lane_fork_count = cwi_process_get().pointee.fork_count
         return unsafe Lanes.make(engine, engine.pointee.lane)
     }
 
@@ -86,16 +90,32 @@ public enum EngineCore {
         return unsafe cwa_cas_u32(word, 0, 1)
     }
 
-    private static func makeBlock(_ configuration: Configuration) -> EngineBlock? {
-        let page = 4096
-        let engineBytes = unsafe (MemoryLayout<cwi_engine>.size + page - 1) & ~(page - 1)
-        let loggerBytes = unsafe loggersMax * MemoryLayout<cwi_logger>.stride
-        // Whole huge pages, which the kernel aligns large mappings to: those of many engines then
-        // join into one, and a host that opens and closes for ever does not run out of mappings.
+    private static var engineBytes: Int {
+        unsafe (MemoryLayout<cwi_engine>.size + 4095) & ~4095
+    }
+    private static var loggerBytes: Int { unsafe loggersMax * MemoryLayout<cwi_logger>.stride }
+
+    /// Whole huge pages, which the kernel aligns large mappings to: those of many engines then join
+    /// into one, and a host that opens and closes for ever does not run out of mappings.
+    private static var blockBytes: Int {
         let hugePage = 2 << 20
-        let allBytes = (engineBytes + loggerBytes + namesBytesMax + hugePage - 1) & ~(hugePage - 1)
+        return (engineBytes + loggerBytes + namesBytesMax + hugePage - 1) & ~(hugePage - 1)
+    }
+
+    /// Gives the memory of an engine that was closed long ago back to the system: addresses stay
+    /// and read as zero, which is closed, for ever (R22). Nobody is inside a call on it any more.
+    public static func retire(_ engine: EngineBlock) {
+        guard unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_CLOSED) else { return }
+        let lane = unsafe engine.pointee.lane
+        unsafe Mapping.discard(UnsafeMutableRawPointer(engine), bytes: blockBytes)
+        if let lane = unsafe lane {
+            unsafe Mapping.discard(UnsafeMutableRawPointer(lane), bytes: LanePool.bytesEach)
+        }
+    }
+
+    private static func makeBlock(_ configuration: Configuration) -> EngineBlock? {
         guard
-            let memory = unsafe Mapping.anonymous(bytes: allBytes, wipedOnFork: false),
+            let memory = unsafe Mapping.anonymous(bytes: blockBytes, wipedOnFork: false),
             Sites.prepare(), let laneMemory = unsafe LanePool.take()
         else { return nil }
         let names = unsafe memory + engineBytes + loggerBytes
@@ -107,6 +127,7 @@ public enum EngineCore {
         unsafe engine.pointee.overflow = configuration.overflow
         unsafe engine.pointee.segment_bytes = configuration.segmentBytes
         unsafe engine.pointee.lanes_fd = configuration.lanesDirectory
+        unsafe Descriptors.noteLanes(engine, path: configuration.lanesPath)
         unsafe engine.pointee.memory_fd = configuration.memoryDirectory
         unsafe engine.pointee.memory_uid = geteuid()
         unsafe engine.pointee.ring_max = configuration.ringMax
@@ -161,6 +182,7 @@ public enum EngineCore {
     private static func forked() {
         let process = unsafe cwi_process_get()!
         unsafe process.pointee.fork_count &+= 1
+        let count = unsafe process.pointee.fork_count
         var hasLogged = false
         Sites.forked()
         let table =
@@ -172,6 +194,8 @@ public enum EngineCore {
             // Another handler of this kind has logged already: this is the child's own lane.
             if unsafe engine.pointee.lane?.pointee.generation ?? 0 != 0 {
                 hasLogged = true
+                unsafe engine.pointee.lane_fork_count = count
+                if let start = unsafe process.pointee.start_helper { unsafe start(engine) }
             } else {
                 unsafe Lanes.forget(engine, nil)
             }
@@ -397,7 +421,7 @@ public enum EngineCore {
         guard unsafe WriteThrough.lane(engine, lane, UnsafeMutableRawPointer(file), 4096) else {
             return EIO
         }
-        return unsafe Files.syncData(lane.pointee.lock_fd)
+        return unsafe Files.syncData(Descriptors.lane(engine, lane))
     }
 
     public struct Counts {
@@ -475,13 +499,14 @@ public enum EngineCore {
                 unsafe Segments.table(engine).pointee.fd = -1
                 unsafe Segments.table(engine).pointee.base = nil
             }
-            Files.close(descriptor)
+            unsafe Descriptors.close(
+                descriptor, lane.pointee.lock_device, lane.pointee.lock_inode)
         } else if let lane = unsafe engine.pointee.lane {
             unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
         }
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
         unsafe unregister(engine)
-        unsafe Files.close(engine.pointee.lanes_fd)
+        unsafe Descriptors.closeLanes(engine)
         unsafe Files.close(engine.pointee.memory_fd)
         return true
     }
@@ -504,7 +529,7 @@ public enum EngineCore {
     /// Undoes an open that failed before any handle was given out.
     public static func dispose(_ engine: EngineBlock) {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
-        unsafe Files.close(engine.pointee.lanes_fd)
+        unsafe Descriptors.closeLanes(engine)
         unsafe Files.close(engine.pointee.memory_fd)
         unsafe unregister(engine)
     }
@@ -528,7 +553,7 @@ public struct CoreError: Error {
 /// Lane blocks, wiped in a forked child and never reused; many to a mapping, for each mapping of
 /// its own kind counts against the process's limit (R22).
 private enum LanePool {
-    private static let bytesEach = 4096
+    static let bytesEach = 4096
     private static let countEach: UInt64 = 1024
     // SAFETY: one atomic word: the pool's address | blocks taken in its low 12 bits; never freed.
     nonisolated(unsafe) private static let word: UnsafeMutableRawPointer = {

@@ -95,7 +95,7 @@ public final class JournalWriter: @unchecked Sendable {
             var error = guards.syncing(released)
             // Segment 0 lies in the lane file.
             if error == 0, released.contains(0) {
-                error = unsafe Files.syncData(lane.pointee.lock_fd)
+                error = unsafe Files.syncData(Descriptors.lane(engine, lane))
             }
             guard error == 0 else { return error }
             whole.formUnion(released)
@@ -106,17 +106,17 @@ public final class JournalWriter: @unchecked Sendable {
             guard error == 0 else { return error }
             catalogsDone += 1
             guard catalogsDone == region else { continue }
-            return unsafe Files.sync(engine.pointee.lanes_fd)
+            return unsafe Files.sync(Descriptors.lanes(engine))
         }
         return 0
     }
 
     private func syncCatalog(_ engine: EngineBlock, _ lane: LaneBlock, _ index: UInt32) -> Int32 {
-        guard index > 0 else { return unsafe Files.syncData(lane.pointee.lock_fd) }
+        guard index > 0 else { return unsafe Files.syncData(Descriptors.lane(engine, lane)) }
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe CatalogWriter.addFileName(&name, lane, index)
-            let file = unsafe cw_open_at(engine.pointee.lanes_fd, name.pointer, O_RDONLY, 0)
+            let file = unsafe cw_open_at(Descriptors.lanes(engine), name.pointer, O_RDONLY, 0)
             guard file >= 0 else { return errno }
             defer { Files.close(file) }
             return Files.syncData(file)
@@ -133,10 +133,10 @@ public final class JournalWriter: @unchecked Sendable {
         bytes = 0
         salt = Machine.random()
         descriptor = unsafe withName(lane, ".", ".journal") {
+            let directory = unsafe Descriptors.lanes(engine)
             // One that could not be synced is not used again, not even emptied.
-            unsafe unlinkat(engine.pointee.lanes_fd, $0, 0)
-            return unsafe cw_open_at(
-                engine.pointee.lanes_fd, $0, O_RDWR | O_CREAT | O_EXCL, 0o600)
+            unsafe unlinkat(directory, $0, 0)
+            return unsafe cw_open_at(directory, $0, O_RDWR | O_CREAT | O_EXCL, 0o600)
         }
         guard descriptor >= 0 else { return errno }
         put(JournalHeader.magicValue)
@@ -156,13 +156,14 @@ public final class JournalWriter: @unchecked Sendable {
     private func publish(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
         let renamed = unsafe withName(lane, ".", ".journal") { temporary in
             unsafe withName(lane, "", ".journal") { name in
-                unsafe renameat(engine.pointee.lanes_fd, temporary, engine.pointee.lanes_fd, name)
+                unsafe renameat(
+                    Descriptors.lanes(engine), temporary, Descriptors.lanes(engine), name)
             }
         }
         guard renamed == 0 else { return errno }
-        let error = unsafe Files.sync(engine.pointee.lanes_fd)
+        let error = unsafe Files.sync(Descriptors.lanes(engine))
         guard error == 0 else { return error }
-        let parent = unsafe cw_open_at(engine.pointee.lanes_fd, "..", O_RDONLY | O_DIRECTORY, 0)
+        let parent = unsafe cw_open_at(Descriptors.lanes(engine), "..", O_RDONLY | O_DIRECTORY, 0)
         guard parent >= 0 else { return errno }
         defer { Glibc.close(parent) }
         return Files.sync(parent)

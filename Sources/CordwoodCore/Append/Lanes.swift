@@ -89,12 +89,23 @@ public enum Lanes {
         if status != Status.ok {
             unsafe cwa_store_relaxed_u64(fullUntilWord(lane), cw_monotonic_ns() &+ 100_000_000)
             unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_FAILED))
-        } else if unsafe engine.pointee.lane_generation > 1, cwi_in_crash() == 0,
+        } else if cwi_in_crash() == 0, unsafe isForked(engine),
             let start = unsafe cwi_process_get().pointee.start_helper
         {
             unsafe start(engine)
         }
         return status
+    }
+
+    /// A child of fork(2) whose lane is its first. After a raw clone(2) no handler has run, and the
+    /// heap may be locked for ever: helpers then start with the child's first call that needs them.
+    private static func isForked(_ engine: EngineBlock) -> Bool {
+        let count = unsafe cwi_process_get().pointee.fork_count
+        guard unsafe engine.pointee.lane_generation > 1,
+            unsafe engine.pointee.lane_fork_count != count
+        else { return false }
+        unsafe engine.pointee.lane_fork_count = count
+        return true
     }
 
     private static func fullUntilWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
@@ -123,7 +134,8 @@ public enum Lanes {
                     // which would take the parent's lock away (R31).
                 }
             }
-            unsafe Files.close(segment.pointee.fd)
+            unsafe Descriptors.close(
+                segment.pointee.fd, segment.pointee.device, segment.pointee.inode)
             unsafe segment.pointee.fd = -1
             unsafe segment.pointee.base = nil
             unsafe segment.pointee.state = Segments.free
@@ -157,7 +169,7 @@ public enum Lanes {
         _ engine: EngineBlock, _ lane: LaneBlock, _ temporary: UnsafePointer<CChar>,
         _ name: UnsafePointer<CChar>
     ) -> Int32 {
-        let directory = unsafe engine.pointee.lanes_fd
+        let directory = unsafe Descriptors.lanes(engine)
         let descriptor = unsafe cw_open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else { return Status.of(errno: errno) }
         // CRASH: a file that is no lane and holds nothing; adopters remove it when it is old.
@@ -210,7 +222,7 @@ public enum Lanes {
         _ file: UnsafeMutableRawPointer
     ) -> Int32 {
         unsafe lane.pointee.file = unsafe file.assumingMemoryBound(to: UInt8.self)
-        unsafe lane.pointee.lock_fd = descriptor
+        unsafe Descriptors.noteLane(lane, descriptor)
         unsafe lane.pointee.catalog = unsafe lane.pointee.file + LaneHeader.catalogOffsetValue
         unsafe lane.pointee.catalog_bytes = UInt64(LaneHeader.catalogBytesValue)
         unsafe lane.pointee.catalog_used = 0
@@ -224,7 +236,7 @@ public enum Lanes {
         unsafe segment.pointee.salt = Machine.random()
         unsafe segment.pointee.number = 0
         unsafe segment.pointee.generation = 0
-        unsafe segment.pointee.fd = descriptor
+        unsafe Descriptors.note(segment, descriptor)
         unsafe segment.pointee.in_lane = 1
         unsafe segment.pointee.lost = 0
         unsafe segment.pointee.file_offset = UInt64(LaneHeader.segmentOffsetValue)
@@ -285,21 +297,32 @@ public enum Lanes {
         let buffer = unsafe UnsafeMutableBufferPointer(
             start: start.assumingMemoryBound(to: CChar.self), count: capacity)
         var name = unsafe NameBuffer(buffer)
-        var seconds = time_t(cw_realtime_ns() / 1_000_000_000)
-        var parts = unsafe tm()
-        unsafe gmtime_r(&seconds, &parts)
-        unsafe name.add(decimal: UInt64(parts.tm_year + 1900), digits: 4)
-        unsafe name.add(decimal: UInt64(parts.tm_mon + 1), digits: 2)
-        unsafe name.add(decimal: UInt64(parts.tm_mday), digits: 2)
-        name.add("T")
-        unsafe name.add(decimal: UInt64(parts.tm_hour), digits: 2)
-        unsafe name.add(decimal: UInt64(parts.tm_min), digits: 2)
-        unsafe name.add(decimal: UInt64(parts.tm_sec), digits: 2)
+        addTime(&name, cw_realtime_ns() / 1_000_000_000)
         name.add("Z-")
         unsafe name.add(decimal: UInt64(lane.pointee.process_id))
         name.add("-")
         name.add(hex: Machine.random())
         unsafe lane.pointee.name_length = UInt32(name.count)
+    }
+
+    /// `YYYYMMDDThhmmss`, UTC. Not by gmtime_r, which takes a lock: a thread of the parent's may
+    /// have held it at the fork, and then it is taken in this child for ever.
+    private static func addTime(_ name: inout NameBuffer, _ seconds: UInt64) {
+        // Civil from days: years begin in March, eras are 400 of them.
+        let shifted = seconds / 86_400 + 719_468
+        let era = shifted / 146_097
+        let dayOfEra = shifted % 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let marched = (5 * dayOfYear + 2) / 153
+        let month = marched < 10 ? marched + 3 : marched - 9
+        name.add(decimal: yearOfEra + era * 400 + (month <= 2 ? 1 : 0), digits: 4)
+        name.add(decimal: month, digits: 2)
+        name.add(decimal: dayOfYear - (153 * marched + 2) / 5 + 1, digits: 2)
+        name.add("T")
+        name.add(decimal: seconds / 3_600 % 24, digits: 2)
+        name.add(decimal: seconds / 60 % 60, digits: 2)
+        name.add(decimal: seconds % 60, digits: 2)
     }
 
     static func addName(_ name: inout NameBuffer, _ lane: LaneBlock) {

@@ -19,7 +19,9 @@ enum Lost {
     static func committed(
         _ segment: SegmentBlock, _ chunk: UnsafeMutableRawPointer
     ) -> UInt32 {
-        guard let base = unsafe segment.pointee.base else { return 0 }
+        guard let base = unsafe segment.pointee.base, unsafe Descriptors.holds(segment) else {
+            return 0
+        }
         let at = unsafe fileOffset(segment, chunk, base)
         return unsafe withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { header in
             guard unsafe read(segment.pointee.fd, header.baseAddress!, 16, at),
@@ -67,7 +69,9 @@ extension EngineCore {
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
             guard state != Segments.free, state != Segments.making,
-                unsafe segment.pointee.base != nil
+                unsafe segment.pointee.base != nil,
+                // A host may have closed it, and another file have its number.
+                unsafe Descriptors.regain(engine, lane, segment)
             else { return }
             var status = stat()
             let whole =

@@ -82,7 +82,7 @@ public enum MemorySegments {
                 engine.pointee.memory_fd, file.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
         }
         if descriptor < 0 {
-            unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
+            unsafe unlinkat(Descriptors.lanes(engine), name, 0)
         } else {
             unsafe segment.pointee.memory_id = id
         }
@@ -98,7 +98,7 @@ public enum MemorySegments {
             unsafe path.add(decimal: UInt64(engine.pointee.memory_uid))
             path.add("/")
             path.add(hex: id)
-            return unsafe symlinkat(path.pointer, engine.pointee.lanes_fd, name) == 0
+            return unsafe symlinkat(path.pointer, Descriptors.lanes(engine), name) == 0
         }
     }
 
@@ -123,7 +123,7 @@ public enum MemorySegments {
                 unsafe Segments.addSpareName(&temporary, lane, Machine.random())
                 var second = unsafe NameBuffer(secondBuffer)
                 unsafe Segments.addSpareName(&second, lane, Machine.random())
-                let directory = unsafe engine.pointee.lanes_fd
+                let directory = unsafe Descriptors.lanes(engine)
                 defer {
                     unsafe unlinkat(directory, temporary.pointer, 0)
                     unsafe unlinkat(directory, second.pointer, 0)
@@ -147,7 +147,7 @@ public enum MemorySegments {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe Segments.addFileName(&name, lane, segment, sealed: true)
-            let directory = unsafe engine.pointee.lanes_fd
+            let directory = unsafe Descriptors.lanes(engine)
             return unsafe renameat(directory, temporary, directory, name.pointer) == 0
         }
     }
@@ -156,8 +156,9 @@ public enum MemorySegments {
     private static func copy(
         _ engine: EngineBlock, _ segment: SegmentBlock, _ name: UnsafePointer<CChar>
     ) -> Bool {
+        guard unsafe Descriptors.holds(segment) else { return false }
         let file = unsafe cw_open_at(
-            engine.pointee.lanes_fd, name, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+            Descriptors.lanes(engine), name, O_WRONLY | O_CREAT | O_EXCL, 0o600)
         guard file >= 0 else { return false }
         defer { Files.close(file) }
         return unsafe copy(segment.pointee.fd, to: file, until: segment.pointee.sealed_end)
@@ -199,6 +200,6 @@ extension EngineCore {
             // At the end what the disk has no room for stays in memory, under its name.
             if isOnDisk || !namelessOnly { unsafe segment.pointee.retired = 1 }
         }
-        if changed { _ = unsafe Files.sync(engine.pointee.lanes_fd) }
+        if changed { _ = unsafe Files.sync(Descriptors.lanes(engine)) }
     }
 }

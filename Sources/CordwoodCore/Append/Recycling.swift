@@ -47,6 +47,7 @@ public enum Recycling {
         guard unsafe mayServe(engine, segment), unsafe wanted(engine) > 0,
             unsafe segment.pointee.memory_id == 0 || !MemorySegments.isNameless(segment.pointee.fd),
             unsafe Quiescence.isQuiet(engine, segment), unsafe isResident(segment),
+            unsafe Descriptors.holds(segment),
             // A reader holds a shared lock while it has the file open, and keeps what it opened.
             unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0
         else { return false }

@@ -105,7 +105,7 @@ public enum Sealer {
                     unsafe Segments.addFileName(&sealedName, lane, segment, sealed: true)
                     // CRASH: the header says sealed, the name does not; adopters archive both.
                     unsafe renameat(
-                        engine.pointee.lanes_fd, name.pointer, engine.pointee.lanes_fd,
+                        Descriptors.lanes(engine), name.pointer, Descriptors.lanes(engine),
                         sealedName.pointer)
                 }
             }

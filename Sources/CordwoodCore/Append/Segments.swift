@@ -69,6 +69,10 @@ public enum Segments {
         var mask = sigset_t()
         if unsafe thread != nil { unsafe cwi_block_signals(&mask) }
         defer { if unsafe thread != nil { unsafe cwi_restore_signals(&mask) } }
+        guard unsafe Descriptors.regain(engine, lane, segment) else {
+            unsafe refuse(lane)
+            return false
+        }
         while true {
             let error = unsafe Files.allocate(
                 segment.pointee.fd, offset: offset &+ ready, bytes: target &- ready)
@@ -211,7 +215,7 @@ public enum Segments {
                 unsafe addSpareName(&spareName, lane, segment.pointee.spare_id)
                 var name = unsafe NameBuffer(finalBuffer)
                 unsafe addFileName(&name, lane, segment, sealed: false)
-                let directory = unsafe engine.pointee.lanes_fd
+                let directory = unsafe Descriptors.lanes(engine)
                 return unsafe renameat(directory, spareName.pointer, directory, name.pointer) == 0
             }
         }
@@ -362,9 +366,11 @@ public enum Segments {
         let descriptor =
             unsafe inMemory
             ? MemorySegments.create(engine, slot, name)
-            : cw_open_at(engine.pointee.lanes_fd, name, O_RDWR | O_CREAT | O_EXCL, 0o600)
+            : cw_open_at(Descriptors.lanes(engine), name, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else { return false }
         // CRASH: a spare, whole or not: readers pass over its name, adopters remove it.
+        // At once, as the mapping below: a child forked meanwhile lets go of what it finds here.
+        unsafe Descriptors.note(slot, descriptor)
         let whole = unsafe inMemory || WriteThrough.isOn(engine)
         let error = unsafe WriteThrough.allocate(
             engine, descriptor, bytes: inMemory ? slot.pointee.size : firstBytes, isFirst: false)
@@ -374,19 +380,18 @@ public enum Segments {
             unsafe undo(engine, slot, name, descriptor)
             return false
         }
+        unsafe slot.pointee.base = unsafe base.assumingMemoryBound(to: UInt8.self)
         guard unsafe Mapping.populate(base, bytes: SegmentHeader.bytes) else {
+            unsafe slot.pointee.base = nil
             unsafe Mapping.release(base, bytes: Int(slot.pointee.size))
             unsafe undo(engine, slot, name, descriptor)
             return false
         }
-        unsafe slot.pointee.fd = descriptor
-        unsafe slot.pointee.base = unsafe base.assumingMemoryBound(to: UInt8.self)
         unsafe slot.pointee.ready = unsafe whole ? slot.pointee.size : firstBytes
         unsafe slot.pointee.populated =
             unsafe WriteThrough.isOn(engine) ? slot.pointee.size : UInt64(SegmentHeader.bytes)
         unsafe writeHeader(engine, lane, slot)
         guard unsafe WriteThrough.header(engine, slot) else {
-            unsafe slot.pointee.fd = -1
             unsafe slot.pointee.base = nil
             unsafe Mapping.release(base, bytes: Int(slot.pointee.size))
             unsafe undo(engine, slot, name, descriptor)
@@ -400,9 +405,10 @@ public enum Segments {
         _ engine: EngineBlock, _ slot: SegmentBlock, _ name: UnsafePointer<CChar>,
         _ descriptor: Int32
     ) {
+        unsafe slot.pointee.fd = -1
         Files.close(descriptor)
         unsafe MemorySegments.remove(engine, slot)
-        unsafe unlinkat(engine.pointee.lanes_fd, name, 0)
+        unsafe unlinkat(Descriptors.lanes(engine), name, 0)
     }
 
     /// FORMAT §6.1. The magic comes last: a file without it is one that was being made.
@@ -487,7 +493,7 @@ public enum Segments {
                 unsafe addFileName(&name, lane, segment, sealed: true)
                 var spareName = unsafe NameBuffer(spareBuffer)
                 unsafe addSpareName(&spareName, lane, id)
-                let directory = unsafe engine.pointee.lanes_fd
+                let directory = unsafe Descriptors.lanes(engine)
                 return unsafe renameat(directory, name.pointer, directory, spareName.pointer) == 0
             }
         }
@@ -510,82 +516,29 @@ public enum Segments {
             } else {
                 unsafe addFileName(&name, lane, segment, sealed: false)
             }
-            unsafe unlinkat(engine.pointee.lanes_fd, name.pointer, 0)
+            unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
         }
     }
 
     /// Unmaps and frees the slot. Only after a grace period, or where it was never published.
     static func releaseMapping(_ segment: SegmentBlock) {
-        // The words first: a child that is forked meanwhile must find nothing here that is the
-        // host's by then.
+        // The word first: a child that is forked meanwhile must find nothing here that is the
+        // host's by then. One forked in the midst would keep the mapping, and so the deleted file.
+        cwi_fork_gate_enter_own()
         let base = unsafe segment.pointee.base
-        let descriptor = unsafe segment.pointee.fd
         unsafe segment.pointee.base = nil
-        unsafe segment.pointee.fd = -1
         cwa_fence_compiler()
+        if unsafe segment.pointee.in_lane == 0, let base = unsafe base {
+            unsafe Mapping.release(
+                UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
+        }
+        cwi_fork_gate_leave_own()
+        // A child closes the number only where it is this file.
         if unsafe segment.pointee.in_lane == 0 {
-            if let base = unsafe base {
-                unsafe Mapping.release(
-                    UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
-            }
-            Files.close(descriptor)
+            unsafe Descriptors.close(
+                segment.pointee.fd, segment.pointee.device, segment.pointee.inode)
         }
+        unsafe segment.pointee.fd = -1
         unsafe cwa_store_release_u32(stateWord(segment), free)
-    }
-}
-
-/// The clock pairs in a segment's header (FORMAT §4, §6.1). One writer: the helper, or the maker of
-/// a segment before it is published.
-enum ClockPairs {
-    static func store(_ sample: ClockSample, at target: UnsafeMutableRawPointer) {
-        unsafe target.storeBytes(of: sample.ticks, as: UInt64.self)
-        unsafe target.storeBytes(of: sample.monotonic, toByteOffset: 8, as: UInt64.self)
-        unsafe target.storeBytes(of: sample.boottime, toByteOffset: 16, as: UInt64.self)
-        unsafe target.storeBytes(of: sample.realtime, toByteOffset: 24, as: UInt64.self)
-    }
-
-    /// Adds a pair behind the last; drops every second one when the table is full.
-    static func add(_ sample: ClockSample, to header: UnsafeMutableRawPointer) {
-        let sequence = unsafe cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
-        let pairs = unsafe header + SegmentHeader.clockPairs
-        var count = unsafe Int(cwa_load_relaxed_u32(header + SegmentHeader.clockCount))
-        guard count > 0, count <= SegmentHeader.clockPairsMax else { return }
-        let last = unsafe pairs + (count - 1) * ClockPair.bytes
-        guard unsafe sample.ticks > last.load(as: UInt64.self),
-            unsafe sample.monotonic >= last.load(fromByteOffset: 8, as: UInt64.self)
-        else { return }
-        // ORDER: release twice around the change: a reader that copied an odd or another number
-        // copies again (A18).
-        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, sequence | 1)
-        cwa_fence_full()
-        if count == SegmentHeader.clockPairsMax { count = unsafe thin(pairs, count) }
-        unsafe store(sample, at: pairs + count * ClockPair.bytes)
-        unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, UInt32(count + 1))
-        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, (sequence | 1) &+ 1)
-    }
-
-    /// The only pair, of a segment that holds no record.
-    static func restart(_ sample: ClockSample, in header: UnsafeMutableRawPointer) {
-        let sequence = unsafe cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
-        // ORDER: release twice around the change, as in `add` (A18).
-        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, sequence | 1)
-        cwa_fence_full()
-        unsafe store(sample, at: header + SegmentHeader.clockPairs)
-        unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, 1)
-        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, (sequence | 1) &+ 1)
-    }
-
-    private static func thin(_ pairs: UnsafeMutableRawPointer, _ count: Int) -> Int {
-        var kept = 1
-        var i = 2
-        while i < count - 1 {
-            unsafe memmove(
-                pairs + kept * ClockPair.bytes, pairs + i * ClockPair.bytes, ClockPair.bytes)
-            kept += 1
-            i += 2
-        }
-        unsafe memmove(
-            pairs + kept * ClockPair.bytes, pairs + (count - 1) * ClockPair.bytes, ClockPair.bytes)
-        return kept + 1
     }
 }

@@ -185,7 +185,9 @@ extension Segments {
         // And one that was forked before may have made its own segment in this slot.
         guard unsafe UnsafeMutableRawPointer(segment.pointee.base) == base else { return false }
         // Memory file systems allocate pages, not blocks.
-        if bytes >= zeroedBytesMin, unsafe segment.pointee.memory_id == 0 {
+        if bytes >= zeroedBytesMin, unsafe segment.pointee.memory_id == 0,
+            unsafe Descriptors.holds(segment)
+        {
             _ = unsafe Files.writeZeros(
                 segment.pointee.fd, offset: segment.pointee.file_offset &+ offset, bytes: bytes)
         }

@@ -97,6 +97,9 @@ enum ThreadBlocks {
         return unsafe block
     }
 
+    /// New blocks after which it is time to look for threads that are gone.
+    static let reapEvery: UInt32 = 1024
+
     /// A free block of the pool, owned by the caller.
     private static func take(_ mark: EngineBlock, depth: UInt32) -> ThreadBlock? {
         let process = unsafe cwi_process_get()!
@@ -117,6 +120,12 @@ enum ThreadBlocks {
             guard index < Int(CWI_THREADS_MAX) else {
                 unsafe cwa_store_relaxed_u32(usedWord(process), UInt32(CWI_THREADS_MAX))
                 return nil
+            }
+            // Many new ones: threads that are gone may have left theirs (Reaper).
+            if index % Int(reapEvery) == Int(reapEvery) - 1,
+                let engine = unsafe EngineBlock(bitPattern: UInt(bitPattern: mark) & ~3)
+            {
+                unsafe EngineCore.wake(engine)
             }
             let state = unsafe UnsafeMutableRawPointer(pool + index) + stateOffset
             if unsafe cwa_cas_u32(state, free, owned) {

@@ -58,7 +58,7 @@ enum WriteThrough {
         guard unsafe isOn(engine) else { return true }
         guard let base = unsafe segment.pointee.base else { return false }
         let offset = unsafe start - UnsafeMutableRawPointer(base)
-        guard offset >= 0 else { return false }
+        guard offset >= 0, unsafe Descriptors.holds(segment) else { return false }
         return unsafe Files.write(
             segment.pointee.fd, start, count, at: segment.pointee.file_offset + UInt64(offset)) == 0
     }
@@ -67,7 +67,9 @@ enum WriteThrough {
     /// the file, and no claim has to be written in the order of the others.
     static func header(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         guard unsafe isOn(engine) else { return true }
-        guard let base = unsafe segment.pointee.base else { return false }
+        guard let base = unsafe segment.pointee.base, unsafe Descriptors.holds(segment) else {
+            return false
+        }
         return unsafe withUnsafeTemporaryAllocation(byteCount: SegmentHeader.bytes, alignment: 8) {
             copy in
             let page = copy.baseAddress!
@@ -99,7 +101,8 @@ enum WriteThrough {
         }
         var status = stat()
         let whole = unsafe segment.pointee.file_offset + end
-        guard unsafe fstat(segment.pointee.fd, &status) == 0 else { return false }
+        guard unsafe Descriptors.holds(segment), unsafe fstat(segment.pointee.fd, &status) == 0
+        else { return false }
         guard status.st_size < off_t(whole) else { return true }
         return unsafe ftruncate(segment.pointee.fd, off_t(whole)) == 0
     }
@@ -110,7 +113,9 @@ enum WriteThrough {
     ) -> Bool {
         guard unsafe isOn(engine), let file = unsafe lane.pointee.file else { return true }
         let offset = unsafe start - UnsafeMutableRawPointer(file)
-        return unsafe Files.write(lane.pointee.lock_fd, start, count, at: UInt64(offset)) == 0
+        let descriptor = unsafe Descriptors.lane(engine, lane)
+        guard descriptor >= 0 else { return false }
+        return unsafe Files.write(descriptor, start, count, at: UInt64(offset)) == 0
     }
 
     /// An entry of the region being filled, without its salt and then with it.
@@ -125,7 +130,7 @@ enum WriteThrough {
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe CatalogWriter.addFileName(&name, lane, lane.pointee.catalog_index)
-            let descriptor = unsafe cw_open_at(engine.pointee.lanes_fd, name.pointer, O_RDWR, 0)
+            let descriptor = unsafe cw_open_at(Descriptors.lanes(engine), name.pointer, O_RDWR, 0)
             guard descriptor >= 0 else { return false }
             defer { Files.close(descriptor) }
             let offset = unsafe CatalogHeader.bytes + (entry - region)

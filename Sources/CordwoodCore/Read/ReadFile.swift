@@ -18,18 +18,22 @@ final class ReadFile {
         guard fd >= 0 else { throw .system("open \(path)", errno: errno) }
         var status = stat()
         guard unsafe fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            close(fd)
+            cwi_file_close(fd)
             throw .damaged("\(path): not a regular file")
         }
         descriptor = fd
         self.path = path
     }
 
-    deinit { close(descriptor) }
+    deinit { cwi_file_close(descriptor) }
 
     private static func open(_ path: String) -> Int32 {
+        // Noted before a child can be forked that would keep it.
+        cwi_fork_gate_enter_own()
+        defer { cwi_fork_gate_leave_own() }
         while true {
-            let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+            let fd = unsafe cwi_file_keep_own(
+                cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0))
             if fd >= 0 || errno != EINTR { return fd }
         }
     }

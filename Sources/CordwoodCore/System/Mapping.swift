@@ -42,6 +42,11 @@ enum Mapping {
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0)
     }
 
+    /// Gives private memory back to the system; it reads as zero from now on.
+    static func discard(_ start: UnsafeMutableRawPointer, bytes: Int) {
+        _ = unsafe madvise(start, bytes, MADV_DONTNEED)
+    }
+
     /// Pre-faults the pages that these bytes lie in, for writing. False: they cannot be had (EFAULT
     /// instead of a SIGBUS).
     static func populate(_ start: UnsafeMutableRawPointer, bytes: Int) -> Bool {

@@ -12,16 +12,18 @@ struct ArchiveFile: ~Copyable {
     let size: UInt64
 
     init(path: String) throws(ReadProblem) {
-        let opened = unsafe path.withCString { unsafe cw_open_file($0, O_RDONLY | O_NONBLOCK, 0) }
+        let opened = unsafe path.withCString {
+            unsafe cwi_file_keep_own(cw_open_file($0, O_RDONLY | O_NONBLOCK, 0))
+        }
         guard opened >= 0 else { throw .system("open \(path)", errno: errno) }
         var status = stat()
         guard unsafe fstat(opened, &status) == 0 else {
             let problem = errno
-            close(opened)
+            cwi_file_close(opened)
             throw .system("stat \(path)", errno: problem)
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            close(opened)
+            cwi_file_close(opened)
             throw .damaged("\(path) is not a file")
         }
         descriptor = opened
@@ -29,7 +31,7 @@ struct ArchiveFile: ~Copyable {
         size = UInt64(max(status.st_size, 0))
     }
 
-    deinit { close(descriptor) }
+    deinit { cwi_file_close(descriptor) }
 
     /// Replaces `out` by [offset, + count) of the file; false where the file has less. The caller
     /// bounds `count`.

@@ -77,6 +77,13 @@ public enum ArchiveIdentity {
         "\(cover.laneName).\(number(cover.first))-\(number(cover.last)).cwa"
     }
 
+    /// Of several lanes: the first one's name, `+` and how many more there are. A lane is first in
+    /// one archive at most, so nobody else has the name.
+    public static func fileName(of covers: [ArchiveCover]) -> String {
+        guard covers.count > 1 else { return fileName(covers[0]) }
+        return fileName(covers[0]).dropLast(4) + "+\(covers.count - 1).cwa"
+    }
+
     /// 8-4-4-4-12 lowercase hex digits.
     public static func text(_ id: LaneID) -> String {
         let digits = Array("0123456789abcdef".utf8)

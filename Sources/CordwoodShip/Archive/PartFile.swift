@@ -41,13 +41,13 @@ struct PartFile: ~Copyable {
     }
 
     deinit {
-        close(descriptor)
+        cwi_file_close(descriptor)
         if !published { unsafe unlinkat(directory, name + ".part", 0) }
         close(directory)
     }
 
     private static func create(_ directory: Int32, _ name: String) -> Int32 {
-        unsafe cw_open_at(directory, name, O_CREAT | O_EXCL | O_WRONLY, 0o600)
+        unsafe cwi_file_keep(cw_open_at(directory, name, O_CREAT | O_EXCL | O_WRONLY, 0o600))
     }
 
     @safe mutating func append(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {

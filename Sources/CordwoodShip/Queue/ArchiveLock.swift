@@ -14,19 +14,20 @@ struct ArchiveLock: ~Copyable {
     /// nil: someone else has it, or it is gone.
     init?(paths: StorePaths, stem: String) throws(UploadError) {
         let path = paths.archive(stem)
-        let opened = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+        let opened = unsafe cwi_file_keep(
+            cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0))
         guard opened >= 0 else {
             // A link is no archive, whoever put it there.
             if errno == ENOENT || errno == ELOOP || errno == ENXIO { return nil }
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
         guard Files.isRegular(opened) else {
-            close(opened)
+            cwi_file_close(opened)
             return nil
         }
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
             let code = errno
-            close(opened)
+            cwi_file_close(opened)
             if code == EWOULDBLOCK || code == EINTR { return nil }
             throw UploadError.system(call: "flock", path: path, errno: code)
         }
@@ -36,7 +37,7 @@ struct ArchiveLock: ~Copyable {
             held.st_ino == named.st_ino, held.st_dev == named.st_dev
         else {
             flock(opened, LOCK_UN)
-            close(opened)
+            cwi_file_close(opened)
             return nil
         }
         self.stem = stem
@@ -46,7 +47,7 @@ struct ArchiveLock: ~Copyable {
 
     deinit {
         flock(descriptor, LOCK_UN)
-        close(descriptor)
+        cwi_file_close(descriptor)
     }
 
     /// Deletes the archive and forgets its states, in this order. That the segments it covers are

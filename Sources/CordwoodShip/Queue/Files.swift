@@ -24,12 +24,15 @@ extension UploadError {
     }
 }
 
-/// Owns one descriptor; closes it.
+/// Owns one descriptor, which forked children close; closes it.
 struct FileDescriptor: ~Copyable {
     let number: Int32
 
     init(path: String, flags: Int32, mode: mode_t = 0o600) throws(UploadError) {
-        let opened = unsafe cw_open_file(path, flags, mode)
+        // A child that kept it would keep its lock, too.
+        cwi_fork_gate_enter_own()
+        defer { cwi_fork_gate_leave_own() }
+        let opened = unsafe cwi_file_keep(cw_open_file(path, flags, mode))
         guard opened >= 0 else {
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
@@ -41,7 +44,11 @@ struct FileDescriptor: ~Copyable {
         self.number = number
     }
 
-    deinit { close(number) }
+    /// A lock on it is let go explicitly: a child of a raw clone(2) may still have the descriptor.
+    deinit {
+        flock(number, LOCK_UN)
+        cwi_file_close(number)
+    }
 }
 
 enum Files {
@@ -201,14 +208,19 @@ enum Files {
         }
     }
 
+    private static let lockWaitNs: UInt64 = 10_000_000_000
+
     /// Holds an exclusive lock on a directory until the value goes. Processes and threads exclude
     /// one another by it, for each call opens the directory anew.
     static func lockDirectory(_ path: String) throws(UploadError) -> FileDescriptor {
         let directory = try FileDescriptor(path: path, flags: O_RDONLY | O_DIRECTORY)
-        while flock(directory.number, LOCK_EX) != 0 {
-            guard errno == EINTR else {
+        let bound = cw_monotonic_ns() + lockWaitNs
+        while flock(directory.number, LOCK_EX | LOCK_NB) != 0 {
+            // Its holder may be stopped for ever, or dead with a child that has inherited it.
+            guard errno == EINTR || errno == EWOULDBLOCK && cw_monotonic_ns() < bound else {
                 throw UploadError.system(call: "flock", path: path, errno: errno)
             }
+            usleep(1_000)
         }
         return directory
     }

@@ -19,7 +19,7 @@ struct Body: ~Copyable {
     let temporary: Int32?
     let bytes: UInt64
 
-    deinit { if let temporary { close(temporary) } }
+    deinit { if let temporary { cwi_file_close(temporary) } }
 }
 
 struct Encoder {
@@ -50,12 +50,12 @@ struct Encoder {
             case .text: isWhole = try render(archive, into: &sink, textLine, shouldStop)
             }
             guard isWhole else {
-                close(descriptor)
+                cwi_file_close(descriptor)
                 return nil
             }
             return Body(temporary: descriptor, bytes: try sink.finish())
         } catch {
-            close(descriptor)
+            cwi_file_close(descriptor)
             throw error
         }
     }
@@ -130,7 +130,8 @@ struct Encoder {
     private func temporaryFile(_ stem: String) throws(UploadError) -> Int32 {
         let path = paths.queue + "/" + StorePaths.bodyPrefix + stem
         unsafe unlink(path)
-        let descriptor = unsafe cw_open_file(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        let descriptor = unsafe cwi_file_keep(
+            cw_open_file(path, O_RDWR | O_CREAT | O_EXCL, 0o600))
         guard descriptor >= 0 else {
             throw UploadError.system(call: "open", path: path, errno: errno)
         }

@@ -1,0 +1,175 @@
+/* The gate that a fork waits at, and the table of our descriptors (CFork.h). The runtime's locks
+ * come here by the linker: tools/build.sh gives the static runtime's calls of pthread_mutex_lock
+ * and of its once other names; where SwiftPM links, nobody calls them. Any thread. */
+#define _GNU_SOURCE 1
+#include "CAppend.h"
+#include "CFork.h"
+
+/* ── The gate ── */
+
+enum { GATE_WAIT_NS = 100000000, GATE_NAP_NS = 20000 };
+
+/* Both are touched by few and seldom; one line of their own. */
+static struct {
+    uint32_t forks; /* A27: forks that have begun and not ended */
+    uint32_t inside; /* A27: threads between enter and leave */
+} gate __attribute__((aligned(128)));
+
+static void gate_nap(uint32_t tries) {
+    struct timespec nap = {0, GATE_NAP_NS};
+    if (tries < 64) sched_yield();
+    else nanosleep(&nap, NULL);
+}
+
+void cwi_fork_gate_enter(void) {
+    cwi_tls *tls = cwi_tls_get();
+    if (tls->gate++ > 0) return;
+    uint64_t bound = 0;
+    for (uint32_t tries = 0;; tries++) {
+        /* ORDER: sequential. Either the fork sees us inside or we see the fork (A27). */
+        __atomic_fetch_add(&gate.inside, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&gate.forks, __ATOMIC_SEQ_CST) == 0) return;
+        uint64_t now = cw_monotonic_ns();
+        if (bound == 0) bound = now + GATE_WAIT_NS;
+        /* A host's own fork handler may be waiting for this thread. */
+        if (now >= bound) return;
+        __atomic_fetch_sub(&gate.inside, 1, __ATOMIC_SEQ_CST);
+        gate_nap(tries);
+    }
+}
+
+void cwi_fork_gate_leave(void) {
+    cwi_tls *tls = cwi_tls_get();
+    /* ORDER: release. What was done inside is whole in a child that is forked now (A27). */
+    if (--tls->gate == 0) __atomic_fetch_sub(&gate.inside, 1, __ATOMIC_RELEASE);
+}
+
+void cwi_fork_gate_enter_own(void) {
+    if (cwi_tls_get()->helper & CWI_HELPER_THREAD) cwi_fork_gate_enter();
+}
+void cwi_fork_gate_leave_own(void) {
+    if (cwi_tls_get()->helper & CWI_HELPER_THREAD) cwi_fork_gate_leave();
+}
+
+void cwi_fork_prepare(void) {
+    int error = errno;
+    cwi_tls *tls = cwi_tls_get();
+    /* Where a handler forks in the midst of the runtime, we are inside ourselves. */
+    uint32_t own = tls->gate++ > 0 ? 1 : 0;
+    __atomic_fetch_add(&gate.forks, 1, __ATOMIC_SEQ_CST);
+    uint64_t bound = 0;
+    for (uint32_t tries = 0; __atomic_load_n(&gate.inside, __ATOMIC_SEQ_CST) > own; tries++) {
+        uint64_t now = cw_monotonic_ns();
+        if (bound == 0) bound = now + GATE_WAIT_NS;
+        if (now >= bound) break;
+        gate_nap(tries);
+    }
+    errno = error;
+}
+
+void cwi_fork_parent(void) {
+    cwi_tls_get()->gate--;
+    __atomic_fetch_sub(&gate.forks, 1, __ATOMIC_SEQ_CST);
+}
+
+static void files_forked(void);
+
+void cwi_fork_child(void) {
+    /* Nobody else is here. */
+    uint32_t own = --cwi_tls_get()->gate > 0 ? 1 : 0;
+    __atomic_store_n(&gate.forks, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&gate.inside, own, __ATOMIC_RELAXED);
+    files_forked();
+}
+
+/* ── Locks of the runtime, by the linker ── */
+
+int cwi_runtime_lock(pthread_mutex_t *mutex);
+int cwi_runtime_unlock(pthread_mutex_t *mutex);
+int cwi_runtime_lock(pthread_mutex_t *mutex) {
+    cwi_fork_gate_enter();
+    return pthread_mutex_lock(mutex);
+}
+int cwi_runtime_unlock(pthread_mutex_t *mutex) {
+    int result = pthread_mutex_unlock(mutex);
+    cwi_fork_gate_leave();
+    return result;
+}
+
+/* swift::threading_impl::once_slow(once_t &, void (*)(void *), void *) */
+#define ONCE_SLOW _ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_
+#define JOINED_(a, b) a##b
+#define JOINED(a, b) JOINED_(a, b)
+#define ONCE_REAL JOINED(__real_, ONCE_SLOW)
+#define ONCE_WRAP JOINED(__wrap_, ONCE_SLOW)
+extern void ONCE_REAL(void *once, void (*run)(void *), void *context) __attribute__((weak));
+void ONCE_WRAP(void *once, void (*run)(void *), void *context);
+void ONCE_WRAP(void *once, void (*run)(void *), void *context) {
+    cwi_fork_gate_enter();
+    if (ONCE_REAL) ONCE_REAL(once, run, context);
+    cwi_fork_gate_leave();
+}
+
+/* ── Descriptors ── */
+
+void cwi_fd_identity(int fd, uint64_t *device, uint64_t *inode) {
+    struct stat status;
+    int error = errno;
+    bool known = fd >= 0 && fstat(fd, &status) == 0;
+    *device = known ? (uint64_t)status.st_dev : 0;
+    *inode = known ? (uint64_t)status.st_ino : 0;
+    errno = error;
+}
+
+bool cwi_fd_is(int fd, uint64_t device, uint64_t inode) {
+    uint64_t now_device, now_inode;
+    cwi_fd_identity(fd, &now_device, &now_inode);
+    return inode != 0 && now_inode == inode && now_device == device;
+}
+
+enum { FILES_MAX = 4096 }; /* higher numbers are not noted */
+
+/* An entry belongs to who owns the descriptor; inode 0: not noted. */
+static struct {
+    uint64_t device, inode;
+} files[FILES_MAX];
+static uint32_t files_top; /* above every number that was ever noted */
+
+int cwi_file_keep(int fd) {
+    if (fd < 0 || fd >= FILES_MAX) return fd;
+    uint32_t top = __atomic_load_n(&files_top, __ATOMIC_RELAXED);
+    while ((uint32_t)fd >= top &&
+           !__atomic_compare_exchange_n(&files_top, &top, (uint32_t)fd + 1, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    uint64_t inode;
+    cwi_fd_identity(fd, &files[fd].device, &inode);
+    __atomic_store_n(&files[fd].inode, inode, __ATOMIC_RELEASE);
+    return fd;
+}
+
+int cwi_file_keep_own(int fd) {
+    return cwi_tls_get()->helper & CWI_HELPER_THREAD ? cwi_file_keep(fd) : fd;
+}
+
+void cwi_file_close(int fd) {
+    if (fd < 0) return;
+    bool ours = true;
+    if (fd < FILES_MAX && files[fd].inode != 0) {
+        ours = cwi_fd_is(fd, files[fd].device, files[fd].inode);
+        /* First the note: whoever gets the number next may note it anew. */
+        __atomic_store_n(&files[fd].inode, 0, __ATOMIC_RELEASE);
+    }
+    if (ours) close(fd);
+}
+
+static void files_forked(void) {
+    for (int fd = 0; fd < (int)files_top; fd++)
+        if (files[fd].inode != 0) cwi_file_close(fd);
+}
+
+int cwi_lock_file(int fd) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_SETLK, &lock) == 0) return 0;
+    return errno == EAGAIN || errno == EACCES ? errno : 0;
+}

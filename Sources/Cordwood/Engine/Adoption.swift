@@ -1,0 +1,73 @@
+// When an engine adopts what dead processes left: soon after open, then every minute; at once where
+// many lanes have piled up, and before the first upload. The ship thread adopts; who uploads may
+// wait for it. Processes that live for a moment leave their lanes to one of many, which archives
+// them together.
+
+import CShims
+import CordwoodShip
+
+@safe final class Adoption: @unchecked Sendable {
+    // SAFETY: below `monitor` all is read and written under it, but for `next` and `witness`, which
+    // are the ship thread's.
+    private let monitor = Monitor()
+    private var count: UInt64 = 0
+    private var isWanted = false
+    private var isStopping = false
+    private(set) var next: UInt64 = 0
+    private let witness = AdoptionWitness()
+    private let directory: String
+
+    init(directory: String) { self.directory = directory }
+
+    private static let firstNs: UInt64 = 1_000_000_000
+    private static let everyNs: UInt64 = 60_000_000_000
+
+    /// On the ship thread, first.
+    func begin() {
+        let isCrowded =
+            LaneListing(directory: directory).lanes.count > StoreArchiver.lanesAtOnce
+        next = isCrowded ? 0 : cw_monotonic_ns() + Adoption.firstNs
+    }
+
+    func isDue(_ now: UInt64) -> Bool { now >= next || monitor.locked { isWanted } }
+
+    var hasRun: Bool { monitor.locked { count > 0 } }
+
+    /// nil: the store cannot be listed, or its disk is full.
+    func run(codec: Codec, level: Int32) -> ArchivingSummary? {
+        let summary = try? StoreArchiver.archiveDead(
+            directory: directory, codec: codec, level: level, witness: witness)
+        let pause = witness.waiting > 0 ? AdoptionWitness.quietNs : Adoption.everyNs
+        next = cw_monotonic_ns() + pause
+        monitor.locked {
+            isWanted = false
+            count += 1
+            monitor.notify()
+        }
+        return summary
+    }
+
+    /// What crashed processes left is sent with the first upload, however young this one is. Not on
+    /// the ship thread, which `wake` wakes.
+    func first(_ deadline: Deadline, wake: () -> Void) {
+        let waits = monitor.locked {
+            guard count == 0, !isStopping else { return false }
+            isWanted = true
+            return true
+        }
+        guard waits else { return }
+        wake()
+        monitor.locked {
+            while count == 0, !isStopping {
+                if !monitor.wait(until: deadline) { return }
+            }
+        }
+    }
+
+    func stop() {
+        monitor.locked {
+            isStopping = true
+            monitor.notify()
+        }
+    }
+}

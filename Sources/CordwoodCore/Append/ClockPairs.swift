@@ -1,0 +1,60 @@
+// The clock pairs in a segment's header (FORMAT §4, §6.1). One writer: the helper, under the
+// sealing lock, or the maker of a segment before it is published. docs/CONCURRENCY.md, A18.
+// SAFETY: the header page is mapped while the segment is held; the table is clockPairsMax pairs
+// long, and no index goes beyond.
+
+import CShims
+
+enum ClockPairs {
+    static func store(_ sample: ClockSample, at target: UnsafeMutableRawPointer) {
+        unsafe target.storeBytes(of: sample.ticks, as: UInt64.self)
+        unsafe target.storeBytes(of: sample.monotonic, toByteOffset: 8, as: UInt64.self)
+        unsafe target.storeBytes(of: sample.boottime, toByteOffset: 16, as: UInt64.self)
+        unsafe target.storeBytes(of: sample.realtime, toByteOffset: 24, as: UInt64.self)
+    }
+
+    /// Adds a pair behind the last; drops every second one when the table is full.
+    static func add(_ sample: ClockSample, to header: UnsafeMutableRawPointer) {
+        let sequence = unsafe cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
+        let pairs = unsafe header + SegmentHeader.clockPairs
+        var count = unsafe Int(cwa_load_relaxed_u32(header + SegmentHeader.clockCount))
+        guard count > 0, count <= SegmentHeader.clockPairsMax else { return }
+        let last = unsafe pairs + (count - 1) * ClockPair.bytes
+        guard unsafe sample.ticks > last.load(as: UInt64.self),
+            unsafe sample.monotonic >= last.load(fromByteOffset: 8, as: UInt64.self)
+        else { return }
+        // ORDER: release twice around the change: a reader that copied an odd or another number
+        // copies again (A18).
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, sequence | 1)
+        cwa_fence_full()
+        if count == SegmentHeader.clockPairsMax { count = unsafe thin(pairs, count) }
+        unsafe store(sample, at: pairs + count * ClockPair.bytes)
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, UInt32(count + 1))
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, (sequence | 1) &+ 1)
+    }
+
+    /// The only pair, of a segment that holds no record.
+    static func restart(_ sample: ClockSample, in header: UnsafeMutableRawPointer) {
+        let sequence = unsafe cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
+        // ORDER: release twice around the change, as in `add` (A18).
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, sequence | 1)
+        cwa_fence_full()
+        unsafe store(sample, at: header + SegmentHeader.clockPairs)
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, 1)
+        unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, (sequence | 1) &+ 1)
+    }
+
+    private static func thin(_ pairs: UnsafeMutableRawPointer, _ count: Int) -> Int {
+        var kept = 1
+        var i = 2
+        while i < count - 1 {
+            unsafe memmove(
+                pairs + kept * ClockPair.bytes, pairs + i * ClockPair.bytes, ClockPair.bytes)
+            kept += 1
+            i += 2
+        }
+        unsafe memmove(
+            pairs + kept * ClockPair.bytes, pairs + (count - 1) * ClockPair.bytes, ClockPair.bytes)
+        return kept + 1
+    }
+}

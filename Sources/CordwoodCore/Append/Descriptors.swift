@@ -1,0 +1,157 @@
+// Descriptors that last as long as the engine, and a host that closes descriptors which are not its
+// own: daemons close all of them, and the next files they open get the same numbers. So each is
+// compared with what it was before anything is written, grown, locked or closed through it; what is
+// lost is opened again by its name. System calls only: any thread, handlers and children too.
+// SAFETY: names are built in buffers on the stack; the engine's path never changes once it is set.
+
+import CShims
+import Glibc
+
+enum Descriptors {
+    // MARK: The directory lanes/
+
+    /// Keeps what the directory is, and where. The path is absolute, or none.
+    static func noteLanes(_ engine: EngineBlock, path: String) {
+        unsafe cwi_fd_identity(
+            engine.pointee.lanes_fd, &engine.pointee.lanes_device, &engine.pointee.lanes_inode)
+        let bytes = Array(path.utf8)
+        guard bytes.first == 47, bytes.count < Int(CWI_PATH_MAX) else { return }
+        let target =
+            unsafe UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.lanes_path)!
+        for (i, byte) in bytes.enumerated() {
+            unsafe target.storeBytes(of: byte, toByteOffset: i, as: UInt8.self)
+        }
+    }
+
+    /// The directory's descriptor; opened again where the host has closed it. -1: it is gone.
+    static func lanes(_ engine: EngineBlock) -> Int32 {
+        let known = unsafe engine.pointee.lanes_fd
+        if unsafe isLanes(engine, known) { return known }
+        let path =
+            unsafe UnsafeRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.lanes_path)!
+        guard unsafe path.load(as: UInt8.self) == 47 else { return -1 }
+        let again = unsafe cw_open_file(
+            path.assumingMemoryBound(to: CChar.self), O_RDONLY | O_DIRECTORY, 0)
+        guard again >= 0 else { return -1 }
+        guard unsafe isLanes(engine, again) else {
+            Glibc.close(again)
+            return -1
+        }
+        let word =
+            unsafe UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.lanes_fd)!
+        // ORDER: acquire-release. One of those who found it lost replaces it (A28).
+        if unsafe cwa_cas_u32(word, UInt32(bitPattern: known), UInt32(bitPattern: again)) {
+            return again
+        }
+        Glibc.close(again)
+        let other = unsafe engine.pointee.lanes_fd
+        return unsafe isLanes(engine, other) ? other : -1
+    }
+
+    private static func isLanes(_ engine: EngineBlock, _ descriptor: Int32) -> Bool {
+        unsafe cwi_fd_is(
+            descriptor, engine.pointee.lanes_device, engine.pointee.lanes_inode)
+    }
+
+    static func closeLanes(_ engine: EngineBlock) {
+        let known = unsafe engine.pointee.lanes_fd
+        if unsafe isLanes(engine, known) { Glibc.close(known) }
+    }
+
+    // MARK: The lane file, also when its segment is gone
+
+    static func noteLane(_ lane: LaneBlock, _ descriptor: Int32) {
+        unsafe lane.pointee.lock_fd = descriptor
+        unsafe cwi_fd_identity(
+            descriptor, &lane.pointee.lock_device, &lane.pointee.lock_inode)
+    }
+
+    /// Its descriptor; opened again where the host has closed it. -1: it cannot be had again.
+    static func lane(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
+        let known = unsafe lane.pointee.lock_fd
+        if unsafe isLaneFile(lane, known) { return known }
+        let first = unsafe Segments.table(engine)
+        // ORDER: acquire. The slot's words are there with its state (A5).
+        if unsafe cwa_load_acquire_u32(Segments.stateWord(first)) != Segments.free,
+            unsafe first.pointee.in_lane != 0
+        {
+            return unsafe regain(engine, lane, first) ? lane.pointee.lock_fd : -1
+        }
+        let again = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            unsafe Lanes.addName(&name, lane)
+            name.add(".lane")
+            return unsafe cw_open_at(lanes(engine), name.pointer, O_RDWR, 0)
+        }
+        guard again >= 0 else { return -1 }
+        let word =
+            unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.lock_fd)!
+        // ORDER: acquire-release. As above (A28).
+        if unsafe isLaneFile(lane, again),
+            unsafe cwa_cas_u32(word, UInt32(bitPattern: known), UInt32(bitPattern: again))
+        {
+            return again
+        }
+        Glibc.close(again)
+        let other = unsafe lane.pointee.lock_fd
+        return unsafe isLaneFile(lane, other) ? other : -1
+    }
+
+    private static func isLaneFile(_ lane: LaneBlock, _ descriptor: Int32) -> Bool {
+        unsafe cwi_fd_is(descriptor, lane.pointee.lock_device, lane.pointee.lock_inode)
+    }
+
+    // MARK: Segments; the first one's is the lane file
+
+    static func note(_ segment: SegmentBlock, _ descriptor: Int32) {
+        unsafe segment.pointee.fd = descriptor
+        unsafe cwi_fd_identity(
+            descriptor, &segment.pointee.device, &segment.pointee.inode)
+    }
+
+    static func holds(_ segment: SegmentBlock) -> Bool {
+        unsafe cwi_fd_is(segment.pointee.fd, segment.pointee.device, segment.pointee.inode)
+    }
+
+    /// Sees to it that the descriptor is the segment's file. False: it cannot be had again.
+    static func regain(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
+    ) -> Bool {
+        if unsafe holds(segment) { return true }
+        guard unsafe segment.pointee.memory_id == 0, unsafe segment.pointee.inode != 0 else {
+            return false
+        }
+        let known = unsafe segment.pointee.fd
+        let again = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            if unsafe segment.pointee.in_lane != 0 {
+                unsafe Lanes.addName(&name, lane)
+                name.add(".lane")
+            } else if unsafe segment.pointee.number == 0 {
+                unsafe Segments.addSpareName(&name, lane, segment.pointee.spare_id)
+            } else {
+                unsafe Segments.addFileName(&name, lane, segment, sealed: false)
+            }
+            return unsafe cw_open_at(lanes(engine), name.pointer, O_RDWR, 0)
+        }
+        guard again >= 0 else { return false }
+        let word =
+            unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.fd)!
+        // ORDER: acquire-release. As above (A28).
+        if unsafe cwi_fd_is(again, segment.pointee.device, segment.pointee.inode),
+            unsafe cwa_cas_u32(word, UInt32(bitPattern: known), UInt32(bitPattern: again))
+        {
+            if unsafe segment.pointee.in_lane != 0 { unsafe lane.pointee.lock_fd = again }
+            return true
+        }
+        Glibc.close(again)
+        return unsafe holds(segment)
+    }
+
+    /// Closes what is still that file.
+    static func close(_ descriptor: Int32, _ device: UInt64, _ inode: UInt64) {
+        if cwi_fd_is(descriptor, device, inode) { _ = Glibc.close(descriptor) }
+    }
+}

@@ -1,0 +1,41 @@
+// Thread blocks whose thread is gone without having given them back: one that logged from a
+// thread-local destructor after ours had run for the last time, or that died inside an append. Only
+// the supply thread, under the sealing lock, so that no sealer looks at the block meanwhile (R20).
+// SAFETY: blocks are never unmapped; a thread that is gone stores into its block no more, and
+// where the block's verdict is open its chunk is mapped.
+
+import CShims
+import Glibc
+
+/// When to look for threads that are gone: after many new blocks, and now and then.
+public struct Reaping: Sendable {
+    private var used: UInt32 = 0
+    private var next: UInt64 = 0
+
+    public init() {}
+
+    public mutating func isDue(_ now: UInt64) -> Bool {
+        let count = unsafe cwi_process_get().pointee.pool_used
+        guard count &- used >= ThreadBlocks.reapEvery || now >= next else { return false }
+        used = count
+        next = now + 10_000_000_000
+        return true
+    }
+}
+
+extension EngineCore {
+    /// Gives back what threads that are gone have left. How many.
+    @discardableResult
+    public static func reapThreads(_ engine: EngineBlock) -> Int {
+        var count = 0
+        unsafe ThreadBlocks.forEach(engine) { block in
+            // What is nested goes with its thread's own. Whatever else has that number by now, in
+            // this process or another, keeps the block: it will be gone one day.
+            guard unsafe block.pointee.depth == 0, unsafe cwi_thread_is_gone(block.pointee.tid)
+            else { return }
+            unsafe ThreadBlocks.giveBack(block)
+            count += 1
+        }
+        return count
+    }
+}
