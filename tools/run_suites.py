@@ -48,6 +48,7 @@ def suites(everything):
         Suite("hostile", python, "Tests/Hostile/hostile.py", *flags),
         Suite("disk", python, "Tests/Disk/run.py", *flags),
         Suite("simulation", python, "Tests/Simulation/simulate.py", *flags),
+        Suite("processes", python, "Tests/Processes/run.py", *flags),
         Suite("signals", python, "Tests/Signals/run.py"),
         # The sanitizers build the whole library once more each.
         Suite("sanitizers", python, "Tests/Sanitizers/run.py",

@@ -1,0 +1,157 @@
+"""Many processes and one store: writers that are killed beside readers and a follower, adopters
+that are killed, processes that live for one record. Cases of run.py."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from checking import Failed, cat, compare, read_ledger
+
+
+def usage(directory):
+    """Files, and the bytes they take on the disk."""
+    files = [path for path in Path(directory).rglob("*") if path.is_file()]
+    return len(files), sum(path.lstat().st_blocks * 512 for path in files)
+
+
+def crowd(bench):
+    """50 processes start, log, are killed and replaced; readers and `tail -f` see all of it."""
+    bench.run("many", "brief", 0)  # the store is there before the follower
+    seen = bench.directory / "followed"
+    with open(seen, "wb") as out:
+        follower = subprocess.Popen([bench.command, "tail", "-f", "-n", "100", "--json",
+                                     bench.store], stdout=out, stderr=subprocess.PIPE)
+    processes = []
+    kills = reads = 0
+    try:
+        until = time.monotonic() + bench.much(8, 60)
+        while time.monotonic() < until:
+            while len(processes) < 50:
+                processes.append(bench.start("many", "writer", bench.random.randrange(1 << 30),
+                                             stdout=subprocess.PIPE))
+            for _ in range(bench.random.randrange(1, 12)):
+                process = processes.pop(bench.random.randrange(len(processes)))
+                process.send_signal(signal.SIGKILL)
+                code = process.wait(60)
+                if code != -signal.SIGKILL:
+                    raise Failed(f"a writer ended {code}: {process.stdout.read()[-2000:]}")
+                process.stdout.close()
+                kills += 1
+            before = read_ledger(bench.ledger)
+            lines = cat(bench.command, bench.store)
+            reads += 1
+            check_prefix(before, lines)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait(60)
+            process.stdout.close()
+    ledger = read_ledger(bench.ledger)
+    bench.note(f"{kills + len(processes)} kills, {reads} readers")
+    try:
+        compare(ledger, cat(bench.command, bench.store), killed=True)
+        bench.archive()
+        total, _ = bench.check(killed=True)
+        await_follower(follower, seen, ledger, total)
+    finally:
+        follower.kill()
+        follower.wait(60)
+
+
+def check_prefix(before, lines):
+    """A reader shows at least what was told kept before it began, each once."""
+    counts = {}
+    for line in lines:
+        at = line.find('"message":"w ')
+        if at >= 0:
+            words = line[at + 11:at + 60].split(" ")
+            counts.setdefault(int(words[1]), []).append(int(words[2]))
+    for index, (_, returned, _, _) in before.items():
+        numbers = counts.get(index, [])
+        if numbers[:returned] != list(range(returned)) or len(set(numbers)) != len(numbers):
+            raise Failed(f"a reader beside writers: slot {index} has {len(numbers)} of "
+                         f"{returned}, {len(numbers) - len(set(numbers))} twice")
+
+
+def await_follower(follower, seen, ledger, total):
+    """The follower has shown every record once, whatever the order among lanes."""
+    until = time.monotonic() + 60
+    while True:
+        lines = seen.read_text(errors="replace").splitlines(keepends=True)
+        lines = [line for line in lines if line.endswith("\n") and '"message":"w ' in line]
+        if len(lines) >= total or time.monotonic() > until:
+            break
+        if follower.poll() is not None:
+            raise Failed(f"tail -f ended: {follower.stderr.read()[-1000:]}")
+        time.sleep(0.2)
+    compare(ledger, lines, killed=True, what="tail -f")
+
+
+def dead_lanes(bench, count):
+    """That many lanes with a record each, of processes that were killed at the same time."""
+    bench.run("many", "pile", count)
+    lanes = len(list((bench.store / "lanes").glob("*.lane")))
+    if lanes != count:
+        raise Failed(f"{lanes} lanes, not {count}")
+
+
+def adopters(bench):
+    """R32: 50 adopters at a time, killed at random; what was there is in archives once."""
+    count = bench.much(150, 900)
+    dead_lanes(bench, count)
+    running = []
+    kills = 0
+    while list((bench.store / "lanes").glob("*.lane")) and kills < bench.much(150, 1500):
+        while len(running) < bench.much(16, 50):
+            running.append(subprocess.Popen([bench.command, "archive", bench.store],
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        time.sleep(bench.random.random() * 0.02)
+        for _ in range(bench.random.randrange(1, 6)):
+            process = running.pop(bench.random.randrange(len(running)))
+            process.kill()
+            process.wait(60)
+            kills += 1
+    for process in running:
+        process.wait(120)
+    bench.archive()
+    left = sorted(os.listdir(bench.store / "lanes"))
+    if left:
+        raise Failed(f"{len(left)} files are left in lanes/: {left[:5]}")
+    bench.note(f"{count} lanes, {kills} adopters killed")
+    bench.check()
+
+
+def short_lived(bench):
+    """Processes that live for one record, a third closed, a third left, a third killed: cheap in
+    time, files and bytes, and compacted by those that come after."""
+    count = bench.much(300, 10_000)
+    begun = time.monotonic()
+    bench.note(bench.run("many", "briefs", count))
+    files, size = usage(bench.store)
+    bench.note(f"{count} in {time.monotonic() - begun:.1f} s: {files} files, {size >> 10} KiB")
+    if size > 600 * 64 * 1024:
+        raise Failed(f"{size} bytes for {count} processes")
+    begun = time.monotonic()
+    text = bench.archive()
+    took = time.monotonic() - begun
+    files, size = usage(bench.store)
+    bench.note(f"archived in {took:.1f} s: {files} files, {size >> 10} KiB")
+    if list((bench.store / "lanes").iterdir()):
+        raise Failed(f"lanes are left: {text}")
+    if files > count / 16 + 20:
+        raise Failed(f"{files} files for {count} dead lanes")
+    bench.check()
+
+
+def listings(bench):
+    """Archiving lists the store's directories a bounded number of times, however many lanes."""
+    dead_lanes(bench, bench.much(200, 1000))
+    environment = dict(os.environ, LD_PRELOAD=str(bench.programs / "count.so"))
+    text = bench.finish([bench.command, "archive", bench.store], environment=environment)
+    listed = int(text.rsplit("opendir ", 1)[1].split()[0])
+    bench.note(f"{listed} listings")
+    if listed > 40:
+        raise Failed(f"{listed} directory listings")
+    bench.check()

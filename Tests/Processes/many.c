@@ -1,0 +1,98 @@
+/* Many processes on one store: writers that are killed at random, and processes that live for one
+ * record. One case a run; run.py kills, reads and compares. */
+#include "host.h"
+
+/* SEED: opens and closes engines for ever, two threads log; killed from outside. */
+static void case_writer(int argc, char **argv) {
+    uint64_t seed = argc > 0 ? strtoull(argv[0], NULL, 10) : 1;
+    for (;;) {
+        cw_options options = options_of(store_path);
+        options.segment_bytes = 64u << 10;
+        cw_engine *engine = open_with(&options);
+        cw_logger *log = logger_of(engine, "many");
+        volatile int stop = 0;
+        noise other;
+        noise_start(&other, log, &stop, 100 + next_random(&seed) % 400);
+        uint32_t mine = slot_take();
+        uint64_t count = 100 + next_random(&seed) % 3000;
+        for (uint64_t i = 0; i < count; i++) {
+            EXPECT(CW_OK, write_next(log, mine));
+            if (i % 16 == 0) pause_us(next_random(&seed) % 300);
+            if (next_random(&seed) % 2000 == 0) EXPECT(CW_OK, cw_roll(engine));
+        }
+        stop = 1;
+        pthread_join(other.thread, NULL);
+        EXPECT(CW_OK, cw_close(&engine, 60000));
+        if (failures) exit(1);
+    }
+}
+
+/* WAY: one record; 0: closes, 1: returns from main, 2: is killed. */
+static void case_brief(int argc, char **argv) {
+    int way = argc > 0 ? atoi(argv[0]) : 0;
+    cw_options options = options_of(store_path);
+    cw_engine *engine = open_with(&options);
+    write_many(logger_of(engine, "brief"), slot_take(), 1);
+    if (way == 0) EXPECT(CW_OK, cw_close(&engine, 20000));
+    if (way == 2) raise(SIGKILL);
+}
+
+/* COUNT: many of them, forked from a process that has no engine: prints ns for each. */
+static void case_briefs(int argc, char **argv) {
+    int count = argc > 0 ? atoi(argv[0]) : 100;
+    uint64_t begun = now_ns();
+    for (int i = 0; i < count; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            char way[2] = {(char)('0' + i % 3), 0}, *words[] = {way, NULL};
+            case_brief(1, words);
+            _exit(failures ? 1 : 0);
+        }
+        int how = 0;
+        waitpid(child, &how, 0);
+        if (!(WIFEXITED(how) && WEXITSTATUS(how) == 0) &&
+            !(i % 3 == 2 && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL)) {
+            printf("child %d: %x\n", i, (unsigned)how);
+            failures++;
+        }
+    }
+    printf("%llu ns a process\n", (unsigned long long)((now_ns() - begun) / (uint64_t)count));
+}
+
+/* One of `pile`: opens engines, logs once by each, says so, and waits to be killed. */
+static void pile_part(int engines, int ready) {
+    for (int i = 0; i < engines; i++) {
+        cw_options options = options_of(store_path);
+        cw_engine *engine = open_with(&options);
+        write_many(logger_of(engine, "pile"), slot_take(), 1);
+    }
+    if (failures || write(ready, "", 1) != 1) _exit(1);
+    for (;;) pause();
+}
+
+/* COUNT: as many dead lanes at once, which nobody has adopted meanwhile. */
+static void case_pile(int argc, char **argv) {
+    enum { EACH = 50, PARTS_MAX = 64 };
+    int count = argc > 0 ? atoi(argv[0]) : 100, ready[2];
+    pid_t parts[PARTS_MAX];
+    int used = 0;
+    if (pipe(ready) != 0) exit(2);
+    for (int left = count; left > 0 && used < PARTS_MAX; left -= EACH) {
+        parts[used] = fork();
+        if (parts[used] == 0) pile_part(left < EACH ? left : EACH, ready[1]);
+        used++;
+    }
+    close(ready[1]);
+    char byte;
+    for (int i = 0; i < used; i++) EXPECT(1, read(ready[0], &byte, 1));
+    for (int i = 0; i < used; i++) kill(parts[i], SIGKILL);
+    while (wait(NULL) > 0) continue;
+}
+
+static const test_case cases[] = {
+    {"writer", case_writer},
+    {"brief", case_brief},
+    {"briefs", case_briefs},
+    {"pile", case_pile},
+};
+MAIN(cases)

@@ -1,0 +1,405 @@
+#!/usr/bin/env python3
+"""Processes: forks, daemons, clones, crowds on one store, life cycles. Builds the programs beside
+this file and runs each case in a directory of its own.
+
+    run.py [--all] [--seed N] [CASE …]
+
+A failure names its seed and the command that repeats it; the last line counts."""
+
+import argparse
+import inspect
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import crowd
+from checking import Failed, cat, compare, read_ledger
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = Path(__file__).resolve().parent
+LIBRARIES = Path(os.environ.get("CORDWOOD_LIBRARY", ROOT / "build/lib/libcordwood.so")).parent
+COMMAND = Path(os.environ.get("CORDWOOD_COMMAND", LIBRARIES.parent / "bin/cordwood"))
+INCLUDE = ["-I", LIBRARIES.parent.parent / "include" if not (ROOT / "include").exists()
+           else ROOT / "include"]
+FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", *INCLUDE]
+SYSTEM = ["-lstdc++", "-lm", "-lpthread", "-ldl"]
+SECONDS_MAX = 600
+
+
+class Skipped(Exception):
+    """The case cannot run here."""
+
+
+class Bench:
+    """What a case has: its directory, the programs, how much to do, and a generator by seed."""
+
+    def __init__(self, programs, directory, everything, seed):
+        self.programs, self.directory, self.everything = programs, directory, everything
+        self.random = random.Random(seed)
+        self.store, self.ledger = directory / "store", directory / "ledger"
+        self.command = COMMAND
+        self.notes = []
+
+    def much(self, usual, everything):
+        """How often something is done."""
+        return everything if self.everything else usual
+
+    def note(self, text):
+        """A figure for the last line of the case."""
+        self.notes.append(text.strip())
+
+    def start(self, program, case, *words, **options):
+        """Starts a program of ours on the case's store."""
+        return subprocess.Popen([self.programs / program, case, self.store, self.ledger,
+                                 *map(str, words)], **options)
+
+    def run(self, program, case, *words, codes=(0,)):
+        """Runs it to its end; its output."""
+        command = [self.programs / program, case, self.store, self.ledger, *map(str, words)]
+        return self.finish(command, codes)
+
+    def finish(self, command, codes=(0,), environment=None):
+        """Runs a command to its end; its output."""
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  timeout=SECONDS_MAX, check=False, env=environment,
+                                  stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired as error:
+            text = (error.stdout or b"").decode(errors="replace")[-2000:]
+            raise Failed(f"{command[:2]} hangs: {text}") from error
+        text = done.stdout.decode(errors="replace")
+        if done.returncode not in codes:
+            raise Failed(f"{[str(w) for w in command[:2]]} ends {done.returncode}\n{text[-3000:]}")
+        return text
+
+    def check(self, killed=False):
+        """Ledger against store; the records, and what others said."""
+        total, others = compare(read_ledger(self.ledger), cat(COMMAND, self.store), killed)
+        self.note(f"{total} records")
+        return total, others
+
+    def archive(self):
+        """Adopts what is dead."""
+        return self.finish([COMMAND, "archive", self.store])
+
+
+# ── Forks ──
+
+def fork_storm(bench):
+    bench.note(bench.run("forks", "storm", bench.much(120, 4000)))
+    bench.check()
+
+
+def fork_early(bench):
+    """Right after open, while the parent's helpers do everything for the first time."""
+    stuck = 0
+    rounds = bench.much(20, 2000)
+    for _ in range(rounds):
+        text = bench.run("forks", "early", bench.random.choice([0, 0, 100, 300, 1000]))
+        stuck += int(text.split()[0])
+        if bench.random.random() < 0.05:
+            bench.check()
+            shutil.rmtree(bench.store)
+            bench.ledger.unlink()
+    bench.note(f"{rounds * 4} forks, {stuck} children without helpers")
+    if stuck:
+        raise Failed(bench.notes[-1])
+
+
+def fork_beside_open(bench):
+    rounds = bench.much(40, 1000)
+    for _ in range(rounds):
+        bench.run("forks", "beside", bench.random.randrange(4000))
+    bench.check()
+
+
+def fork_spawn(bench):
+    bench.run("forks", "spawn", bench.ledger, bench.much(20, 200))
+    bench.check()
+
+
+def daemon(first):
+    def body(bench):
+        foreign = bench.directory / "foreign"
+        content = bytes(range(256)) * 4096
+        foreign.write_bytes(content)
+        bench.run("forks", "daemon", foreign, int(first))
+        wait_for(lambda: any(s[3] for s in read_ledger(bench.ledger).values()), "the daemon's end")
+        ended = [s[3] for s in read_ledger(bench.ledger).values() if s[3]]
+        if ended != [1]:
+            raise Failed(f"the daemon ended {ended}")
+        if foreign.read_bytes() != content:
+            raise Failed("the host's own file was written to")
+        bench.check()
+    return body
+
+
+def fork_clone(bench):
+    bench.run("forks", "clone", bench.much(60, 600))
+    bench.check()
+
+
+def orphan(way):
+    """R31: the parent is killed, a child lives on with all that it inherited."""
+    def body(bench):
+        note = bench.directory / "child"
+        bench.run("forks", "orphan", way, note, codes=(-9,))
+        child = int(note.read_text())
+        try:
+            def adopted():
+                bench.archive()
+                return not list((bench.store / "lanes").glob("*.lane"))
+            wait_for(adopted, "adoption beside the idle child")
+            bench.check()
+            os.kill(child, 0)
+        finally:
+            os.kill(child, 9)
+    return body
+
+
+def fork_idle(bench):
+    """R25: children that do nothing keep no deleted file of the store."""
+    process = bench.start("forks", "idle", bench.much(30, 200), stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE)
+    pids = []
+    for line in process.stdout:
+        words = line.decode().split()
+        if words[0] == "pids":
+            pids = [int(word) for word in words[1:]]
+            break
+        bench.note(line.decode())
+    held = []
+    for pid in pids:
+        for link in (Path("/proc") / str(pid) / "fd").iterdir():
+            target = os.readlink(link)
+            if str(bench.store) in target and target.endswith("(deleted)"):
+                held.append(f"{pid}: descriptor of {target}, {os.stat(link).st_blocks // 2} KiB")
+        for line in (Path("/proc") / str(pid) / "maps").read_text().splitlines():
+            if str(bench.store) in line:
+                held.append(f"{pid}: {line}")
+    process.stdin.close()
+    code = process.wait(60)
+    bench.note(f"{len(pids)} idle children")
+    if code != 0 or not pids or held:
+        raise Failed(f"ended {code}, {len(pids)} children, {len(held)} hold:\n  "
+                     + "\n  ".join(held[:20]))
+    bench.check()
+
+
+def python_host(way, usual, everything, records):
+    def body(bench):
+        environment = dict(os.environ, CORDWOOD_LIBRARY=str(LIBRARIES / "libcordwood.so"),
+                           PYTHONDONTWRITEBYTECODE="1")
+        children = bench.much(usual, everything)
+        begun = time.monotonic()
+        bench.note(bench.finish(
+            [sys.executable, "-W", "ignore::DeprecationWarning", HERE / "pyhost.py", way,
+             bench.store, bench.ledger, str(children), str(records)], environment=environment))
+        if way == "fork" and time.monotonic() - begun > 30 and not bench.everything:
+            raise Failed("the children took over 30 s")
+        ledger = read_ledger(bench.ledger)
+        if way != "prefork":
+            short = [s for i, s in ledger.items() if i >= 16 and s[1] != records]
+            if short or sum(1 for i in ledger if i >= 16) != children:
+                raise Failed(f"not {children} children with {records} records each: {short[:5]}")
+        bench.check(killed=way == "prefork")
+    return body
+
+
+# ── Life ──
+
+def life(case, usual, everything, checked=True):
+    def body(bench):
+        text = bench.run("life", case, bench.much(usual, everything))
+        if text:
+            bench.note(text)
+        if checked:
+            bench.check()
+    return body
+
+
+def life_threads(bench):
+    count = bench.much(20_000, 100_000)
+    bench.run("life", "threads", count)
+    others = compare({}, cat(COMMAND, bench.store))[1]
+    numbers = sorted(int(r["message"].split()[1]) for r in others)
+    if numbers != list(range(count)):
+        raise Failed(f"{len(numbers)} records, {len(set(numbers))} different, of {count}")
+    bench.note(f"{count} threads")
+
+
+def life_exit(bench):
+    rounds = bench.much(8, 400)
+    for i in range(rounds):
+        bench.run("life", "exit", i % 2)
+        if i % 20 == 19:
+            bench.archive()
+    bench.note(f"{rounds} exits")
+    bench.check(killed=True)
+
+
+def unload(bench):
+    bench.note(bench.run("loader", "unload", bench.programs / "plugin_static.so",
+                         bench.much(100, 1000)))
+    bench.note(bench.run("loader", "unload", bench.programs / "copy1/plugin.so",
+                         bench.much(100, 1000)))
+    check_plugins(bench)
+
+
+def twice(bench):
+    bench.run("loader", "twice", bench.programs / "plugin_static.so",
+              bench.programs / "copy1/plugin.so", bench.programs / "copy2/plugin.so")
+    check_plugins(bench)
+
+
+def check_plugins(bench):
+    _, others = bench.check()
+    places = sum(r["message"].startswith("place ") for r in others)
+    plugins = sum(1 for _ in others)
+    if places != plugins or not places:
+        raise Failed(f"{places} records of places, {plugins} of all others")
+
+
+def swift_host(bench):
+    program = bench.programs / "swifthost"
+    if not program.exists():
+        raise Skipped("no swiftc here")
+    rounds = bench.much(30, 300)
+    bench.note(bench.finish([program, bench.programs / "copy1/plugin.so", bench.store,
+                             str(rounds)]))
+    others = compare({}, cat(COMMAND, bench.store))[1]
+    said = sorted(r["message"] for r in others if r["message"].startswith("s "))
+    if said != sorted(f"s {n}" for n in range(rounds)):
+        raise Failed(f"{len(said)} of {rounds} records")
+
+
+def wait_for(condition, what, seconds=60):
+    """Polls, with a generous limit."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            raise Failed(f"{what} did not come within {seconds} s")
+        time.sleep(0.05)
+
+
+CASES = {
+    "fork_storm": fork_storm,
+    "fork_early": fork_early,
+    "fork_beside_open": fork_beside_open,
+    "fork_spawn": fork_spawn,
+    "fork_daemon": daemon(first=False),
+    "fork_daemon_logged": daemon(first=True),
+    "fork_clone": fork_clone,
+    "fork_orphan": orphan("fork"),
+    "clone_orphan": orphan("clone"),
+    "fork_idle": fork_idle,
+    "python_fork": python_host("fork", 200, 200, 100),
+    "python_spawn": python_host("spawn", 6, 60, 100),
+    "python_forkserver": python_host("forkserver", 12, 100, 100),
+    "python_prefork": python_host("prefork", 60, 600, 50),
+    "crowd": crowd.crowd,
+    "adopters": crowd.adopters,
+    "short_lived": crowd.short_lived,
+    "listings": crowd.listings,
+    "reopen": life("reopen", 300, 10_000, checked=False),
+    "engines": life("engines", 0, 0),
+    "keys": life("keys", 1600, 20_000),
+    "pool": life("pool", 40_000, 40_000, checked=False),
+    "threads": life_threads,
+    "leave": life("leave", 60, 1000),
+    "exit": life_exit,
+    "unload": unload,
+    "twice": twice,
+    "swift_host": swift_host,
+}
+# fork_idle: under heavy load some children still hold a descriptor (ARCHITECTURE, Limits).
+ONLY_ALL = {"pool", "fork_idle"}
+
+
+def compile_all(directory, swift):
+    """The programs, the modules and two copies of the shared library."""
+    def gcc(*words):
+        subprocess.run(["gcc", *FLAGS, *words], check=True)
+    linked = ["-L", LIBRARIES, "-lcordwood", "-lpthread", f"-Wl,-rpath,{LIBRARIES}"]
+    for name in ("forks", "many", "life"):
+        gcc(HERE / f"{name}.c", "-o", directory / name, *linked)
+    static = LIBRARIES / "libcordwood.a"
+    gcc(HERE / "loader.c", "-o", directory / "loader", static, *SYSTEM)
+    gcc("-shared", "-fPIC", HERE / "plugin.c", "-o", directory / "plugin_static.so", static,
+        *SYSTEM)
+    for name in ("copy1", "copy2"):
+        copy = directory / name
+        copy.mkdir()
+        shutil.copy(LIBRARIES / "libcordwood.so", copy / "libcordwood.so.0")
+        gcc("-shared", "-fPIC", HERE / "plugin.c", "-o", copy / "plugin.so",
+            copy / "libcordwood.so.0", f"-Wl,-rpath,{copy}")
+    gcc("-shared", "-fPIC", HERE / "count.c", "-o", directory / "count.so", "-ldl")
+    if shutil.which("swiftc") and swift:
+        subprocess.run(["swiftc", "-O", "-static-stdlib", HERE / "swifthost.swift", "-o",
+                        directory / "swifthost"], check=True)
+
+
+def run_case(name, body, bench):
+    """passed, failed"""
+    begun = time.monotonic()
+    try:
+        body(bench)
+    except Skipped as why:
+        print(f"{name}: SKIPPED, {why}", flush=True)
+        return 0, 0
+    except (Failed, subprocess.TimeoutExpired) as why:
+        print(f"{name}: FAILED, {why}", flush=True)
+        return 0, 1
+    print(f"{name}: {'; '.join(bench.notes) or 'ok'} ({time.monotonic() - begun:.1f} s)",
+          flush=True)
+    return 1, 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser.add_argument("--keep", action="store_true", help="leave the directory of failed cases")
+    parser.add_argument("cases", nargs="*")
+    arguments = parser.parse_args()
+    for name in list(os.environ):
+        if name.startswith("CORDWOOD_") and name not in ("CORDWOOD_LIBRARY", "CORDWOOD_COMMAND"):
+            del os.environ[name]
+    directory = Path(tempfile.mkdtemp(prefix="cordwood-processes-"))
+    passed = failed = 0
+    try:
+        programs = directory / "programs"
+        programs.mkdir()
+        compile_all(programs, not arguments.cases or "swift_host" in arguments.cases)
+        for name, body in CASES.items():
+            if name not in arguments.cases if arguments.cases else (
+                    name in ONLY_ALL and not arguments.all):
+                continue
+            work = directory / name
+            work.mkdir()
+            bench = Bench(programs, work, arguments.all, arguments.seed)
+            good, bad = run_case(name, body, bench)
+            if bad:
+                again = " --all" if arguments.all else ""
+                script = inspect.getsourcefile(main)
+                print(f"  again: {os.path.relpath(script)} --seed {arguments.seed}{again} {name}",
+                      flush=True)
+            passed, failed = passed + good, failed + bad
+            if bad and arguments.keep:
+                print(f"  left: {work}", flush=True)
+            else:
+                shutil.rmtree(work, ignore_errors=True)
+    finally:
+        if not (failed and arguments.keep):
+            shutil.rmtree(directory, ignore_errors=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
