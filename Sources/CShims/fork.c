@@ -9,16 +9,37 @@
 
 enum { GATE_WAIT_NS = 100000000, GATE_NAP_NS = 20000 };
 
-/* Both are touched by few and seldom; one line of their own. */
-static struct {
-    uint32_t forks; /* A27: forks that have begun and not ended */
+/* Both words are touched by few and seldom. */
+typedef struct {
+    uint32_t forks;  /* A27: forks that have begun and not ended */
     uint32_t inside; /* A27: threads between enter and leave */
-} gate __attribute__((aligned(128)));
+} gate_words;
+
+static gate_words first_gate __attribute__((aligned(128)));
+/* In memory that a child sees as zero, also that of a raw clone(2), where no handler runs. */
+static gate_words *gate = &first_gate;
+
+void cwi_fork_gate_make(void) {
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return;
+    if (madvise(page, bytes, MADV_WIPEONFORK) == 0) gate = page;
+    else munmap(page, bytes);
+}
 
 static void gate_nap(uint32_t tries) {
     struct timespec nap = {0, GATE_NAP_NS};
     if (tries < 64) sched_yield();
     else nanosleep(&nap, NULL);
+}
+
+static void gate_leave(void) {
+    /* ORDER: sequential. What was done inside is whole in a child that is forked now (A27). Zero
+     * where a handler has cloned inside: the child's word was wiped. */
+    uint32_t inside = __atomic_load_n(&gate->inside, __ATOMIC_RELAXED);
+    while (inside != 0 && !__atomic_compare_exchange_n(&gate->inside, &inside, inside - 1, false,
+                                                       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        continue;
 }
 
 void cwi_fork_gate_enter(void) {
@@ -27,21 +48,20 @@ void cwi_fork_gate_enter(void) {
     uint64_t bound = 0;
     for (uint32_t tries = 0;; tries++) {
         /* ORDER: sequential. Either the fork sees us inside or we see the fork (A27). */
-        __atomic_fetch_add(&gate.inside, 1, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&gate.forks, __ATOMIC_SEQ_CST) == 0) return;
+        __atomic_fetch_add(&gate->inside, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&gate->forks, __ATOMIC_SEQ_CST) == 0) return;
         uint64_t now = cw_monotonic_ns();
         if (bound == 0) bound = now + GATE_WAIT_NS;
         /* A host's own fork handler may be waiting for this thread. */
         if (now >= bound) return;
-        __atomic_fetch_sub(&gate.inside, 1, __ATOMIC_SEQ_CST);
+        gate_leave();
         gate_nap(tries);
     }
 }
 
 void cwi_fork_gate_leave(void) {
     cwi_tls *tls = cwi_tls_get();
-    /* ORDER: release. What was done inside is whole in a child that is forked now (A27). */
-    if (--tls->gate == 0) __atomic_fetch_sub(&gate.inside, 1, __ATOMIC_RELEASE);
+    if (--tls->gate == 0) gate_leave();
 }
 
 void cwi_fork_gate_enter_own(void) {
@@ -56,9 +76,9 @@ void cwi_fork_prepare(void) {
     cwi_tls *tls = cwi_tls_get();
     /* Where a handler forks in the midst of the runtime, we are inside ourselves. */
     uint32_t own = tls->gate++ > 0 ? 1 : 0;
-    __atomic_fetch_add(&gate.forks, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&gate->forks, 1, __ATOMIC_SEQ_CST);
     uint64_t bound = 0;
-    for (uint32_t tries = 0; __atomic_load_n(&gate.inside, __ATOMIC_SEQ_CST) > own; tries++) {
+    for (uint32_t tries = 0; __atomic_load_n(&gate->inside, __ATOMIC_SEQ_CST) > own; tries++) {
         uint64_t now = cw_monotonic_ns();
         if (bound == 0) bound = now + GATE_WAIT_NS;
         if (now >= bound) break;
@@ -69,7 +89,7 @@ void cwi_fork_prepare(void) {
 
 void cwi_fork_parent(void) {
     cwi_tls_get()->gate--;
-    __atomic_fetch_sub(&gate.forks, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_sub(&gate->forks, 1, __ATOMIC_SEQ_CST);
 }
 
 static void files_forked(void);
@@ -77,8 +97,8 @@ static void files_forked(void);
 void cwi_fork_child(void) {
     /* Nobody else is here. */
     uint32_t own = --cwi_tls_get()->gate > 0 ? 1 : 0;
-    __atomic_store_n(&gate.forks, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&gate.inside, own, __ATOMIC_RELAXED);
+    __atomic_store_n(&gate->forks, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&gate->inside, own, __ATOMIC_RELAXED);
     files_forked();
 }
 
@@ -135,7 +155,7 @@ static struct {
 } files[FILES_MAX];
 static uint32_t files_top; /* above every number that was ever noted */
 
-int cwi_file_keep(int fd) {
+static int file_keep(int fd) {
     if (fd < 0 || fd >= FILES_MAX) return fd;
     uint32_t top = __atomic_load_n(&files_top, __ATOMIC_RELAXED);
     while ((uint32_t)fd >= top &&
@@ -148,12 +168,26 @@ int cwi_file_keep(int fd) {
     return fd;
 }
 
-int cwi_file_keep_own(int fd) {
-    return cwi_tls_get()->helper & CWI_HELPER_THREAD ? cwi_file_keep(fd) : fd;
+int cwi_file_open(const char *path, int flags, mode_t mode) {
+    cwi_fork_gate_enter();
+    int fd = file_keep(cw_open_file(path, flags, mode));
+    cwi_fork_gate_leave();
+    return fd;
 }
 
-void cwi_file_close(int fd) {
-    if (fd < 0) return;
+int cwi_file_open_at(int directory, const char *name, int flags, mode_t mode) {
+    cwi_fork_gate_enter();
+    int fd = file_keep(cw_open_at(directory, name, flags, mode));
+    cwi_fork_gate_leave();
+    return fd;
+}
+
+int cwi_file_open_own(const char *path, int flags, mode_t mode) {
+    if (cwi_tls_get()->helper & CWI_HELPER_THREAD) return cwi_file_open(path, flags, mode);
+    return cw_open_file(path, flags, mode);
+}
+
+static void file_close(int fd) {
     bool ours = true;
     if (fd < FILES_MAX && files[fd].inode != 0) {
         ours = cwi_fd_is(fd, files[fd].device, files[fd].inode);
@@ -163,9 +197,18 @@ void cwi_file_close(int fd) {
     if (ours) close(fd);
 }
 
+void cwi_file_close(int fd) {
+    if (fd < 0) return;
+    bool noted = fd < FILES_MAX && files[fd].inode != 0;
+    /* A child that is forked in between would keep it. */
+    if (noted) cwi_fork_gate_enter();
+    file_close(fd);
+    if (noted) cwi_fork_gate_leave();
+}
+
 static void files_forked(void) {
     for (int fd = 0; fd < (int)files_top; fd++)
-        if (files[fd].inode != 0) cwi_file_close(fd);
+        if (files[fd].inode != 0) file_close(fd);
 }
 
 int cwi_lock_file(int fd) {

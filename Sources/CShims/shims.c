@@ -153,7 +153,10 @@ static void child_run(void) {
     cwi_fork_child();
     if (child_hook) child_hook();
 }
-static void child_make(void) { pthread_atfork(cwi_fork_prepare, cwi_fork_parent, child_run); }
+static void child_make(void) {
+    cwi_fork_gate_make();
+    pthread_atfork(cwi_fork_prepare, cwi_fork_parent, child_run);
+}
 
 /* When the module is loaded: the first open takes locks of the runtime before it comes so far, and
  * another thread may fork meanwhile. */

@@ -98,28 +98,31 @@ def dead_lanes(bench, count):
 
 
 def adopters(bench):
-    """R32: 50 adopters at a time, killed at random; what was there is in archives once."""
-    count = bench.much(150, 900)
-    dead_lanes(bench, count)
-    running = []
-    kills = 0
-    while list((bench.store / "lanes").glob("*.lane")) and kills < bench.much(150, 1500):
-        while len(running) < bench.much(16, 50):
-            running.append(subprocess.Popen([bench.command, "archive", bench.store],
-                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        time.sleep(bench.random.random() * 0.02)
-        for _ in range(bench.random.randrange(1, 6)):
-            process = running.pop(bench.random.randrange(len(running)))
-            process.kill()
-            process.wait(60)
-            kills += 1
-    for process in running:
-        process.wait(120)
-    bench.archive()
-    left = sorted(os.listdir(bench.store / "lanes"))
-    if left:
-        raise Failed(f"{len(left)} files are left in lanes/: {left[:5]}")
-    bench.note(f"{count} lanes, {kills} adopters killed")
+    """R32: adopters by the dozen, killed at random; what was there is in archives once."""
+    rounds = kills = lanes = 0
+    while kills < bench.much(50, 1000):
+        count = bench.much(400, 900)
+        dead_lanes(bench, count)
+        lanes += count
+        rounds += 1
+        running = []
+        while list((bench.store / "lanes").glob("*.lane")):
+            while len(running) < bench.much(16, 50):
+                running.append(subprocess.Popen(
+                    [bench.command, "archive", bench.store], stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL))
+            time.sleep(bench.random.random() * 0.01)
+            for _ in range(bench.random.randrange(1, 12)):
+                process = running.pop(bench.random.randrange(len(running)))
+                process.kill()
+                kills += process.wait(60) != 0
+        for process in running:
+            process.wait(120)
+        bench.archive()
+        left = sorted(os.listdir(bench.store / "lanes"))
+        if left:
+            raise Failed(f"{len(left)} files are left in lanes/: {left[:5]}")
+    bench.note(f"{lanes} lanes in {rounds} rounds, {kills} adopters killed")
     bench.check()
 
 
@@ -146,12 +149,26 @@ def short_lived(bench):
 
 
 def listings(bench):
-    """Archiving lists the store's directories a bounded number of times, however many lanes."""
-    dead_lanes(bench, bench.much(200, 1000))
+    """Archiving lists the store's directories once for 64 lanes; and for what adopters that were
+    killed left of lanes which archives cover, a bounded number of times, however many lanes."""
+    count = bench.much(200, 1000)
+    dead_lanes(bench, count)
+    lanes = [path.stem for path in (bench.store / "lanes").glob("*.lane")]
     environment = dict(os.environ, LD_PRELOAD=str(bench.programs / "count.so"))
-    text = bench.finish([bench.command, "archive", bench.store], environment=environment)
-    listed = int(text.rsplit("opendir ", 1)[1].split()[0])
-    bench.note(f"{listed} listings")
-    if listed > 40:
-        raise Failed(f"{listed} directory listings")
+
+    def listed_at_most(bound, what):
+        text = bench.finish([bench.command, "archive", bench.store], environment=environment)
+        listed = int(text.rsplit("opendir ", 1)[1].split()[0])
+        bench.note(f"{listed} listings for {what}")
+        if listed > bound:
+            raise Failed(f"{listed} directory listings for {what}")
+        left = os.listdir(bench.store / "lanes")
+        if left:
+            raise Failed(f"{len(left)} files are left in lanes/: {left[:5]}")
+
+    listed_at_most(8 + count // 64, f"{count} lanes")
+    for lane in lanes:
+        (bench.store / f"lanes/{lane}.00000000-0001.sealed").write_bytes(b"")
+        (bench.store / f"lanes/{lane}.catalog-1").write_bytes(b"")
+    listed_at_most(8, f"what is left of {count}")
     bench.check()

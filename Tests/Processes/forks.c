@@ -92,7 +92,7 @@ static void case_storm(int argc, char **argv) {
     cw_engine *engine = open_with(&options);
     cw_logger *log = logger_of(engine, "storm");
     volatile int stop = 0;
-    noise others[2];
+    noise others[2] = {0};
     for (int i = 0; i < 2; i++) noise_start(&others[i], log, &stop, 20);
     forker forkers[4];
     for (int i = 0; i < 4; i++) {
@@ -190,7 +190,7 @@ static void case_spawn(int argc, char **argv) {
     cw_engine *engine = open_with(&options);
     cw_logger *log = logger_of(engine, "spawn");
     volatile int stop = 0;
-    noise other;
+    noise other = {0};
     noise_start(&other, log, &stop, 10);
     uint32_t mine = slot_take(), lent = slot_take();
     for (volatile int round = 0; round < rounds; round++) {
@@ -271,7 +271,7 @@ static void case_clone(int argc, char **argv) {
     cw_engine *engine = open_with(&options);
     cw_logger *log = logger_of(engine, "clone");
     volatile int stop = 0;
-    noise others[2];
+    noise others[2] = {0};
     for (int i = 0; i < 2; i++) noise_start(&others[i], log, &stop, 10);
     uint32_t mine = slot_take();
     for (int i = 0; i < count; i++) {
@@ -318,19 +318,31 @@ static void case_idle(int argc, char **argv) {
     cw_engine *engine = open_with(&options);
     cw_logger *log = logger_of(engine, "idle");
     volatile int stop = 0;
-    noise others[2];
-    for (int i = 0; i < 2; i++) noise_start(&others[i], log, &stop, 0);
-    uint64_t seed = (uint64_t)getpid();
+    noise others[2] = {{.burst = 64}, {.burst = 64}}; /* segments are made all the time */
+    for (int i = 0; i < 2; i++) noise_start(&others[i], log, &stop, 100);
+    uint64_t seed = (uint64_t)getpid(), slowest = 0;
     pid_t children[256];
     for (int i = 0; i < count && i < 256; i++) {
         pause_us(next_random(&seed) % 5000);
+        uint64_t begun = now_ns();
         children[i] = fork();
         if (children[i] == 0) {
             close(1);
             for (;;) pause();
         }
+        uint64_t took = now_ns() - begun;
+        if (took > slowest) slowest = took;
+        for (int k = 0; k < 16; k++) { /* names, so that the catalog grows by files of its own */
+            char name[240];
+            memset(name, 'n', sizeof name);
+            snprintf(name, 16, "%d.%d.", i, k);
+            name[sizeof name - 1] = 0;
+            logger_of(engine, name);
+        }
         if (i % 4 == 0) EXPECT(CW_OK, cw_roll(engine));
+        if (i % 4 == 1) EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 60000));
     }
+    printf("slowest fork %.1f ms\n", (double)slowest / 1e6);
     stop = 1;
     for (int i = 0; i < 2; i++) pthread_join(others[i].thread, NULL);
     EXPECT(CW_OK, cw_roll(engine));

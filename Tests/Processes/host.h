@@ -140,20 +140,21 @@ typedef struct {
     uint32_t index;
     volatile int *stop;
     uint64_t pause_us;
+    uint64_t burst; /* records between two pauses; 0: one */
     pthread_t thread;
 } noise;
 
 static inline void *noise_run(void *argument) {
     noise *n = argument;
-    while (!*n->stop) {
+    for (uint64_t i = 1; !*n->stop; i++) {
         EXPECT(CW_OK, write_next(n->log, n->index));
-        if (n->pause_us) pause_us(n->pause_us);
+        if (n->pause_us && (n->burst == 0 || i % n->burst == 0)) pause_us(n->pause_us);
     }
     return NULL;
 }
 
 static inline void noise_start(noise *n, cw_logger *log, volatile int *stop, uint64_t pause) {
-    *n = (noise){log, slot_take(), stop, pause, 0};
+    *n = (noise){log, slot_take(), stop, pause, n->burst, 0};
     if (pthread_create(&n->thread, NULL, noise_run, n) != 0) exit(2);
 }
 

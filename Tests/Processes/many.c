@@ -11,7 +11,7 @@ static void case_writer(int argc, char **argv) {
         cw_engine *engine = open_with(&options);
         cw_logger *log = logger_of(engine, "many");
         volatile int stop = 0;
-        noise other;
+        noise other = {0};
         noise_start(&other, log, &stop, 100 + next_random(&seed) % 400);
         uint32_t mine = slot_take();
         uint64_t count = 100 + next_random(&seed) % 3000;

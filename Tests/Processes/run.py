@@ -187,7 +187,7 @@ def fork_idle(bench):
     bench.note(f"{len(pids)} idle children")
     if code != 0 or not pids or held:
         raise Failed(f"ended {code}, {len(pids)} children, {len(held)} hold:\n  "
-                     + "\n  ".join(held[:20]))
+                     + "\n  ".join(held[:20] + bench.notes[:20]))
     bench.check()
 
 

@@ -3,9 +3,10 @@
 
 import Glibc
 
-typealias Run = @convention(c) (
-    UnsafePointer<CChar>, UnsafePointer<CChar>, Int, UnsafeMutablePointer<Int32>
-) -> Int32
+typealias Run =
+    @convention(c) (
+        UnsafePointer<CChar>, UnsafePointer<CChar>, Int, UnsafeMutablePointer<Int32>
+    ) -> Int32
 
 protocol Shape { var area: Double { get } }
 struct Square: Shape { var side: Double; var area: Double { side * side } }
@@ -32,10 +33,12 @@ let store = CommandLine.arguments[2]
 let rounds = Int(CommandLine.arguments[3]) ?? 10
 var threads = [pthread_t](repeating: pthread_t(), count: 2)
 for i in threads.indices {
-    pthread_create(&threads[i], nil, { _ in
-        for seed in 0..<200 { precondition(work(seed) > 0) }
-        return nil
-    }, nil)
+    pthread_create(
+        &threads[i], nil,
+        { _ in
+            for seed in 0..<200 { precondition(work(seed) > 0) }
+            return nil
+        }, nil)
 }
 for round in 0..<rounds {
     let text = "s \(round)"

@@ -138,6 +138,14 @@ typedef struct cwi_logger {
     struct cwi_engine *engine;
 } cwi_logger;
 
+enum { CWI_CATALOGS_MAX = 64 }; /* FORMAT §2: one more than there may be growth files */
+
+/* A mapped growth file of the lane's catalog. */
+typedef struct cwi_catalog {
+    void *base; /* NULL: none */
+    uint64_t bytes;
+} cwi_catalog;
+
 /* One engine: configuration, which survives a fork, and pointers to the rest. Zero: closed. */
 typedef struct cwi_engine {
     uint32_t state;        /* A13: CWI_ENGINE_… */
@@ -177,6 +185,7 @@ typedef struct cwi_engine {
     uint64_t lanes_device; /* of `lanes_fd` */
     uint64_t lanes_inode;
     char lanes_path[CWI_PATH_MAX]; /* absolute, for who lost `lanes_fd`; empty: too long */
+    cwi_catalog catalogs[CWI_CATALOGS_MAX]; /* by index; under the lane's catalog_lock */
 } cwi_engine;
 
 enum { CWI_ENGINES_MAX = 256, CWI_SITES_MAX = 65536, CWI_SITES_INDEX = 131072 };

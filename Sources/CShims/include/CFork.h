@@ -6,12 +6,15 @@
 #include "CShims.h"
 
 /* Between enter and leave no fork(2) of this process begins, and while one runs enter waits; both
- * for a tenth of a second at most. Nests. Nothing of it is a lock. Not for handlers. */
+ * for a tenth of a second at most. Nests. Nothing of it is a lock. In handlers too; but what is in
+ * between must not be left by a jump, so signals are blocked there where a handler may do so. */
 void cwi_fork_gate_enter(void);
 void cwi_fork_gate_leave(void);
 /* The same where the calling thread is one of the engine's own; on others they do nothing. */
 void cwi_fork_gate_enter_own(void);
 void cwi_fork_gate_leave_own(void);
+/* Once, when the module is loaded. */
+void cwi_fork_gate_make(void);
 /* The handlers of pthread_atfork; the child's runs before the engine's own. */
 void cwi_fork_prepare(void);
 void cwi_fork_parent(void);
@@ -22,11 +25,12 @@ void cwi_fd_identity(int fd, uint64_t *device, uint64_t *inode);
 /* True where it still is that file. */
 bool cwi_fd_is(int fd, uint64_t device, uint64_t inode);
 
-/* Notes a descriptor that every forked child closes; gives it back. What went through here is
- * closed by cwi_file_close. The other: only where the calling thread is one of the engine's own,
- * for what a host may also have (a reader's files). */
-int cwi_file_keep(int fd);
-int cwi_file_keep_own(int fd);
+/* Open a file that every forked child closes, which cwi_file_close closes here. What they answer is
+ * cw_open_file's. The last: only where the calling thread is one of the engine's own, for what a
+ * host may also have (a reader's files). */
+int cwi_file_open(const char *path, int flags, mode_t mode);
+int cwi_file_open_at(int directory, const char *name, int flags, mode_t mode);
+int cwi_file_open_own(const char *path, int flags, mode_t mode);
 /* Closes it; where it was noted and is another file by now, it is the host's and stays open. */
 void cwi_file_close(int fd);
 /* Takes the open file's own exclusive lock, which nobody inherits but by its descriptor, and which

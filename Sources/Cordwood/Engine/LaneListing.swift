@@ -55,32 +55,6 @@ struct LaneListing {
         lanes[lane] = entry
     }
 
-    /// Ranges of segment numbers that archives cover, by lane: `<lane>.<first>-<last>.cwa`, or
-    /// `…+<n>.cwa` where n more lanes are covered.
-    static func covered(directory: String) -> [String: [ClosedRange<UInt64>]] {
-        var result: [String: [ClosedRange<UInt64>]] = [:]
-        for name in Directories.names(directory + "/archives") {
-            for (lane, range) in covers(of: name, directory) {
-                result[lane, default: []].append(range)
-            }
-        }
-        return result
-    }
-
-    /// Names of archives that were being written, by lane; of several lanes by the first one.
-    static func parts(directory: String) -> [String: [String]] {
-        var result: [String: [String]] = [:]
-        for name in Directories.names(directory + "/archives") where name.hasSuffix(".part") {
-            var archive = name.dropLast(5)
-            if archive.hasSuffix(".cwa"), let plus = archive.lastIndex(of: "+") {
-                archive = archive[..<plus] + ".cwa"
-            }
-            guard let (lane, _) = cover(of: String(archive)) else { continue }
-            result[lane, default: []].append(name)
-        }
-        return result
-    }
-
     /// What an archive covers: by its name, or by its header where the name says there is more.
     static func covers(
         of name: String, _ directory: String
@@ -99,5 +73,39 @@ struct LaneListing {
         let numbers = parts[1].split(separator: "-").compactMap { UInt64($0) }
         guard numbers.count == 2, numbers[0] <= numbers[1] else { return nil }
         return (String(parts[0]), numbers[0]...numbers[1])
+    }
+}
+
+/// What stands in archives/, by lane. Listed again under the locks of each batch of lanes; a name is
+/// looked into once, for an archive never changes, and one that goes was a whole one: what it covered
+/// was archived.
+struct ListedArchives {
+    /// Ranges of segment numbers that archives cover: `<lane>.<first>-<last>.cwa`, or `…+<n>.cwa`
+    /// where n more lanes are covered.
+    private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
+    /// Names of archives that were being written; of several lanes by the first one.
+    private(set) var parts: [String: [String]] = [:]
+    private var known: Set<String> = []
+
+    mutating func list(_ directory: String) {
+        parts = [:]
+        for name in Directories.names(directory + "/archives") {
+            if name.hasSuffix(".part") {
+                addPart(name)
+            } else if known.insert(name).inserted {
+                for (lane, range) in LaneListing.covers(of: name, directory) {
+                    covered[lane, default: []].append(range)
+                }
+            }
+        }
+    }
+
+    private mutating func addPart(_ name: String) {
+        var archive = name.dropLast(5)
+        if archive.hasSuffix(".cwa"), let plus = archive.lastIndex(of: "+") {
+            archive = archive[..<plus] + ".cwa"
+        }
+        guard let (lane, _) = LaneListing.cover(of: String(archive)) else { return }
+        parts[lane, default: []].append(name)
     }
 }

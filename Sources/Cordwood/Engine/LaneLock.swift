@@ -15,7 +15,7 @@ struct LaneLock {
 
     init?(directory: String, lane: String, witness: AdoptionWitness) {
         let path = "\(directory)/lanes/\(lane).lane"
-        let descriptor = unsafe cwi_file_keep(cw_open_file(path, O_RDWR, 0))
+        let descriptor = unsafe cwi_file_open(path, O_RDWR, 0)
         guard descriptor >= 0 else { return nil }
         guard cwi_lock_file(descriptor) == 0, LaneLock.isSameFile(descriptor, path),
             LaneLock.isFree(descriptor, directory, lane, witness)
@@ -29,9 +29,9 @@ struct LaneLock {
     /// True where the lane's process writes to it no more, whoever holds its lock.
     static func isOver(directory: String, lane: String) -> Bool {
         let path = "\(directory)/lanes/\(lane).lane"
-        let descriptor = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK, 0)
+        let descriptor = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK, 0)
         guard descriptor >= 0 else { return false }
-        defer { Glibc.close(descriptor) }
+        defer { cwi_file_close(descriptor) }
         switch owner(descriptor) {
         case .closed, .gone: return true
         case .alive, .elsewhere, .remote: return false
@@ -175,9 +175,9 @@ struct LaneLock {
         let names = Directories.names(directory + "/lanes").filter { $0.hasPrefix(lane + ".") }
         for name in names.sorted() {
             let path = "\(directory)/lanes/\(name)"
-            let descriptor = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK, 0)
+            let descriptor = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK, 0)
             guard descriptor >= 0 else { continue }
-            defer { Glibc.close(descriptor) }
+            defer { cwi_file_close(descriptor) }
             var crc: UInt32 = 0
             unsafe withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 8) { buffer in
                 while true {

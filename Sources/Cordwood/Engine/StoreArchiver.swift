@@ -67,17 +67,14 @@ public enum StoreArchiver {
         // Nothing of these changes any more but by adopters: one listing does for all.
         let over = Set(names.filter { LaneLock.isOver(directory: directory, lane: $0) })
         let listed = ListedLanes(directory: directory)
-        let covered = LaneListing.covered(directory: directory)
-        for lane in listed.listing.lanes.values where !lane.hasLaneFile {
-            if !removeOrphan(directory, lane, covered[lane.name] ?? []) {
-                summary.damage.append("lanes/\(lane.name): its lane file is missing; left alone")
-            }
-        }
+        var archives = ListedArchives()
+        archives.list(directory)
+        summary.damage += removeOrphans(directory, listed.listing, archives)
         for start in stride(from: 0, to: names.count, by: lanesAtOnce) {
             let batch = DeadLanes(
                 directory: directory,
                 names: Array(names[start..<min(start + lanesAtOnce, names.count)]),
-                witness: witness, listed: listed, over: over)
+                witness: witness, listed: listed, over: over, archives: &archives)
             defer { batch.release() }
             summary.lanesLive += batch.lanesLive
             summary.add(try archive(batch, directory: directory, codec: codec, level: level))
@@ -183,16 +180,21 @@ public enum StoreArchiver {
         return summary
     }
 
-    /// The lane file goes last, so what is left without one is covered by archives already. False:
-    /// it is not.
-    private static func removeOrphan(
-        _ directory: String, _ lane: LaneListing.Lane, _ covered: [ClosedRange<UInt64>]
-    ) -> Bool {
-        guard lane.segments.allSatisfy({ s in covered.contains { $0.contains(s.number) } }) else {
-            return false
+    /// The lane file goes last, so what is left without one is covered by archives already. What is
+    /// not is left alone and told of.
+    private static func removeOrphans(
+        _ directory: String, _ listing: LaneListing, _ archives: ListedArchives
+    ) -> [String] {
+        var damage: [String] = []
+        for lane in listing.lanes.values where !lane.hasLaneFile {
+            let covered = archives.covered[lane.name] ?? []
+            if lane.segments.allSatisfy({ s in covered.contains { $0.contains(s.number) } }) {
+                removeFiles(directory, lane)
+            } else {
+                damage.append("lanes/\(lane.name): its lane file is missing; left alone")
+            }
         }
-        removeFiles(directory, lane)
-        return true
+        return damage
     }
 
     /// Lane files whose makers died before they gave them their names: nobody has written there. A
@@ -200,7 +202,7 @@ public enum StoreArchiver {
     private static func removeUnpublished(_ directory: String, _ names: [String]) {
         for name in names {
             let path = "\(directory)/lanes/\(name)"
-            let descriptor = unsafe cwi_file_keep(cw_open_file(path, O_RDONLY | O_NONBLOCK, 0))
+            let descriptor = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK, 0)
             guard descriptor >= 0 else { continue }
             defer { cwi_file_close(descriptor) }
             var status = stat()
@@ -260,6 +262,7 @@ public enum StoreArchiver {
 
     private static func remove(_ directory: String, _ lane: LaneListing.Lane) {
         removeFiles(directory, lane)
+        _ = Directories.sync(directory + "/lanes")
         unsafe unlink("\(directory)/lanes/\(lane.name).lane")
         _ = Directories.sync(directory + "/lanes")
     }
@@ -300,7 +303,6 @@ public enum StoreArchiver {
             SegmentLink.remove("\(directory)/lanes/\(segment.fileName)")
         }
         for name in lane.others { SegmentLink.remove("\(directory)/lanes/\(name)") }
-        _ = Directories.sync(directory + "/lanes")
     }
 
     /// Makes one archive of a run of a lane's segments, none where they hold no record; they stay.
@@ -373,7 +375,7 @@ private struct DeadLanes {
     /// listed: made when the lanes of `over` had no process any more.
     init(
         directory: String, names: [String], witness: AdoptionWitness, listed: ListedLanes,
-        over: Set<String>
+        over: Set<String>, archives: inout ListedArchives
     ) {
         var held: [String] = []
         for name in names {
@@ -386,9 +388,10 @@ private struct DeadLanes {
         }
         guard !held.isEmpty else { return }
         let known = held.allSatisfy(over.contains) ? listed : ListedLanes(directory: directory)
-        covered = LaneListing.covered(directory: directory)
-        parts = LaneListing.parts(directory: directory)
+        archives.list(directory)
+        parts = archives.parts
         for name in held {
+            covered[name] = archives.covered[name]
             guard let lane = known.listing.lanes[name], lane.hasLaneFile,
                 let mine = known.files[name]
             else { continue }

@@ -131,15 +131,16 @@ public enum CatalogWriter {
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe addFileName(&name, lane, index)
-            let descriptor = unsafe cw_open_at(
+            let descriptor = unsafe cwi_file_open_at(
                 Descriptors.lanes(engine), name.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
             guard descriptor >= 0 else { return Status.of(errno: errno) }
             // CRASH: a growth file without its magic holds nothing; it goes with its lane.
-            defer { Files.close(descriptor) }
+            defer { cwi_file_close(descriptor) }
             let error = unsafe WriteThrough.allocate(
                 engine, descriptor, bytes: bytes, isFirst: false)
+            // Where it fails below, the mapping stays until this one is tried again.
             guard error == 0,
-                let file = unsafe WriteThrough.memory(engine, descriptor, bytes: Int(bytes)),
+                let file = unsafe map(engine, index, descriptor, Int(bytes)),
                 unsafe WriteThrough.isOn(engine) || Mapping.populate(file, bytes: Int(bytes))
             else {
                 unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
@@ -158,7 +159,6 @@ public enum CatalogWriter {
             if unsafe WriteThrough.isOn(engine),
                 unsafe Files.write(descriptor, file, CatalogHeader.bytes, at: 0) != 0
             {
-                unsafe Mapping.release(file, bytes: Int(bytes))
                 unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
                 return Status.full
             }
@@ -169,5 +169,41 @@ public enum CatalogWriter {
             unsafe lane.pointee.catalog_index = index
             return Status.ok
         }
+    }
+
+    // MARK: Mappings, which stay for the engine's life
+
+    /// Noted for children that are forked from here on, which let go of it.
+    private static func map(
+        _ engine: EngineBlock, _ index: UInt32, _ descriptor: Int32, _ bytes: Int
+    ) -> UnsafeMutableRawPointer? {
+        cwi_fork_gate_enter()
+        defer { cwi_fork_gate_leave() }
+        let region = unsafe regions(engine) + Int(index)
+        if let old = unsafe region.pointee.base {
+            unsafe region.pointee.base = nil
+            unsafe Mapping.release(old, bytes: Int(region.pointee.bytes))
+        }
+        let file = unsafe WriteThrough.memory(engine, descriptor, bytes: bytes)
+        unsafe region.pointee.bytes = UInt64(bytes)
+        unsafe region.pointee.base = unsafe file
+        return unsafe file
+    }
+
+    /// A child puts other memory in their place.
+    static func forget(_ engine: EngineBlock) {
+        for index in 0..<Int(CWI_CATALOGS_MAX) {
+            let region = unsafe regions(engine) + index
+            guard let base = unsafe region.pointee.base else { continue }
+            unsafe Mapping.overlay(base, bytes: Int(region.pointee.bytes))
+            unsafe region.pointee.base = nil
+        }
+    }
+
+    private static func regions(_ engine: EngineBlock) -> UnsafeMutablePointer<cwi_catalog> {
+        let start =
+            unsafe UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.catalogs)!
+        return unsafe start.assumingMemoryBound(to: cwi_catalog.self)
     }
 }

@@ -55,7 +55,7 @@ public final class JournalWriter: @unchecked Sendable {
 
     public init() {}
 
-    deinit { if descriptor >= 0 { Glibc.close(descriptor) } }
+    deinit { cwi_file_close(descriptor) }
 
     /// Makes every record that is committed now durable. 0 or an errno.
     public func flush(_ engine: EngineBlock, _ guards: JournalGuards) -> Int32 {
@@ -116,15 +116,16 @@ public final class JournalWriter: @unchecked Sendable {
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe CatalogWriter.addFileName(&name, lane, index)
-            let file = unsafe cw_open_at(Descriptors.lanes(engine), name.pointer, O_RDONLY, 0)
+            let file = unsafe cwi_file_open_at(
+                Descriptors.lanes(engine), name.pointer, O_RDONLY, 0)
             guard file >= 0 else { return errno }
-            defer { Files.close(file) }
+            defer { cwi_file_close(file) }
             return Files.syncData(file)
         }
     }
 
     private func begin(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
-        if descriptor >= 0 { Glibc.close(descriptor) }
+        cwi_file_close(descriptor)
         synced = [:]
         catalogSynced = 0
         headers = []
@@ -136,7 +137,7 @@ public final class JournalWriter: @unchecked Sendable {
             let directory = unsafe Descriptors.lanes(engine)
             // One that could not be synced is not used again, not even emptied.
             unsafe unlinkat(directory, $0, 0)
-            return unsafe cw_open_at(directory, $0, O_RDWR | O_CREAT | O_EXCL, 0o600)
+            return unsafe cwi_file_open_at(directory, $0, O_RDWR | O_CREAT | O_EXCL, 0o600)
         }
         guard descriptor >= 0 else { return errno }
         put(JournalHeader.magicValue)

@@ -140,6 +140,7 @@ public enum Lanes {
             unsafe segment.pointee.base = nil
             unsafe segment.pointee.state = Segments.free
         }
+        unsafe CatalogWriter.forget(engine)
     }
 
     private static func build(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
@@ -170,7 +171,12 @@ public enum Lanes {
         _ name: UnsafePointer<CChar>
     ) -> Int32 {
         let directory = unsafe Descriptors.lanes(engine)
+        let segment = unsafe Segments.table(engine)
+        // As in Segments.makeFile. A child that kept it would keep the lock.
+        cwi_fork_gate_enter()
         let descriptor = unsafe cw_open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        if descriptor >= 0 { unsafe Descriptors.note(segment, descriptor) }
+        cwi_fork_gate_leave()
         guard descriptor >= 0 else { return Status.of(errno: errno) }
         // CRASH: a file that is no lane and holds nothing; adopters remove it when it is old.
         var error: Int32 = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
@@ -179,7 +185,7 @@ public enum Lanes {
             error = unsafe WriteThrough.allocate(
                 engine, descriptor, bytes: UInt64(bytes), isFirst: true)
         }
-        if error == 0, let file = unsafe WriteThrough.memory(engine, descriptor, bytes: bytes) {
+        if error == 0, let file = unsafe map(engine, descriptor) {
             if unsafe !Mapping.populate(file, bytes: bytes) { error = ENOSPC }
             if error == 0 { error = unsafe fill(engine, lane, descriptor, file) }
             if error == 0 {
@@ -202,19 +208,38 @@ public enum Lanes {
             unsafe lane.pointee.file = nil
             unsafe lane.pointee.catalog = nil
             unsafe lane.pointee.current = nil
+            cwi_fork_gate_enter()
+            unsafe segment.pointee.base = nil
             unsafe Mapping.release(file, bytes: bytes)
+            cwi_fork_gate_leave()
         } else if error == 0 {
             error = errno
         }
         unsafe unlinkat(directory, temporary, 0)
         unsafe lane.pointee.lock_fd = -1
+        // A child closes the number only where it is this file.
+        Files.close(descriptor)
         unsafe Segments.forEach(engine) {
             unsafe $0.pointee.state = Segments.free
             unsafe $0.pointee.base = nil
             unsafe $0.pointee.fd = -1
         }
-        Files.close(descriptor)
         return Status.of(errno: error)
+    }
+
+    private static func map(_ engine: EngineBlock, _ descriptor: Int32) -> UnsafeMutableRawPointer?
+    {
+        cwi_fork_gate_enter()
+        defer { cwi_fork_gate_leave() }
+        guard
+            let file = unsafe WriteThrough.memory(
+                engine, descriptor, bytes: LaneHeader.fileBytesValue)
+        else { return nil }
+        let segment = unsafe Segments.table(engine)
+        unsafe segment.pointee.base =
+            unsafe file.assumingMemoryBound(to: UInt8.self) + LaneHeader.segmentOffsetValue
+        unsafe segment.pointee.in_lane = 1
+        return unsafe file
     }
 
     private static func fill(
@@ -229,15 +254,12 @@ public enum Lanes {
         unsafe lane.pointee.catalog_index = 0
         unsafe writeHeader(engine, lane, file)
         let segment = unsafe Segments.table(engine)
-        unsafe segment.pointee.base = unsafe lane.pointee.file + LaneHeader.segmentOffsetValue
         unsafe segment.pointee.size = UInt64(LaneHeader.segmentBytesValue)
         unsafe segment.pointee.ready = unsafe segment.pointee.size
         unsafe segment.pointee.populated = unsafe segment.pointee.size
         unsafe segment.pointee.salt = Machine.random()
         unsafe segment.pointee.number = 0
         unsafe segment.pointee.generation = 0
-        unsafe Descriptors.note(segment, descriptor)
-        unsafe segment.pointee.in_lane = 1
         unsafe segment.pointee.lost = 0
         unsafe segment.pointee.file_offset = UInt64(LaneHeader.segmentOffsetValue)
         unsafe Segments.writeHeader(engine, lane, segment)

@@ -363,28 +363,26 @@ public enum Segments {
         _ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock,
         _ name: UnsafePointer<CChar>, _ inMemory: Bool
     ) -> Bool {
+        // A child lets go of what it finds in the slot, so none is forked before it is there. Where
+        // a writer makes the segment its signals are blocked (publishNext).
+        cwi_fork_gate_enter()
         let descriptor =
             unsafe inMemory
             ? MemorySegments.create(engine, slot, name)
             : cw_open_at(Descriptors.lanes(engine), name, O_RDWR | O_CREAT | O_EXCL, 0o600)
-        guard descriptor >= 0 else { return false }
         // CRASH: a spare, whole or not: readers pass over its name, adopters remove it.
-        // At once, as the mapping below: a child forked meanwhile lets go of what it finds here.
-        unsafe Descriptors.note(slot, descriptor)
+        if descriptor >= 0 { unsafe Descriptors.note(slot, descriptor) }
+        cwi_fork_gate_leave()
+        guard descriptor >= 0 else { return false }
         let whole = unsafe inMemory || WriteThrough.isOn(engine)
         let error = unsafe WriteThrough.allocate(
             engine, descriptor, bytes: inMemory ? slot.pointee.size : firstBytes, isFirst: false)
-        guard error == 0,
-            let base = unsafe WriteThrough.memory(engine, descriptor, bytes: Int(slot.pointee.size))
-        else {
-            unsafe undo(engine, slot, name, descriptor)
+        guard error == 0, let base = unsafe map(engine, slot, descriptor) else {
+            unsafe undo(engine, slot, name)
             return false
         }
-        unsafe slot.pointee.base = unsafe base.assumingMemoryBound(to: UInt8.self)
         guard unsafe Mapping.populate(base, bytes: SegmentHeader.bytes) else {
-            unsafe slot.pointee.base = nil
-            unsafe Mapping.release(base, bytes: Int(slot.pointee.size))
-            unsafe undo(engine, slot, name, descriptor)
+            unsafe undo(engine, slot, name)
             return false
         }
         unsafe slot.pointee.ready = unsafe whole ? slot.pointee.size : firstBytes
@@ -392,21 +390,27 @@ public enum Segments {
             unsafe WriteThrough.isOn(engine) ? slot.pointee.size : UInt64(SegmentHeader.bytes)
         unsafe writeHeader(engine, lane, slot)
         guard unsafe WriteThrough.header(engine, slot) else {
-            unsafe slot.pointee.base = nil
-            unsafe Mapping.release(base, bytes: Int(slot.pointee.size))
-            unsafe undo(engine, slot, name, descriptor)
+            unsafe undo(engine, slot, name)
             return false
         }
         unsafe cwa_store_release_u32(stateWord(slot), spare)
         return true
     }
 
+    private static func map(
+        _ engine: EngineBlock, _ slot: SegmentBlock, _ descriptor: Int32
+    ) -> UnsafeMutableRawPointer? {
+        cwi_fork_gate_enter()
+        defer { cwi_fork_gate_leave() }
+        let base = unsafe WriteThrough.memory(engine, descriptor, bytes: Int(slot.pointee.size))
+        unsafe slot.pointee.base = unsafe base?.assumingMemoryBound(to: UInt8.self)
+        return unsafe base
+    }
+
     private static func undo(
-        _ engine: EngineBlock, _ slot: SegmentBlock, _ name: UnsafePointer<CChar>,
-        _ descriptor: Int32
+        _ engine: EngineBlock, _ slot: SegmentBlock, _ name: UnsafePointer<CChar>
     ) {
-        unsafe slot.pointee.fd = -1
-        Files.close(descriptor)
+        unsafe letGo(slot)
         unsafe MemorySegments.remove(engine, slot)
         unsafe unlinkat(Descriptors.lanes(engine), name, 0)
     }
@@ -522,23 +526,27 @@ public enum Segments {
 
     /// Unmaps and frees the slot. Only after a grace period, or where it was never published.
     static func releaseMapping(_ segment: SegmentBlock) {
-        // The word first: a child that is forked meanwhile must find nothing here that is the
-        // host's by then. One forked in the midst would keep the mapping, and so the deleted file.
-        cwi_fork_gate_enter_own()
+        if unsafe segment.pointee.in_lane == 0 { unsafe letGo(segment) }
+        unsafe segment.pointee.base = nil
+        unsafe segment.pointee.fd = -1
+        unsafe cwa_store_release_u32(stateWord(segment), free)
+    }
+
+    /// Unmaps and closes. No child is forked in the midst: it would keep the mapping, and so the
+    /// deleted file, or find a word here for what is the host's by then.
+    private static func letGo(_ segment: SegmentBlock) {
+        cwi_fork_gate_enter()
         let base = unsafe segment.pointee.base
         unsafe segment.pointee.base = nil
         cwa_fence_compiler()
-        if unsafe segment.pointee.in_lane == 0, let base = unsafe base {
+        if let base = unsafe base {
             unsafe Mapping.release(
                 UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
         }
-        cwi_fork_gate_leave_own()
+        cwi_fork_gate_leave()
         // A child closes the number only where it is this file.
-        if unsafe segment.pointee.in_lane == 0 {
-            unsafe Descriptors.close(
-                segment.pointee.fd, segment.pointee.device, segment.pointee.inode)
-        }
+        unsafe Descriptors.close(
+            segment.pointee.fd, segment.pointee.device, segment.pointee.inode)
         unsafe segment.pointee.fd = -1
-        unsafe cwa_store_release_u32(stateWord(segment), free)
     }
 }

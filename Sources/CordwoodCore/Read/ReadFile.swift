@@ -28,12 +28,8 @@ final class ReadFile {
     deinit { cwi_file_close(descriptor) }
 
     private static func open(_ path: String) -> Int32 {
-        // Noted before a child can be forked that would keep it.
-        cwi_fork_gate_enter_own()
-        defer { cwi_fork_gate_leave_own() }
         while true {
-            let fd = unsafe cwi_file_keep_own(
-                cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0))
+            let fd = unsafe cwi_file_open_own(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
             if fd >= 0 || errno != EINTR { return fd }
         }
     }

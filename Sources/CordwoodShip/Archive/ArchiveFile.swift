@@ -13,7 +13,7 @@ struct ArchiveFile: ~Copyable {
 
     init(path: String) throws(ReadProblem) {
         let opened = unsafe path.withCString {
-            unsafe cwi_file_keep_own(cw_open_file($0, O_RDONLY | O_NONBLOCK, 0))
+            unsafe cwi_file_open_own($0, O_RDONLY | O_NONBLOCK, 0)
         }
         guard opened >= 0 else { throw .system("open \(path)", errno: errno) }
         var status = stat()

@@ -47,7 +47,7 @@ struct PartFile: ~Copyable {
     }
 
     private static func create(_ directory: Int32, _ name: String) -> Int32 {
-        unsafe cwi_file_keep(cw_open_at(directory, name, O_CREAT | O_EXCL | O_WRONLY, 0o600))
+        unsafe cwi_file_open_at(directory, name, O_CREAT | O_EXCL | O_WRONLY, 0o600)
     }
 
     @safe mutating func append(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {

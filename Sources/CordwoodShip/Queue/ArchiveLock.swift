@@ -14,8 +14,7 @@ struct ArchiveLock: ~Copyable {
     /// nil: someone else has it, or it is gone.
     init?(paths: StorePaths, stem: String) throws(UploadError) {
         let path = paths.archive(stem)
-        let opened = unsafe cwi_file_keep(
-            cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0))
+        let opened = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         guard opened >= 0 else {
             // A link is no archive, whoever put it there.
             if errno == ENOENT || errno == ELOOP || errno == ENXIO { return nil }

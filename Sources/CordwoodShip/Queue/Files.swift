@@ -30,9 +30,7 @@ struct FileDescriptor: ~Copyable {
 
     init(path: String, flags: Int32, mode: mode_t = 0o600) throws(UploadError) {
         // A child that kept it would keep its lock, too.
-        cwi_fork_gate_enter_own()
-        defer { cwi_fork_gate_leave_own() }
-        let opened = unsafe cwi_file_keep(cw_open_file(path, flags, mode))
+        let opened = unsafe cwi_file_open(path, flags, mode)
         guard opened >= 0 else {
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
@@ -110,7 +108,7 @@ enum Files {
 
     /// nil: there is none. What is no file is damage: a FIFO or a device would be waited for.
     static func read(_ path: String) throws(UploadError) -> [UInt8]? {
-        let opened = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+        let opened = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         guard opened >= 0 else {
             if errno == ENOENT { return nil }
             throw UploadError.system(call: "open", path: path, errno: errno)

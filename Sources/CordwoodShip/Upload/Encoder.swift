@@ -130,8 +130,7 @@ struct Encoder {
     private func temporaryFile(_ stem: String) throws(UploadError) -> Int32 {
         let path = paths.queue + "/" + StorePaths.bodyPrefix + stem
         unsafe unlink(path)
-        let descriptor = unsafe cwi_file_keep(
-            cw_open_file(path, O_RDWR | O_CREAT | O_EXCL, 0o600))
+        let descriptor = unsafe cwi_file_open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else {
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
