@@ -280,7 +280,7 @@ inline bool helperStep(State &s) {
         h.pc = H_UNMAP;
         break;
 
-    case H_UNMAP: /* [Segments.releaseMapping] */
+    case H_UNMAP: /* [Segments.releaseMapping] [Segments.letGo] */
         store(s, me, mine(BASE), 0);
         h.pc = H_UNMAPPED;
         break;

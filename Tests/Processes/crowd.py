@@ -100,8 +100,8 @@ def dead_lanes(bench, count):
 def adopters(bench):
     """R32: adopters by the dozen, killed at random; what was there is in archives once."""
     rounds = kills = lanes = 0
-    while kills < bench.much(50, 1000):
-        count = bench.much(400, 900)
+    while kills < bench.much(20, 300):
+        count = bench.much(300, 900)
         dead_lanes(bench, count)
         lanes += count
         rounds += 1

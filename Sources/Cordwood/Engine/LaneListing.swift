@@ -76,9 +76,9 @@ struct LaneListing {
     }
 }
 
-/// What stands in archives/, by lane. Listed again under the locks of each batch of lanes; a name is
-/// looked into once, for an archive never changes, and one that goes was a whole one: what it covered
-/// was archived.
+/// What stands in archives/, by lane. Listed again under the locks of each batch of lanes, but each
+/// archive is looked into once: none ever changes, and of one that is gone by now all that it
+/// covered was archived.
 struct ListedArchives {
     /// Ranges of segment numbers that archives cover: `<lane>.<first>-<last>.cwa`, or `…+<n>.cwa`
     /// where n more lanes are covered.

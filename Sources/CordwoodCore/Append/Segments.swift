@@ -526,9 +526,7 @@ public enum Segments {
 
     /// Unmaps and frees the slot. Only after a grace period, or where it was never published.
     static func releaseMapping(_ segment: SegmentBlock) {
-        if unsafe segment.pointee.in_lane == 0 { unsafe letGo(segment) }
-        unsafe segment.pointee.base = nil
-        unsafe segment.pointee.fd = -1
+        unsafe letGo(segment)
         unsafe cwa_store_release_u32(stateWord(segment), free)
     }
 
@@ -539,14 +537,16 @@ public enum Segments {
         let base = unsafe segment.pointee.base
         unsafe segment.pointee.base = nil
         cwa_fence_compiler()
-        if let base = unsafe base {
+        if unsafe segment.pointee.in_lane == 0, let base = unsafe base {
             unsafe Mapping.release(
                 UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
         }
         cwi_fork_gate_leave()
         // A child closes the number only where it is this file.
-        unsafe Descriptors.close(
-            segment.pointee.fd, segment.pointee.device, segment.pointee.inode)
+        if unsafe segment.pointee.in_lane == 0 {
+            unsafe Descriptors.close(
+                segment.pointee.fd, segment.pointee.device, segment.pointee.inode)
+        }
         unsafe segment.pointee.fd = -1
     }
 }
