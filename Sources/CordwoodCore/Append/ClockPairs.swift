@@ -58,3 +58,22 @@ enum ClockPairs {
         return kept + 1
     }
 }
+
+extension ClockSample {
+    /// With the ticks of the engine's records. The coarse clock is up to a tick of the kernel
+    /// behind: its sample is of the moment that it shows, so that no later record is older.
+    static func take(_ engine: EngineBlock) -> ClockSample {
+        let kind = unsafe engine.pointee.clock_kind
+        guard kind == SegmentHeader.clockCoarse else {
+            return take(tsc: kind == SegmentHeader.clockTSC)
+        }
+        let shown = cw_coarse_ns()
+        var sample = take(tsc: false)
+        let ahead = sample.monotonic &- shown
+        sample.ticks = shown
+        sample.monotonic = shown
+        sample.boottime &-= ahead
+        sample.realtime &-= ahead
+        return sample
+    }
+}
