@@ -136,7 +136,7 @@ import Glibc
             seal()
             // Never while a flush copies or a roll looks at what is mapped.
             sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
-            unsafe EngineCore.sleep(engine, ns: pause)
+            unsafe EngineCore.sleep(engine, ns: clock.isWaiting ? min(pause, 5_000_000) : pause)
         }
     }
 

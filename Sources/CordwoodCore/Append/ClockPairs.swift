@@ -13,16 +13,18 @@ enum ClockPairs {
         unsafe target.storeBytes(of: sample.realtime, toByteOffset: 24, as: UInt64.self)
     }
 
-    /// Adds a pair behind the last; drops every second one when the table is full.
-    static func add(_ sample: ClockSample, to header: UnsafeMutableRawPointer) {
+    /// Adds a pair behind the last; drops every second one when the table is full. False: it is not
+    /// later than the last, as within a tick of the coarse clock.
+    @discardableResult
+    static func add(_ sample: ClockSample, to header: UnsafeMutableRawPointer) -> Bool {
         let sequence = unsafe cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
         let pairs = unsafe header + SegmentHeader.clockPairs
         var count = unsafe Int(cwa_load_relaxed_u32(header + SegmentHeader.clockCount))
-        guard count > 0, count <= SegmentHeader.clockPairsMax else { return }
+        guard count > 0, count <= SegmentHeader.clockPairsMax else { return false }
         let last = unsafe pairs + (count - 1) * ClockPair.bytes
         guard unsafe sample.ticks > last.load(as: UInt64.self),
             unsafe sample.monotonic >= last.load(fromByteOffset: 8, as: UInt64.self)
-        else { return }
+        else { return false }
         // ORDER: release twice around the change: a reader that copied an odd or another number
         // copies again (A18).
         unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, sequence | 1)
@@ -31,6 +33,7 @@ enum ClockPairs {
         unsafe store(sample, at: pairs + count * ClockPair.bytes)
         unsafe cwa_store_release_u32(header + SegmentHeader.clockCount, UInt32(count + 1))
         unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, (sequence | 1) &+ 1)
+        return true
     }
 
     /// The only pair, of a segment that holds no record.

@@ -9,6 +9,8 @@ public struct ClockWatch: Sendable {
     private var last: ClockSample?
     private var nextPairNs: UInt64 = 0
     private var pairs = 0
+    /// A pair could not be added yet: look again soon.
+    public private(set) var isWaiting = false
 
     /// UTC that moves by more is told to readers at once.
     private static let stepNs: UInt64 = 1_000_000
@@ -17,8 +19,9 @@ public struct ClockWatch: Sendable {
 
     /// True: ticks mean other times from here on, and the segment is to be rolled.
     public mutating func look(_ engine: EngineBlock) -> Bool {
-        let sample = unsafe ClockSample.take(engine)
+        var sample = unsafe ClockSample.take(engine)
         defer { last = sample }
+        isWaiting = false
         guard let last else {
             nextPairNs = sample.monotonic &+ 10_000_000
             return false
@@ -33,7 +36,13 @@ public struct ClockWatch: Sendable {
         guard sample.monotonic >= nextPairNs || step.magnitude > ClockWatch.stepNs else {
             return false
         }
-        unsafe EngineCore.addClockPair(engine)
+        guard unsafe EngineCore.addClockPair(engine) else {
+            // The coarse clock has not moved on since the segment's last pair, and UTC may have
+            // been set in between: the next look sees that step again.
+            sample.realtime = sample.monotonic &+ last.offset
+            isWaiting = true
+            return false
+        }
         pairs += 1
         nextPairNs =
             sample.monotonic

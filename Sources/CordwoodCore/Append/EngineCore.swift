@@ -313,11 +313,13 @@ public enum EngineCore {
     /// Called first on a helper thread.
     public static func helperStarts(_ engine: EngineBlock) { Membarrier.register() }
 
-    /// Adds a clock pair to the current segment.
-    public static func addClockPair(_ engine: EngineBlock) {
-        guard let lane = unsafe readyLane(engine) else { return }
-        unsafe Sealer.addClockPair(engine, lane, also: nil)
+    /// Adds a clock pair to the current segment. False: it has one of this moment.
+    @discardableResult
+    public static func addClockPair(_ engine: EngineBlock) -> Bool {
+        guard let lane = unsafe readyLane(engine) else { return true }
+        let added = unsafe Sealer.addClockPair(engine, lane, also: nil)
         unsafe refineRate(engine)
+        return added
     }
 
     /// The rate measured at open is good to 0.1 %; over seconds it becomes exact, and new segments,

@@ -114,8 +114,12 @@ public enum Sealer {
         return true
     }
 
-    /// Adds one clock pair to the current segment, and to `also` as its last.
-    static func addClockPair(_ engine: EngineBlock, _ lane: LaneBlock, also: SegmentBlock?) {
+    /// Adds one clock pair to the current segment, and to `also` as its last. False: the current
+    /// segment has one of this moment.
+    @discardableResult
+    static func addClockPair(
+        _ engine: EngineBlock, _ lane: LaneBlock, also: SegmentBlock?
+    ) -> Bool {
         let sample = unsafe ClockSample.take(engine)
         if let also = unsafe also, let base = unsafe also.pointee.base {
             unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
@@ -123,8 +127,11 @@ public enum Sealer {
         if let current = unsafe Claim.current(lane), unsafe current != also,
             let base = unsafe current.pointee.base
         {
-            unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
+            guard unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base)) else {
+                return false
+            }
             _ = unsafe WriteThrough.header(engine, current)
         }
+        return true
     }
 }
