@@ -212,6 +212,60 @@ static void case_spawn(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 
+/* A thread whose first record its vfork child wrote: its block has the number of a process that is
+ * gone, and yet is not to be taken for one that nobody has (Reaper: every 1,024 blocks). */
+enum { IDLE_THREADS = 1040, IDLE_BEFORE = 1000, BUSY_THREADS = 20 };
+static pthread_barrier_t end_of_idling;
+static volatile uint32_t idling;
+
+static void *log_once(void *argument) {
+    write_many(argument, slot_take(), 1);
+    return NULL;
+}
+
+static void *log_and_idle(void *argument) {
+    log_once(argument);
+    __atomic_add_fetch(&idling, 1, __ATOMIC_RELAXED);
+    pthread_barrier_wait(&end_of_idling);
+    return NULL;
+}
+
+static void log_in_vfork(cw_logger *log, uint32_t index) {
+    pid_t child = vfork();
+    if (child == 0) _exit(write_next(log, index) == CW_OK ? 0 : 1);
+    wait_clean(child, "vfork child");
+}
+
+static void case_vfork_first(int argc, char **argv) {
+    (void)argc, (void)argv;
+    cw_options options = options_of(store_path);
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "vfork");
+    uint32_t mine = slot_take();
+    static pthread_t threads[IDLE_THREADS + 1];
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 128 << 10);
+    EXPECT(0, pthread_create(&threads[IDLE_THREADS], &small, log_once, log));
+    pthread_join(threads[IDLE_THREADS], NULL); /* leaves a free block below the others */
+    pthread_barrier_init(&end_of_idling, NULL, IDLE_THREADS + 1);
+    for (uint32_t i = 0; i < IDLE_THREADS; i++) {
+        if (i == IDLE_BEFORE) log_in_vfork(log, slot_take());
+        EXPECT(0, pthread_create(&threads[i], &small, log_and_idle, log));
+        while (idling <= i) sched_yield();
+    }
+    pause_us(300000); /* the helper would give the block back within that */
+    static noise busy[BUSY_THREADS];
+    volatile int stop = 0;
+    for (int i = 0; i < BUSY_THREADS; i++) noise_start(&busy[i], log, &stop, 0);
+    write_many(log, mine, 20000);
+    stop = 1;
+    for (int i = 0; i < BUSY_THREADS; i++) pthread_join(busy[i].thread, NULL);
+    pthread_barrier_wait(&end_of_idling);
+    for (int i = 0; i < IDLE_THREADS; i++) pthread_join(threads[i], NULL);
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+}
+
 /* ── A daemon ── */
 
 static void become_daemon(void) {
@@ -359,7 +413,7 @@ static void case_idle(int argc, char **argv) {
 
 static const test_case cases[] = {
     {"storm", case_storm},   {"early", case_early}, {"beside", case_beside},
-    {"spawned", case_spawned}, {"spawn", case_spawn}, {"daemon", case_daemon},
-    {"clone", case_clone},   {"orphan", case_orphan}, {"idle", case_idle},
+    {"spawned", case_spawned}, {"spawn", case_spawn}, {"vfork_first", case_vfork_first},
+    {"daemon", case_daemon}, {"clone", case_clone},   {"orphan", case_orphan}, {"idle", case_idle},
 };
 MAIN(cases)

@@ -123,6 +123,11 @@ def fork_spawn(bench):
     bench.check()
 
 
+def fork_vfork_first(bench):
+    bench.run("forks", "vfork_first")
+    bench.check()
+
+
 def daemon(first):
     def body(bench):
         foreign = bench.directory / "foreign"
@@ -291,7 +296,7 @@ CASES = {
     "fork_storm": fork_storm,
     "fork_early": fork_early,
     "fork_beside_open": fork_beside_open,
-    "fork_spawn": fork_spawn,
+    "fork_spawn": fork_spawn, "fork_vfork_first": fork_vfork_first,
     "fork_daemon": daemon(first=False),
     "fork_daemon_logged": daemon(first=True),
     "fork_clone": fork_clone,

@@ -50,7 +50,8 @@ typedef struct cwi_thread {
     uint64_t salt;             /* A3: of the segment `chunk` lies in: addresses are used again */
     uint64_t settling;         /* thread only: 1 while it fixes the length of an open chunk */
     struct cwi_thread *own;    /* of a nested block: the thread's own, which counts for all */
-    uint8_t reserved[64];
+    uint32_t pid;              /* of who took it: by vfork(2) a child may take its parent's */
+    uint8_t reserved[60];
 } cwi_thread;
 
 /* One mapped segment of this process. */

@@ -28,10 +28,13 @@ extension EngineCore {
     @discardableResult
     public static func reapThreads(_ engine: EngineBlock) -> Int {
         var count = 0
+        let pid = UInt32(getpid())
         unsafe ThreadBlocks.forEach(engine) { block in
             // What is nested goes with its thread's own. Whatever else has that number by now, in
-            // this process or another, keeps the block: it will be gone one day.
-            guard unsafe block.pointee.depth == 0, unsafe cwi_thread_is_gone(block.pointee.tid)
+            // this process or another, keeps the block: it will be gone one day. A block that a
+            // child of vfork(2) took by its own number is that of the thread that called it.
+            guard unsafe block.pointee.depth == 0, unsafe block.pointee.pid == pid,
+                unsafe cwi_thread_is_gone(block.pointee.tid)
             else { return }
             unsafe ThreadBlocks.giveBack(block)
             count += 1

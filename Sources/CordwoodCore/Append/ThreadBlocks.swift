@@ -5,6 +5,7 @@
 // to the calling thread and `others` has CWI_THREAD_ENGINES_MAX - 1 places.
 
 import CShims
+import Glibc
 
 enum ThreadBlocks {
     /// Makes the pool; called by the first open.
@@ -150,6 +151,7 @@ enum ThreadBlocks {
         unsafe block.pointee.nested = nil
         unsafe block.pointee.own = nil
         unsafe block.pointee.tid = cw_gettid()
+        unsafe block.pointee.pid = UInt32(getpid())
         unsafe cw_thread_name(
             UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.name)!)
         unsafe block.pointee.depth = depth
