@@ -87,7 +87,7 @@ class Words:
         for _ in range(2):
             before = looks()
             until(lambda: looks() >= before + 6, "the engine looks at its clocks")
-            time.sleep(0.01)  # a tick of the coarse clock: a segment takes no second pair within one
+            time.sleep(0.01)  # a tick of the coarse clock, which has one pair
 
     def pretend(self, file_system):
         struct.pack_into("<q", self.memory, 144, file_system)
