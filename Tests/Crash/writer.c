@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
+/* A host that is to live on behind that many records a thread does so slowly, or its store would be
+ * full before it is looked at. */
+enum { FULL_RATE_MOST = 200000 };
+
 static cw_logger *logger;
 static uint64_t *kept;
 static uint64_t seed;
@@ -30,6 +34,7 @@ static void *run(void *argument) {
     uint64_t thread = (uint64_t)(uintptr_t)argument;
     char message[MESSAGE_MAX];
     for (uint64_t number = 0; number < each_most; number++) {
+        if (number > FULL_RATE_MOST) usleep(1000);
         if (thread % 2) { /* the same text, made when it is read */
             CW_INFO(logger, "t%llu n%llu %.*s", (unsigned long long)thread,
                     (unsigned long long)number, (int)filler_length(seed, thread, number),

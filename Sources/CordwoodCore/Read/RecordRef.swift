@@ -124,10 +124,10 @@ public struct RecordFlags: OptionSet, Sendable {
     /// Of what a record says, without its time and place in a chunk: the same for both copies of a
     /// record that was appended again, live or archived.
     var digest: UInt64 {
-        var crc = unsafe Checksum.crc(logger)
-        crc = unsafe Checksum.crc(isDeferred ? format : message, after: crc)
-        if isDeferred { crc = unsafe Checksum.crc(arguments, after: crc) }
-        let length = unsafe isDeferred ? arguments.count : message.count
+        var crc = Checksum.crc(logger)
+        crc = Checksum.crc(isDeferred ? format : message, after: crc)
+        if isDeferred { crc = Checksum.crc(arguments, after: crc) }
+        let length = isDeferred ? arguments.count : message.count
         return UInt64(crc) << 32 | UInt64(level) << 24 | UInt64(length & 0xFF_FFFF)
     }
 
