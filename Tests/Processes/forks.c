@@ -361,6 +361,33 @@ static void case_orphan(int argc, char **argv) {
     raise(SIGKILL);
 }
 
+/* ── A process whose first thread has ended ── */
+
+static cw_engine *left_engine;
+
+static void *log_later(void *argument) {
+    cw_logger *log = argument;
+    uint32_t mine = slot_take();
+    write_many(log, mine, 10);
+    char byte;
+    while (read(0, &byte, 1) > 0) continue;
+    write_many(log, mine, 10);
+    EXPECT(CW_OK, cw_close(&left_engine, 20000));
+    _exit(failures ? 1 : 0);
+}
+
+/* Another thread logs once more when our input ends; until then nothing changes in the lane. */
+static void case_left(int argc, char **argv) {
+    (void)argc, (void)argv;
+    cw_options options = options_of(store_path);
+    left_engine = open_with(&options);
+    cw_logger *log = logger_of(left_engine, "left");
+    write_many(log, slot_take(), 10);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, log_later, log) != 0) exit(2);
+    pthread_exit(NULL);
+}
+
 /* ── Idle children and the disk ── */
 
 /* COUNT: prints the pids of idle children, forked while segments are made, archived, removed; they
@@ -414,6 +441,6 @@ static void case_idle(int argc, char **argv) {
 static const test_case cases[] = {
     {"storm", case_storm},   {"early", case_early}, {"beside", case_beside},
     {"spawned", case_spawned}, {"spawn", case_spawn}, {"vfork_first", case_vfork_first},
-    {"daemon", case_daemon}, {"clone", case_clone},   {"orphan", case_orphan}, {"idle", case_idle},
+    {"daemon", case_daemon}, {"clone", case_clone},   {"orphan", case_orphan}, {"left", case_left}, {"idle", case_idle},
 };
 MAIN(cases)

@@ -11,6 +11,7 @@ import inspect
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -167,6 +168,29 @@ def orphan(way):
     return body
 
 
+def first_thread_ends(bench):
+    """R31: a process whose first thread has ended looks like a zombie, and lives: nobody adopts its
+    lane, however long nothing changes there."""
+    process = bench.start("forks", "left", stdin=subprocess.PIPE)
+    try:
+        stat = Path(f"/proc/{process.pid}/stat")
+        wait_for(lambda: stat.read_text(errors="replace").rpartition(")")[2].split()[0] == "Z",
+                 "the first thread's end")
+        wait_for(lambda: sum(s[1] for s in read_ledger(bench.ledger).values()) == 20, "records")
+        process.send_signal(signal.SIGSTOP)
+        for _ in range(2):
+            bench.archive()
+            if len(list((bench.store / "lanes").glob("*.lane"))) != 1:
+                raise Failed("the lane of a living process was adopted")
+        process.send_signal(signal.SIGCONT)
+        process.stdin.close()
+        if process.wait(60) != 0:
+            raise Failed(f"ended {process.returncode}")
+    finally:
+        process.kill()
+    bench.check()
+
+
 def fork_idle(bench):
     """R25: children that do nothing keep no deleted file of the store."""
     process = bench.start("forks", "idle", bench.much(30, 200), stdin=subprocess.PIPE,
@@ -303,6 +327,7 @@ CASES = {
     "fork_orphan": orphan("fork"),
     "clone_orphan": orphan("clone"),
     "fork_idle": fork_idle,
+    "first_thread_ends": first_thread_ends,
     "python_fork": python_host("fork", 200, 200, 100),
     "python_spawn": python_host("spawn", 6, 60, 100),
     "python_forkserver": python_host("forkserver", 12, 100, 100),

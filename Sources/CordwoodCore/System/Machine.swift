@@ -44,7 +44,8 @@ public enum Machine {
         }
     }
 
-    /// Start of a process in clock ticks since boot; 0: no such process, or a zombie.
+    /// Start of a process in clock ticks since boot; 0: no such process, or it has ended and
+    /// nobody has waited for it yet.
     public static func processStart(_ processID: UInt32) -> UInt64 {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { nameBuffer in
             var name = unsafe NameBuffer(nameBuffer)
@@ -62,24 +63,27 @@ public enum Machine {
     }
 
     /// Field 22 of `stat`; the name in field 2 may hold spaces and brackets, so count from the
-    /// last.
+    /// last. A process whose first thread has ended shows as a zombie, too; while others of its
+    /// threads live it has more than one (field 20).
     private static func startTicks(_ text: UnsafeRawBufferPointer, _ count: Int) -> UInt64 {
         var i = count - 1
         while i >= 0, unsafe text[i] != 41 { i -= 1 }
-        guard i >= 0, i + 2 < count, unsafe text[i + 2] != 90 else { return 0 }
+        guard i >= 0, i + 2 < count else { return 0 }
+        let isZombie = unsafe text[i + 2] == 90
         var field = 2
-        var value: UInt64 = 0
+        var threads: UInt64 = 0
+        var start: UInt64 = 0
         i += 1
         while i < count, field <= 22 {
-            if unsafe text[i] == 32 {
-                field += 1
-                if field > 22 { break }
-            } else if field == 22, unsafe text[i] >= 48, unsafe text[i] <= 57 {
-                value = unsafe value &* 10 &+ UInt64(text[i] - 48)
+            let byte = unsafe text[i]
+            if byte == 32 { field += 1 }
+            if byte >= 48, byte <= 57 {
+                if field == 20 { threads = threads &* 10 &+ UInt64(byte - 48) }
+                if field == 22 { start = start &* 10 &+ UInt64(byte - 48) }
             }
             i += 1
         }
-        return value
+        return isZombie && threads <= 1 ? 0 : start
     }
 
     static func processNamespace() -> UInt64 {
