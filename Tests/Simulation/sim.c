@@ -136,6 +136,8 @@ static bool recover(const char *store, char *why) {
         return false;
     }
     uint32_t tries = 0;
+    /* Adoption begins a second after open, or with the first upload: there is no target. */
+    cw_upload(engine, RECOVERY_MS, NULL, 0);
     while (lanes_in(store) > 1 && tries++ < RECOVERY_MS) usleep(1000);
     cw_close(&engine, 60000);
     if (tries >= RECOVERY_MS) snprintf(why, WHY_BYTES, "recovery: a dead lane was not adopted");
