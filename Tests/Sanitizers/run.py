@@ -90,7 +90,7 @@ def undefined(log):
     shims = ROOT / "Sources/CShims"
     run([clang, "-std=gnu11", "-O1", "-g", "-fsanitize=undefined,address",
          "-fno-sanitize-recover=all", "-I", shims / "include", "-I", shims, HERE / "shims_test.c",
-         shims / "shims.c", shims / "crash_text.c", "-o", program,
+         shims / "shims.c", shims / "fork.c", shims / "crash_text.c", "-o", program,
          "-lpthread", "-ldl"], log)
     return run([program], log, {"ASAN_OPTIONS": "detect_leaks=0"})
 
