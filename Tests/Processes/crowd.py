@@ -20,12 +20,19 @@ def crowd(bench):
     """50 processes start, log, are killed and replaced; readers and `tail -f` see all of it."""
     bench.run("many", "brief", 0)  # the store is there before the follower
     seen = bench.directory / "followed"
-    with open(seen, "wb") as out:
+    errors = bench.directory / "errors"
+    with open(seen, "wb") as out, open(errors, "wb") as told:
         follower = subprocess.Popen([bench.command, "tail", "-f", "-n", "100", "--json",
-                                     bench.store], stdout=out, stderr=subprocess.PIPE)
+                                     bench.store], stdout=out, stderr=told)
     processes = []
     kills = reads = 0
     try:
+        # It begins with the last 100 records, and must not miss any that come from here on.
+        until = time.monotonic() + 60
+        while '"message":"w 1 0 ' not in seen.read_text(errors="replace"):
+            if follower.poll() is not None or time.monotonic() > until:
+                raise Failed("tail -f does not show what is there")
+            time.sleep(0.05)
         until = time.monotonic() + bench.much(8, 60)
         while time.monotonic() < until:
             while len(processes) < 50:
@@ -43,6 +50,10 @@ def crowd(bench):
             lines = cat(bench.command, bench.store)
             reads += 1
             check_prefix(before, lines)
+    except BaseException:
+        follower.kill()
+        follower.wait(60)
+        raise
     finally:
         for process in processes:
             process.kill()
@@ -54,7 +65,7 @@ def crowd(bench):
         compare(ledger, cat(bench.command, bench.store), killed=True)
         bench.archive()
         total, _ = bench.check(killed=True)
-        await_follower(follower, seen, ledger, total)
+        await_follower(follower, seen, ledger, total, errors)
     finally:
         follower.kill()
         follower.wait(60)
@@ -75,7 +86,7 @@ def check_prefix(before, lines):
                          f"{returned}, {len(numbers) - len(set(numbers))} twice")
 
 
-def await_follower(follower, seen, ledger, total):
+def await_follower(follower, seen, ledger, total, errors):
     """The follower has shown every record once, whatever the order among lanes."""
     until = time.monotonic() + 60
     while True:
@@ -84,7 +95,7 @@ def await_follower(follower, seen, ledger, total):
         if len(lines) >= total or time.monotonic() > until:
             break
         if follower.poll() is not None:
-            raise Failed(f"tail -f ended: {follower.stderr.read()[-1000:]}")
+            raise Failed(f"tail -f ended: {errors.read_bytes()[-1000:]}")
         time.sleep(0.2)
     compare(ledger, lines, killed=True, what="tail -f")
 

@@ -441,6 +441,7 @@ static void case_idle(int argc, char **argv) {
 static const test_case cases[] = {
     {"storm", case_storm},   {"early", case_early}, {"beside", case_beside},
     {"spawned", case_spawned}, {"spawn", case_spawn}, {"vfork_first", case_vfork_first},
-    {"daemon", case_daemon}, {"clone", case_clone},   {"orphan", case_orphan}, {"left", case_left}, {"idle", case_idle},
+    {"daemon", case_daemon}, {"clone", case_clone},   {"orphan", case_orphan},
+    {"left", case_left}, {"idle", case_idle},
 };
 MAIN(cases)

@@ -102,7 +102,7 @@ def worker(path, index, records):
             os._exit(3)
     thread.join()
     while True:
-        signal.pause()
+        time.sleep(0.05)  # not pause: Python's handler runs after it, if SIGTERM came just before
 
 
 def run_prefork(path, children, records):

@@ -336,7 +336,7 @@ CASES = {
     "adopters": crowd.adopters,
     "short_lived": crowd.short_lived,
     "listings": crowd.listings,
-    "reopen": life("reopen", 300, 10_000, checked=False),
+    "reopen": life("reopen", 400, 10_000, checked=False),
     "engines": life("engines", 0, 0),
     "keys": life("keys", 1600, 20_000),
     "pool": life("pool", 40_000, 40_000, checked=False),
