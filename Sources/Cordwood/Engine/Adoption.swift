@@ -36,7 +36,8 @@ import CordwoodShip
     /// nil: the store cannot be listed, or its disk is full.
     func run(codec: Codec, level: Int32) -> ArchivingSummary? {
         let summary = try? StoreArchiver.archiveDead(
-            directory: directory, codec: codec, level: level, witness: witness)
+            directory: directory, codec: codec, level: level, witness: witness,
+            shouldStop: { monitor.locked { isStopping } })
         let pause = witness.waiting > 0 ? AdoptionWitness.quietNs : Adoption.everyNs
         next = cw_monotonic_ns() + pause
         monitor.locked {

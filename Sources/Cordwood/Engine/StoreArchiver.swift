@@ -42,9 +42,10 @@ public enum StoreArchiver {
     /// alone. Throws where the directory is no store; what one lane's failure leaves is told in
     /// `damage`.
     /// witness: what is known of lanes whose lock outlived their process; kept between two calls.
+    /// shouldStop: asked between two lanes; what is left is the next adopter's.
     public static func archiveDead(
         directory: String, codec: Codec = .zstd, level: Int32 = 0,
-        witness: AdoptionWitness = AdoptionWitness()
+        witness: AdoptionWitness = AdoptionWitness(), shouldStop: () -> Bool = { false }
     ) throws(CordwoodError) -> ArchivingSummary {
         var status = stat()
         guard unsafe stat(directory, &status) == 0 else {
@@ -70,14 +71,17 @@ public enum StoreArchiver {
         var archives = ListedArchives()
         archives.list(directory)
         summary.damage += removeOrphans(directory, listed.listing, archives)
-        for start in stride(from: 0, to: names.count, by: lanesAtOnce) {
+        for start in stride(from: 0, to: names.count, by: lanesAtOnce) where !shouldStop() {
             let batch = DeadLanes(
                 directory: directory,
                 names: Array(names[start..<min(start + lanesAtOnce, names.count)]),
                 witness: witness, listed: listed, over: over, archives: &archives)
             defer { batch.release() }
             summary.lanesLive += batch.lanesLive
-            summary.add(try archive(batch, directory: directory, codec: codec, level: level))
+            summary.add(
+                try archive(
+                    batch, directory: directory, codec: codec, level: level,
+                    shouldStop: shouldStop))
         }
         return summary
     }
@@ -87,7 +91,8 @@ public enum StoreArchiver {
 
     /// Throws where the disk is full; what else fails is told in `damage`.
     private static func archive(
-        _ batch: DeadLanes, directory: String, codec: Codec, level: Int32
+        _ batch: DeadLanes, directory: String, codec: Codec, level: Int32,
+        shouldStop: () -> Bool
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         var alone = batch.lanes
@@ -109,7 +114,7 @@ public enum StoreArchiver {
                 // One of them cannot be read: each by itself, and that one is told of.
             }
         }
-        for (lane, files) in alone {
+        for (lane, files) in alone where !shouldStop() {
             do {
                 summary.add(
                     try archiveLane(
