@@ -462,6 +462,13 @@ def signals(suite):
         raise Failed(f"ends with {done.returncode}: {done.stdout.decode()}")
 
 
+def steady(suite):
+    """R39: at a steady rate nothing is unmapped."""
+    done = run(suite.host, "steady", suite.folder / "steady", codes=(0,),
+               environment={"LD_PRELOAD": str(suite.opens)})
+    return done.text.strip()
+
+
 def exits(suite):
     started = time.monotonic()
     for number in range(20):
@@ -489,7 +496,7 @@ def sockets(suite):
 
 CASES = [special_files, linked_directories, linked_root, sockets, numbers, large_records,
          unknown_names, long_catalogs, long_journal, inflating_archives, junk, terminal, modes,
-         opens, threads, signals, exits]
+         opens, threads, signals, steady, exits]
 
 
 def main():

@@ -1,5 +1,6 @@
 /* Preloaded into a host: writes each file that is opened or made, with its flags and mode, as a
- * line into the file that OPENS names. The calls go on to the C library. Any thread. */
+ * line into the file that OPENS names, and counts what is mapped and let go by munmap(2), which
+ * holds up every mmap(2) of the host. The calls go on to the C library. Any thread. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -7,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void note(const char *call, const char *path, int flags, unsigned mode) {
@@ -65,4 +68,13 @@ FILE *fopen(const char *path, const char *how) {
     if (!real) real = (FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, "fopen");
     note("fopen", path, strchr(how, 'e') ? O_CLOEXEC : 0, 0);
     return real(path, how);
+}
+
+unsigned long unmappings(void);
+static unsigned long unmapped;
+unsigned long unmappings(void) { return __atomic_load_n(&unmapped, __ATOMIC_RELAXED); }
+
+int munmap(void *start, size_t bytes) {
+    __atomic_fetch_add(&unmapped, 1, __ATOMIC_RELAXED);
+    return (int)syscall(SYS_munmap, start, bytes);
 }
