@@ -145,7 +145,7 @@ class Lines(WithHouse):
         with self.assertRaises(lines.NoProof):
             lines.shared([(0, 100, [])])
         with self.assertRaises(lines.NoProof):
-            lines.shared([(0, 100, []), (1, 1, []), (1, 500, []), (1, 500, [])])
+            lines.shared([(0, 100, []), (1, 1, []), (1, 500, []), (1, 900, [])])
 
 
 class Kills(WithHouse):
