@@ -76,7 +76,7 @@ extension EngineCore {
     /// from after it.
     static func endEpoch(_ engine: EngineBlock, last: ClockSample, now: ClockSample) {
         unsafe engine.pointee.rate_ticks = 0
-        guard let lane = unsafe readyLane(engine), let current = unsafe lane.pointee.current,
+        guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane),
             let base = unsafe current.pointee.base
         else { return }
         let header = UnsafeMutableRawPointer(base)

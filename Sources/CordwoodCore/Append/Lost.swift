@@ -84,7 +84,7 @@ extension EngineCore {
             unsafe cwi_segment_lose(engine, segment)
             _ = unsafe Files.allocate(segment.pointee.fd, offset: 0, bytes: whole)
         }
-        if let current = unsafe lane.pointee.current, unsafe Lost.isLost(current) {
+        if let current = unsafe Claim.current(lane), unsafe Lost.isLost(current) {
             _ = unsafe Segments.publishNext(engine, lane, after: current, nil)
         }
     }

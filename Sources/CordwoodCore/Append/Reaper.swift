@@ -15,7 +15,8 @@ public struct Reaping: Sendable {
     public init() {}
 
     public mutating func isDue(_ now: UInt64) -> Bool {
-        let count = unsafe cwi_process_get().pointee.pool_used
+        // ORDER: relaxed. How many have been taken, more or less.
+        let count = unsafe cwa_load_relaxed_u32(ThreadBlocks.usedWord(cwi_process_get()))
         guard count &- used >= ThreadBlocks.reapEvery || now >= next else { return false }
         used = count
         next = now + 10_000_000_000

@@ -270,7 +270,7 @@ enum ThreadBlocks {
         cwi_crash_thread_ends()
     }
 
-    private static func usedWord(
+    static func usedWord(
         _ process: UnsafeMutablePointer<cwi_process>
     ) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(process) + MemoryLayout<cwi_process>.offset(of: \.pool_used)!
