@@ -140,8 +140,13 @@ class Sampler:
         self.thread.start()
 
     def run(self):
+        last = 0
         while not self.stop:
-            self.most = max(self.most, used_bytes(self.store))
+            # Files come and go while they are counted: a look that lasts counts some that were
+            # never there together. What is true stands in two looks.
+            used = used_bytes(self.store)
+            self.most = max(self.most, min(used, last))
+            last = used
             with open(f"/proc/{self.process_id}/status") as file:
                 kib = {k: int(v.split()[0]) for k, v in (line.split(":", 1) for line in file)
                        if k.startswith("Rss")}
