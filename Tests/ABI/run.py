@@ -10,6 +10,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
+
+from settings import forget_settings  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
 SECONDS_MAX = 180
@@ -144,9 +148,7 @@ def cases():
 
 def main():
     wanted = [name for name in sys.argv[1:] if name != "--all"]
-    for name in list(os.environ):
-        if name.startswith("CORDWOOD_"):
-            del os.environ[name]
+    forget_settings()
     directory = Path(tempfile.mkdtemp(prefix="cordwood-abi-"))
     directory.chmod(0o755)
     passed = failed = 0

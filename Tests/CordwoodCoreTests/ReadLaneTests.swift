@@ -289,17 +289,24 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertEqual(Drained(source).messages, ["slow thread", "young"])
     }
 
-    /// The sealer's verdict was shorter than what the writer committed: the writer appends again.
-    func testRecordAppendedAgainIsGivenOnce() throws {
+    /// A lane whose first chunk is open, what its reader has given of it already, and the chunk.
+    private func cutLater(
+        _ texts: (String, UInt64)...
+    ) throws -> (LaneBuilder, ChunkBuilder, LaneSource) {
         let lane = LaneBuilder(store: store)
         let chunk = lane.first.chunk(thread: 1, sequence: 0, base: 0)
         chunk.isSettled = false
-        chunk.text("kept", at: 1).text("again", at: 2)
+        for (text, at) in texts { chunk.text(text, at: at) }
         lane.write()
         let source = try lane.source()
-        XCTAssertEqual(Drained(source).messages, ["kept", "again"])
-        chunk.isSettled = true
-        chunk.finalShort = 24
+        XCTAssertEqual(Drained(source).messages, texts.map(\.0))
+        return (lane, chunk, source)
+    }
+
+    /// The sealer's verdict was shorter than what the writer committed: the writer appends again.
+    func testRecordAppendedAgainIsGivenOnce() throws {
+        let (lane, chunk, source) = try cutLater(("kept", 1), ("again", 2))
+        chunk.cut(by: 24)
         lane.segment(1).chunk(thread: 1, sequence: 1, base: 0).text("again", at: 2)
             .text("new", at: 3)
         lane.write()
@@ -310,23 +317,15 @@ final class ReadLaneTests: XCTestCase {
 
     /// The chunk that it was appended to again was settled short of it, too.
     func testRecordAppendedTwiceAgainIsGivenOnce() throws {
-        let lane = LaneBuilder(store: store)
-        let first = lane.first.chunk(thread: 1, sequence: 0, base: 0)
-        first.isSettled = false
-        first.text("again", at: 2)
-        lane.write()
-        let source = try lane.source()
-        XCTAssertEqual(Drained(source).messages, ["again"])
-        first.isSettled = true
-        first.finalShort = 24
+        let (lane, first, source) = try cutLater(("again", 2))
+        first.cut(by: 24)
         let second = lane.segment(1).chunk(thread: 1, sequence: 1, base: 0)
         second.isSettled = false
         second.text("again", at: 2)
         lane.write()
         try source.refresh()
         XCTAssertEqual(Drained(source).messages, [])
-        second.isSettled = true
-        second.finalShort = 24
+        second.cut(by: 24)
         lane.segment(2).chunk(thread: 1, sequence: 2, base: 0).text("again", at: 2)
             .text("new", at: 3)
         lane.write()
@@ -346,8 +345,7 @@ final class ReadLaneTests: XCTestCase {
         let source = try lane.source()
         source.holdAfter = 20
         XCTAssertEqual(Drained(source).messages, ["kept"])
-        chunk.isSettled = true
-        chunk.finalShort = 24
+        chunk.cut(by: 24)
         lane.write()
         try source.refresh()
         source.holdAfter = 100
@@ -361,15 +359,8 @@ final class ReadLaneTests: XCTestCase {
 
     /// Given before its chunk was settled short of it; the next one begins with a gap record.
     func testGapBeforeTheCopyIsGiven() throws {
-        let lane = LaneBuilder(store: store)
-        let chunk = lane.first.chunk(thread: 1, sequence: 0, base: 0)
-        chunk.isSettled = false
-        chunk.text("again", at: 1)
-        lane.write()
-        let source = try lane.source()
-        XCTAssertEqual(Drained(source).messages, ["again"])
-        chunk.isSettled = true
-        chunk.finalShort = 24
+        let (lane, chunk, source) = try cutLater(("again", 1))
+        chunk.cut(by: 24)
         var gap = ByteWriter()
         gap.u32(0)
         gap.u32(0)
@@ -385,15 +376,8 @@ final class ReadLaneTests: XCTestCase {
     /// A record that was cut off and then refused, or left by longjmp, has no copy: the next one of
     /// its thread is another's.
     func testRecordThatWasNotAppendedAgainTakesNoOtherAway() throws {
-        let lane = LaneBuilder(store: store)
-        let chunk = lane.first.chunk(thread: 1, sequence: 0, base: 0)
-        chunk.isSettled = false
-        chunk.text("kept", at: 1).text("refused", at: 2)
-        lane.write()
-        let source = try lane.source()
-        XCTAssertEqual(Drained(source).messages, ["kept", "refused"])
-        chunk.isSettled = true
-        chunk.finalShort = 24
+        let (lane, chunk, source) = try cutLater(("kept", 1), ("refused", 2))
+        chunk.cut(by: 24)
         lane.segment(1).chunk(thread: 1, sequence: 1, base: 0).text("next", at: 3)
             .text("refused", at: 4)
         lane.write()

@@ -112,6 +112,12 @@ final class ChunkBuilder {
         self.base = base
     }
 
+    /// The sealer's verdict was so much shorter than what the writer committed.
+    func cut(by bytes: Int) {
+        isSettled = true
+        finalShort = bytes
+    }
+
     @discardableResult
     func record(
         _ type: UInt8, at ticks: UInt64 = 0, id: UInt32 = 0, level: UInt8 = 9,

@@ -231,7 +231,7 @@ final class UploadServerTests: XCTestCase {
         let sent = Array((head + "ten bytes.").utf8)
         XCTAssertEqual(write(fd, sent, sent.count), sent.count)
         close(fd)
-        for _ in 0..<10_000 where server.requests.isEmpty { usleep(2_000) }
+        eventually("the request") { !server.requests.isEmpty }
         XCTAssertEqual(server.requests.map(\.bytes), [10])
         XCTAssertEqual(server.stored.count, 0)
         XCTAssertEqual(server.body(1), [])

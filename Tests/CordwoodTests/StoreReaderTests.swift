@@ -214,8 +214,7 @@ final class StoreReaderTests: XCTestCase {
         options.follow = true
         let reader = try StoreReader(path: store, options: options)
         XCTAssertEqual(all(reader), whole)
-        chunk.isSettled = true
-        chunk.finalShort = 24
+        chunk.cut(by: 24)
         let next = lane.segment(4)
         next.chunk(thread: 1, sequence: 4, base: 302).text("3.2", at: 303, logger: 1, level: 17)
             .text("3.2", at: 304, logger: 1, level: 17)

@@ -14,12 +14,14 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
 import clocks  # noqa: E402
 import faults  # noqa: E402
 import retention  # noqa: E402
 import space  # noqa: E402
 from harness import Failed, Place, Skipped, build  # noqa: E402
+from settings import forget_settings  # noqa: E402
 
 CASES = {**space.CASES, **faults.CASES, **retention.CASES, **clocks.CASES}
 
@@ -30,9 +32,7 @@ def main():
     parser.add_argument("--seed", type=int)
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
-    for name in list(os.environ):
-        if name.startswith("CORDWOOD_") and name not in ("CORDWOOD_LIBRARY", "CORDWOOD_TOOL"):
-            del os.environ[name]
+    forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_TOOL")
     directory = Path(tempfile.mkdtemp(prefix="cordwood-disk-"))
     passed = failed = skipped = 0
     try:

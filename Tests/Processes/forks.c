@@ -87,10 +87,8 @@ static void *fork_often(void *argument) {
 static void case_storm(int argc, char **argv) {
     int count = argc > 0 ? atoi(argv[0]) : 1000;
     shared_words();
-    cw_options options = options_of(store_path);
-    options.segment_bytes = 256u << 10;
-    cw_engine *engine = open_with(&options);
-    cw_logger *log = logger_of(engine, "storm");
+    cw_logger *log;
+    cw_engine *engine = open_small(256u << 10, "storm", &log);
     volatile int stop = 0;
     noise others[2] = {0};
     for (int i = 0; i < 2; i++) noise_start(&others[i], log, &stop, 20);
@@ -185,10 +183,8 @@ static void case_spawn(int argc, char **argv) {
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     if (n <= 0 || argc < 1) exit(2);
     program[n] = 0;
-    cw_options options = options_of(store_path);
-    options.segment_bytes = 64u << 10;
-    cw_engine *engine = open_with(&options);
-    cw_logger *log = logger_of(engine, "spawn");
+    cw_logger *log;
+    cw_engine *engine = open_small(64u << 10, "spawn", &log);
     volatile int stop = 0;
     noise other = {0};
     noise_start(&other, log, &stop, 10);
@@ -282,10 +278,8 @@ static void become_daemon(void) {
 static void case_daemon(int argc, char **argv) {
     if (argc < 2) exit(2);
     bool first = atoi(argv[1]) != 0;
-    cw_options options = options_of(store_path);
-    options.segment_bytes = 64u << 10;
-    cw_engine *engine = open_with(&options);
-    cw_logger *log = logger_of(engine, "daemon");
+    cw_logger *log;
+    cw_engine *engine = open_small(64u << 10, "daemon", &log);
     write_many(log, slot_take(), 10);
     pid_t child = fork();
     if (child != 0) {
@@ -394,10 +388,8 @@ static void case_left(int argc, char **argv) {
  * live until our input ends. */
 static void case_idle(int argc, char **argv) {
     int count = argc > 0 ? atoi(argv[0]) : 30;
-    cw_options options = options_of(store_path);
-    options.segment_bytes = 256u << 10;
-    cw_engine *engine = open_with(&options);
-    cw_logger *log = logger_of(engine, "idle");
+    cw_logger *log;
+    cw_engine *engine = open_small(256u << 10, "idle", &log);
     volatile int stop = 0;
     noise others[2] = {{.burst = 64}, {.burst = 64}}; /* segments are made all the time */
     for (int i = 0; i < 2; i++) noise_start(&others[i], log, &stop, 100);

@@ -123,6 +123,15 @@ static inline cw_logger *logger_of(cw_engine *engine, const char *name) {
     return log;
 }
 
+/* On the case's store, with small segments, so that it rolls often. */
+static inline cw_engine *open_small(uint64_t segment_bytes, const char *name, cw_logger **log) {
+    cw_options options = options_of(store_path);
+    options.segment_bytes = segment_bytes;
+    cw_engine *engine = open_with(&options);
+    *log = logger_of(engine, name);
+    return engine;
+}
+
 /* 0 where the process ended by exit(0); else prints why not. */
 static inline int wait_clean(pid_t pid, const char *what) {
     int how = -1;

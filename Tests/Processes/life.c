@@ -247,10 +247,8 @@ static void *leave_race(void *argument) {
 static void case_leave(int argc, char **argv) {
     int rounds = argc > 0 ? atoi(argv[0]) : 100;
     for (int round = 0; round < rounds; round++) {
-        cw_options options = options_of(store_path);
-        options.segment_bytes = 64u << 10;
-        cw_engine *engine = open_with(&options);
-        cw_logger *log = logger_of(engine, "leave");
+        cw_logger *log;
+        cw_engine *engine = open_small(64u << 10, "leave", &log);
         pthread_t threads[8];
         for (int k = 0; k < 8; k++) pthread_create(&threads[k], NULL, leave_race, log);
         pause_us((uint64_t)(round * 37 % 400));
@@ -286,10 +284,8 @@ static void *write_on(void *argument) {
 static void case_exit(int argc, char **argv) {
     bool closes = argc > 0 && atoi(argv[0]) != 0;
     atexit(exit_write); /* runs after what the library set up */
-    cw_options options = options_of(store_path);
-    options.segment_bytes = 64u << 10;
-    cw_engine *engine = open_with(&options);
-    cw_logger *log = logger_of(engine, "exit");
+    cw_logger *log;
+    cw_engine *engine = open_small(64u << 10, "exit", &log);
     atexit(exit_write);
     exit_slot = slot_take();
     exit_log = log;

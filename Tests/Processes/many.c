@@ -6,10 +6,8 @@
 static void case_writer(int argc, char **argv) {
     uint64_t seed = argc > 0 ? strtoull(argv[0], NULL, 10) : 1;
     for (;;) {
-        cw_options options = options_of(store_path);
-        options.segment_bytes = 64u << 10;
-        cw_engine *engine = open_with(&options);
-        cw_logger *log = logger_of(engine, "many");
+        cw_logger *log;
+        cw_engine *engine = open_small(64u << 10, "many", &log);
         volatile int stop = 0;
         noise other = {0};
         noise_start(&other, log, &stop, 100 + next_random(&seed) % 400);

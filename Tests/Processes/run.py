@@ -18,8 +18,11 @@ import tempfile
 import time
 from pathlib import Path
 
-import crowd
-from checking import Failed, cat, compare, read_ledger
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
+
+import crowd  # noqa: E402
+from checking import Failed, cat, compare, read_ledger  # noqa: E402
+from settings import forget_settings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
@@ -396,9 +399,7 @@ def main():
     parser.add_argument("--keep", action="store_true", help="leave the directory of failed cases")
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
-    for name in list(os.environ):
-        if name.startswith("CORDWOOD_") and name not in ("CORDWOOD_LIBRARY", "CORDWOOD_COMMAND"):
-            del os.environ[name]
+    forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_COMMAND")
     directory = Path(tempfile.mkdtemp(prefix="cordwood-processes-"))
     passed = failed = 0
     try:

@@ -12,6 +12,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
+
+from settings import forget_settings  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 WORK = ROOT / "build/sanitizers"
@@ -122,8 +126,7 @@ def main():
     parser.add_argument("kinds", nargs="*", choices=[*KINDS, []])
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
-    for name in [name for name in os.environ if name.startswith("CORDWOOD_")]:
-        del os.environ[name]
+    forget_settings()
     passed = failed = 0
     for kind in arguments.kinds or KINDS:
         log = f"{kind}.log"

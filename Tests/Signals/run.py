@@ -22,8 +22,10 @@ sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "Oracle"))
+sys.path.insert(0, str(HERE.parent / "TestSupport"))
 
 from compare import compare  # noqa: E402
+from settings import forget_settings  # noqa: E402
 
 CORDWOOD = str(ROOT / "build/bin/cordwood")
 LIBRARY = ROOT / "build/lib/libcordwood.so"
@@ -447,9 +449,7 @@ def run_case(suite, name):
 
 def main():
     wanted = sys.argv[1:] or list(CASES)
-    for name in list(os.environ):
-        if name.startswith("CORDWOOD_"):
-            del os.environ[name]
+    forget_settings()
     folder = Path(tempfile.mkdtemp(prefix="cordwood-signals-"))
     passed = failed = 0
     try:
