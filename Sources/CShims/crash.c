@@ -6,6 +6,7 @@
  * written before the handler can run (C1). */
 #define _GNU_SOURCE 1 /* REG_RIP, siginfo's names */
 #undef _FORTIFY_SOURCE /* its siglongjmp refuses to leave one stack for another */
+#include "CFork.h"
 #include "crash.h"
 #include <sys/auxv.h>
 
@@ -92,6 +93,14 @@ void cwi_crash_thread_ends(void) {
             sigaltstack(&none, NULL) != 0)
             return;
         cwa_store_release_u64(&thread_stacks[i].owner, 0);
+    }
+}
+
+void cwi_crash_stacks_reap(void) {
+    for (int i = 0; i < CWI_CRASH_THREADS_MAX; i++) {
+        uint64_t owner = __atomic_load_n(&thread_stacks[i].owner, __ATOMIC_RELAXED);
+        if (owner >> 32 == (uint32_t)getpid() && cwi_thread_is_gone((uint32_t)owner))
+            cwa_cas_u64(&thread_stacks[i].owner, owner, 0);
     }
 }
 

@@ -147,6 +147,10 @@ int cwi_tls_prepare(void (*on_exit)(cwi_tls *)) {
 
 void cwi_tls_register(void) { pthread_setspecific(exit_key, &cwi_tls_words); }
 
+/* PTHREAD_KEY_2NDLEVEL_SIZE: what the C library keeps in the thread's own descriptor. */
+enum { KEYS_IN_PLACE = 32 };
+bool cwi_tls_registers_in_place(void) { return exit_key < KEYS_IN_PLACE; }
+
 static void (*child_hook)(void);
 static pthread_once_t child_once = PTHREAD_ONCE_INIT;
 static void child_run(void) {

@@ -190,16 +190,18 @@ static void case_wild_stack(void) {
 
 /* ── In the midst of something ── */
 
-/* The thread that crashes holds the heap's lock, and waits for itself if it comes back. */
+/* Done once in the heap by a thread that asks for it: it holds the heap's lock meanwhile, and waits
+ * for itself if it comes back. */
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread volatile int heap_crashes;
+static __thread void (*volatile in_heap)(void);
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
 static void enter_heap(void) {
-    if (heap_crashes == 0) return;
+    if (!in_heap) return;
     pthread_mutex_lock(&heap_lock);
-    heap_crashes = 2;
-    read_null();
+    in_heap();
+    in_heap = NULL;
+    pthread_mutex_unlock(&heap_lock);
 }
 void *malloc(size_t bytes) {
     enter_heap();
@@ -217,19 +219,40 @@ void free(void *memory) {
     enter_heap();
     __libc_free(memory);
 }
-static void *crash_in_heap(void *argument) {
-    heap_crashes = 1;
+static void use_heap(void (*within)(void)) {
+    in_heap = within;
     void *volatile memory = malloc(10);
     free(memory);
+}
+static void *crash_in_heap(void *argument) {
+    use_heap(read_null);
     return argument;
 }
 static void case_malloc(void) { begin(), crash_in_heap(NULL); }
 
 /* A thread's very first record, where its registration at the C library would take memory. */
-static void case_malloc_thread(void) {
+static void take_keys(void) {
     pthread_key_t key;
     for (int i = 0; i < 40; i++) OK(pthread_key_create(&key, NULL) == 0);
-    begin(), run_thread(crash_in_heap, NULL);
+}
+static void case_malloc_thread(void) {
+    take_keys(), begin(), run_thread(crash_in_heap, NULL);
+}
+static void log_in_handler(int number) {
+    (void)number;
+    put("handler");
+}
+static void interrupt(void) { raise(SIGUSR1); }
+static void *log_in_heap(void *argument) {
+    use_heap(interrupt);
+    put("thread");
+    return argument;
+}
+static void case_malloc_handler(void) {
+    take_keys(), begin();
+    signal(SIGUSR1, log_in_handler);
+    run_thread(log_in_heap, NULL);
+    OK(cw_close(&engine, 10000) == CW_OK);
 }
 
 /* A forked child's very first record. */
@@ -301,11 +324,12 @@ static const struct {
     CASE(segv), CASE(null_call), CASE(bus), CASE(ill), CASE(fpe), CASE(abort), CASE(trap),
     CASE(sys), CASE(sent), CASE(overflow_main), CASE(overflow_thread), CASE(overflow_late),
     CASE(small_stack), CASE(wild_stack), CASE(malloc), CASE(malloc_thread), CASE(malloc_child),
-    CASE(append), CASE(storm), CASE(console), CASE(together), CASE(handler_before),
+    CASE(malloc_handler), CASE(append), CASE(storm), CASE(console), CASE(together),
+    CASE(handler_before),
     CASE(handler_after), CASE(handler_jumps), CASE(handler_mends), CASE(handler_once),
     CASE(ignored), CASE(ignored_fault), CASE(two_engines), CASE(closed), CASE(reopened),
     CASE(child), CASE(grandchild), CASE(off), CASE(bad_arguments),
-    CASE(threads_end), CASE(nested),
+    CASE(threads_end), CASE(threads_reaped), CASE(nested),
 };
 
 int main(int argc, char **argv) {

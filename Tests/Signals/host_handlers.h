@@ -210,6 +210,23 @@ static void case_threads_end(void) {
     OK(cw_close(&engine, 10000) == CW_OK);
 }
 
+/* Threads that cannot give back what they have: the engine finds that they are gone. */
+static void *log_and_look(void *argument) {
+    put("thread");
+    stack_t present;
+    OK(sigaltstack(NULL, &present) == 0);
+    *(bool *)argument = !(present.ss_flags & SS_DISABLE);
+    return NULL;
+}
+enum { REAPED_THREADS = 34000 }; /* more than the engine has blocks and stacks for */
+static void case_threads_reaped(void) {
+    take_keys(), begin();
+    bool has_stack = false;
+    for (int i = 0; i < REAPED_THREADS; i++) run_thread(log_and_look, &has_stack);
+    while (!plain && !has_stack) run_thread(log_and_look, &has_stack);
+    OK(cw_close(&engine, 10000) == CW_OK);
+}
+
 /* ── Two signals nested in an append, no spare segments (R17) ── */
 
 enum { NESTED_RECORDS = 200000 };

@@ -305,6 +305,10 @@ def goes_on(_suite, store, _ended, _found):
     expect(messages(store)[-1] == "after", "what was logged behind the fault is lost")
 
 
+def in_heap(_suite, store, _ended, _found):
+    expect(messages(store) == ["before", "handler", "thread"], f"{messages(store)}")
+
+
 def no_record(suite, store, ended, found):
     del suite, store
     expect(not found, f"{len(found)} records, none expected")
@@ -405,6 +409,7 @@ CASES = {
     "malloc": died("malloc", **HEAP),
     "malloc_thread": died("malloc_thread", **HEAP),
     "malloc_child": lived("malloc_child", lambda *all_: (exits(0)(*all_), check_child(*all_))),
+    "malloc_handler": lived("malloc_handler", with_records(0, in_heap)),
     "append": died("append", fields=NULLS, calls=["case_append"], **SEGV),
     "storm": died("storm", fields=NULLS, calls=["storm"], extra=check_storm, **SEGV),
     "console": died("console", **HEAP),
@@ -425,6 +430,7 @@ CASES = {
     "unloaded": unloaded,
     "bad_arguments": lived("bad_arguments", exits(0)),
     "threads_end": lived("threads_end", exits(0)),
+    "threads_reaped": lived("threads_reaped", exits(0)),
     "nested": lived("nested", nested),
     "swift_trap": swift_trap,
     "python_never": python("never"),

@@ -284,8 +284,10 @@ static inline int cwi_on_alternate_stack(void) {
 /* Makes the key whose destructor calls on_exit when a thread with words set ends. Once a process,
  * at the first open. 0, or an errno: the process has no key left. */
 int cwi_tls_prepare(void (*on_exit)(cwi_tls *));
-/* Sets the calling thread's destructor. */
+/* Sets the calling thread's destructor; may take memory from the heap. */
 void cwi_tls_register(void);
+/* True: registering takes none, so an append may do it, which a handler may have begun. */
+bool cwi_tls_registers_in_place(void);
 /* Calls in_child in a child after fork(2), and keeps the gate of CFork.h. Once a process. */
 void cwi_atfork_register(void (*in_child)(void));
 /* Pins the object that holds this code: dlclose never unloads it. */

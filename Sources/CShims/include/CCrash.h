@@ -32,6 +32,8 @@ int cwi_crash_install(cwi_logger *logger, cwi_crash_writer writer);
 void cwi_crash_thread_starts(void);
 /* Takes it back, at the thread's end. */
 void cwi_crash_thread_ends(void);
+/* Takes back those of this process's threads that are gone. */
+void cwi_crash_stacks_reap(void);
 
 /* C1: 1 once the handler is installed; never taken back. */
 extern uint32_t cwi_crash_installed;

@@ -1,5 +1,6 @@
 // Thread blocks whose thread is gone without having given them back: one that logged from a
-// thread-local destructor after ours had run for the last time, or that died inside an append. Only
+// thread-local destructor after ours had run for the last time, that died inside an append, or
+// whose destructor could not be set without the heap; and alternate stacks of such threads. Only
 // the supply thread, under the sealing lock, so that no sealer looks at the block meanwhile (R20).
 // SAFETY: blocks are never unmapped; a thread that is gone stores into its block no more, and
 // where the block's verdict is open its chunk is mapped.
@@ -40,6 +41,7 @@ extension EngineCore {
             unsafe ThreadBlocks.giveBack(block)
             count += 1
         }
+        cwi_crash_stacks_reap()
         return count
     }
 }

@@ -86,8 +86,8 @@ enum ThreadBlocks {
             guard victim >= 0 else { return nil }
         }
         guard let block = unsafe take(mark, depth: 0) else { return nil }
-        // Registering may take memory, which a thread that crashed may be in the midst of.
-        if cwi_in_crash() == 0 { ThreadContext.registerThread() }
+        // Where it would take memory, which a handler may have interrupted, Reaper gives back.
+        if cwi_tls_registers_in_place() { ThreadContext.registerThread() }
         if let displaced = unsafe tls.pointee.current {
             if unsafe displaced.pointee.engine != nil, victim >= 0 {
                 if let evicted = unsafe others[victim] { unsafe giveBack(evicted) }
