@@ -65,6 +65,9 @@ def times(house):
         house.add("hot", "cordwood C", load, "bursts", row, threads=2)
         house.add("hot", "cordwood C", load, "paced",
                   house.run(house.hot(), "paced", calls, load))
+        house.add("hot", "a plain copy", load, "paced",
+                  house.run(house.program("copy", "copy.c"), "paced", calls, load, counted=False),
+                  kept="no: memory")
     for name, switch, kept in (("coarse clock", "LOAD_COARSE", KEPT),
                                ("tmpfs", "LOAD_TMPFS", KEPT_TMPFS)):
         row = house.run(house.hot(), "bursts", bursts, "w2", environment={switch: "1"})
