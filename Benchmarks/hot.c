@@ -15,7 +15,7 @@
 #include <sys/prctl.h>
 #include <ucontext.h>
 
-enum { SMALL_BURST = 100, LINES_BURST = 8 };
+enum { SMALL_BURST = 100, LINES_BURST = 8, LINES_WARM = 2000 };
 
 #ifdef SHARED
 static uint64_t shared_words[2]; /* of two threads, in one line */
@@ -133,7 +133,7 @@ static void *lines_run(void *argument) {
 #ifdef SHARED
     shared_mine = mine->index;
 #endif
-    write_some(number, BURST), number += BURST;
+    write_some(number, LINES_WARM), number += LINES_WARM;
     for (size_t i = 0; i < mine->count * 2; i++) {
         pthread_barrier_wait(&lines_turn);
         if (i % 2 != mine->index) continue;
@@ -155,7 +155,7 @@ static void lines(size_t count) {
         if (pthread_create(&ids[i], NULL, lines_run, &lines_threads[i]) != 0) hot_fail("thread");
     }
     for (size_t i = 0; i < 2; i++) pthread_join(ids[i], NULL);
-    printf("{\"records\":%zu}\n", 2 * (BURST + count * LINES_BURST));
+    printf("{\"records\":%zu}\n", 2 * (LINES_WARM + count * LINES_BURST));
     fflush(stdout);
     _exit(0); /* archiving at close would be nine tenths of the trace */
 }

@@ -26,7 +26,9 @@ public struct ClockWatch: Sendable {
             nextPairNs = sample.monotonic &+ 10_000_000
             return false
         }
-        if unsafe ClockWatch.hasJumped(engine, last, sample) {
+        // Until two pairs have refined it the rate is that of a fifth of a millisecond.
+        let tolerance: UInt64 = pairs < 2 ? 5 : 50
+        if unsafe ClockWatch.hasJumped(engine, last, sample, tolerance) {
             unsafe EngineCore.endEpoch(engine, last: last, now: sample)
             pairs = 0
             nextPairNs = sample.monotonic &+ 10_000_000
@@ -50,9 +52,9 @@ public struct ClockWatch: Sendable {
         return false
     }
 
-    /// The counter went back, or faster or slower than the clock by over 1 ms and 2 %.
+    /// The counter went back, or runs off the clock by over 1 ms and a `tolerance`th of the time.
     private static func hasJumped(
-        _ engine: EngineBlock, _ last: ClockSample, _ now: ClockSample
+        _ engine: EngineBlock, _ last: ClockSample, _ now: ClockSample, _ tolerance: UInt64
     ) -> Bool {
         guard unsafe engine.pointee.clock_kind == SegmentHeader.clockTSC else { return false }
         guard now.ticks > last.ticks else { return true }
@@ -62,7 +64,7 @@ public struct ClockWatch: Sendable {
         let told = rate.dividingFullWidth(product).quotient
         let passed = now.monotonic &- last.monotonic
         let apart = told > passed ? told - passed : passed - told
-        return apart > 1_000_000 + passed / 50
+        return apart > 1_000_000 + passed / tolerance
     }
 }
 
@@ -73,9 +75,11 @@ extension ClockSample {
 
 extension EngineCore {
     /// The current segment gets a pair from before the jump, or, where it holds nothing yet, one
-    /// from after it.
+    /// from after it. The rate is measured anew: with the old one the next look would find a jump
+    /// again.
     static func endEpoch(_ engine: EngineBlock, last: ClockSample, now: ClockSample) {
         unsafe engine.pointee.rate_ticks = 0
+        unsafe engine.pointee.ticks_per_second = ClockSample.ticksPerSecond()
         guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane),
             let base = unsafe current.pointee.base
         else { return }
