@@ -97,6 +97,7 @@ void cwi_crash_thread_ends(void) {
 }
 
 void cwi_crash_stacks_reap(void) {
+    if (!__atomic_load_n(&cwi_crash_installed, __ATOMIC_RELAXED)) return;
     for (int i = 0; i < CWI_CRASH_THREADS_MAX; i++) {
         uint64_t owner = __atomic_load_n(&thread_stacks[i].owner, __ATOMIC_RELAXED);
         if (owner >> 32 == (uint32_t)getpid() && cwi_thread_is_gone((uint32_t)owner))
