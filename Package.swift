@@ -16,6 +16,8 @@ let package = Package(
         .library(name: "Cordwood", targets: ["Cordwood"]),
         // A handler for swift-log.
         .library(name: "CordwoodLogging", targets: ["CordwoodLogging"]),
+        // Uploads through Foundation's URLSession.
+        .library(name: "CordwoodURLSession", targets: ["CordwoodURLSession"]),
         // Linked into build/lib/libcordwood.{so,a} by `./dev build`; Swift programs use Cordwood.
         .library(name: "CordwoodABI", type: .static, targets: ["CordwoodABI"]),
         .executable(name: "cordwood", targets: ["CordwoodCLI"]),
@@ -35,6 +37,10 @@ let package = Package(
             name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
         .systemLibrary(
             name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(
+            name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
+        .systemLibrary(
+            name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
         .target(name: "CShims"),
         .target(name: "CCurl"),
 
@@ -42,7 +48,10 @@ let package = Package(
             name: "CordwoodCore", dependencies: ["CShims", "CCordwood"], swiftSettings: strict),
         .target(
             name: "CordwoodShip",
-            dependencies: ["CordwoodCore", "CShims", "CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"],
+            dependencies: [
+                "CordwoodCore", "CShims", "CZstd", "CLZ4", "CSodium", "CZlib", "CJansson", "CExpat",
+                "CCurl",
+            ],
             swiftSettings: strict),
         .target(
             name: "Cordwood",
@@ -52,6 +61,8 @@ let package = Package(
             name: "CordwoodLogging",
             dependencies: ["Cordwood", .product(name: "Logging", package: "swift-log")],
             swiftSettings: strict),
+        .target(
+            name: "CordwoodURLSession", dependencies: ["Cordwood"], swiftSettings: strict),
         .target(
             name: "CordwoodABI",
             dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"],
@@ -74,7 +85,8 @@ let package = Package(
             swiftSettings: strict),
 
         .testTarget(name: "CordwoodCoreTests", dependencies: ["CordwoodCore"]),
-        .testTarget(name: "CordwoodShipTests", dependencies: ["CordwoodShip"]),
+        .testTarget(
+            name: "CordwoodShipTests", dependencies: ["CordwoodShip", "CordwoodURLSession"]),
         .testTarget(
             name: "CordwoodTests", dependencies: ["Cordwood", "CordwoodShip", "CordwoodCore"]),
         .testTarget(

@@ -23,6 +23,7 @@ import long  # noqa: E402
 import peers  # noqa: E402
 import plot  # noqa: E402
 import table  # noqa: E402
+import upload  # noqa: E402
 
 PARTS = """
   (none)     everything that is installed
@@ -34,6 +35,7 @@ PARTS = """
   paced      a minute at 1 M records/s, writeback included, with and without tmpfs
   archive    plain lines, beside zstd -3
   idle       memory and start of an engine
+  upload     archives to an nginx that discards them, and to our collector
 """
 
 
@@ -90,6 +92,8 @@ def measure(house, part, seconds):
         guests.python(house, install=part == "python")
     if everything or part == "swift":
         guests.swift(house)
+    if part == "upload":
+        upload.measure(house)
 
 
 def collected(house, machine):
@@ -97,7 +101,8 @@ def collected(house, machine):
     return {"machine": machine, "versions": shared.versions(), "quick": house.quick,
             "targets": house.limits["targets"], "notes": house.notes, "gates": house.gates,
             "figures": house.rows, "archive": more.pop("archive", None),
-            "idle": more.pop("idle", None), "more": more}
+            "idle": more.pop("idle", None),
+            "upload": more.pop("upload", None), "more": more}
 
 
 def main():
@@ -105,7 +110,7 @@ def main():
         prog="./dev bench", description=f"What:{PARTS}",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="?", metavar="what", choices=[
-        "hot", "peers", "python", "swift", "sustained", "paced", "archive", "idle"])
+        "hot", "peers", "python", "swift", "sustained", "paced", "archive", "idle", "upload"])
     parser.add_argument("--quick", action="store_true", help="about a minute")
     parser.add_argument("--seconds", type=int, help="of each paced run (60; with --quick 5)")
     parser.add_argument("--files", type=Path, metavar="DIR", help="further log files to archive",

@@ -141,6 +141,13 @@ def rest(data):
            [[row["file"], number(row["raw_bytes"]), number(row["archive_bytes"]),
              number(row["zstd3_bytes"]), number(row["of_zstd3"], 3), number(row["archive_mb_s"]),
              number(row["zstd3_mb_s"])] for row in rows]) if rows else None
+    rows = data.get("upload") or []
+    yield ("Uploading archives over loopback", "The best of three runs; CPU in seconds a GB. curl "
+           "sends the same files, and looks at nothing; the collector checks and syncs each.",
+           ["what", "MB", "MB/s", "our CPU s/GB", "server's CPU s/GB"],
+           [[row["what"], number(row["bytes"] / 1e6), number(row["mb_s"]),
+             number(row["cpu_s_gb"], 3), number(row["server_cpu_s_gb"], 3)] for row in rows]
+           ) if rows else None
     idle = data.get("idle")
     yield ("An idle engine", "Over a program that does nothing.",
            ["KiB resident", "ms to open and write one record"],

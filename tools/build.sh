@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds what hosts link and run: libcordwood.so, libcordwood.a and the command-line tool. Both
-# libraries carry the Swift runtime, zstd, lz4, libsodium and zlib inside, with every name but cw_*
-# hidden, so that a host needs libc and nothing else, whatever it links itself.
+# libraries carry the Swift runtime, zstd, lz4, libsodium, zlib, jansson and expat inside, with
+# every name but cw_* hidden, so that a host needs libc and nothing else, whatever it links itself.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,15 +15,25 @@ mkdir -p build/lib build/bin "$work/archives"
 
 # pkg-config files of our own, for a directory with .a files only, make -lzstd mean the static one.
 mkdir -p "$work/pkgconfig"
-for name in zstd lz4 sodium z; do
+for name in zstd lz4 sodium z jansson expat; do
     archive="$(gcc -print-file-name="lib$name.a")"
     if [ ! -f "$archive" ]; then
         echo "build: no lib$name.a beside the compiler's libraries" >&2
         exit 1
     fi
-    ln -sf "$archive" "$work/archives/lib$name.a"
+    if [ "$name" = jansson ]; then
+        # Debian's is not for shared libraries: its json_loadf, which nobody calls, looks whether a
+        # file is stdin. A word of ours in its place (Sources/CShims/shims.c).
+        rm -f "$work/archives/lib$name.a"
+        objcopy --redefine-sym stdin=cwi_no_stdin "$archive" "$work/archives/lib$name.a"
+    else
+        ln -sf "$archive" "$work/archives/lib$name.a"
+    fi
     package="lib$name"
-    [ "$name" = z ] && package=zlib
+    case "$name" in
+        z) package=zlib ;;
+        jansson | expat) package="$name" ;;
+    esac
     printf '%s\n' "Name: $package" "Description: $package, static" "Version: 1" \
         "Libs: -L$PWD/$work/archives -l$name" > "$work/pkgconfig/$package.pc"
 done
@@ -59,7 +69,7 @@ once=_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_
 # Swift's own archives refer to one another in circles.
 runtime=(-L"$work/archives" -L"$static" -lswiftSynchronization -lswiftCore -lswift_Concurrency
     -lswift_StringProcessing -lswift_RegexParser -lswiftGlibc -ldispatch -lBlocksRuntime)
-packed=(-l:libzstd.a -l:liblz4.a -l:libsodium.a -l:libz.a)
+packed=(-l:libzstd.a -l:liblz4.a -l:libsodium.a -l:libz.a -l:libjansson.a -l:libexpat.a)
 
 clang="$(dirname "$(readlink -f "$(command -v swift)")")/clang"
 cat > "$work/exports.map" <<'MAP'

@@ -9,12 +9,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBC = {"Glibc", "Musl", "Darwin", "Synchronization"}
-CODECS = {"CZstd", "CLZ4", "CSodium", "CZlib", "CCurl"}
+CODECS = {"CZstd", "CLZ4", "CSodium", "CZlib", "CJansson", "CExpat", "CCurl"}
 MODULES = {
     "CordwoodCore": {"CShims", "CCordwood"} | LIBC,
     "CordwoodShip": {"CordwoodCore", "CShims"} | CODECS | LIBC,
     "Cordwood": {"CordwoodShip", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
     "CordwoodLogging": {"Cordwood", "Logging"},
+    "CordwoodURLSession": {"Cordwood", "Foundation", "FoundationNetworking"},
     "CordwoodABI": {"Cordwood", "CordwoodShip", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
     "CordwoodCollector": {"Cordwood", "NIOCore", "NIOPosix", "NIOHTTP1"} | LIBC,
     "CordwoodCLI": {"Cordwood", "CordwoodCollector", "ArgumentParser", "Foundation"} | LIBC,
@@ -29,7 +30,17 @@ ROOMS = {
         "Append": {"Format", "System"},
         "Read": {"Format", "System"},
     },
-    "CordwoodShip": {"Archive": set(), "Queue": set(), "Upload": {"Queue"}},
+    "CordwoodShip": {
+        "Age": set(),
+        "Archive": {"Age"},
+        "Queue": set(),
+        "JSON": set(),
+        "Transport": {"Queue", "JSON"},
+        "Policy": {"Queue", "Transport", "JSON"},
+        "Encode": {"Queue"},
+        "Targets": {"Queue", "Transport", "Encode", "JSON"},
+        "Upload": {"Queue", "Transport", "Encode", "Targets"},
+    },
     "Cordwood": {
         "Record": set(),
         "Engine": {"Record"},

@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def declared():
-    text = (ROOT / "include/cordwood/cordwood.h").read_text()
+    text = "".join((ROOT / "include/cordwood" / name).read_text()
+                   for name in ("cordwood.h", "upload.h"))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"\{[^{}]*\}", ";", text)
     text = re.sub(r"typedef[^;]*;", "", text)

@@ -37,7 +37,7 @@ wants() {
 
 needs_build() {
     needs gcc g++ libc6-dev binutils pkg-config python3 libzstd-dev liblz4-dev libsodium-dev \
-        zlib1g-dev libcurl4-openssl-dev
+        zlib1g-dev libjansson-dev libexpat1-dev libcurl4-openssl-dev
     if ! command -v swift >/dev/null; then
         echo "dev: no Swift in PATH; install Swift 6.2 or later from https://swift.org/install" >&2
         exit 1
@@ -46,7 +46,7 @@ needs_build() {
 
 needs_test() {
     needs cmake make zstd lz4 curl python3-dev python3-venv python3-pip valgrind \
-        e2fsprogs
+        e2fsprogs age locales
 }
 
 # Where the toolchain keeps its static libraries.

@@ -39,7 +39,9 @@ def suites(everything):
         Suite("python-speed", python, "bindings/python/tests/run.py", "--accelerated"),
         Suite("consumers", "Tests/Consumers/run.sh", needs="Tests/Consumers/run.sh"),
         Suite("readme", python, "tools/check_readme.py"),
+        Suite("age", python, "Tests/Age/age.py", *flags),
         Suite("round-trip", python, "Tests/CLI/round_trip.py", *flags),
+        Suite("transport", python, "Tests/Transport/run.py"),
         Suite("crash", python, "Tests/Crash/crash.py", "--values", "--deaths",
               *(["--kills", "200", "--all"] if everything else [])),
         Suite("crash-points", python, "Tests/Crash/crash.py", "--points",
@@ -53,6 +55,8 @@ def suites(everything):
         # The sanitizers build the whole library once more each.
         Suite("sanitizers", python, "Tests/Sanitizers/run.py",
               *([] if everything else ["undefined", "valgrind"])),
+        Suite("otlp", python, "Tests/OTLP/run.py"),
+        Suite("servers", python, "Tests/Servers/run.py", *flags),
         Suite("bench", python, "Benchmarks/test_bench.py"),
         Suite("demo", python, "tools/demo.py", "--built", heavy=True),
     ]

@@ -129,6 +129,15 @@ CURLcode cwi_curl_set_callbacks(CURL *easy, cwi_curl_read_fn read, cwi_curl_seek
     return code;
 }
 
+/* The words came with 7.85, which calls the numbers deprecated. By number, for either may be
+ * missing in the header. */
+CURLcode cwi_curl_only_http(CURL *easy) {
+    const CURLoption words = (CURLoption)10318, numbers = (CURLoption)181;
+    CURLcode code = curl.easy_setopt(easy, words, "http,https");
+    if (code != CURLE_UNKNOWN_OPTION) return code;
+    return curl.easy_setopt(easy, numbers, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+}
+
 static CURLcode drive(cwi_curl_session *session, cwi_curl_tick_fn tick, void *user) {
     for (;;) {
         int running = 0;
@@ -173,10 +182,16 @@ long cwi_curl_response_code(CURL *easy) {
     return code;
 }
 
-const char *cwi_curl_redirect_url(CURL *easy) {
-    char *url = NULL;
-    curl.easy_getinfo(easy, CURLINFO_REDIRECT_URL, &url);
-    return url;
+long cwi_curl_connect_code(CURL *easy) {
+    long code = 0;
+    curl.easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &code);
+    return code;
+}
+
+int64_t cwi_curl_pretransfer_us(CURL *easy) {
+    curl_off_t us = 0;
+    curl.easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &us);
+    return us;
 }
 
 const char *cwi_curl_error_text(CURLcode code) { return curl.easy_strerror(code); }
@@ -185,6 +200,8 @@ struct curl_slist *cwi_curl_list_append(struct curl_slist *list, const char *lin
     return curl.slist_append(list, line);
 }
 
-void cwi_curl_list_free(struct curl_slist *list) { curl.slist_free_all(list); }
-
-long cwi_curl_http_protocols(void) { return CURLPROTO_HTTP | CURLPROTO_HTTPS; }
+void cwi_curl_list_free(struct curl_slist *list) {
+    for (struct curl_slist *line = list; line; line = line->next)
+        for (volatile char *at = line->data; *at; at++) *at = 0;
+    curl.slist_free_all(list);
+}

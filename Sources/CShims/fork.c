@@ -187,6 +187,18 @@ int cwi_file_open_own(const char *path, int flags, mode_t mode) {
     return cw_open_file(path, flags, mode);
 }
 
+int cwi_file_memory(void) {
+#ifdef SYS_memfd_create
+    cwi_fork_gate_enter();
+    int fd = file_keep((int)syscall(SYS_memfd_create, "cordwood", 1u /* MFD_CLOEXEC */));
+    cwi_fork_gate_leave();
+    return fd;
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
 static void file_close(int fd) {
     bool ours = true;
     if (fd < FILES_MAX && files[fd].inode != 0) {
@@ -211,8 +223,13 @@ static void files_forked(void) {
         if (files[fd].inode != 0) file_close(fd);
 }
 
-int cwi_lock_file(int fd) {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+static int lock_range(int fd, short type, off_t start, off_t length) {
+    struct flock lock = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
     if (fcntl(fd, F_OFD_SETLK, &lock) == 0) return 0;
     return errno == EAGAIN || errno == EACCES ? errno : 0;
 }
+
+int cwi_lock_file(int fd) { return lock_range(fd, F_WRLCK, 0, 0); }
+int cwi_lock_byte(int fd, off_t byte) { return lock_range(fd, F_WRLCK, byte, 1); }
+void cwi_unlock_file(int fd) { lock_range(fd, F_UNLCK, 0, 0); }

@@ -20,17 +20,17 @@ func engine(_ handle: OpaquePointer?) throws(CordwoodError) -> Engine {
 
 @_cdecl("cw_options_init") @implementation
 public func cw_options_init(_ options: UnsafeMutablePointer<cw_options>!, _ size: Int) {
-    guard let options = unsafe options, unsafe size >= MemoryLayout<cw_options>.size else { return }
-    let raw = UnsafeMutableRawPointer(options)
-    unsafe raw.initializeMemory(as: UInt8.self, repeating: 0, count: size)
-    unsafe options.pointee.struct_size = UInt32(truncatingIfNeeded: size)
-    unsafe options.pointee.level = UInt32(CW_LEVEL_INFO)
-    unsafe options.pointee.segment_bytes = 16 << 20
-    unsafe options.pointee.roll_age_s = 86_400
-    unsafe options.pointee.quota_bytes = 5 << 30
-    unsafe options.pointee.expiration_days = 30
-    unsafe options.pointee.codec_level = 3
-    unsafe options.pointee.upload_interval_s = 30
+    guard let options = unsafe options, size >= Options.firstBytes else { return }
+    var defaults = unsafe cw_options()
+    unsafe defaults.struct_size = UInt32(truncatingIfNeeded: size)
+    unsafe defaults.level = UInt32(CW_LEVEL_INFO)
+    unsafe defaults.segment_bytes = 16 << 20
+    unsafe defaults.roll_age_s = 86_400
+    unsafe defaults.quota_bytes = 5 << 30
+    unsafe defaults.expiration_days = 30
+    unsafe defaults.codec_level = 3
+    unsafe defaults.upload_interval_s = 30
+    unsafe Stamped.write(defaults, to: options, size: size)
 }
 
 @_cdecl("cw_open") @implementation
@@ -41,12 +41,12 @@ public func cw_open(
         return failed(Status.argument, "cw_open: a pointer is NULL")
     }
     var copy = unsafe cw_options()
-    let stamp = unsafe Stamped.copy(options, into: &copy)
+    let stamp = unsafe Stamped.copy(options, into: &copy, least: Options.firstBytes)
     guard stamp == Status.ok else {
         return unsafe failed(
             stamp,
             Stamped.text(
-                stamp, "cw_options", options.pointee.struct_size, MemoryLayout<cw_options>.size))
+                stamp, "cw_options", options.pointee.struct_size, Options.firstBytes))
     }
     return status { () throws(CordwoodError) in
         let engine = try unsafe Engine(
@@ -57,6 +57,9 @@ public func cw_open(
 }
 
 enum Options {
+    /// Of the first layout.
+    static let firstBytes = unsafe MemoryLayout<cw_options>.offset(of: \.encrypt_to) ?? 0
+
     static func convert(_ options: cw_options) throws(CordwoodError) -> EngineOptions {
         var result = EngineOptions()
         result.processName = unsafe CText.string(options.process_name)
@@ -93,6 +96,9 @@ enum Options {
         result.coarseClock = unsafe options.flags & UInt32(CW_FLAG_COARSE_CLOCK) != 0
         result.syncConsole = unsafe options.flags & UInt32(CW_FLAG_SYNC_CONSOLE) != 0
         result.uploadIntervalSeconds = unsafe options.upload_interval_s
+        result.encryptTo = unsafe CText.string(options.encrypt_to)
+        result.identityFile = unsafe CText.string(options.identity_file)
+        result.policy = unsafe policy(options)
         if let removed = unsafe options.archive_removed {
             let user = unsafe HostPointer(value: options.user)
             result.archiveRemoved = { archive, reason in
@@ -100,6 +106,15 @@ enum Options {
             }
         }
         return result
+    }
+
+    private static func policy(_ options: cw_options) -> PolicyOptions? {
+        guard let url = unsafe CText.string(options.policy_url), !url.isEmpty else { return nil }
+        var policy = PolicyOptions(url: url)
+        policy.headers = unsafe CText.string(options.policy_headers)
+        policy.caFile = unsafe CText.string(options.policy_ca_file)
+        policy.intervalSeconds = unsafe options.policy_interval_s
+        return policy
     }
 
     static func threshold(_ number: UInt32) throws(CordwoodError) -> Level {
@@ -200,6 +215,7 @@ public func cw_stats_get(
         result.uploads_failed = stats.uploadsFailed
         result.upload_bytes = stats.uploadBytes
         result.segments_reused = stats.segmentsReused
+        result.records_refused = stats.recordsRefused
         let count = min(size, MemoryLayout<cw_stats>.size)
         unsafe withUnsafeBytes(of: &result) {
             unsafe UnsafeMutableRawPointer(out).copyMemory(from: $0.baseAddress!, byteCount: count)
@@ -256,6 +272,26 @@ public func cw_level_set(
             throw CordwoodError(Status.limit, "cw_level_set: the prefix has over 255 bytes")
         }
         try unsafe engine(handle).setLevel(threshold, prefix: text)
+        return Status.ok
+    }
+}
+
+@_cdecl("cw_policy_apply") @implementation
+public func cw_policy_apply(
+    _ handle: OpaquePointer!, _ json: UnsafePointer<CChar>!, _ length: Int
+) -> cw_status {
+    status { () throws(CordwoodError) in
+        let engine = try unsafe engine(handle)
+        guard let json = unsafe json, length >= 0 else {
+            throw CordwoodError(Status.argument, "cw_policy_apply: json is NULL or too long")
+        }
+        guard length <= PolicyDocument.bytesMax else {
+            throw CordwoodError(
+                Status.limit,
+                "cw_policy_apply: the policy has \(length) bytes, over \(PolicyDocument.bytesMax)")
+        }
+        let bytes = unsafe Array(UnsafeRawBufferPointer(start: json, count: length))
+        try engine.applyPolicy(json: bytes)
         return Status.ok
     }
 }

@@ -219,6 +219,10 @@ enum Sentences {
         case CW_E_EXISTS: return ("CW_E_EXISTS", "a target of that name exists with other settings")
         case CW_E_INTERNAL:
             return ("CW_E_INTERNAL", "a broken invariant inside the library; please report")
+        case CW_E_ENCRYPTED:
+            return ("CW_E_ENCRYPTED", "an archive is encrypted, and no identity opens it")
+        case CW_E_NOT_ENABLED:
+            return ("CW_E_NOT_ENABLED", "a policy has switched uploading off")
         default: return ("CW_E_UNKNOWN", "an unknown status number")
         }
     }

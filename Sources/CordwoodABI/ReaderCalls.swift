@@ -52,6 +52,10 @@ import Glibc
     }
 }
 
+/// Bytes of the first version of cw_reader_options, which has grown since.
+private let firstOptions =
+    unsafe MemoryLayout<cw_reader_options>.offset(of: \.identity_file) ?? 0
+
 @_cdecl("cw_reader_open") @implementation
 public func cw_reader_open(
     _ directory: UnsafePointer<CChar>!, _ options: UnsafePointer<cw_reader_options>!,
@@ -63,13 +67,12 @@ public func cw_reader_open(
         }
         var copy = unsafe cw_reader_options()
         if let options = unsafe options {
-            let stamp = unsafe Stamped.copy(options, into: &copy)
+            let stamp = unsafe Stamped.copy(options, into: &copy, least: firstOptions)
             guard stamp == Status.ok else {
                 throw unsafe CordwoodError(
                     stamp,
                     Stamped.text(
-                        stamp, "cw_reader_options", options.pointee.struct_size,
-                        MemoryLayout<cw_reader_options>.size))
+                        stamp, "cw_reader_options", options.pointee.struct_size, firstOptions))
             }
         }
         let converted = try unsafe convert(copy)
@@ -100,6 +103,8 @@ private func convert(_ options: cw_reader_options) throws(CordwoodError) -> Read
     result.since = unsafe options.since_ns
     result.until = unsafe options.until_ns
     result.logger = unsafe CText.string(options.logger) ?? ""
+    result.identities = try AgeKeys.identities(
+        unsafe CText.string(options.identity_file), option: "identity_file")
     result.follow = unsafe options.flags & UInt32(CW_READ_FOLLOW) != 0
     result.fromEnd = unsafe options.flags & UInt32(CW_READ_FROM_END) != 0
     return result

@@ -10,20 +10,36 @@ enum Stamped {
     /// No later version of a struct is larger: what claims to be was never initialised.
     static let bytesMax = 65_536
 
-    /// Copies a struct that starts with `struct_size`. Smaller than the version known here is
-    /// refused; a larger one must be zero behind it.
-    static func copy<T>(_ source: UnsafePointer<T>, into target: inout T) -> Int32 {
+    /// Copies a struct that starts with `struct_size` over `target`, which holds the defaults.
+    /// Smaller than its first version is refused; what a larger one has more must be zero.
+    /// - Parameter least: bytes of the first version; nil: it has not grown yet.
+    static func copy<T>(_ source: UnsafePointer<T>, into target: inout T, least: Int? = nil)
+        -> Int32
+    {
         let raw = unsafe UnsafeRawPointer(source)
         let size = unsafe Int(raw.loadUnaligned(as: UInt32.self))
         let known = MemoryLayout<T>.size
-        guard size >= known else { return Status.structSize }
+        guard size >= least ?? known else { return Status.structSize }
         guard size <= bytesMax else { return Status.structTail }
         for i in known..<max(known, size)
         where unsafe raw.load(fromByteOffset: i, as: UInt8.self) != 0 {
             return Status.structTail
         }
-        target = unsafe source.pointee
+        unsafe withUnsafeMutableBytes(of: &target) {
+            unsafe $0.copyMemory(from: UnsafeRawBufferPointer(start: raw, count: min(size, known)))
+        }
         return Status.ok
+    }
+
+    /// Writes a result as far as the host's struct goes; what it has beyond ours is zeroed.
+    static func write<T>(_ result: T, to out: UnsafeMutablePointer<T>, size: Int) {
+        let raw = unsafe UnsafeMutableRawPointer(out)
+        let known = MemoryLayout<T>.size
+        unsafe withUnsafeBytes(of: result) {
+            unsafe raw.copyMemory(from: $0.baseAddress!, byteCount: min(size, known))
+        }
+        guard size > known else { return }
+        unsafe (raw + known).initializeMemory(as: UInt8.self, repeating: 0, count: size - known)
     }
 
     static func text(_ status: Int32, _ name: String, _ size: UInt32, _ known: Int) -> String {

@@ -7,18 +7,22 @@ import Cordwood
 import CordwoodCore
 import CordwoodShip
 
+/// Sizes of the structs' first versions.
+private enum First {
+    static let targetOptions = unsafe MemoryLayout<cw_target_options>.offset(of: \.parameters) ?? 0
+    static let uploadResult = MemoryLayout<cw_upload_result>.offset(of: \.refused) ?? 0
+}
+
 @_cdecl("cw_target_options_init") @implementation
 public func cw_target_options_init(
     _ options: UnsafeMutablePointer<cw_target_options>!, _ size: Int
 ) {
-    guard let options = unsafe options, unsafe size >= MemoryLayout<cw_target_options>.size else {
-        return
-    }
-    unsafe UnsafeMutableRawPointer(options).initializeMemory(
-        as: UInt8.self, repeating: 0, count: size)
-    unsafe options.pointee.struct_size = UInt32(truncatingIfNeeded: size)
-    unsafe options.pointee.connect_timeout_ms = Target.connectTimeoutMsDefault
-    unsafe options.pointee.request_timeout_ms = Target.requestTimeoutMsDefault
+    guard let options = unsafe options, size >= First.targetOptions else { return }
+    var defaults = unsafe cw_target_options()
+    unsafe defaults.struct_size = UInt32(truncatingIfNeeded: size)
+    unsafe defaults.connect_timeout_ms = Target.connectTimeoutMsDefault
+    unsafe defaults.request_timeout_ms = Target.requestTimeoutMsDefault
+    unsafe Stamped.write(defaults, to: options, size: size)
 }
 
 @_cdecl("cw_target_add") @implementation
@@ -31,16 +35,16 @@ public func cw_target_add(
             throw CordwoodError(Status.argument, "cw_target_add: options is NULL")
         }
         var copy = unsafe cw_target_options()
-        let stamp = unsafe Stamped.copy(options, into: &copy)
+        let stamp = unsafe Stamped.copy(options, into: &copy, least: First.targetOptions)
         guard stamp == Status.ok else {
             throw unsafe CordwoodError(
                 stamp,
                 Stamped.text(
                     stamp, "cw_target_options", options.pointee.struct_size,
-                    MemoryLayout<cw_target_options>.size))
+                    First.targetOptions))
         }
         let number = try unsafe engine(handle).addTarget(
-            try convert(copy), attempting: attempting(copy), completed: completed(copy))
+            try convert(copy), callbacks: callbacks(copy))
         if let out = unsafe out { unsafe out.pointee = number }
         return Status.ok
     }
@@ -61,19 +65,49 @@ private func convert(_ options: cw_target_options) throws(CordwoodError) -> Targ
     result.connectTimeoutMs = unsafe options.connect_timeout_ms
     result.requestTimeoutMs = unsafe options.request_timeout_ms
     result.bytesPerSecond = unsafe options.bytes_per_s
+    result.parameters = unsafe CText.string(options.parameters)
+    result.authUser = unsafe CText.string(options.auth_user)
+    result.authPassword = unsafe CText.string(options.auth_password)
+    result.caFile = unsafe CText.string(options.ca_file)
+    result.clientCertificateFile = unsafe CText.string(options.client_certificate_file)
+    result.clientKeyFile = unsafe CText.string(options.client_key_file)
+    result.clientKeyPassword = unsafe CText.string(options.client_key_password)
+    result.proxy = unsafe CText.string(options.proxy)
+    result.proxyAuthentication = unsafe CText.string(options.proxy_auth)
+    result.httpVersion = unsafe options.http_version
+    result.level = unsafe options.level
+    result.loggers = unsafe CText.string(options.loggers)
+    result.bodyBytesMax = unsafe options.body_bytes_max
+    result.bodyRecordsMax = unsafe options.body_records_max
+    result.requestsMax = unsafe options.requests_max
+    let user = unsafe HostPointer(value: options.user)
+    if let ask = unsafe options.credentials {
+        result.credentials = { query in TransportCalls.ask(ask, user, query) }
+    }
+    if let send = unsafe options.transport {
+        result.transport = unsafe CallbackTransport(send, user)
+    }
     return result
 }
 
-private func attempting(_ options: cw_target_options) -> Target.Attempting? {
-    guard let call = unsafe options.attempting else { return nil }
+private func callbacks(_ options: cw_target_options) -> TargetCallbacks {
+    var callbacks = TargetCallbacks()
     let user = unsafe HostPointer(value: options.user)
-    return { archive, attempt in unsafe call(user.value, archive, attempt) }
-}
-
-private func completed(_ options: cw_target_options) -> Target.Completed? {
-    guard let call = unsafe options.completed else { return nil }
-    let user = unsafe HostPointer(value: options.user)
-    return { archive, status, http in unsafe call(user.value, archive, status.rawValue, http) }
+    if let call = unsafe options.attempting {
+        callbacks.attempting = { archive, attempt in unsafe call(user.value, archive, attempt) }
+    }
+    if let call = unsafe options.completed {
+        callbacks.completed = { archive, status, http in
+            unsafe call(user.value, archive, status.rawValue, http)
+        }
+    }
+    if let call = unsafe options.condition {
+        callbacks.condition = { unsafe call(user.value) }
+    }
+    if let call = unsafe options.drained {
+        callbacks.drained = { unsafe call(user.value) }
+    }
+    return callbacks
 }
 
 @_cdecl("cw_target_remove") @implementation
@@ -97,6 +131,7 @@ private func convert(_ result: UploadResult, _ size: Int) -> cw_upload_result {
     converted.bytes_sent = result.bytesSent
     converted.last_http_status = result.lastHTTPStatus
     converted.last_outcome = result.lastOutcome.rawValue
+    converted.refused = result.refused
     return converted
 }
 
@@ -105,7 +140,7 @@ public func cw_upload(
     _ handle: OpaquePointer!, _ timeout: UInt32, _ out: UnsafeMutablePointer<cw_upload_result>!,
     _ size: Int
 ) -> cw_status {
-    if unsafe out != nil, size < MemoryLayout<cw_upload_result>.size {
+    if unsafe out != nil, size < First.uploadResult {
         return failed(Status.structSize, "cw_upload: size_of_result is \(size)")
     }
     var result = UploadResult()
@@ -120,14 +155,25 @@ public func cw_upload(
                 + "last HTTP status \(result.lastHTTPStatus)")
     }
     if let out = unsafe out, answer != Status.argument, answer != Status.closed {
-        let known = MemoryLayout<cw_upload_result>.size
-        unsafe out.pointee = convert(result, size)
-        if size > known {
-            unsafe (UnsafeMutableRawPointer(out) + known).initializeMemory(
-                as: UInt8.self, repeating: 0, count: size - known)
-        }
+        unsafe Stamped.write(convert(result, size), to: out, size: size)
     }
     return answer
+}
+
+@_cdecl("cw_upload_preview") @implementation
+public func cw_upload_preview(
+    _ handle: OpaquePointer!, _ target: UInt32, _ sink: cw_bytes_fn!,
+    _ user: UnsafeMutableRawPointer!
+) -> cw_status {
+    status { () throws(CordwoodError) in
+        guard let sink = unsafe sink else {
+            throw CordwoodError(Status.argument, "cw_upload_preview: sink is NULL")
+        }
+        let count = try unsafe engine(handle).uploadPreview(target: target) {
+            unsafe sink(user, $0.baseAddress, $0.count)
+        }
+        return count > 0 ? Status.ok : Status.end
+    }
 }
 
 @_cdecl("cw_upload_async") @implementation

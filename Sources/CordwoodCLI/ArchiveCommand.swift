@@ -15,6 +15,7 @@ struct ArchiveCommand: ParsableCommand {
 
             Example:
               cordwood archive logs --codec zstd --level 9
+              cordwood archive logs --encrypt-to age1…
             """)
 
     @Option(help: "zstd, lz4 or none.")
@@ -22,6 +23,8 @@ struct ArchiveCommand: ParsableCommand {
 
     @Option(help: "The codec's level; 0: its default.")
     var level: Int32 = 0
+
+    @OptionGroup var encryption: EncryptionOption
 
     @Flag(help: "One JSON object.")
     var json = false
@@ -38,18 +41,21 @@ struct ArchiveCommand: ParsableCommand {
             throw Failure(.usage, "--level is out of the codec's range")
         }
         let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
+        let recipients = try encryption.recipients()
         var summary = ArchivingSummary()
         let witness = AdoptionWitness()
         do throws(CordwoodError) {
             summary = try StoreArchiver.archiveDead(
-                directory: store, codec: chosen, level: level, witness: witness)
+                directory: store, codec: chosen, level: level, recipients: recipients,
+                witness: witness)
             if witness.waiting > 0 {
                 // Their processes are gone; a child still holds their locks.
                 usleep(UInt32(AdoptionWitness.quietNs / 1_000))
                 let live = summary.lanesLive
                 summary.add(
                     try StoreArchiver.archiveDead(
-                        directory: store, codec: chosen, level: level, witness: witness))
+                        directory: store, codec: chosen, level: level, recipients: recipients,
+                        witness: witness))
                 summary.lanesLive -= live
             }
         } catch {

@@ -9,32 +9,81 @@ struct ExportCommand: ParsableCommand {
         commandName: "export",
         abstract: "Write a store's records to standard output in another format.",
         discussion: """
-            raw     the messages alone, byte for byte, a newline after each; only kind log
+            raw     the messages alone, byte for byte, a newline after each; only logs
             text    as cat prints them, all kinds
             ndjson  one JSON object a line, all kinds
+            sap     lines of SAP Mobile Services, in UTC; only logs
+            csv     rows of CSV under a row of names, in UTC; only logs
+            otlp    OTLP JSON, an ExportLogsServiceRequest of many records a line, all kinds:
+                    what the OpenTelemetry Collector's file exporter writes and its
+                    otlpjsonfile receiver reads
 
             Example:
               cordwood export logs --format ndjson --since 2026-11-21 > today.ndjson
             """)
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
-        case raw, text, ndjson
+        case raw, text, ndjson, sap, csv, otlp
+
+        var hasAllKinds: Bool { self == .text || self == .ndjson || self == .otlp }
     }
 
-    @Option(help: "raw, text or ndjson.")
+    @Option(help: "raw, text, ndjson, sap, csv or otlp.")
     var format: Format
+
+    @Flag(help: "Records of every kind, also where the format has only logs.")
+    var allKinds = false
 
     @OptionGroup var selection: Selection
     @OptionGroup var sources: Sources
 
     func run() throws {
         var options = try selection.readerOptions()
-        if format == .raw { options.kinds = 1 << 0 }
+        if !format.hasAllKinds && !allKinds { options.kinds = 1 << 0 }
         let reading = try Reading(paths: try sources.resolved(), options: options)
+        if format == .otlp { return try OTLPOutput.run(reading) }
         let style = LineStyle(isJSON: format == .ndjson, isUTC: selection.utc)
+        if format == .csv { CSVLine.appendHeader(to: &Output.standard.bytes) }
         while let record = reading.next() {
-            if format == .raw { Raw.print(record) } else { style.print(record) }
+            switch format {
+            case .raw: Raw.print(record)
+            case .text, .ndjson: style.print(record)
+            case .sap: Exported.print { SAPLine.append(record, to: &$0) }
+            case .csv: Exported.print { CSVLine.append(record, to: &$0) }
+            case .otlp: break
+            }
         }
+        try reading.end()
+    }
+}
+
+/// Lines of formats that are for programs; on a terminal they are made harmless.
+enum Exported {
+    static func print(_ append: (inout [UInt8]) -> Void) {
+        let output = Output.standard
+        guard output.isTerminal else {
+            append(&output.bytes)
+            return output.settle()
+        }
+        var line: [UInt8] = []
+        append(&line)
+        unsafe line.dropLast().withUnsafeBytes {
+            TextLine.text($0, true, &output.bytes)
+        }
+        output.bytes.append(10)
+        output.settle()
+    }
+}
+
+/// Records gathered into requests, a line each.
+enum OTLPOutput {
+    static func run(_ reading: Reading) throws {
+        var lines = OTLPLines()
+        while let record = reading.next() {
+            lines.append(record, to: &Output.standard.bytes)
+            Output.standard.settle()
+        }
+        lines.finish(&Output.standard.bytes)
         try reading.end()
     }
 }

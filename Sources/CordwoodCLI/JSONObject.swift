@@ -70,6 +70,9 @@ enum UTCTime {
         return "\(day)T\(clock.joined(separator: ":")).\(milliseconds)Z"
     }
 
+    /// `2026-11-21T08:15:30Z`.
+    static func seconds(_ ns: UInt64) -> String { String(text(ns).prefix(19)) + "Z" }
+
     private static func pad(_ value: Int, _ width: Int) -> String {
         let digits = String(value)
         return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits

@@ -27,6 +27,8 @@ struct LogCommand: ParsableCommand {
     @Option(help: "Their level: trace debug info notice warn error fatal, or 1 to 24.")
     var level = "info"
 
+    @OptionGroup var encryption: EncryptionOption
+
     @Argument(help: "Files; none or `-`: standard input.", completion: .file())
     var files: [String] = []
 
@@ -43,6 +45,8 @@ struct LogCommand: ParsableCommand {
         var options = EngineOptions()
         options.level = .trace
         options.segmentBytes = LogCommand.segmentBytes
+        _ = try encryption.recipients()
+        options.encryptTo = encryption.text
         let engine: Engine
         let log: Logger
         do throws(CordwoodError) {

@@ -26,7 +26,8 @@ struct CordwoodCommand: ParsableCommand {
         subcommands: [
             LogCommand.self, CatCommand.self, TailCommand.self, GrepCommand.self,
             StatsCommand.self, VerifyCommand.self, ExportCommand.self, ArchiveCommand.self,
-            UploadCommand.self, TargetCommand.self, ConsentCommand.self, CollectCommand.self,
+            UploadCommand.self, QueueCommand.self, TargetCommand.self, ConsentCommand.self,
+            PolicyCommand.self, CollectCommand.self, KeygenCommand.self,
         ])
 }
 

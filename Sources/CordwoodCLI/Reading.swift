@@ -10,6 +10,7 @@ final class Reading {
 
     private let reader: StoreReader
     private var problemCount = 0
+    private var encryptedCount = 0
     private var isUnreadable = false
 
     init(paths: [String], options: ReaderOptions) throws(Failure) {
@@ -32,6 +33,11 @@ final class Reading {
     }
 
     private func tell(_ problem: ReadProblem) {
+        if case .locked = problem {
+            encryptedCount += 1
+            if encryptedCount <= Reading.toldMax { Complaint.tell(Reading.text(problem)) }
+            return
+        }
         if case .system = problem { isUnreadable = true }
         problemCount += 1
         if problemCount <= Reading.toldMax { Complaint.tell(Reading.text(problem)) }
@@ -43,10 +49,15 @@ final class Reading {
         if reader.unverifiedCount > 0 {
             Complaint.tell("\(reader.unverifiedCount) records are unverified (unclean boot)")
         }
-        guard problemCount > 0 else { return }
+        let closed = encryptedCount - Reading.toldMax
+        if closed > 0 { Complaint.tell("\(closed) more encrypted archives") }
+        guard problemCount > 0 else {
+            if encryptedCount > 0 { throw Failure(.cannotOpen) }
+            return
+        }
         let more = problemCount - Reading.toldMax
         throw Failure(
-            isUnreadable ? .cannotOpen : .damaged,
+            isUnreadable || encryptedCount > 0 ? .cannotOpen : .damaged,
             more > 0 ? "\(more) more damaged places" : "")
     }
 
@@ -55,6 +66,7 @@ final class Reading {
         case .damaged(let text): "damaged: \(text)"
         case .version(let text): "newer format: \(text)"
         case .system(let text, let number): unsafe "\(text): \(String(cString: strerror(number)))"
+        case .locked(let text): text
         }
     }
 }

@@ -29,8 +29,11 @@ struct Selection: ParsableArguments {
     @Flag(help: "Times in UTC, also those given without an offset.")
     var utc = false
 
+    @OptionGroup var keys: IdentityOption
+
     func readerOptions() throws(Failure) -> ReaderOptions {
         var options = ReaderOptions()
+        options.identities = try keys.identities()
         let now = TimeArgument.now()
         options.since = try time(since, "--since", now)
         options.until = try time(until, "--until", now)
@@ -60,6 +63,35 @@ struct Selection: ParsableArguments {
             throw Failure(.usage, "no level: \(text) (trace debug info notice warn error fatal)")
         }
         return level.number
+    }
+}
+
+/// The keys of encrypted archives. A path and never a key: arguments are for everybody to see.
+struct IdentityOption: ParsableArguments {
+    @Option(
+        name: .customLong("identity"), parsing: .singleValue,
+        help: ArgumentHelp(
+            "A file of age identities that opens encrypted archives. May be repeated. Default: "
+                + "CORDWOOD_IDENTITY.", valueName: "file"), completion: .file())
+    var paths: [String] = []
+
+    func identities() throws(Failure) -> [AgeIdentity] {
+        var names = paths
+        // SAFETY: the command never changes its environment; the text is copied.
+        if names.isEmpty, let named = unsafe getenv("CORDWOOD_IDENTITY"),
+            unsafe named.pointee != 0
+        {
+            names = unsafe [String(cString: named)]
+        }
+        var found: [AgeIdentity] = []
+        for path in names {
+            do throws(CordwoodError) {
+                found += try AgeKeys.identities(path, option: "--identity")
+            } catch {
+                throw Failure(.cannotOpen, error.text)
+            }
+        }
+        return found
     }
 }
 

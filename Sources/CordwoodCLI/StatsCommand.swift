@@ -27,7 +27,9 @@ struct StatsCommand: ParsableCommand {
                     selection.json ? asJSON(path, stats) : asText(path, stats))
                 Output.standard.flush()
                 for problem in stats.problems { Complaint.tell("damaged: \(problem)") }
+                for text in stats.encrypted { Complaint.tell(text) }
                 if !stats.problems.isEmpty, code == .fine { code = .damaged }
+                if !stats.encrypted.isEmpty { code = .cannotOpen }
             } catch {
                 Output.standard.flush()
                 Complaint.tell(Reading.text(error))
@@ -45,7 +47,7 @@ struct StatsCommand: ParsableCommand {
             records   \(stats.records)
             lanes     \(stats.lanes.count) (\(live) live, \(unclean) unclean)
             segments  \(stats.segments), \(stats.laneBytes) bytes
-            archives  \(stats.archives), \(stats.archiveBytes) bytes\(ratio(stats))
+            archives  \(stats.archives), \(stats.archiveBytes) bytes\(ratio(stats))\(closed(stats))
             first     \(timeText(stats.timeMin))
             last      \(timeText(stats.timeMax))
 
@@ -74,7 +76,12 @@ struct StatsCommand: ParsableCommand {
         for (level, count) in levels(stats) { byLevel.add(level, count) }
         object.add("levels", byLevel)
         object.add("problems", stats.problems)
+        object.add("encrypted", stats.encrypted)
         return object.text + "\n"
+    }
+
+    private func closed(_ stats: StoreStats) -> String {
+        stats.encrypted.isEmpty ? "" : ", \(stats.encrypted.count) encrypted and not opened"
     }
 
     private func ratio(_ stats: StoreStats) -> String {

@@ -12,42 +12,34 @@ struct UploadCommand: ParsableCommand {
             An archive leaves the disk only after the server has answered 2xx, and when every \
             target registered in the store has it. With --watch it goes on: what programs finish \
             and leave behind is sent as it comes, failed attempts are repeated after a growing \
-            pause.
+            pause. With --dry-run it says what it would send, and with --bodies it prints exactly \
+            those bytes, one body after the other; nothing is sent, no target registered.
 
             Example:
               CORDWOOD_TOKEN=secret cordwood upload logs --to http://127.0.0.1:4500
               cordwood upload logs --to https://example.org/logs --kind http --format ndjson \\
                   --encoding gzip --header 'X-Team: storage'
+
+            Encrypted archives go as they are where archives are taken; where plain records are \
+            needed they wait until --identity names a key.
             """)
 
-    @Option(help: "The server's address; for a collector without the path.")
-    var to: String
+    @OptionGroup var destination: Destination
 
-    @Option(help: "collector or http.")
-    var kind = "collector"
-
-    @Option(help: "archive, ndjson or text; the default fits the kind.")
-    var format: String?
-
-    @Option(help: "none, gzip, zstd or lz4; the default fits the kind.")
-    var encoding: String?
-
-    @Option(
-        name: .customLong("header"), parsing: .singleValue,
-        help: "A header to send, `Name: value`. May be repeated.")
-    var headers: [String] = []
-
-    @Option(help: "Bearer token. Safer in the variable CORDWOOD_TOKEN.")
-    var token: String?
-
-    @Option(help: "Name of the target in the store; default: from kind, address and format.")
-    var name: String?
+    @OptionGroup var encryption: EncryptionOption
+    @OptionGroup var keys: IdentityOption
 
     @Option(help: "Seconds after which the command gives up.")
     var timeout: UInt32 = 3600
 
     @Flag(help: "Do not end: send what comes.")
     var watch = false
+
+    @Flag(help: "Say what would be sent; send nothing.")
+    var dryRun = false
+
+    @Flag(help: "With --dry-run: print the bodies instead.")
+    var bodies = false
 
     @Flag(help: "One JSON object.")
     var json = false
@@ -57,19 +49,17 @@ struct UploadCommand: ParsableCommand {
 
     func run() throws(Failure) {
         let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
-        var target = TargetOptions(url: to)
-        target.kind = kind
-        target.format = format
-        target.encoding = encoding
-        target.name = name
-        target.headers = headers.isEmpty ? nil : headers.joined(separator: "\n")
-        // SAFETY: nothing here calls setenv; the text is copied at once.
-        target.authToken =
-            unsafe token ?? getenv("CORDWOOD_TOKEN").map { unsafe String(cString: $0) }
-        guard watch else { return try attempt(store, target) }
+        let target = try destination.options()
+        guard !bodies || dryRun, !watch || !dryRun else {
+            throw Failure(.usage, "--bodies goes with --dry-run, and --dry-run without --watch")
+        }
+        let made = Keys(
+            recipients: try encryption.recipients(), identities: try keys.identities())
+        if dryRun { return try plan(store, target, made) }
+        guard watch else { return try attempt(store, target, made) }
         while true {
             do {
-                try attempt(store, target)
+                try attempt(store, target, made)
             } catch let failure where failure.code == .failed {
                 // Said already; the queue remembers when to try again.
             }
@@ -79,13 +69,22 @@ struct UploadCommand: ParsableCommand {
 
     private static let watchSeconds: UInt32 = 5
 
-    private func attempt(_ store: String, _ target: TargetOptions) throws(Failure) {
+    private struct Keys {
+        var recipients: [AgeRecipient]
+        var identities: [AgeIdentity]
+    }
+
+    private func attempt(
+        _ store: String, _ target: TargetOptions, _ keys: Keys
+    ) throws(Failure) {
         let outcome: StoreUploader.Outcome
         do throws(CordwoodError) {
-            let archived = try StoreArchiver.archiveDead(directory: store)
-            for problem in archived.damage { Complaint.tell("damaged: \(problem)") }
+            try archiveDead(store, keys)
+            let progress = UploadProgress(store)
+            defer { progress.end() }
             outcome = try StoreUploader.upload(
-                directory: store, target: target, timeoutMs: timeoutMs, explicit: !watch)
+                directory: store, target: target, callbacks: progress.callbacks,
+                timeoutMs: timeoutMs, explicit: !watch, identities: keys.identities)
         } catch {
             throw Failure(.cannotOpen, error.text)
         }
@@ -99,6 +98,53 @@ struct UploadCommand: ParsableCommand {
         }
     }
 
+    private func archiveDead(_ store: String, _ keys: Keys) throws(CordwoodError) {
+        let archived = try StoreArchiver.archiveDead(
+            directory: store, recipients: keys.recipients)
+        for problem in archived.damage { Complaint.tell("damaged: \(problem)") }
+    }
+
+    private func plan(
+        _ store: String, _ target: TargetOptions, _ keys: Keys
+    ) throws(Failure) {
+        do throws(CordwoodError) {
+            try archiveDead(store, keys)
+            let count = try unsafe StoreUploader.plan(
+                directory: store, target: target, identities: keys.identities,
+                begin: { request in
+                    if bodies { return true }
+                    Output.standard.append(json ? asJSON(request) : asText(request))
+                    return nil
+                },
+                piece: {
+                    unsafe Output.standard.append($0)
+                    return true
+                })
+            if count == 0 && !bodies && !json { Output.standard.append("nothing waits\n") }
+        } catch {
+            throw Failure(.cannotOpen, error.text)
+        }
+    }
+
+    private func asText(_ request: PlannedRequest) -> String {
+        var text = "\(request.method) \(request.contentType) \(request.encoding)"
+        text += "  \(request.bytes) bytes"
+        if let records = request.records { text += ", \(records) records" }
+        return OneLine.text(text + "  \(request.id)  \(request.archive)") + "\n"
+    }
+
+    private func asJSON(_ request: PlannedRequest) -> String {
+        var object = JSONObject()
+        object.add("archive", request.archive)
+        object.add("id", request.id)
+        object.add("method", request.method)
+        object.add("content_type", request.contentType)
+        object.add("encoding", request.encoding)
+        object.add("bytes", request.bytes)
+        if let records = request.records { object.add("records", UInt64(records)) }
+        return object.text + "\n"
+    }
+
     private var timeoutMs: UInt32 { timeout > .max / 1000 ? .max : timeout * 1000 }
 
     private func asText(_ result: UploadResult) -> String {
@@ -106,6 +152,7 @@ struct UploadCommand: ParsableCommand {
         if result.failed > 0 { text += ", \(result.failed) failed" }
         if result.waiting > 0 { text += ", \(result.waiting) waiting" }
         if result.expired > 0 { text += ", \(result.expired) expired" }
+        if result.refused > 0 { text += ", \(result.refused) records refused" }
         if result.lastHTTPStatus > 0 { text += ", last answer \(result.lastHTTPStatus)" }
         return text + "\n"
     }
@@ -117,6 +164,7 @@ struct UploadCommand: ParsableCommand {
         object.add("waiting", UInt64(result.waiting))
         object.add("expired", UInt64(result.expired))
         object.add("bytes_sent", result.bytesSent)
+        object.add("records_refused", UInt64(result.refused))
         object.add("last_http_status", UInt64(max(result.lastHTTPStatus, 0)))
         return object.text + "\n"
     }

@@ -498,7 +498,9 @@ static void case_no_standard_streams(void) { /* nothing of ours becomes the host
     EXPECT(CW_OK, cw_close(&engine, 5000));
 }
 
+#include "abi_upload.h"
 #include "abi_supply.h"
+#include "abi_encrypt.h"
 
 static const struct {
     const char *name;
@@ -518,6 +520,8 @@ static const struct {
     CASE(places_storm), CASE(places_fork), CASE(errno),
     CASE(reused), CASE(reused_fork), CASE(coarse_clock), CASE(idle_threads),
     CASE(tmpfs), CASE(tmpfs_full), CASE(tmpfs_cleaned), CASE(places_alike), CASE(site_text),
+    CASE(encrypt), CASE(first_failure),
+    CASE(policy), CASE(transfer_errors),
 };
 
 int main(int argc, char **argv) {

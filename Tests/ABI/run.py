@@ -125,7 +125,8 @@ storm longjmp storm_small churn reopen rolls no_membarrier no_fallocate no_fallo
 close_race file_limit file_limit_exact block no_standard_streams fork_steps fork_steps_written
 fork_handler jump_steps jump_nested cancel no_links membarrier_lost formats macros format_refused
 format_strings places_storm places_fork errno reused reused_fork coarse_clock
-idle_threads tmpfs tmpfs_full tmpfs_cleaned places_alike site_text""".split()
+idle_threads tmpfs tmpfs_full tmpfs_cleaned places_alike site_text encrypt first_failure policy
+transfer_errors""".split()
 
 
 def cases():

@@ -92,6 +92,33 @@ final class VerbTests: XCTestCase {
             try run("log", "--store", store, "--logger", "x", folder + "/c").code, 4)
     }
 
+    // MARK: Formats
+
+    func testExportSAP_B_SAP_4() throws {
+        try log("plain\na # b\r\n\n", logger: "net#x", level: "warn")
+        let lines = try run("export", "--format", "sap", store).lines
+        XCTAssertEqual(lines.count, 3)
+        for line in lines { XCTAssertEqual(line.filter { $0 == "#" }.count, 7, String(line)) }
+        XCTAssertTrue(lines[0].hasSuffix("+00:00#WARN##net_x##plain#"), String(lines[0]))
+        XCTAssertTrue(lines[1].hasSuffix("##net_x##a _ b\\r#"), String(lines[1]))
+        XCTAssertTrue(lines[2].hasSuffix("##net_x###"), String(lines[2]))
+        let all = try run("export", "--format", "sap", "--all-kinds", store).lines
+        XCTAssertEqual(all.count, try run("export", "--format", "ndjson", store).lines.count)
+    }
+
+    func testExportCSV() throws {
+        try log("a,\"b\"\nplain\n", logger: "x,y")
+        let lines = try run("export", "--format", "csv", store).lines
+        XCTAssertEqual(lines.count, 3)
+        XCTAssertTrue(lines[0].hasPrefix("time,level,logger,message,pid,tid,file,"))
+        XCTAssertTrue(lines[1].contains(",INFO,\"x,y\",\"a,\"\"b\"\"\","), String(lines[1]))
+        XCTAssertTrue(lines[2].hasSuffix(",log,"), String(lines[2]))
+        let bad = try run("log", "--store", store, "--logger", "x", input: Data([0xff, 10]))
+        XCTAssertEqual(bad.code, 0)
+        let last = try XCTUnwrap(run("export", "--format", "csv", store).lines.last)
+        XCTAssertTrue(last.contains(",\u{FFFD},") && last.hasSuffix(",log,/w=="), String(last))
+    }
+
     // MARK: Reading
 
     func testSelection() throws {

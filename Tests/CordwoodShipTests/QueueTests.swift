@@ -13,7 +13,12 @@ final class QueueTests: XCTestCase {
         let states: [PairState] = [
             .retry(attempts: 7, notBeforeMs: 1_800_000_000_123, reason: .server),
             .retry(attempts: 1, notBeforeMs: 0, reason: .stopped),
-            .paused(attempts: 2, httpStatus: 401), .sent(httpStatus: 204),
+            .paused(attempts: 2, httpStatus: 401), .sent(httpStatus: 204), .filtered,
+            .retry(
+                attempts: 0, notBeforeMs: 0, reason: .failed,
+                progress: Progress(done: 7, doubt: 12)),
+            .paused(attempts: 2, httpStatus: 403, progress: Progress(done: .max, doubt: 0)),
+            .quarantined(httpStatus: 400, progress: Progress(done: 3, doubt: 4)),
             .quarantined(httpStatus: 0), .unknown("folded-3-x"),
         ]
         for state in states {
@@ -75,9 +80,9 @@ final class QueueTests: XCTestCase {
         store.addArchive(1)
         let path = store.paths.archive(store.stem(1))
         func isFree() throws -> Bool {
-            try ArchiveLock(paths: store.paths, stem: store.stem(1)) != nil
+            try ArchiveLock(paths: store.paths, stem: store.stem(1), target: nil) != nil
         }
-        if let lock = try ArchiveLock(paths: store.paths, stem: store.stem(1)) {
+        if let lock = try ArchiveLock(paths: store.paths, stem: store.stem(1), target: nil) {
             XCTAssertFalse(try isFree())
             try lock.deleteArchive(paths: store.paths)
         }
@@ -85,6 +90,28 @@ final class QueueTests: XCTestCase {
         XCTAssertFalse(Files.exists(path))
         store.addArchive(1)
         XCTAssertTrue(try isFree())
+    }
+
+    func testTargetsShareAnArchiveAndWhoDeletesIsAlone() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let (a, b) = (TargetKey(name: "a"), TargetKey(name: "b"))
+        func has(_ target: TargetKey?) throws -> Bool {
+            try ArchiveLock(paths: store.paths, stem: store.stem(1), target: target) != nil
+        }
+        let first = try ArchiveLock(paths: store.paths, stem: store.stem(1), target: a)
+        guard let first else { return XCTFail("no lock") }
+        XCTAssertFalse(try has(a))
+        XCTAssertFalse(try has(nil))
+        if let second = try ArchiveLock(paths: store.paths, stem: store.stem(1), target: b) {
+            XCTAssertFalse(first.widen())
+            XCTAssertFalse(second.widen())
+        } else {
+            XCTFail("targets keep each other out")
+        }
+        XCTAssertTrue(first.widen())
+        XCTAssertFalse(try has(b))
+        XCTAssertEqual(first.bytes, 15)
     }
 
     // ── Waiting ──
@@ -130,10 +157,14 @@ final class QueueTests: XCTestCase {
                 let kind = TransferOutcome.kind(httpStatus: status)
                 let outcome = TransferOutcome(kind: kind, httpStatus: status, cause: "")
                 let verdict = Verdict.judge(
-                    outcome, isCollector: isCollector, isOnlyIfAbsent: false, nowUnixMs: 0)
+                    outcome, isCollector: isCollector, isOnlyIfAbsent: false,
+                    isEncodingProven: true, nowUnixMs: 0)
                 switch status {
-                case 200...299: XCTAssertEqual(verdict, .sent)
+                case 200...299: XCTAssertEqual(verdict, .sent(refused: 0))
                 case 401, 403: XCTAssertEqual(verdict, .pause)
+                case 413: XCTAssertEqual(verdict, .shrink)
+                case 415: XCTAssertEqual(verdict, .simplify)
+                case 429, 503: XCTAssertEqual(verdict, .retry(.busy, delayMs: nil), "\(status)")
                 case 409 where isCollector, _ where retryable.contains(status):
                     XCTAssertEqual(verdict, .retry(.failed, delayMs: nil), "\(status)")
                 default: XCTAssertEqual(verdict, .refuse, "\(status)")
@@ -156,6 +187,9 @@ final class QueueTests: XCTestCase {
         let away = PairState.retry(attempts: 1, notBeforeMs: now + 1_000, reason: .unreachable)
         XCTAssertFalse(hold(away).allows(.waiting, explicit: false, nowMs: now))
         XCTAssertTrue(hold(away).allows(away, explicit: true, nowMs: now))
+        let busy = PairState.retry(attempts: 1, notBeforeMs: now + 1_000, reason: .busy)
+        XCTAssertFalse(hold(busy).allows(.waiting, explicit: false, nowMs: now))
+        XCTAssertTrue(hold(busy).allows(busy, explicit: true, nowMs: now))
         let failed = PairState.retry(attempts: 1, notBeforeMs: now + 1_000, reason: .failed)
         XCTAssertTrue(hold(failed).allows(.waiting, explicit: false, nowMs: now))
         XCTAssertFalse(hold(failed).allows(failed, explicit: false, nowMs: now))

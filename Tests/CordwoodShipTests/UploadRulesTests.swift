@@ -130,7 +130,8 @@ final class UploadRulesTests: XCTestCase {
     }
 
     private func XCTUnwrapLock(_ store: TestStore, _ number: Int) throws -> ArchiveLock {
-        guard let lock = try ArchiveLock(paths: store.paths, stem: store.stem(number)) else {
+        guard let lock = try ArchiveLock(paths: store.paths, stem: store.stem(number), target: nil)
+        else {
             throw UploadError.notFound("lock")
         }
         return lock
@@ -201,9 +202,11 @@ final class UploadRulesTests: XCTestCase {
     }
 
     func testNumbersAreTheHeaders() throws {
-        let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../include/cordwood/cordwood.h").standardized.path
-        let header = try String(contentsOfFile: path, encoding: .utf8)
+        let headers = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../include/cordwood").standardized
+        let header = try ["cordwood.h", "upload.h"].map {
+            try String(contentsOf: headers.appendingPathComponent($0), encoding: .utf8)
+        }.joined()
         let statuses: [(String, UploadStatus)] = [
             ("CW_E_ARGUMENT", .argument), ("CW_E_CLOSED", .closed), ("CW_E_NOT_FOUND", .notFound),
             ("CW_E_PERMISSION", .permission), ("CW_E_IO", .io), ("CW_E_FULL", .full),

@@ -84,9 +84,30 @@ final class UploadServerTests: XCTestCase {
         _ = try restarted.addTarget(store.target(server.url))
         XCTAssertEqual(restarted.pass().0, .upload)
         XCTAssertEqual(server.requests.count, 1)
-        store.clock.advance(ms: 1_000)
+        // An eighth is added: what a server says it says to everybody.
+        store.clock.advance(ms: 1_125)
         XCTAssertEqual(restarted.pass().0, .ok)
         XCTAssertEqual(server.requests.count, 3)
+    }
+
+    /// 429 and 503 hold the whole target in the background, 500 only its archive.
+    func testABusyServerIsAskedByOneRequest() throws {
+        for (status, requests) in [(503, 1), (429, 1), (500, 3)] {
+            let answers = Array(repeating: "{\"status\":\(status)}", count: 3)
+            let server = try FaultServer("[" + answers.joined(separator: ",") + "]")
+            let store = try TestStore()
+            for number in 1...3 { store.addArchive(number) }
+            let service = try store.service()
+            _ = try service.addTarget(store.target(server.url))
+            XCTAssertEqual(service.pass(explicit: false).0, .upload)
+            XCTAssertEqual(server.requests.count, requests, "\(status)")
+            XCTAssertEqual(service.pass(explicit: false).0, .upload)
+            XCTAssertEqual(server.requests.count, requests, "\(status)")
+            XCTAssertEqual(store.queue.count, requests, "\(store.queue)")
+            // An explicit call is somebody's wish.
+            _ = service.pass()
+            XCTAssertEqual(server.requests.count, requests + 3, "\(status)")
+        }
     }
 
     func testTooManyRequestsWithoutHeaderBacksOff() throws {

@@ -92,6 +92,10 @@ final class TestStore {
                     let fields = diagnostic.fields.map { "\($0.key)=\($0.value)" }
                     events.diagnose(diagnostic.message + " " + fields.joined(separator: " "))
                 },
+                startThread: { body in
+                    Thread.detachNewThread(body)
+                    return true
+                },
                 archiveRemoved: { name, reason in events.add("removed \(reason)") }),
             clock: clock.clock, random: { UInt64.max })
     }
@@ -102,9 +106,10 @@ final class TestStore {
         var options = TargetOptions(url: url)
         change(&options)
         let events = self.events
-        return try Target(
-            options, attempting: { _, attempt in events.add("attempt \(attempt)") },
-            completed: { _, status, http in events.add("completed \(status) \(http)") })
+        var callbacks = TargetCallbacks()
+        callbacks.attempting = { _, attempt in events.add("attempt \(attempt)") }
+        callbacks.completed = { _, status, http in events.add("completed \(status) \(http)") }
+        return try Target(options, callbacks: callbacks)
     }
 }
 
@@ -172,8 +177,10 @@ final class FaultServer {
     private let isTLS: Bool
     var url: String { (isTLS ? "https" : "http") + "://127.0.0.1:\(port)" }
 
-    /// - Parameter pem: path of key and certificate; nil: no TLS.
-    init(_ answers: String = "[]", pem: String? = nil) throws {
+    /// - Parameters:
+    ///   - pem: path of key and certificate; nil: no TLS.
+    ///   - authority: path of the certificate that clients' must be signed by; nil: they need none.
+    init(_ answers: String = "[]", pem: String? = nil, authority: String? = nil) throws {
         isTLS = pem != nil
         var template = Array("/tmp/cordwood-server-XXXXXX".utf8CString)
         directory = String(cString: mkdtemp(&template))
@@ -191,6 +198,7 @@ final class FaultServer {
         defer { posix_spawn_file_actions_destroy(&actions) }
         var words = ["python3", "-u", script, directory, answers]
         if let pem { words.append(pem) }
+        if let authority { words.append(authority) }
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         defer { arguments.forEach { free($0) } }
         var started: pid_t = 0
@@ -228,6 +236,10 @@ final class FaultServer {
             return [:]
         }
         return (try? JSONDecoder().decode([String: Stored].self, from: data)) ?? [:]
+    }
+
+    var connections: Int {
+        FileManager.default.contents(atPath: directory + "/connections")?.count ?? 0
     }
 
     func body(_ number: Int) -> [UInt8] {

@@ -2,6 +2,7 @@
 
 @testable import Cordwood
 import Foundation
+import CordwoodCore
 import XCTest
 
 final class FlusherTests: XCTestCase {

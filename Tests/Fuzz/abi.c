@@ -88,7 +88,7 @@ static cw_logger *take_logger(input *in) {
 }
 
 static void check(cw_status status) {
-    PROMISE(status <= CW_AGAIN && status >= CW_E_INTERNAL);
+    PROMISE(status <= CW_AGAIN && status >= CW_E_NOT_ENABLED);
     PROMISE(status != CW_E_INTERNAL);
     PROMISE(cw_status_name(status)[0] == 'C' && cw_strerror(status)[0] != 0);
 }
@@ -365,7 +365,7 @@ static void call_words(input *in) {
 
 static void call(input *in) {
     char a[600], b[600];
-    switch (take8(in) % 33) {
+    switch (take8(in) % 37) {
     case 0: {
         size_t size = take16(in) % sizeof block;
         cw_options_init(take8(in) == 255 ? NULL : (cw_options *)(void *)block, size);
@@ -442,6 +442,35 @@ static void call(input *in) {
     case 31: {
         uint32_t consent = take8(in) < 200 ? take8(in) % 3 : take32(in);
         check(cw_consent_set(take_engine(in), consent));
+        break;
+    }
+    case 32: {
+        cw_str s = take_str(in);
+        static const char some[] = "{\"levels\": {\"app\": \"debug\"}, \"max_files\": 3}";
+        if (take8(in) < 128) s = (cw_str){some, sizeof some - 1};
+        check(cw_policy_apply(take_engine(in), s.data, s.length));
+        break;
+    }
+    case 33: {
+        const cw_upload_error *error = NULL;
+        uint8_t how = take8(in);
+        const char *name = how & 1 ? NULL : take_string(in, a, 250);
+        cw_status status =
+            cw_upload_last_error(take_engine(in), name, how & 2 ? NULL : &error);
+        check(status);
+        PROMISE((status == CW_OK) == (error != NULL));
+        char words[600];
+        size_t n = take16(in) % sizeof words;
+        size_t length = cw_upload_error_text(error, how & 4 ? NULL : "de",
+                                             how & 8 ? NULL : words, how & 8 ? SIZE_MAX : n);
+        PROMISE((length > 0) == (error != NULL));
+        check(cw_upload_error_free(how & 16 ? NULL : &error));
+        check(cw_upload_error_free(&error));
+        break;
+    }
+    case 34: {
+        const char *words = cw_outcome_text((int32_t)take32(in), take_string(in, a, 20));
+        PROMISE(words && words[0] && words[strlen(words) - 1] == '.');
         break;
     }
     default: call_words(in); break;

@@ -30,7 +30,7 @@ swift_build --product CordwoodABI
 
 runtime=(-L"$static" -lswiftSynchronization -lswiftCore -lswift_Concurrency
     -lswift_StringProcessing -lswift_RegexParser -lswiftGlibc -ldispatch -lBlocksRuntime)
-packed=(-l:libzstd.a -l:liblz4.a -l:libsodium.a -l:libz.a)
+packed=(-l:libzstd.a -l:liblz4.a -l:libsodium.a -l:libz.a -l:libjansson.a -l:libexpat.a)
 for target in "$@"; do
     "$clang" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -fsanitize=fuzzer -fuse-ld=lld \
         -Iinclude "Tests/Fuzz/$target.c" -o "build/fuzz/guided/$target" \

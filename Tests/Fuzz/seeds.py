@@ -131,13 +131,42 @@ def text_seeds():
                                    + body + classes + arguments)
 
 
+POLICIES = [
+    '{"enabled": false, "levels": {"": "warn", "a.b": "INFO+2", "c": 7, "d": "off"}}',
+    '{"expiration_days": 3, "max_files": 0, "max_file_size_bytes": 65536, "quota_bytes": 1e9,'
+    ' "upload_interval_s": 4294967295, "unknown": [null, true, {"x": -1.5e-3}]}',
+    '{"levels": {"a": 256}}', '{"max_files": 9223372036854775808}', "[[[[[[[[]]]]]]]]", "{}",
+    '{"enabled": true, "enabled": false}', '{"a\\u0000b": "\\ud83d\\ude00"}',
+]
+ANSWERS = [
+    '{"error": {"code": "SY/530", "message": {"lang": "de", "value": "Nein"}, "innererror": {'
+    '"transactionid": "4FDF", "errordetails": [{"code": "Z", "message": "m", "propertyref": "T/I",'
+    ' "severity": "error"}]}}}',
+    '{"error": {"code": "M/011", "message": "m", "details": [{"code": "c", "target": "t",'
+    ' "@Common.numericSeverity": 4}], "innererror": {"ErrorDetails": {'
+    '"@SAP__common.TransactionId": "F1"}}}}',
+    '<?xml version="1.0" encoding="utf-8"?><m:error xmlns:m="urn:x"><code>c</code><message '
+    'xml:lang="en">a &amp; b</message><innererror><transactionid>T</transactionid><errordetails>'
+    '<errordetail><code>d</code><message>n</message><propertyref/><severity>info</severity>'
+    '</errordetail></errordetails></innererror></m:error>',
+    '<!DOCTYPE error [<!ENTITY a "b">]><error><code>&a;</code></error>',
+]
+
+
+def remote_seeds():
+    for number, text in enumerate(POLICIES):
+        yield f"policy-{number}", b"\1" + text.encode()
+    for number, text in enumerate(ANSWERS):
+        yield f"answer-{number}", b"\0" + text.encode()
+
+
 def call_seeds():
     """Calls are taken from bytes: any bytes are calls."""
     chance = random.Random(7)
     for number in range(48):
         yield f"calls-{number}", bytes(chance.choice((0, 1, 3, 5, chance.randrange(256)))
                                        for _ in range(chance.choice((16, 64, 256, 700))))
-    for op in range(33):
+    for op in range(37):
         yield f"op-{op}", bytes([op]) + bytes(chance.randrange(200) for _ in range(60))
 
 
@@ -147,7 +176,8 @@ def make(library, out):
         folder = Path(name)
         program = build(library, folder)
         found = list(store_seeds(program, folder))
-        seeds = {"store": found, "adopt": found, "text": text_seeds(), "abi": call_seeds()}
+        seeds = {"store": found, "adopt": found, "text": text_seeds(), "abi": call_seeds(),
+                 "remote": remote_seeds()}
         for target, inputs in seeds.items():
             (out / target).mkdir(parents=True)
             for name, data in inputs:

@@ -67,7 +67,8 @@ static void case_reopen(int argc, char **argv) {
     printf("%d rounds: %.2f KiB resident and %.0f KiB of addresses a round; %llu kept, %llu late\n",
            rounds, rss, size, (unsigned long long)shared_kept, (unsigned long long)shared_late);
     HOLDS(shared_kept > (uint64_t)rounds);
-    HOLDS(rss * (rounds - warm) < 4096 + 0.5 * (rounds - warm)); /* threads and heap settle */
+    /* Threads and heap settle; a busy machine was seen to take 7 MiB for that, a quiet one none. */
+    HOLDS(rss * (rounds - warm) < 12288 + 0.5 * (rounds - warm));
 }
 
 /* ── Two engines ── */

@@ -75,7 +75,8 @@ def sanitized(kind, log):
          library / machine / "swiftrt.o", "-Wl,--whole-archive", f"{folder}/libCordwoodABI.a",
          "-Wl,--no-whole-archive", f"-L{ROOT}/build/work/archives",
          *[f"-l{name}" for name in RUNTIME], "-l:libzstd.a", "-l:liblz4.a", "-l:libsodium.a",
-         "-l:libz.a", "-lstdc++", "-lm", "-lpthread", "-ldl"], log)
+         "-l:libz.a", "-l:libjansson.a", "-l:libexpat.a",
+         "-lstdc++", "-lm", "-lpthread", "-ldl"], log)
     return program
 
 

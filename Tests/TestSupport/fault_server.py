@@ -1,32 +1,109 @@
 #!/usr/bin/env python3
 """A small HTTP server that answers as it is told, for upload tests.
 
-    fault_server.py DIRECTORY ANSWERS [PEM]
+    fault_server.py DIRECTORY ANSWERS [PEM [AUTHORITY]] [NAME=VALUE…]
 
 ANSWERS is JSON: '[{"status": 503, "headers": {"Retry-After": "1"}}, {"action": "drop"}]'. With PEM
-(key and certificate) it speaks TLS. Prints its port on the first line of stdout. The n-th request
-gets the n-th answer, all later ones 200.
-An answer: status (200), headers, body, action:
+(key and certificate) it speaks TLS, with AUTHORITY only to clients with a certificate of that one.
+Prints its port on the first line of stdout. The n-th request gets the n-th answer, all later ones
+the default: 200, or what `respond` says.
+An answer: status (200), headers, body, body_bytes (so many, instead of body), action:
     drop   close the connection before reading the body
     lose   store the body, then close without an answer (a lost acknowledgement)
     half   announce a longer answer than is sent
     hang   read the request, never answer (until the client leaves)
-DIRECTORY/requests.jsonl gets one line a request (method, path, headers, bytes, number);
-DIRECTORY/body-N the body as received; DIRECTORY/stored.json how often each Idempotency-Key was
-stored with a 2xx or `lose`: a body is kept once per key. A request whose body ends early is noted
-with the bytes that came, and neither stored nor answered.
+    huge   an answer of `bytes` bytes, as far as the client reads it
+    stall  read no body, never answer (until the client leaves)
+Rules, for every request: `limit` (a body over so many bytes is answered 413), `refuse` (encodings,
+by commas, that are answered 415), `respond` (a kind: elasticsearch, splunk, loggly, …: what its
+server says of success); `port`: which to listen on. PUT /_script with JSON {"directory", "answers",
+"rules"} starts afresh.
+DIRECTORY/connections gets a byte for each; DIRECTORY/requests.jsonl gets one line a request
+(method, path, headers, bytes, number, status, sha256); DIRECTORY/body-N the body as received;
+DIRECTORY/stored.json how often each Idempotency-Key
+was stored with a 2xx or `lose`: a body is kept once per key. A request whose body ends early is
+noted with the bytes that came, and neither stored nor answered.
 """
+import gzip
+import hashlib
 import http.server
 import json
 import os
+import select
 import ssl
 import sys
 import threading
 
-directory, answers = sys.argv[1], json.loads(sys.argv[2])
 lock = threading.Lock()
-served = 0
-stored = {}
+
+
+class Script:
+    """What is to be answered, and what came so far."""
+
+    def __init__(self, directory, answers, rules):
+        self.directory, self.answers = directory, answers
+        self.limit = int(rules.get("limit", 0))
+        self.refused = [word for word in rules.get("refuse", "").split(",") if word]
+        self.respond = rules.get("respond", "")
+        self.served = 0
+        self.stored = {}
+        self.documents = {}
+
+    def next(self):
+        with lock:
+            self.served += 1
+            number = self.served
+            answer = self.answers[number - 1] if number <= len(self.answers) else None
+        return number, answer
+
+    def rule(self, length, encoding):
+        if self.limit and length > self.limit:
+            return {"status": 413}
+        if encoding in self.refused or (encoding == "" and "none" in self.refused):
+            return {"status": 415}
+        return None
+
+    def success(self, body, encoding):
+        """(status, body) of a server of that kind that has taken everything."""
+        if self.respond == "elasticsearch":
+            return 200, self.bulk(gzip.decompress(body) if encoding == "gzip" else body)
+        return {
+            "splunk": (200, '{"text":"Success","code":0}'), "loggly": (200, '{"response":"ok"}'),
+            "sap": (204, ""), "loki": (204, ""), "datadog": (202, "{}"), "otlp": (200, ""),
+            "clickhouse": (200, ""), "s3": (200, ""), "collector": (200, "{}"),
+        }.get(self.respond, (200, "{}"))
+
+    def bulk(self, content):
+        """As the bulk interface of Elasticsearch: a document is created once."""
+        items, lines = [], content.split(b"\n")
+        with lock:
+            for action, document in zip(lines[0::2], lines[1::2]):
+                name = json.loads(action)["create"]["_id"]
+                is_new = name not in self.documents
+                self.documents.setdefault(name, json.loads(document))
+                items.append({"create": {"_id": name, "status": 201 if is_new else 409}})
+            self.write("documents.json", self.documents)
+        errors = any(item["create"]["status"] != 201 for item in items)
+        return json.dumps({"took": 1, "errors": errors, "items": items})
+
+    def write(self, name, value):
+        temporary = os.path.join(self.directory, name + ".new")
+        with open(temporary, "w") as file:
+            json.dump(value, file)
+        os.rename(temporary, os.path.join(self.directory, name))
+
+    def store(self, key, body):
+        with lock:
+            entry = self.stored.setdefault(key, {"times": 0, "same": True, "bytes": len(body)})
+            entry["same"] = entry["same"] and entry.get("body", body) == body
+            entry["times"] += 1
+            entry["body"] = body
+            self.write("stored.json", {k: {"times": v["times"], "same": v["same"]}
+                                       for k, v in self.stored.items()})
+
+    def note(self, line):
+        with lock, open(os.path.join(self.directory, "requests.jsonl"), "a") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -35,64 +112,93 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
 
-    def answer_number(self):
-        global served
-        with lock:
-            served += 1
-            number = served
-        return number, (answers[number - 1] if number <= len(answers) else {})
-
     def take(self):
-        number, answer = self.answer_number()
-        action = answer.get("action", "")
+        if self.path == "/_script":
+            return self.replace()
+        script = self.server.script
+        number, answer = script.next()
+        action = (answer or {}).get("action", "")
         if action == "drop":
-            self.note(number, 0)
+            self.note(script, number, b"", 0)
             return self.cut()
+        if action == "stall":
+            self.note(script, number, b"", 0)
+            return self.wait_for_end()
         length = int(self.headers.get("Content-Length", "0"))
         body = self.rfile.read(length)
         if len(body) < length:
             # The client left: this is no body, and a server that kept it would keep half.
-            self.note(number, len(body))
+            self.note(script, number, body, 0)
             return self.cut()
-        with open(os.path.join(directory, f"body-{number}"), "wb") as file:
+        with open(os.path.join(script.directory, f"body-{number}"), "wb") as file:
             file.write(body)
-        status = answer.get("status", 200)
+        encoding = self.headers.get("Content-Encoding", "")
+        if answer is None:
+            answer = script.rule(length, encoding) or {}
+        status, text = answer.get("status", 200), answer.get("body", "{}")
         if 200 <= status < 300 and action != "hang":
-            self.store(body)
-        self.note(number, len(body))
+            if "body" not in answer and "status" not in answer:
+                status, text = script.success(body, encoding)
+                # A 204 has no half.
+                status = 200 if action == "half" else status
+            script.store(self.headers.get("Idempotency-Key", ""), body)
+        self.note(script, number, body, 0 if action in ("lose", "hang", "half") else status)
         if action == "lose":
             return self.cut()
         if action == "hang":
             self.connection.recv(1)
             return self.cut()
-        reply = answer.get("body", "{}").encode()
+        if action == "huge":
+            return self.answer_huge(status, answer)
+        reply = text.encode()
+        if "body_bytes" in (answer or {}):
+            reply = b"x" * answer["body_bytes"]
         self.send_response(status)
         for name, value in answer.get("headers", {}).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(reply) + (1000 if action == "half" else 0)))
+        if status != 204:
+            self.send_header("Content-Length", str(len(reply) + (1000 if action == "half" else 0)))
         self.end_headers()
-        self.wfile.write(reply)
+        try:
+            self.wfile.write(reply)
+        except OSError:
+            return self.cut()
         if action == "half":
             self.cut()
 
-    def store(self, body):
-        key = self.headers.get("Idempotency-Key", "")
-        with lock:
-            entry = stored.setdefault(key, {"times": 0, "same": True, "bytes": len(body)})
-            entry["same"] = entry["same"] and entry.get("body", body) == body
-            entry["times"] += 1
-            entry["body"] = body
-            plain = {k: {"times": v["times"], "same": v["same"]} for k, v in stored.items()}
-            temporary = os.path.join(directory, "stored.new")
-            with open(temporary, "w") as file:
-                json.dump(plain, file)
-            os.rename(temporary, os.path.join(directory, "stored.json"))
+    def answer_huge(self, status, answer):
+        self.send_response(status)
+        self.send_header("Content-Length", str(answer["bytes"]))
+        self.end_headers()
+        left, piece = answer["bytes"], bytes(1 << 20)
+        try:
+            while left > 0:
+                self.wfile.write(piece[:left])
+                left -= len(piece)
+        except OSError:
+            pass
+        self.cut()
 
-    def note(self, number, length):
-        line = {"number": number, "method": self.command, "path": self.path, "bytes": length,
-                "headers": {k.lower(): v for k, v in self.headers.items()}}
-        with lock, open(os.path.join(directory, "requests.jsonl"), "a") as file:
-            file.write(json.dumps(line) + "\n")
+    def wait_for_end(self):
+        """Until the client's end is gone; what it sends meanwhile stays where it is."""
+        poll = select.poll()
+        poll.register(self.connection, select.POLLRDHUP)
+        poll.poll()
+        self.cut()
+
+    def replace(self):
+        words = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))))
+        os.makedirs(words["directory"], exist_ok=True)
+        self.server.script = Script(words["directory"], words["answers"], words.get("rules", {}))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def note(self, script, number, body, status):
+        script.note({"number": number, "method": self.command, "path": self.path,
+                     "bytes": len(body), "status": status,
+                     "sha256": hashlib.sha256(body).hexdigest(),
+                     "headers": {k.lower(): v for k, v in self.headers.items()}})
 
     def cut(self):
         self.close_connection = True
@@ -106,17 +212,33 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
 
     def handle_error(self, request, client_address):
         pass
 
+    def process_request(self, request, client_address):
+        with lock, open(os.path.join(self.script.directory, "connections"), "a") as file:
+            file.write("+")
+        super().process_request(request, client_address)
 
-server = Server(("127.0.0.1", 0), Handler)
-if len(sys.argv) > 3:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(sys.argv[3])
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-print(server.server_address[1], flush=True)
-# The test holds the other end of stdin: when it goes, so does the server.
-threading.Thread(target=server.serve_forever, daemon=True).start()
-sys.stdin.read()
+
+def main():
+    pems = [word for word in sys.argv[3:] if "=" not in word]
+    rules = dict(word.split("=", 1) for word in sys.argv[3:] if "=" in word)
+    server = Server(("127.0.0.1", int(rules.get("port", 0))), Handler)
+    server.script = Script(sys.argv[1], json.loads(sys.argv[2]), rules)
+    if pems:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pems[0])
+        if len(pems) > 1:
+            context.load_verify_locations(pems[1])
+            context.verify_mode = ssl.CERT_REQUIRED
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    print(server.server_address[1], flush=True)
+    # The test holds the other end of stdin: when it goes, so does the server.
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    sys.stdin.read()
+
+
+main()

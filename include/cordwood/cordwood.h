@@ -4,7 +4,8 @@
  * returned. After cw_flush(…, CW_DURABLE_MACHINE, …) power loss loses nothing before it.
  *
  * In the order in which one learns it: words and numbers · open · write · flush and close · levels
- * · context · reading · uploading · errors. Conventions that hold for every function here:
+ * · context · reading · errors; then log.h (formats) and upload.h (servers), which this includes.
+ * Conventions that hold for every function:
  *
  *   - A function is named for its first parameter. It returns cw_status; outputs come last and are
  *     written only on success unless its comment says otherwise.
@@ -84,7 +85,9 @@ enum {
     CW_E_UPLOAD = -20,       /* something was not uploaded; see cw_upload_result */
     CW_E_UNSUPPORTED = -21,  /* this build or platform cannot do it (for example: no libcurl) */
     CW_E_EXISTS = -22,       /* a target of that name exists with other settings */
-    CW_E_INTERNAL = -23      /* a broken invariant inside the library; please report */
+    CW_E_INTERNAL = -23,     /* a broken invariant inside the library; please report */
+    CW_E_ENCRYPTED = -24,    /* an archive is encrypted, and no identity that was given opens it */
+    CW_E_NOT_ENABLED = -25   /* a policy has switched uploading off */
 };
 
 typedef struct cw_str {
@@ -183,6 +186,16 @@ typedef struct cw_options {
     uint32_t upload_interval_s;            /* of background uploads, seconds; 0: 30 (default) */
     cw_archive_removed_fn archive_removed; /* may be NULL */
     void *user;                            /* handed to archive_removed */
+    const char *encrypt_to;    /* age recipients ("age1…"), separated by spaces or commas: archives
+                                  that this engine writes can then be read only with one of their
+                                  identities. NULL: they are plain (default) */
+    const char *identity_file; /* age identities, read at cw_open: with one of them encrypted
+                                  archives go to targets that need plain records, which else wait.
+                                  Kept in memory. NULL: none (default) */
+    const char *policy_url;     /* where a policy is looked for (upload.h); NULL: nowhere */
+    const char *policy_headers; /* "Name: value" lines separated by \n; never logged or stored */
+    const char *policy_ca_file; /* PEM; NULL: the system's certificates */
+    uint32_t policy_interval_s; /* of looking for it, seconds; 0: an hour (default) */
 } cw_options;
 
 /* Writes the defaults named above and struct_size. Blocks: no. Signals: safe. NULL or a size
@@ -200,7 +213,7 @@ void cw_options_init(cw_options *options, size_t size_of_options);
  * Blocks: for file creation. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
  * CW_E_NO_DIRECTORY · CW_E_NOT_DIRECTORY · CW_E_PERMISSION · CW_E_IO · CW_E_FULL · CW_E_MEMORY ·
- * CW_E_VERSION · CW_E_UNSUPPORTED */
+ * CW_E_VERSION · CW_E_UNSUPPORTED (with policy_url: no libcurl) */
 cw_status cw_open(const cw_options *options, cw_engine **out);
 
 /* Sets an attribute of the resource that logs: service.name, service.version,
@@ -320,6 +333,7 @@ typedef struct cw_stats {
     uint64_t uploads_failed; /* attempts */
     uint64_t upload_bytes;   /* bytes of bodies that were answered with 2xx */
     uint64_t segments_reused; /* files of archived segments that were used again */
+    uint64_t records_refused; /* that a target will not take, of archives it took */
 } cw_stats;
 
 /* Counts since cw_open. Writes as much of *out as size_of_stats covers. Blocks: no.
@@ -395,6 +409,7 @@ typedef struct cw_reader_options {
     uint64_t since_ns;  /* UTC, ns since 1970, inclusive; 0: from the first */
     uint64_t until_ns;  /* exclusive; 0: to the last */
     const char *logger; /* this name and those below it; NULL: all */
+    const char *identity_file; /* age identities that open encrypted archives; NULL: none */
 } cw_reader_options;
 
 enum {
@@ -433,104 +448,17 @@ typedef struct cw_record_view {
  * a thread the order is exact. Needs no engine. The caller owns *out until cw_reader_close; one
  * thread at a time. options may be NULL. Blocks: for file access. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_NOT_FOUND · CW_E_PERMISSION ·
- * CW_E_IO · CW_E_MEMORY · CW_E_VERSION · CW_E_DAMAGED (a single file that is nothing of ours) */
+ * CW_E_IO · CW_E_MEMORY · CW_E_VERSION · CW_E_DAMAGED (a single file that is nothing of ours) ·
+ * CW_E_ENCRYPTED (a single file that says nothing without its key) */
 cw_status cw_reader_open(const char *directory, const cw_reader_options *options, cw_reader **out);
 
 /* Gives the next record. CW_OK · CW_END · CW_AGAIN (follow) · CW_E_ARGUMENT · CW_E_STRUCT_SIZE ·
- * CW_E_IO · CW_E_MEMORY · CW_E_DAMAGED (once per damaged place; call again for what follows it) */
+ * CW_E_IO · CW_E_MEMORY · CW_E_DAMAGED (once per damaged place; call again for what follows it) ·
+ * CW_E_ENCRYPTED (once per archive that no identity opens; likewise) */
 cw_status cw_reader_next(cw_reader *reader, cw_record_view *out);
 
 /* Closes the cursor and sets *reader to NULL. Idempotent. CW_OK · CW_E_ARGUMENT */
 cw_status cw_reader_close(cw_reader **reader);
-
-/* ── Uploading ──────────────────────────────────────────────────────────────────────────────── */
-
-/* How a transfer ended. */
-enum {
-    CW_OUTCOME_NONE = 0,           /* none was made */
-    CW_OUTCOME_SUCCESS = 1,        /* 2xx */
-    CW_OUTCOME_REQUEST_FAILED = 2, /* no HTTP answer: DNS, connect, TLS, timeout */
-    CW_OUTCOME_REDIRECTION = 3,    /* 3xx */
-    CW_OUTCOME_CLIENT = 4,         /* 4xx */
-    CW_OUTCOME_SERVER = 5,         /* 5xx */
-    CW_OUTCOME_UNKNOWN = 6
-};
-
-/* Both are called on the helper thread or on the one inside cw_upload; may log, may not close the
- * engine. attempting: before every attempt, counted from 1. completed: exactly once per archive and
- * target, with CW_OK or why it will not be sent. */
-typedef void (*cw_upload_attempting_fn)(void *user, const char *archive, uint32_t attempt);
-typedef void (*cw_upload_completed_fn)(void *user, const char *archive, cw_status status,
-                                       int32_t http_status);
-
-typedef struct cw_target_options {
-    uint32_t struct_size;
-    const char *name;     /* the key of its state; NULL: derived from kind, URL and format */
-    const char *kind;     /* "collector" (default) or "http" */
-    const char *url;      /* collector: base URL, /v1/archives is appended; http: complete, {id} and
-                             {name} stand for the archive's id and file name */
-    const char *format;   /* "archive" (default), "ndjson", "text" */
-    const char *encoding; /* of the body: "none" (default), "gzip", "zstd" */
-    const char *headers;  /* "Name: value" lines separated by \n; NULL: none */
-    const char *auth_token;      /* for Authorization: Bearer; NULL: none; never logged or stored */
-    uint32_t connect_timeout_ms; /* default 10,000 */
-    uint32_t request_timeout_ms; /* default 60,000, raised by size at 100 kB/s */
-    uint64_t bytes_per_s;        /* upload rate of the background; 0: unlimited (default) */
-    cw_upload_attempting_fn attempting; /* may be NULL */
-    cw_upload_completed_fn completed;   /* may be NULL */
-    void *user;                         /* handed to both */
-    const char *method;                 /* http: "POST" (default) or "PUT" */
-} cw_target_options;
-
-/* Writes the defaults named above. As cw_options_init. */
-void cw_target_options_init(cw_target_options *options, size_t size_of_options);
-
-/* Adds a place where archives go. All strings are copied. Uploading starts at the first roll, timer
- * tick (at most 30 s) or cw_upload after this. The name is registered in the store: archives are
- * deleted after upload when every registered target has them. Blocks: for file creation.
- * Signals: not safe. out_target_id may be NULL.
- * CW_OK · CW_E_ARGUMENT (what is wrong stands in cw_last_error) · CW_E_STRUCT_SIZE ·
- * CW_E_STRUCT_TAIL · CW_E_EXISTS (that name is already added here) · CW_E_UNSUPPORTED (no
- * libcurl) · CW_E_LIMIT (64 targets) · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
-cw_status cw_target_add(cw_engine *engine, const cw_target_options *options,
-                        uint32_t *out_target_id);
-
-/* Ends a target: no more uploads, its registration and state leave the store. Archives stay.
- * CW_OK · CW_E_ARGUMENT · CW_E_NOT_FOUND · CW_E_IO · CW_E_CLOSED */
-cw_status cw_target_remove(cw_engine *engine, const char *name);
-
-typedef struct cw_upload_result {
-    uint32_t struct_size;
-    uint32_t uploaded; /* pairs of archive and target that got a 2xx in this call */
-    uint32_t failed;   /* pairs attempted in vain */
-    uint32_t waiting;  /* pairs still to be sent */
-    uint32_t expired;  /* archives removed by expiry instead of being sent */
-    uint64_t bytes_sent;
-    int32_t last_http_status; /* 0: none */
-    int32_t last_outcome;     /* CW_OUTCOME_… */
-} cw_upload_result;
-
-/* Seals what is open, archives it, and makes one attempt per waiting archive and target, overriding
- * backoff and byte rate, never consent or a server's Retry-After. Joins a background attempt that
- * is running. *out (may be NULL) is written on every return past the checks of the arguments.
- * Blocks: up to timeout_ms. Signals: not safe.
- * CW_OK (all sent) · CW_END (nothing waited) · CW_E_UPLOAD (some failed or must wait) ·
- * CW_E_TIMEOUT · CW_E_CONSENT · CW_E_NO_TARGET · CW_E_BUSY (another explicit call runs) ·
- * CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
-cw_status cw_upload(cw_engine *engine, uint32_t timeout_ms, cw_upload_result *out,
-                    size_t size_of_result);
-
-/* Called once, on the helper thread, with the status cw_upload would give. */
-typedef void (*cw_upload_done_fn)(void *user, cw_status status, const cw_upload_result *result);
-
-/* As cw_upload, in the background. done may be NULL. Blocks: no. CW_OK (begun) · CW_E_ARGUMENT ·
- * CW_E_BUSY · CW_E_CLOSED */
-cw_status cw_upload_async(cw_engine *engine, cw_upload_done_fn done, void *user);
-
-/* Sets and stores the store's consent. PENDING: keep, send nothing. DENIED: send nothing, remove
- * what waited to be sent; what is logged later is kept under retention. Blocks: for a file sync.
- * CW_OK · CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
-cw_status cw_consent_set(cw_engine *engine, cw_consent consent);
 
 /* ── Errors and version ─────────────────────────────────────────────────────────────────────── */
 
@@ -552,6 +480,7 @@ uint32_t cw_version(void);
 const char *cw_version_string(void);
 
 #include "log.h"
+#include "upload.h"
 
 #ifdef __cplusplus
 }

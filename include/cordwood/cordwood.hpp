@@ -11,6 +11,7 @@
 
 #include <cordwood/cordwood.h>
 #include <cordwood/cordwood_format.hpp>
+#include <cordwood/cordwood_target.hpp>
 
 #include <chrono>
 #include <cstdlib>
@@ -124,15 +125,6 @@ inline cw_str borrow(std::string_view text) noexcept { return {text.data(), text
 
 inline std::string_view view(cw_str text) noexcept {
     return text.length == 0 ? std::string_view() : std::string_view(text.data, text.length);
-}
-
-// Negative waits become 0; what does not fit means for ever.
-inline uint32_t timeout_ms(std::chrono::milliseconds wait) noexcept {
-    if (wait.count() <= 0) {
-        return 0;
-    }
-    return wait.count() >= static_cast<long long>(UINT32_MAX) ? UINT32_MAX
-                                                              : static_cast<uint32_t>(wait.count());
 }
 
 // Null for an empty string: the library's own default.
@@ -422,9 +414,21 @@ public:
         raw_.archive_removed = call;
         return *this;
     }
+    /// age recipients ("age1…"), separated by spaces or commas.
+    options &encrypt_to(std::string recipients) {
+        encrypt_to_ = std::move(recipients);
+        raw_.encrypt_to = encrypt_to_.c_str(); // an empty one is refused at open
+        return *this;
+    }
+    options &identity_file(std::string path) {
+        identity_file_ = std::move(path);
+        return *this;
+    }
     cw_options &raw() noexcept {
         raw_.directory = detail::text_or_null(directory_);
         raw_.process_name = detail::text_or_null(process_name_);
+        raw_.encrypt_to = raw_.encrypt_to == nullptr ? nullptr : encrypt_to_.c_str();
+        raw_.identity_file = detail::text_or_null(identity_file_);
         return raw_;
     }
 
@@ -436,70 +440,8 @@ private:
     cw_options raw_;
     std::string directory_;
     std::string process_name_;
-};
-
-/// A place where archives go: `target("https://logs.example").auth_token("…")`. What is not named
-/// keeps the default of cordwood.h.
-class target {
-public:
-    explicit target(std::string url) : url_(std::move(url)) {
-        cw_target_options_init(&raw_, sizeof raw_);
-    }
-    target &name(std::string text) { return put(name_, std::move(text)); }
-    target &kind(std::string text) { return put(kind_, std::move(text)); }
-    target &format(std::string text) { return put(format_, std::move(text)); }
-    target &encoding(std::string text) { return put(encoding_, std::move(text)); }
-    target &method(std::string text) { return put(method_, std::move(text)); }
-    target &auth_token(std::string text) { return put(auth_token_, std::move(text)); }
-    /// May be called for each header.
-    target &header(std::string_view name, std::string_view value) {
-        headers_.append(headers_.empty() ? "" : "\n").append(name).append(": ").append(value);
-        return *this;
-    }
-    target &connect_timeout(std::chrono::milliseconds wait) noexcept {
-        raw_.connect_timeout_ms = detail::timeout_ms(wait);
-        return *this;
-    }
-    target &request_timeout(std::chrono::milliseconds wait) noexcept {
-        raw_.request_timeout_ms = detail::timeout_ms(wait);
-        return *this;
-    }
-    target &bytes_per_s(uint64_t rate) noexcept {
-        raw_.bytes_per_s = rate;
-        return *this;
-    }
-    target &callbacks(cw_upload_attempting_fn attempting, cw_upload_completed_fn completed,
-                      void *user) noexcept {
-        raw_.attempting = attempting;
-        raw_.completed = completed;
-        raw_.user = user;
-        return *this;
-    }
-    cw_target_options &raw() noexcept {
-        raw_.url = url_.c_str();
-        give(raw_.name, name_);
-        give(raw_.kind, kind_);
-        give(raw_.format, format_);
-        give(raw_.encoding, encoding_);
-        give(raw_.method, method_);
-        give(raw_.auth_token, auth_token_);
-        give(raw_.headers, headers_);
-        return raw_;
-    }
-
-private:
-    // An unset word leaves what cw_target_options_init wrote.
-    static void give(const char *&member, const std::string &text) noexcept {
-        if (!text.empty()) {
-            member = text.c_str();
-        }
-    }
-    target &put(std::string &member, std::string text) {
-        member = std::move(text);
-        return *this;
-    }
-    cw_target_options raw_;
-    std::string url_, name_, kind_, format_, encoding_, method_, auth_token_, headers_;
+    std::string encrypt_to_;
+    std::string identity_file_;
 };
 
 /// One open store directory. Moves, never copies. The destructor closes and waits at most a second
@@ -572,6 +514,12 @@ public:
         if (out != nullptr) *out = counts;
         return answer;
     }
+    /// Shows what upload would send to a target, piece by piece, and sends nothing.
+    cordwood::status upload_preview(uint32_t target_id, cw_bytes_fn sink,
+                                    void *user = nullptr) noexcept {
+        return cw_upload_preview(handle_, target_id, sink, user);
+    }
+    /// As upload, in the background; done, which may be null, is called once.
     cordwood::status upload_async(cw_upload_done_fn done = nullptr, void *user = nullptr) noexcept {
         return cw_upload_async(handle_, done, user);
     }

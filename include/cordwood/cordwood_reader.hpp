@@ -127,20 +127,27 @@ public:
         raw_.flags = CW_READ_FOLLOW | (from_end ? uint32_t{CW_READ_FROM_END} : 0u);
         return *this;
     }
+    /// age identities that open encrypted archives.
+    reader_options &identity_file(std::string path) {
+        identity_file_ = std::move(path);
+        return *this;
+    }
     cw_reader_options &raw() noexcept {
         raw_.logger = detail::text_or_null(logger_);
+        raw_.identity_file = detail::text_or_null(identity_file_);
         return raw_;
     }
 
 private:
     cw_reader_options raw_;
     std::string logger_;
+    std::string identity_file_;
 };
 
 /// A cursor over a store, a segment or an archive; one thread at a time.
 /// `for (auto &record : *reader) …` ends after the last (status() CW_END), at an error (status()
 /// says which) and, following, where nothing is there yet (CW_AGAIN): loop again later. Damaged
-/// places are passed over and counted.
+/// places, and encrypted archives that no identity opens, are passed over and counted.
 class reader {
 public:
     static result<reader> open(const std::string &path, reader_options which = {}) noexcept {
@@ -152,25 +159,30 @@ public:
     reader() noexcept = default;
     reader(reader &&other) noexcept
         : handle_(std::exchange(other.handle_, nullptr)), status_(other.status_),
-          damaged_(other.damaged_) {}
+          damaged_(other.damaged_), encrypted_(other.encrypted_) {}
     reader &operator=(reader &&other) noexcept {
         std::swap(handle_, other.handle_);
         std::swap(status_, other.status_);
         std::swap(damaged_, other.damaged_);
+        std::swap(encrypted_, other.encrypted_);
         return *this;
     }
     ~reader() { cw_reader_close(&handle_); }
 
-    /// CW_OK, CW_END, CW_AGAIN, or an error; CW_E_DAMAGED once per damaged place, then call again.
+    /// CW_OK, CW_END, CW_AGAIN, or an error; CW_E_DAMAGED once per damaged place, CW_E_ENCRYPTED
+    /// once per archive that no identity opens: then call again.
     cordwood::status next(record_view &out) noexcept {
         status_ = cw_reader_next(handle_, &out.raw());
         damaged_ += status_.code() == CW_E_DAMAGED ? 1 : 0;
+        encrypted_ += status_.code() == CW_E_ENCRYPTED ? 1 : 0;
         return status_;
     }
     /// What the last call answered.
     cordwood::status status() const noexcept { return status_; }
     /// Damaged places met so far.
     uint64_t damaged() const noexcept { return damaged_; }
+    /// Encrypted archives met that no identity opens.
+    uint64_t encrypted() const noexcept { return encrypted_; }
 
     class iterator {
     public:
@@ -187,7 +199,7 @@ public:
             cordwood::status answer;
             do {
                 answer = source_->next(view_);
-            } while (answer.code() == CW_E_DAMAGED);
+            } while (answer.code() == CW_E_DAMAGED || answer.code() == CW_E_ENCRYPTED);
             source_ = answer ? source_ : nullptr;
             return *this;
         }
@@ -205,6 +217,7 @@ private:
     cw_reader *handle_ = nullptr;
     cordwood::status status_;
     uint64_t damaged_ = 0;
+    uint64_t encrypted_ = 0;
 };
 
 } // namespace cordwood

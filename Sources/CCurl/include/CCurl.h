@@ -36,10 +36,13 @@ void cwi_curl_session_close(cwi_curl_session *session);
 
 CURLcode cwi_curl_set_long(CURL *easy, CURLoption option, long value);
 CURLcode cwi_curl_set_offset(CURL *easy, CURLoption option, int64_t value);
-/* libcurl copies text and only keeps the address of a list. */
+/* libcurl copies text (NULL takes a default away) and only keeps the address of a list. */
 CURLcode cwi_curl_set_text(CURL *easy, CURLoption option, const char *value);
 CURLcode cwi_curl_set_list(CURL *easy, CURLoption option, struct curl_slist *value);
 CURLcode cwi_curl_set_errors(CURL *easy, char *buffer); /* CURL_ERROR_SIZE bytes, or NULL */
+
+/* No redirection and no URL leads to another protocol. */
+CURLcode cwi_curl_only_http(CURL *easy);
 
 /* Body out, body in, header lines in; all get `user`. `seek` gives the absolute offset to go on
  * at. */
@@ -55,14 +58,14 @@ typedef bool (*cwi_curl_tick_fn)(void *user);
 CURLcode cwi_curl_run(cwi_curl_session *session, cwi_curl_tick_fn tick, void *user);
 
 long cwi_curl_response_code(CURL *easy);
-const char *cwi_curl_redirect_url(CURL *easy); /* NULL: none; owned by the handle */
+long cwi_curl_connect_code(CURL *easy);      /* a proxy's answer to CONNECT; 0: none */
+int64_t cwi_curl_pretransfer_us(CURL *easy); /* 0: no connection came to stand */
 const char *cwi_curl_error_text(CURLcode code);
 
-/* NULL: memory ran out. */
+/* NULL: memory ran out. The lines are copied, and wiped when they are freed. */
 struct curl_slist *cwi_curl_list_append(struct curl_slist *list, const char *line);
 void cwi_curl_list_free(struct curl_slist *list);
 
 /* The numbers Swift cannot see because curl.h makes them in macros. */
 #define CWI_CURL_ERROR_BYTES CURL_ERROR_SIZE
-long cwi_curl_http_protocols(void);
 #endif

@@ -157,14 +157,14 @@ typedef struct cwi_engine {
     uint32_t wake;         /* A14: futex the helper sleeps on */
     uint32_t guards;       /* 1: CW_FLAG_SIGBUS_GUARD */
     uint32_t echo;         /* console: 1 = echo in line */
-    uint64_t segment_bytes;
+    uint64_t segment_bytes; /* A31: of segments made from here on */
     uint64_t ticks_per_second;
     uint64_t rate_ticks;   /* supply only: where its measurement of the rate began */
     uint64_t rate_monotonic;
     int32_t lanes_fd;      /* A28: directory; Descriptors.lanes sees to it that it still is */
     int32_t memory_fd;     /* folder of MemorySegments, or -1 */
     uint32_t memory_uid;   /* whose */
-    uint32_t ring_max;     /* of `ring`; an eighth of the quota */
+    uint32_t ring_max;     /* A22: of `ring`; an eighth of the quota */
     uint32_t index;        /* in the process's table of engines */
     cwi_lane *lane;        /* wiped on fork */
     void *services;        /* the engine above; opaque here */

@@ -31,11 +31,16 @@ bool cwi_fd_is(int fd, uint64_t device, uint64_t inode);
 int cwi_file_open(const char *path, int flags, mode_t mode);
 int cwi_file_open_at(int directory, const char *name, int flags, mode_t mode);
 int cwi_file_open_own(const char *path, int flags, mode_t mode);
+/* The same of an empty file that lies in memory and has no name. */
+int cwi_file_memory(void);
 /* Closes it; where it was noted and is another file by now, it is the host's and stays open. */
 void cwi_file_close(int fd);
 /* Takes the open file's own exclusive lock, which nobody inherits but by its descriptor, and which
  * is another than flock's. 0, or an errno: somebody has it. Where the file system has none: 0. */
 int cwi_lock_file(int fd);
+/* The same of one byte, which need not be there; and gives back all that this open file locked. */
+int cwi_lock_byte(int fd, off_t byte);
+void cwi_unlock_file(int fd);
 /* True where the system has no thread of that number. */
 static inline bool cwi_thread_is_gone(uint32_t tid) {
     int error = errno;

@@ -201,6 +201,16 @@ import Glibc
         try services().setLevel(prefix: prefix, level: level.number)
     }
 
+    /// Applies a policy (B-SAP-9): levels, limits, and whether anything is uploaded, from a JSON
+    /// object. It replaces the policy before. Where it is not valid it throws and changes nothing.
+    public func applyPolicy(json: String) throws(CordwoodError) {
+        try services().applyPolicy(json: Array(json.utf8))
+    }
+
+    public func applyPolicy(json: [UInt8]) throws(CordwoodError) {
+        try services().applyPolicy(json: json)
+    }
+
     /// An attribute of what logs (service.name, service.version, …); an empty value removes it.
     public func setResource(_ key: String, _ value: String) throws(CordwoodError) {
         try services().setResource(key, value)
@@ -261,12 +271,11 @@ import Glibc
     /// Adds a place where archives go; returns its number.
     @discardableResult
     public func addTarget(
-        _ options: TargetOptions, attempting: Target.Attempting? = nil,
-        completed: Target.Completed? = nil
+        _ options: TargetOptions, callbacks: TargetCallbacks = TargetCallbacks()
     ) throws(CordwoodError) -> UInt32 {
         let services = try services()
         do {
-            let target = try Target(options, attempting: attempting, completed: completed)
+            let target = try Target(options, callbacks: callbacks)
             let number = try services.uploads.addTarget(target)
             services.wakeShipper()
             return number
@@ -296,9 +305,46 @@ import Glibc
         var result = UploadResult()
         let status = try upload(timeoutMs: timeoutMs, result: &result)
         guard status >= 0 else {
-            throw CordwoodError(status, Engine.uploadText(result))
+            throw uploadError(status, result)
         }
         return result
+    }
+
+    /// Shows what the next upload to a target would carry, byte for byte, and sends nothing: seals
+    /// what is open and waits until it is archived. Each body comes in pieces and ends with an
+    /// empty one; false from `piece` ends it.
+    /// - Returns: how many bodies.
+    public func uploadPreview(
+        target number: UInt32, timeoutMs: UInt32 = 60_000,
+        piece: (UnsafeRawBufferPointer) -> Bool
+    ) throws(CordwoodError) -> Int {
+        let services = try services()
+        guard let target = services.uploads.target(number) else {
+            throw CordwoodError(Status.notFound, "no target has the number \(number)")
+        }
+        guard !services.isOwnThread else {
+            throw CordwoodError(Status.busy, "a callback cannot wait for what it holds up")
+        }
+        try services.prepareUpload(Deadline(timeoutMs: timeoutMs))
+        do throws(UploadError) {
+            var isFirst = true
+            var goesOn = true
+            let count = try unsafe services.uploads.plan(
+                target,
+                begin: { _ in
+                    if !isFirst { goesOn = unsafe piece(Bytes.none) }
+                    isFirst = false
+                    return goesOn
+                },
+                piece: {
+                    goesOn = unsafe piece($0)
+                    return goesOn
+                })
+            if count > 0 && goesOn { _ = unsafe piece(Bytes.none) }
+            return count
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
     }
 
     /// As upload, on the engine's thread; done gets the status and the result.
@@ -306,7 +352,7 @@ import Glibc
         _ done: (@Sendable (Int32, UploadResult) -> Void)?
     ) throws(CordwoodError) {
         guard try services().uploadAsync(done) else {
-            throw CordwoodError(Status.busy, "an upload is queued already")
+            throw CordwoodError(Status.busy, "an upload is under way already")
         }
     }
 
@@ -339,6 +385,7 @@ import Glibc
         public var uploadsFailed: UInt64 = 0
         public var uploadBytes: UInt64 = 0
         public var segmentsReused: UInt64 = 0
+        public var recordsRefused: UInt64 = 0
     }
 
     /// Counts since open.
@@ -363,6 +410,7 @@ import Glibc
         stats.uploadsFailed = uploads.failed
         stats.uploadBytes = uploads.bytes
         stats.segmentsReused = totals.segmentsReused
+        stats.recordsRefused = uploads.refused
         return stats
     }
 

@@ -19,7 +19,9 @@ public func statusText(_ status: Int32) -> String {
     case Status.timeout: "time ran out"
     case Status.busy: "the same operation is already running"
     case Status.consent: "the store has no consent to upload"
+    case Status.notEnabled: "a policy has switched uploading off"
     case Status.noTarget: "no target was added"
+    case Status.encrypted: "an archive is encrypted, and no identity opens it"
     case Status.upload: "something was not uploaded"
     default: "status \(status)"
     }

@@ -15,7 +15,7 @@ extension Engine {
                         continuation.resume(returning: result)
                     } else {
                         continuation.resume(
-                            throwing: CordwoodError(status, Engine.uploadText(result)))
+                            throwing: engine.uploadError(status, result))
                     }
                 }
             } catch {

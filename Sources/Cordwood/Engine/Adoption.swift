@@ -4,6 +4,7 @@
 // them together.
 
 import CShims
+import CordwoodCore
 import CordwoodShip
 
 @safe final class Adoption: @unchecked Sendable {
@@ -34,9 +35,10 @@ import CordwoodShip
     var hasRun: Bool { monitor.locked { count > 0 } }
 
     /// nil: the store cannot be listed, or its disk is full.
-    func run(codec: Codec, level: Int32) -> ArchivingSummary? {
+    func run(_ form: ArchiveForm) -> ArchivingSummary? {
         let summary = try? StoreArchiver.archiveDead(
-            directory: directory, codec: codec, level: level, witness: witness,
+            directory: directory, codec: form.codec, level: form.level,
+            recipients: form.recipients, witness: witness,
             shouldStop: { monitor.locked { isStopping } })
         let pause = witness.waiting > 0 ? AdoptionWitness.quietNs : Adoption.everyNs
         next = cw_monotonic_ns() + pause

@@ -13,11 +13,10 @@ import Glibc
     private let engine: EngineBlock
     private let directory: String
     private let uploads: UploadService
-    private let quotaBytes: UInt64
-    private let segmentBytes: UInt64
     /// Held while files are counted and removed, also by the callbacks.
     private let keeping = Monitor()
     private let monitor = Monitor()
+    private var bounds: Bounds
     private var isRunning = false
     private var runner: pthread_t?
     private var notBeforeNs: UInt64 = 0
@@ -31,28 +30,48 @@ import Glibc
         unsafe self.engine = engine
         self.directory = directory
         self.uploads = uploads
-        quotaBytes = settings.options.quotaBytes
-        segmentBytes = settings.segmentBytes
+        bounds = Bounds(
+            quotaBytes: settings.options.quotaBytes, segmentBytes: settings.segmentBytes)
     }
 
-    /// Kept free of archives, so that writers do not wait for retention.
-    private var headroomBytes: UInt64 {
-        quotaBytes == 0 ? 0 : max(2 * segmentBytes, quotaBytes / 16)
+    /// A policy may change them.
+    struct Bounds {
+        var quotaBytes: UInt64
+        var segmentBytes: UInt64
+
+        /// Kept free of archives, so that writers do not wait for retention.
+        var headroomBytes: UInt64 {
+            quotaBytes == 0 ? 0 : max(2 * segmentBytes, quotaBytes / 16)
+        }
     }
+
+    private var current: Bounds { monitor.locked { bounds } }
+
+    /// Hold from the next look on.
+    func set(_ new: Bounds) { monitor.locked { bounds = new } }
 
     /// Segments that one archive may cover: what it takes beside them stays within the quota.
     var segmentsAtOnce: UInt64 {
-        quotaBytes == 0 ? 8 : min(8, max(1, quotaBytes / 16 / segmentBytes))
+        let bounds = current
+        return bounds.quotaBytes == 0
+            ? 8 : min(8, max(1, bounds.quotaBytes / 16 / bounds.segmentBytes))
     }
+
+    /// What archiving so many segments may take beside them.
+    func archiveBytes(segments: Int) -> UInt64 { UInt64(segments) * current.segmentBytes }
 
     /// Retention, and how much may be made from here on.
     func keep() {
         keeping.locked {
+            let bounds = current
             let mark = unsafe Quota.mark(engine)
-            let files = count()
-            _ = try? uploads.applyRetention(otherBytes: files.now + headroomBytes)
-            guard quotaBytes > 0 else { return }
-            let quota = max(quotaBytes, LimitKeeper.segmentsMin * segmentBytes)
+            let files = count(bounds)
+            _ = try? uploads.applyRetention(otherBytes: files.now + bounds.headroomBytes)
+            guard bounds.quotaBytes > 0 else {
+                unsafe Quota.allow(engine, from: mark, bytes: nil)
+                return
+            }
+            let quota = max(bounds.quotaBytes, LimitKeeper.segmentsMin * bounds.segmentBytes)
             let used = files.grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
             unsafe Quota.allow(engine, from: mark, bytes: quota > used ? quota - used : 0)
         }
@@ -60,7 +79,10 @@ import Glibc
 
     /// True for who shall call `keepAndEnd` now, on a thread of its own.
     func beginsSoon(now: UInt64) -> Bool {
-        guard quotaBytes > 0, unsafe Quota.left(engine) < headroomBytes / 2 else { return false }
+        let bounds = current
+        guard bounds.quotaBytes > 0, unsafe Quota.left(engine) < bounds.headroomBytes / 2 else {
+            return false
+        }
         return monitor.locked {
             guard !isRunning, now >= notBeforeNs else { return false }
             isRunning = true
@@ -94,7 +116,7 @@ import Glibc
         var grown: UInt64 = 0
     }
 
-    private func count() -> Files {
+    private func count(_ bounds: Bounds) -> Files {
         var files = Files()
         let lane = unsafe EngineCore.laneName(engine)
         let known = unsafe Quota.growing(engine)
@@ -107,7 +129,8 @@ import Glibc
             let grows = name.hasSuffix(".seg") || LimitKeeper.isSpare(name)
             if isOwn && grows { growing += 1 } else { files.grown += bytes }
         }
-        files.grown += max(known, growing) * segmentBytes
+        // Segments keep the size they were made with.
+        files.grown += max(known.bytes, growing * bounds.segmentBytes)
         let part = bytes(of: "archives") { !$0.hasSuffix(".cwa") }
         files.now += part
         files.grown += part

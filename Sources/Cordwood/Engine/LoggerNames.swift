@@ -34,17 +34,21 @@ extension Services {
     }
 
     func setLevel(prefix: String, level: UInt8) throws(CordwoodError) {
-        let failure: CordwoodError? = monitor.locked {
-            guard let changed = levels.setting(prefix, level) else {
-                return CordwoodError(Status.limit, "over 4,096 level prefixes")
-            }
+        guard changeLevels({ $0.setting(prefix, level) }) else {
+            throw CordwoodError(Status.limit, "over 4,096 level prefixes")
+        }
+    }
+
+    /// False: there is no such table, and nothing was changed.
+    func changeLevels(_ change: (LevelTable) -> LevelTable?) -> Bool {
+        monitor.locked {
+            guard let changed = change(levels) else { return false }
             levels = changed
             unsafe names.forEach { name, logger in
                 unsafe EngineCore.setEnabled(logger, 256 - UInt32(levels.threshold(name)))
             }
-            return nil
+            return true
         }
-        if let failure { throw failure }
     }
 
     func setResource(_ key: String, _ value: String) throws(CordwoodError) {

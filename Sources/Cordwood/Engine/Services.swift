@@ -18,12 +18,15 @@ import Glibc
     /// Sealing is one thread at a time (Sealer).
     let sealing = Monitor()
     let uploads: UploadService
-    private let limits: LimitKeeper
+    let limits: LimitKeeper
     let echo: Echo?
     let journal = Monitor()
     let journalWriter = JournalWriter()
     let flusher = Flusher()
     private let adoption: Adoption
+    let policyKeeper: PolicyKeeper?
+    /// Policies are applied one at a time.
+    let applying = Monitor()
 
     /// Loggers by name (LoggerNames).
     var names: [String: LoggerBlock] = unsafe [:]
@@ -41,11 +44,17 @@ import Glibc
     /// Archived, and its segments not removed yet: they are never archived again (FORMAT §11).
     private var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
     private var archiving = ArchivingSummary()
-    private var asyncUploads: [(@Sendable (Int32, UploadResult) -> Void)?] = []
+    private var isAsyncUploading = false
+    private var hasRunEnded = false
     private var hostRecordsAtRoll: UInt64 = 0
     private var diagnosticRecords: UInt64 = 0
+    /// The engine's threads that call the host back.
+    private var callers: [pthread_t] = []
     private var shipper: pthread_t?
     private var isShipperWoken = false
+    /// Of a policy (ServicesPolicy).
+    var uploadInterval: UInt32 = 30
+    var haveLimitsChanged = false
     private var finished = false
 
     init(
@@ -56,28 +65,27 @@ import Glibc
         self.directory = directory
         self.levels = levels
         adoption = Adoption(directory: directory)
+        policyKeeper = settings.policySource.map { PolicyKeeper($0, directory: directory) }
         echo = Echo(
             console: settings.console, level: settings.options.consoleLevel, store: directory)
-        let reporter = DiagnosticsReporter()
+        let link = UploaderLink()
         do {
             uploads = try UploadService(
                 storeDirectory: directory,
                 hooks: UploadWiring.hooks(
-                    directory: directory, diagnostics: { reporter.write($0) },
-                    removed: settings.options.archiveRemoved),
+                    directory: directory, diagnostics: { link.write($0) },
+                    startThread: { link.start($0) }, policyWanted: { link.policyWanted() },
+                    runEnded: { link.runEnded() },
+                    removed: settings.options.archiveRemoved, identities: settings.identities),
                 random: { UInt64.random(in: .min ... .max) })
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
-        uploads.setLimits(
-            RetentionLimits(
-                quotaBytes: settings.options.quotaBytes,
-                archivesMax: settings.options.archivesMax,
-                expirationDays: settings.options.expirationDays))
         limits = unsafe LimitKeeper(
             engine: engine, directory: directory, settings: settings, uploads: uploads)
-        reporter.services = self
+        link.services = self
         restoreNames()
+        beginPolicy()
     }
 
     // MARK: Threads
@@ -85,8 +93,11 @@ import Glibc
     func startThreads() throws(CordwoodError) {
         var bodies: [(StaticString, Bool, @Sendable () -> Void)] = [
             ("cordwood-supply", false, { [self] in supply() }),
-            ("cordwood-ship", true, { [self] in ship() }),
+            ("cordwood-ship", true, { [self] in asCaller(ship) }),
         ]
+        if policyKeeper != nil {
+            bodies.append(("cordwood-policy", true, { [self] in policyLoop() }))
+        }
         if echo != nil { bodies.append(("cordwood-echo", false, { [self] in echoLoop() })) }
         for (name, background, body) in bodies {
             monitor.locked { threadsRunning += 1 }
@@ -146,22 +157,30 @@ import Glibc
     }
 
     /// One more of the engine's threads, which close waits for. False: the system gives none.
-    private func startThread(
-        _ name: StaticString, _ body: @escaping @Sendable () -> Void
-    ) -> Bool {
+    func startThread(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
         monitor.locked { threadsRunning += 1 }
         let started = EngineThread.start(name) { [self] in
-            body()
+            asCaller(body)
             threadEnds()
         }
         if !started { monitor.locked { threadsRunning -= 1 } }
         return started
     }
 
+    /// Runs the body as one of the threads that close must not wait for when they call it.
+    private func asCaller(_ body: () -> Void) {
+        monitor.locked { callers.append(pthread_self()) }
+        body()
+        monitor.locked { callers.removeAll { pthread_equal($0, pthread_self()) != 0 } }
+    }
+
+    /// What holds nothing but the engine's own diagnostics stays open: an archive of it would be
+    /// sent, and of every failure to send it there would be more.
     private func rollByAge(_ now: UInt64) {
         let age = UInt64(settings.options.rollAgeSeconds) * 1_000_000_000
         let since = unsafe EngineCore.currentSince(engine)
-        if age > 0, since > 0, now > since, now - since >= age { _ = try? roll(onSupply: true) }
+        guard age > 0, since > 0, now > since, now - since >= age, hasNewRecords else { return }
+        _ = try? roll(onSupply: true)
     }
 
     private func echoLoop() {
@@ -250,9 +269,12 @@ import Glibc
 
     /// Rolls where the host wrote something since the last roll.
     private func rollForUpload() throws(CordwoodError) {
+        if hasNewRecords { try roll() }
+    }
+
+    private var hasNewRecords: Bool {
         let records = hostRecords()
-        guard monitor.locked({ records > hostRecordsAtRoll }) else { return }
-        try roll()
+        return monitor.locked { records > hostRecordsAtRoll }
     }
 
     func archiveWait(_ deadline: Deadline) throws(CordwoodError) {
@@ -282,27 +304,31 @@ import Glibc
             let now = cw_monotonic_ns()
             if adoption.isDue(now) { adopt() }
             let archived = archiveNext()
-            if archived || now >= nextTick { limits.keep() }
+            if takesNewLimits() {
+                limits.keep()
+                nextTick = min(nextTick, now + UInt64(interval) * 1_000_000_000)
+            } else if archived || now >= nextTick {
+                limits.keep()
+            }
             // At a full rate there is always a next one.
             if archived && now < nextTick && hasMore {
                 if stops { return }
                 continue
             }
             if archived || now >= nextTick {
-                nextTick = cw_monotonic_ns() + UInt64(uploadInterval) * 1_000_000_000
-                uploadInBackground()
-            } else if uploads.nextWakeMonotonicMs <= cw_monotonic_ns() / 1_000_000 {
-                uploadInBackground()
+                // The first interval is a random part of one: fleets that start together part.
+                let span = UInt64(interval) * 1_000_000_000
+                nextTick = cw_monotonic_ns() + (nextTick == 0 ? .random(in: 0...span) : span)
+                uploads.startBackground()
+            } else if isUploadDue {
+                uploads.startBackground()
             }
-            runAsyncUploads()
             let wake = min(nextTick, adoption.next, nsOf(ms: uploads.nextWakeMonotonicMs))
             if !waitForWork(until: wake) { return }
         }
     }
 
-    private var uploadInterval: UInt32 {
-        settings.options.uploadIntervalSeconds == 0 ? 30 : settings.options.uploadIntervalSeconds
-    }
+    private var interval: UInt32 { monitor.locked { uploadInterval } }
 
     private func nsOf(ms: UInt64) -> UInt64 {
         let (ns, overflow) = ms.multipliedReportingOverflow(by: 1_000_000)
@@ -324,7 +350,15 @@ import Glibc
         }
     }
 
-    private var hasMore: Bool { monitor.locked { !sealedWaiting.isEmpty && asyncUploads.isEmpty } }
+    private var hasMore: Bool { monitor.locked { !sealedWaiting.isEmpty } }
+
+    private var isUploadDue: Bool {
+        uploads.nextWakeMonotonicMs <= cw_monotonic_ns() / 1_000_000
+            || monitor.locked {
+                defer { hasRunEnded = false }
+                return hasRunEnded
+            }
+    }
 
     /// Archives the oldest that is sealed and its neighbours. True: something was.
     private func archiveNext() -> Bool {
@@ -365,11 +399,11 @@ import Glibc
     }
 
     private func archive(_ run: ClosedRange<UInt64>) throws(CordwoodError) -> ArchivingSummary {
-        unsafe Quota.charge(engine, bytes: UInt64(run.count) * settings.segmentBytes)
+        unsafe Quota.charge(engine, bytes: limits.archiveBytes(segments: run.count))
         return try unsafe StoreArchiver.archive(
             directory: directory,
             files: StoreArchiver.files(directory, EngineCore.laneName(engine)), segments: run,
-            codec: settings.options.codec, level: settings.options.codecLevel, endsLane: false)
+            form: settings.form, endsLane: false)
     }
 
     /// CRASH: the archive stands under its name; readers and adopters see that these are covered.
@@ -392,10 +426,7 @@ import Glibc
     }
 
     private func adopt() {
-        guard
-            let summary = adoption.run(
-                codec: settings.options.codec, level: settings.options.codecLevel)
-        else { return }
+        guard let summary = adoption.run(settings.form) else { return }
         monitor.locked {
             archiving.add(summary)
             recoveredCount += UInt64(summary.segments)
@@ -404,38 +435,13 @@ import Glibc
 
     // MARK: Uploading
 
-    private func uploadInBackground() {
-        var result = UploadResult()
-        _ = uploads.pass(explicit: false, deadlineMonotonicMs: .max, result: &result)
-    }
-
-    private func runAsyncUploads() {
-        while let done = monitor.locked({ asyncUploads.first }) {
-            if !adoption.hasRun { adopt() }
-            var result = UploadResult()
-            var status = Status.ok
-            do {
-                try rollForUpload()
-                seal()
-                while archiveNext() { limits.keep() }
-                status =
-                    uploads.pass(
-                        explicit: true, deadlineMonotonicMs: .max, result: &result
-                    ).rawValue
-            } catch {
-                status = error.status
-            }
-            monitor.locked { _ = asyncUploads.removeFirst() }
-            done?(status, result)
-        }
-    }
-
     func upload(_ deadline: Deadline, _ result: inout UploadResult) throws(CordwoodError) -> Int32 {
-        // What a background pass sends from here on was sent for this call, too.
+        // In a callback: what it would wait for waits for it.
+        if uploads.isPassing || limits.isRunningHere || isShipper { return Status.busy }
+        // What the background does from here on was done for this call, too: archives that were
+        // made for it may have gone before the pass below.
         let before = uploads.totals
-        if !isOwnThread { adoption.first(deadline) { wakeShipper() } }
-        try rollForUpload()
-        try archiveWait(deadline)
+        try prepareUpload(deadline)
         let status = uploads.pass(
             explicit: true, deadlineMonotonicMs: deadline.monotonicMs, result: &result
         ).rawValue
@@ -449,18 +455,56 @@ import Glibc
                 result.lastHTTPStatus = 200
             }
         }
+        let refused = UInt32(truncatingIfNeeded: after.quarantined &- before.quarantined)
+        if refused > result.failed {
+            result.failed = refused
+            if result.lastOutcome == .none {
+                result.lastOutcome = after.lastRefusal.outcome
+                result.lastHTTPStatus = after.lastRefusal.httpStatus
+            }
+            return status >= 0 ? Status.upload : status
+        }
         return status == Status.end && sent > 0 ? Status.ok : status
     }
 
-    /// False: one is queued.
-    func uploadAsync(_ done: (@Sendable (Int32, UploadResult) -> Void)?) -> Bool {
-        monitor.locked {
-            guard asyncUploads.isEmpty else { return false }
-            asyncUploads.append(done)
-            isShipperWoken = true
-            monitor.notify()
-            return true
+    /// Makes archives of all that was written before the call, of dead processes too.
+    func prepareUpload(_ deadline: Deadline) throws(CordwoodError) {
+        adoption.first(deadline) { wakeShipper() }
+        try rollForUpload()
+        try archiveWait(deadline)
+    }
+
+    /// As the other, on a thread of its own. False: one is under way.
+    func uploadAsync(
+        _ done: (@Sendable (Int32, UploadResult) -> Void)?
+    ) throws(CordwoodError) -> Bool {
+        let begins = monitor.locked {
+            defer { isAsyncUploading = true }
+            return !isAsyncUploading
         }
+        guard begins else { return false }
+        let started = startThread("cordwood-upload") { [self] in
+            var result = UploadResult()
+            var status = Status.ok
+            do throws(CordwoodError) {
+                status = try upload(Deadline.never, &result)
+            } catch {
+                status = error.status
+            }
+            monitor.locked { isAsyncUploading = false }
+            done?(status, result)
+        }
+        if !started {
+            monitor.locked { isAsyncUploading = false }
+            throw CordwoodError(Status.memory, "the system gave no thread")
+        }
+        return true
+    }
+
+    /// A background run has ended: what came meanwhile may go now.
+    func uploadRunEnded() {
+        monitor.locked { hasRunEnded = true }
+        wakeShipper()
     }
 
     func wakeShipper() {
@@ -508,7 +552,11 @@ import Glibc
     /// On the engine's own threads, or in a callback of theirs: close would wait for itself.
     var isOwnThread: Bool {
         uploads.isPassing || limits.isRunningHere
-            || monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+            || monitor.locked { callers.contains { pthread_equal($0, pthread_self()) != 0 } }
+    }
+
+    private var isShipper: Bool {
+        monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
     /// The engine's memory is nobody's any more but that of handles.
@@ -520,6 +568,7 @@ import Glibc
         uploads.requestStop()
         adoption.stop()
         flusher.stop()
+        policyKeeper?.stop()
         let ended = monitor.locked {
             isStopping = true
             monitor.notify()

@@ -8,6 +8,8 @@ import CordwoodShip
 public struct CordwoodError: Error, Sendable, CustomStringConvertible {
     public let status: Int32
     public let text: String
+    /// Of an upload: how the last transfer that failed ended; nil: none failed.
+    public internal(set) var transfer: TransferError?
 
     public init(_ status: Int32, _ text: String) {
         self.status = status
@@ -45,6 +47,14 @@ public struct EngineOptions: Sendable {
     /// that turns read-only, does not kill it.
     public var guardsAgainstBusErrors = false
     public var uploadIntervalSeconds: UInt32 = 30
+    /// Archives are encrypted to these age recipients (`age1…`, separated by spaces or commas);
+    /// nil: they are plain.
+    public var encryptTo: String?
+    /// An age identity file that opens encrypted archives for targets that need plain records;
+    /// read at open, and kept in memory. nil: such targets wait.
+    public var identityFile: String?
+    /// Where a policy for this engine is looked for; nil: nowhere.
+    public var policy: PolicyOptions?
     /// Called once per archive that retention removed, on an engine thread.
     public var archiveRemoved: (@Sendable (_ archive: String, _ reason: RemovalReason) -> Void)?
 
@@ -63,6 +73,9 @@ struct Settings: Sendable {
     var levels: [(prefix: String, level: UInt8)]
     var console: Console
     var segmentBytes: UInt64
+    var form: ArchiveForm
+    var identities: [AgeIdentity]
+    var policySource: PolicySource?
 
     /// Fills what the host left unset from the environment and checks the bounds.
     init(directory: String?, options: EngineOptions) throws(CordwoodError) {
@@ -80,24 +93,43 @@ struct Settings: Sendable {
             throw CordwoodError(
                 Status.limit, "segment_bytes \(size) is outside 65,536 … 1,073,741,824")
         }
-        let whole = (size + 65_535) & ~65_535
-        // What is not archived yet must leave room for what is.
-        let quota = options.quotaBytes
-        let eighth = max(Settings.segmentBytesMin, quota / 8 & ~65_535)
-        segmentBytes = quota == 0 ? whole : min(whole, eighth)
+        segmentBytes = Settings.segmentBytes(size, quotaBytes: options.quotaBytes)
         let limit: Int32 = options.codec == .zstd ? 19 : 12
         guard options.codecLevel >= 0, options.codecLevel <= limit else {
             throw CordwoodError(
                 Status.limit, "codec_level \(options.codecLevel) is outside 0 … \(limit)")
         }
+        let recipients = try AgeKeys.recipients(options.encryptTo, option: "encrypt_to")
+        form = ArchiveForm(
+            codec: options.codec, level: options.codecLevel, recipients: recipients)
+        identities = try AgeKeys.identities(options.identityFile, option: "identity_file")
         (rootLevel, levels) = Settings.levels(options)
         console = options.console ?? Settings.console()
+        if let policy = options.policy {
+            do throws(UploadError) {
+                policySource = try PolicySource(policy)
+                try PolicySource.load()
+            } catch {
+                throw CordwoodError(error.status.rawValue, error.text)
+            }
+        }
+    }
+
+    /// What a size that is within the bounds comes to.
+    static func segmentBytes(_ wanted: UInt64, quotaBytes quota: UInt64) -> UInt64 {
+        let whole = (wanted + 65_535) & ~65_535
+        // What is not archived yet must leave room for what is.
+        let eighth = max(Settings.segmentBytesMin, quota / 8 & ~65_535)
+        return quota == 0 ? whole : min(whole, eighth)
+    }
+
+    var ringMax: UInt32 {
+        Settings.ringMax(segmentBytes: segmentBytes, quotaBytes: options.quotaBytes)
     }
 
     /// Files kept for use again take at most an eighth of the quota.
-    var ringMax: UInt32 {
+    static func ringMax(segmentBytes: UInt64, quotaBytes quota: UInt64) -> UInt32 {
         let most = UInt64(Recycling.segmentsMax)
-        let quota = options.quotaBytes
         return UInt32(quota == 0 ? most : min(most, quota / 8 / segmentBytes))
     }
 

@@ -41,12 +41,15 @@ public enum StoreArchiver {
     /// Archives and removes every lane that has no living owner. Segments of living lanes are left
     /// alone. Throws where the directory is no store; what one lane's failure leaves is told in
     /// `damage`.
+    /// recipients: to whom the archives are encrypted; none: they are plain.
     /// witness: what is known of lanes whose lock outlived their process; kept between two calls.
     /// shouldStop: asked between two lanes; what is left is the next adopter's.
     public static func archiveDead(
         directory: String, codec: Codec = .zstd, level: Int32 = 0,
-        witness: AdoptionWitness = AdoptionWitness(), shouldStop: () -> Bool = { false }
+        recipients: [AgeRecipient] = [], witness: AdoptionWitness = AdoptionWitness(),
+        shouldStop: () -> Bool = { false }
     ) throws(CordwoodError) -> ArchivingSummary {
+        let form = ArchiveForm(codec: codec, level: level, recipients: recipients)
         var status = stat()
         guard unsafe stat(directory, &status) == 0 else {
             throw Directories.failure("open", directory)
@@ -79,9 +82,7 @@ public enum StoreArchiver {
             defer { batch.release() }
             summary.lanesLive += batch.lanesLive
             summary.add(
-                try archive(
-                    batch, directory: directory, codec: codec, level: level,
-                    shouldStop: shouldStop))
+                try archive(batch, directory: directory, form: form, shouldStop: shouldStop))
         }
         return summary
     }
@@ -91,8 +92,7 @@ public enum StoreArchiver {
 
     /// Throws where the disk is full; what else fails is told in `damage`.
     private static func archive(
-        _ batch: DeadLanes, directory: String, codec: Codec, level: Int32,
-        shouldStop: () -> Bool
+        _ batch: DeadLanes, directory: String, form: ArchiveForm, shouldStop: () -> Bool
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         var alone = batch.lanes
@@ -106,8 +106,7 @@ public enum StoreArchiver {
             do {
                 summary.add(
                     try archiveTogether(
-                        brief, parts: batch.parts, directory: directory, codec: codec,
-                        level: level))
+                        brief, parts: batch.parts, directory: directory, form: form))
                 alone.removeAll { lane, _ in names.contains(lane.name) }
             } catch {
                 guard error.status != Status.full else { throw error }
@@ -120,7 +119,7 @@ public enum StoreArchiver {
                     try archiveLane(
                         directory: directory, lane: lane, files: files,
                         covered: batch.covered[lane.name] ?? [],
-                        parts: batch.parts[lane.name] ?? [], codec: codec, level: level))
+                        parts: batch.parts[lane.name] ?? [], form: form))
             } catch {
                 guard error.status != Status.full else { throw error }
                 summary.damage.append(error.text)
@@ -132,7 +131,7 @@ public enum StoreArchiver {
     /// One archive of the lane files of several lanes (FORMAT §11).
     private static func archiveTogether(
         _ lanes: [(LaneListing.Lane, LaneFiles)], parts: [String: [String]], directory: String,
-        codec: Codec, level: Int32
+        form: ArchiveForm
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         summary.lanes = lanes.count
@@ -156,10 +155,7 @@ public enum StoreArchiver {
                     ArchiveCover(laneID: source.laneID, first: 0, last: 0, laneName: lane.name))
             }
             if !covers.isEmpty {
-                let info = try ArchiveWriter.write(
-                    source: merge, covers: covers, archivesDirectory: directory + "/archives",
-                    name: ArchiveIdentity.fileName(of: covers), codec: codec,
-                    level: level == 0 ? codec.defaultLevel : level, now: cw_realtime_ns())
+                let info = try write(merge, covers, directory, form)
                 summary.archives = 1
                 summary.segments = covers.count
                 summary.records = info.recordCount
@@ -224,7 +220,7 @@ public enum StoreArchiver {
     /// The caller holds the lane's lock: nobody writes to it any more.
     private static func archiveLane(
         directory: String, lane: LaneListing.Lane, files: LaneFiles,
-        covered: [ClosedRange<UInt64>], parts: [String], codec: Codec, level: Int32
+        covered: [ClosedRange<UInt64>], parts: [String], form: ArchiveForm
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         summary.lanes = 1
@@ -238,7 +234,7 @@ public enum StoreArchiver {
         }.sorted()
         for range in runs(of: left, besides: covered) {
             let part = try archive(
-                directory: directory, files: files, segments: range, codec: codec, level: level,
+                directory: directory, files: files, segments: range, form: form,
                 endsLane: range.upperBound == left.last)
             // CRASH: what is covered now is not archived again; the next adopter goes on from here.
             summary.add(part)
@@ -313,8 +309,8 @@ public enum StoreArchiver {
     /// Makes one archive of a run of a lane's segments, none where they hold no record; they stay.
     /// endsLane: nothing comes after, so what was refused and not reported is told as a gap.
     static func archive(
-        directory: String, files: LaneFiles, segments: ClosedRange<UInt64>, codec: Codec,
-        level: Int32, endsLane: Bool
+        directory: String, files: LaneFiles, segments: ClosedRange<UInt64>, form: ArchiveForm,
+        endsLane: Bool
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         let lane = files.lane
@@ -331,10 +327,7 @@ public enum StoreArchiver {
             let cover = ArchiveCover(
                 laneID: source.laneID, first: segments.lowerBound, last: segments.upperBound,
                 laneName: lane)
-            let info = try ArchiveWriter.write(
-                source: primed, covers: [cover], archivesDirectory: directory + "/archives",
-                codec: codec, level: level == 0 ? codec.defaultLevel : level,
-                now: cw_realtime_ns())
+            let info = try write(primed, [cover], directory, form)
             summary.archives = 1
             // Counted, not computed: the numbers come from file names, and may lie far apart.
             summary.segments =
@@ -352,6 +345,28 @@ public enum StoreArchiver {
             throw CordwoodError(Status.internal, "\(error)")
         }
         return summary
+    }
+}
+
+/// How archives are written.
+struct ArchiveForm: Sendable {
+    var codec: Codec
+    /// 0: the codec's own.
+    var level: Int32
+    /// To whom they are encrypted; none: they are plain.
+    var recipients: [AgeRecipient]
+}
+
+extension StoreArchiver {
+    private static func write(
+        _ source: any RecordSource, _ covers: [ArchiveCover], _ directory: String,
+        _ form: ArchiveForm
+    ) throws(ArchiveError) -> ArchiveInfo {
+        try ArchiveWriter.write(
+            source: source, covers: covers, archivesDirectory: directory + "/archives",
+            name: ArchiveIdentity.fileName(of: covers), codec: form.codec,
+            level: form.level == 0 ? form.codec.defaultLevel : form.level, now: cw_realtime_ns(),
+            recipients: form.recipients)
     }
 }
 
@@ -464,6 +479,7 @@ extension CordwoodError {
         case .damaged(let text): self.init(Status.damaged, text)
         case .version(let text): self.init(Status.version, text)
         case .system(let text, let number): self.init(Status.of(errno: number), text)
+        case .locked(let text): self.init(Status.encrypted, text)
         }
     }
 }

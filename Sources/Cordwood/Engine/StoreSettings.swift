@@ -40,6 +40,43 @@ public enum StoreSettings {
         }
     }
 
+    /// What waits, for whom, why and until when; oldest archive first.
+    public static func queue(directory: String) throws(CordwoodError) -> [QueueEntry] {
+        try onQueue(directory) { listing throws(UploadError) in try listing.list() }
+    }
+
+    /// Lets what failed, was refused or is paused be tried at the next occasion; nil: all.
+    /// - Returns: how many pairs of archive and target.
+    public static func retry(
+        archive: String?, target: String?, directory: String
+    ) throws(CordwoodError) -> Int {
+        try onQueue(directory) { listing throws(UploadError) in
+            try listing.retry(archive: archive, target: target)
+        }
+    }
+
+    /// Gives an archive up for a target (nil: for all): it is kept under retention, and not sent.
+    public static func quarantine(
+        archive: String, target: String?, directory: String
+    ) throws(CordwoodError) -> Int {
+        try onQueue(directory) { listing throws(UploadError) in
+            try listing.quarantine(archive: archive, target: target)
+        }
+    }
+
+    private static func onQueue<Result>(
+        _ directory: String, _ body: (QueueListing) throws(UploadError) -> Result
+    ) throws(CordwoodError) -> Result {
+        try requireStore(directory)
+        do throws(UploadError) {
+            return try body(
+                QueueListing(
+                    storeDirectory: directory, archiveInfo: { UploadWiring.summary(path: $0) }))
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
     public static func consent(directory: String) throws(CordwoodError) -> Consent {
         try requireStore(directory)
         do throws(UploadError) {
@@ -68,6 +105,16 @@ public enum StoreSettings {
         }
     }
 
+    /// What a policy from a URL left in the store; nil: nothing.
+    public static func policy(directory: String) throws(CordwoodError) -> StoredPolicy? {
+        try requireStore(directory)
+        do throws(UploadError) {
+            return try PolicyFile.read(storeDirectory: directory).map { StoredPolicy($0) }
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
     /// Nothing is made where there is no store.
     static func requireStore(_ directory: String) throws(CordwoodError) {
         do throws(UploadError) {
@@ -76,5 +123,31 @@ public enum StoreSettings {
             throw CordwoodError(error.status.rawValue, error.text)
         }
         throw CordwoodError(Status.notFound, "\(directory) is no store")
+    }
+}
+
+/// A policy as a store keeps it.
+public struct StoredPolicy: Sendable {
+    /// `https://host:port`.
+    public let origin: String
+    /// When it came: UTC, ns.
+    public let savedNs: UInt64
+    public let json: [UInt8]
+    /// nil: it is not valid in this version.
+    public let document: PolicyDocument?
+    /// Why not.
+    public let problem: String
+
+    init(_ file: PolicyFile) {
+        origin = file.origin
+        savedNs = UInt64(clamping: file.savedUnixSeconds) &* 1_000_000_000
+        json = file.json
+        do throws(UploadError) {
+            document = try PolicyDocument(json: file.json)
+            problem = ""
+        } catch {
+            document = nil
+            problem = error.text
+        }
     }
 }

@@ -16,20 +16,18 @@ public enum StoreUploader {
     }
 
     /// Registers the target and makes one attempt for each archive that waits for it. Explicit
-    /// overrides backoff and byte rate, never consent or a server's Retry-After.
+    /// overrides backoff and byte rate, never consent or a server's Retry-After. With identities
+    /// encrypted archives go to targets that need plain records, too.
     public static func upload(
-        directory: String, target options: TargetOptions, timeoutMs: UInt32 = .max,
-        explicit: Bool = true
+        directory: String, target options: TargetOptions,
+        callbacks: TargetCallbacks = TargetCallbacks(), timeoutMs: UInt32 = .max,
+        explicit: Bool = true, identities: [AgeIdentity] = []
     ) throws(CordwoodError) -> Outcome {
         try StoreSettings.requireStore(directory)
         let notes = Notes()
         do throws(UploadError) {
-            let target = try Target(options)
-            let service = try UploadService(
-                storeDirectory: directory,
-                hooks: UploadWiring.hooks(
-                    directory: directory, diagnostics: { notes.add($0) }, removed: nil),
-                random: { UInt64.random(in: .min ... .max) })
+            let target = try Target(options, callbacks: callbacks)
+            let service = try makeService(directory, notes, identities)
             _ = try service.addTarget(target)
             let now = cw_monotonic_ns() / 1_000_000
             let deadline = timeoutMs == .max ? UInt64.max : now + UInt64(timeoutMs)
@@ -42,6 +40,36 @@ public enum StoreUploader {
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
+    }
+
+    /// Visits every request that `upload` would make, and its body's bytes, and sends nothing; the
+    /// target is not registered. Also without consent.
+    public static func plan(
+        directory: String, target options: TargetOptions, identities: [AgeIdentity] = [],
+        begin: (PlannedRequest) -> Bool?, piece: (UnsafeRawBufferPointer) -> Bool
+    ) throws(CordwoodError) -> Int {
+        try StoreSettings.requireStore(directory)
+        do throws(UploadError) {
+            return try unsafe makeService(directory, Notes(), identities).plan(
+                try Target(options), begin: begin, piece: piece)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    private static func makeService(
+        _ directory: String, _ notes: Notes, _ identities: [AgeIdentity]
+    ) throws(UploadError) -> UploadService {
+        let service = try UploadService(
+            storeDirectory: directory,
+            hooks: UploadWiring.hooks(
+                directory: directory, diagnostics: { notes.add($0) }, removed: nil,
+                identities: identities),
+            random: { UInt64.random(in: .min ... .max) })
+        // What programs were told holds for who sends in their place.
+        let policy = try PolicyFile.read(storeDirectory: directory).map { StoredPolicy($0) }
+        service.setEnabled(policy?.document?.isEnabled ?? true)
+        return service
     }
 
     /// SAFETY: `kept` is used under the monitor only.

@@ -7,18 +7,30 @@ import CordwoodShip
 enum UploadWiring {
     static func hooks(
         directory: String, diagnostics: @escaping @Sendable (UploadDiagnostic) -> Void,
-        removed: (@Sendable (String, RemovalReason) -> Void)?
+        startThread: @escaping StartThread = { EngineThread.start("cordwood-upload", $0) },
+        policyWanted: @escaping @Sendable () -> Void = {},
+        runEnded: @escaping @Sendable () -> Void = {},
+        removed: (@Sendable (String, RemovalReason) -> Void)?, identities: [AgeIdentity] = []
     ) -> UploadHooks {
         UploadHooks(
-            openRecords: { path throws(ReadProblem) in try ArchiveSource.open(path: path) },
-            archiveInfo: { path in
-                guard let info = try? ArchiveInfo.peek(path: path) else { return nil }
-                return ArchiveSummary(
-                    idText: info.idText, timeMaxNs: info.timeMax, bytes: info.fileBytes)
+            openRecords: { path throws(ReadProblem) in
+                try ArchiveSource.open(path: path, identities: identities)
             },
+            archiveInfo: { summary(path: $0, identities: identities) },
             isCovered: { isCovered(directory: directory, archive: $0) },
             diagnostics: diagnostics,
+            startThread: startThread,
+            policyWanted: policyWanted,
+            runEnded: runEnded,
             archiveRemoved: { removed?($0, $1) })
+    }
+
+    static func summary(path: String, identities: [AgeIdentity] = []) -> ArchiveSummary? {
+        guard let info = try? ArchiveInfo.peek(path: path, identities: identities) else {
+            return nil
+        }
+        return ArchiveSummary(
+            idText: info.idText, timeMaxNs: info.timeMax, bytes: info.fileBytes)
     }
 
     /// True while a segment stands that the archive covers (FORMAT §11). Segment 0 stands in the
@@ -41,10 +53,17 @@ enum UploadWiring {
     }
 }
 
-/// Breaks the circle between the services and the uploader that reports to them.
-final class DiagnosticsReporter: @unchecked Sendable {
+/// Breaks the circle between the services and the uploader that they own.
+final class UploaderLink: @unchecked Sendable {
     // SAFETY: set once, before any thread of the engine starts.
     weak var services: Services?
 
     func write(_ diagnostic: UploadDiagnostic) { services?.report(diagnostic) }
+    func runEnded() { services?.uploadRunEnded() }
+    func policyWanted() { services?.policyKeeper?.lookSoon() }
+
+    /// A thread that close waits for.
+    func start(_ body: @escaping @Sendable () -> Void) -> Bool {
+        services?.startThread("cordwood-upload", body) ?? false
+    }
 }

@@ -11,11 +11,15 @@ final class ArchiveShelf {
     private static let slackNs: UInt64 = 60_000_000_000
 
     private let store: String
+    private let identities: [AgeIdentity]
     private var known: Set<String> = []
     /// Seen and not read so far, because the lanes' own files gave their records.
     private(set) var passedOver: [ArchiveInfo] = []
 
-    init(store: String) { self.store = store }
+    init(store: String, identities: [AgeIdentity]) {
+        self.store = store
+        self.identities = identities
+    }
 
     /// Archives that were not there before; what cannot be opened is told of.
     func discover(_ report: (ReadProblem) -> Void) -> [ArchiveInfo] {
@@ -23,7 +27,8 @@ final class ArchiveShelf {
         do throws(ReadProblem) {
             for path in try StoreFolder.archives(store) where known.insert(path).inserted {
                 do throws(ReadProblem) {
-                    found.append(try ArchiveSource.open(path: path).header)
+                    found.append(
+                        try ArchiveSource.open(path: path, identities: identities).header)
                 } catch {
                     report(error)
                 }
@@ -53,7 +58,7 @@ final class ArchiveShelf {
     static func open(_ info: ArchiveInfo, _ options: ReaderOptions) throws(ReadProblem)
         -> ArchiveSource
     {
-        let source = try ArchiveSource.open(path: info.path)
+        let source = try ArchiveSource.open(path: info.path, identities: options.identities)
         source.restrict(since: options.since, until: options.until, level: options.level)
         return source
     }

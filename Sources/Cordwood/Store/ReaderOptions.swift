@@ -1,6 +1,7 @@
 // What a reader is to show and where it begins.
 
 import CordwoodCore
+import CordwoodShip
 
 public struct ReaderOptions: Sendable {
     /// Least level; 0: all.
@@ -19,6 +20,8 @@ public struct ReaderOptions: Sendable {
     public var follow = false
     /// With `follow`: pass over what is there already.
     public var fromEnd = false
+    /// To open encrypted archives with (`AgeKeys.identities`).
+    public var identities: [AgeIdentity] = []
 
     public init() {}
 

@@ -39,6 +39,8 @@ public struct StoreStats: Sendable {
     public var timeMin: UInt64 = 0
     public var timeMax: UInt64 = 0
     public var problems: [String] = []
+    /// Archives that no identity opens: no damage, and not counted as records.
+    public var encrypted: [String] = []
 
     public var segments: Int { lanes.reduce(0) { $0 + $1.segments } }
     public var laneBytes: UInt64 { lanes.reduce(0) { $0 &+ $1.bytes } }
@@ -52,6 +54,8 @@ public struct VerifyReport: Sendable {
     public var unverified: UInt64 = 0
     /// What is damaged. Empty: all is whole.
     public var problems: [String] = []
+    /// Archives that no identity opens: their outside alone was looked at.
+    public var encrypted: [String] = []
 
     public var unclean: [LaneStatus] { lanes.filter { $0.state == .unclean } }
     public var isWhole: Bool { problems.isEmpty }
@@ -75,13 +79,20 @@ public enum StoreInspector {
         for path in isStore ? try StoreFolder.archives(path) : [path] where path.hasSuffix(".cwa") {
             stats.archives += 1
             stats.archiveBytes &+= StoreFolder.bytes(of: path)
-            if let info = try? ArchiveSource.open(path: path).header {
+            let source = try? ArchiveSource.open(path: path, identities: options.identities)
+            if let info = source?.header {
                 stats.archiveRawBytes &+= info.rawBytes
             }
         }
         let reader = try StoreReader(path: path, options: options)
         while reader.next({ count($0, &stats) }) == .record {}
-        stats.problems = reader.problems.map(text)
+        for problem in reader.problems {
+            if case .locked(let what) = problem {
+                stats.encrypted.append(what)
+            } else {
+                stats.problems.append(text(problem))
+            }
+        }
         return stats
     }
 
@@ -98,12 +109,14 @@ public enum StoreInspector {
         return try stats(path: directory)
     }
 
-    /// A single archive or segment.
-    public static func verify(file path: String) throws(ReadProblem) -> VerifyReport {
+    /// A single archive or segment. The identities open encrypted archives.
+    public static func verify(
+        file path: String, identities: [AgeIdentity] = []
+    ) throws(ReadProblem) -> VerifyReport {
         var report = VerifyReport()
         guard path.hasSuffix(".seg") || path.hasSuffix(".sealed") || path.hasSuffix(".lane") else {
             report.archives = 1
-            try verify(archive: path, &report)
+            try verify(archive: path, identities, &report)
             return report
         }
         let reader = try StoreReader(path: path)
@@ -116,7 +129,7 @@ public enum StoreInspector {
     /// A segment that an archive covers is not looked at: its records are the archive's, and the
     /// file is only left to be removed (FORMAT §11).
     public static func verify(
-        directory: String, runningBoot: LaneID? = nil
+        directory: String, identities: [AgeIdentity] = [], runningBoot: LaneID? = nil
     ) throws(ReadProblem) -> VerifyReport {
         try StoreFolder.check(directory)
         var report = VerifyReport()
@@ -126,7 +139,9 @@ public enum StoreInspector {
         var covered: [LaneID: [ClosedRange<UInt64>]] = [:]
         for path in archives {
             // What cannot be opened covers nothing, as for readers; it is told below.
-            guard let info = try? ArchiveSource.open(path: path).header else { continue }
+            guard
+                let info = try? ArchiveSource.open(path: path, identities: identities).header
+            else { continue }
             for cover in info.covers where cover.first <= cover.last {
                 covered[cover.laneID, default: []].append(cover.first...cover.last)
             }
@@ -138,7 +153,9 @@ public enum StoreInspector {
         for path in try StoreFolder.archives(directory) {
             report.archives += 1
             do throws(ReadProblem) {
-                try verify(archive: path, &report)
+                try verify(archive: path, identities, &report)
+            } catch .locked(let what) {
+                report.encrypted.append(what)
             } catch {
                 add(text(error), &report)
             }
@@ -147,10 +164,14 @@ public enum StoreInspector {
     }
 
     private static func verify(
-        archive path: String, _ report: inout VerifyReport
+        archive path: String, _ identities: [AgeIdentity], _ report: inout VerifyReport
     ) throws(ReadProblem) {
-        let found = try ArchiveVerifier.verify(path: path)
+        let found = try ArchiveVerifier.verify(path: path, identities: identities)
         for problem in found.problems { add(problem, &report) }
+        if let locked = found.locked {
+            report.encrypted.append(locked)
+            return
+        }
         report.records &+= found.info.recordCount
         report.unverified &+= found.unverifiedCount
     }
@@ -216,7 +237,7 @@ public enum StoreInspector {
 
     static func text(_ problem: ReadProblem) -> String {
         switch problem {
-        case .damaged(let text), .version(let text): text
+        case .damaged(let text), .version(let text), .locked(let text): text
         case .system(let text, let number): unsafe "\(text): \(String(cString: strerror(number)))"
         }
     }

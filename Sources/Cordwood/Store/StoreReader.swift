@@ -67,7 +67,7 @@ public final class StoreReader {
         if path.hasSuffix(".seg") || path.hasSuffix(".sealed") || path.hasSuffix(".lane") {
             source = try SegmentFileSource.open(path: path, runningBoot: boot)
         } else {
-            let archive = try ArchiveSource.open(path: path)
+            let archive = try ArchiveSource.open(path: path, identities: options.identities)
             archive.restrict(since: options.since, until: options.until, level: options.level)
             source = archive
         }

@@ -48,7 +48,7 @@ final class StoreView {
         self.report = report
         self.runningBoot = runningBoot
         firstOrder = order
-        shelf = ArchiveShelf(store: path)
+        shelf = ArchiveShelf(store: path, identities: options.identities)
         if options.follow, options.fromEnd { startedNs = cw_realtime_ns() }
         try open()
     }
@@ -109,7 +109,8 @@ final class StoreView {
             guard let info = chains[index].archives.first else { continue }
             let hasFirst = chains[index].source != nil && info.covers.first?.first == 0
             if !hasFirst, looked < ArchiveShelf.placedExactlyMax,
-                let source = try? ArchiveSource.open(path: info.path)
+                let source = try? ArchiveSource.open(
+                    path: info.path, identities: options.identities)
             {
                 looked += 1
                 chains[index].process = source.process ?? chains[index].process

@@ -22,6 +22,8 @@ public struct StoredArchive: Sendable {
     public var lastSegment: UInt64
     public var recordCount: UInt64
     public var fileBytes: UInt64
+    /// Of one that is encrypted `verify` looks at the outside alone.
+    public var isEncrypted: Bool
     /// What `verify` found wrong, without the file's path; empty: the archive is whole.
     public var problems: [String] = []
 
@@ -55,11 +57,12 @@ public struct StoredArchive: Sendable {
         lastSegment = info.covers.first?.last ?? 0
         recordCount = info.recordCount
         fileBytes = info.fileBytes
+        isEncrypted = info.isEncrypted
     }
 
     private static func problem(_ problem: ReadProblem, _ path: String) -> StoredArchiveProblem {
         switch problem {
-        case .damaged(let text), .version(let text):
+        case .damaged(let text), .version(let text), .locked(let text):
             StoredArchiveProblem(text: plain(text, path), errno: 0)
         case .system(let text, let errno):
             StoredArchiveProblem(text: plain(text, path), errno: errno)

@@ -164,8 +164,13 @@ public enum AppendSlow {
 
     /// The largest payload that a fresh segment holds.
     static func recordBytesMax(_ engine: EngineBlock) -> Int {
-        unsafe Int(engine.pointee.segment_bytes) - SegmentHeader.bytes - ChunkHeader.bytes
+        unsafe Int(SegmentSize.of(engine)) - SegmentHeader.bytes - ChunkHeader.bytes
             - Claim.preambleBytesMax - 64
+    }
+
+    /// What `append` asks room for at most: the record with its header, a time base, alignment.
+    static func appendBytesMax(_ engine: EngineBlock) -> Int {
+        unsafe recordBytesMax(engine) + 16 + 24 + 7
     }
 
     /// Writes a time base where the clock asks for one, then the record; not yet committed. nil:

@@ -28,6 +28,8 @@ enum Claim {
             switch unsafe claim(thread, engine, lane, segment, bytes) {
             case .done: return Status.ok
             case .segmentFull:
+                // The size was lowered since the record was cut to it: no later one will hold it.
+                guard unsafe bytes <= AppendSlow.appendBytesMax(engine) else { return Status.full }
                 let status = unsafe Segments.publishNext(engine, lane, after: segment, thread)
                 guard status == Status.ok else { return status }
             case .again: continue

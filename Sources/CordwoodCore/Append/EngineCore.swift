@@ -50,8 +50,7 @@ public enum EngineCore {
     public static func open(_ configuration: Configuration) -> Result<EngineBlock, CoreError> {
         cwi_pin_module()
         Membarrier.query()
-        guard unsafe cwi_tls_prepare({ unsafe ThreadBlocks.threadExits($0) }) == 0,
-            ThreadBlocks.makePool()
+        guard ThreadContext.isPrepared, ThreadBlocks.makePool()
         else {
             return unsafe .failure(CoreError(status: Status.memory))
         }

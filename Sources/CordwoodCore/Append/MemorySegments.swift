@@ -42,7 +42,8 @@ public enum MemorySegments {
         guard unsafe engine.pointee.memory_fd >= 0, unsafe !WriteThrough.isOn(engine) else {
             return false
         }
-        var bytes = unsafe engine.pointee.segment_bytes
+        let segmentBytes = unsafe SegmentSize.of(engine)
+        var bytes = segmentBytes
         unsafe Segments.forEach(engine) { segment in
             if unsafe segment.pointee.memory_id != 0,
                 unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) != Segments.free
@@ -50,15 +51,13 @@ public enum MemorySegments {
                 unsafe bytes &+= segment.pointee.size
             }
         }
-        guard unsafe bytes <= max(bytesMax, 2 &* engine.pointee.segment_bytes) else {
-            return false
-        }
+        guard bytes <= max(bytesMax, 2 &* segmentBytes) else { return false }
         // Others live there, too: half of it stays free.
         var system = statfs()
         guard unsafe fstatfs(engine.pointee.memory_fd, &system) == 0 else { return false }
         let block = UInt64(system.f_bsize)
         let free = UInt64(system.f_bavail) &* block
-        return unsafe free >= engine.pointee.segment_bytes &+ UInt64(system.f_blocks) &* block / 2
+        return free >= segmentBytes &+ UInt64(system.f_blocks) &* block / 2
     }
 
     static func isNameless(_ descriptor: Int32) -> Bool {

@@ -34,10 +34,11 @@ public enum Recycling {
         unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.ring)!
     }
 
-    /// A sealed segment that would do: fully grown, and not refused before.
+    /// A sealed segment that would do: fully grown, of the present size, and not refused before.
     static func mayServe(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         unsafe segment.pointee.retired == 0 && segment.pointee.ready == segment.pointee.size
-            && !WriteThrough.isOn(engine) && !Lost.isLost(segment)
+            && segment.pointee.size == SegmentSize.of(engine) && !WriteThrough.isOn(engine)
+            && !Lost.isLost(segment)
     }
 
     /// Makes a spare of a sealed segment that an archive holds. False: it is for removal.

@@ -66,7 +66,7 @@ public enum Quota {
 
     /// True where not one more segment fits.
     static func isUsed(_ engine: EngineBlock) -> Bool {
-        unsafe left(engine) < engine.pointee.segment_bytes
+        unsafe left(engine) < SegmentSize.of(engine)
     }
 
     /// Bytes that may still be made.
@@ -99,18 +99,20 @@ public enum Quota {
         unsafe cwa_load_relaxed_u64(made(engine))
     }
 
-    /// This engine's segment files that may still grow, spares included. A listing that runs beside
-    /// renames may miss one.
-    public static func growing(_ engine: EngineBlock) -> UInt64 {
+    /// This engine's segment files that may still grow, spares included, and how large they may
+    /// become in all. A listing that runs beside renames may miss one.
+    public static func growing(_ engine: EngineBlock) -> (count: UInt64, bytes: UInt64) {
         var count: UInt64 = 0
+        var bytes: UInt64 = 0
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
             guard state != Segments.free, state != Segments.sealed,
                 unsafe segment.pointee.in_lane == 0, unsafe segment.pointee.memory_id == 0
             else { return }
             count += 1
+            unsafe bytes &+= segment.pointee.size
         }
-        return count
+        return (count, bytes)
     }
 
     /// From the mark on so many bytes may be made. nil: any number.

@@ -320,7 +320,8 @@ public enum Segments {
     ) -> SegmentBlock? {
         guard let slot = unsafe takeSlot(engine) else { return nil }
         // Segments in memory are no files of the store.
-        guard unsafe inMemory || Quota.take(engine, bytes: engine.pointee.segment_bytes) else {
+        let bytes = unsafe SegmentSize.of(engine)
+        guard unsafe inMemory || Quota.take(engine, bytes: bytes) else {
             unsafe cwa_store_release_u32(stateWord(slot), free)
             return nil
         }
@@ -329,7 +330,7 @@ public enum Segments {
         unsafe slot.pointee.spare_id = Machine.random()
         unsafe slot.pointee.generation = 1
         unsafe slot.pointee.salt = Machine.random()
-        unsafe slot.pointee.size = engine.pointee.segment_bytes
+        unsafe slot.pointee.size = bytes
         unsafe slot.pointee.in_lane = 0
         unsafe slot.pointee.file_offset = 0
         unsafe slot.pointee.retired = 0
@@ -341,7 +342,7 @@ public enum Segments {
             return unsafe makeFile(engine, lane, slot, name.pointer, inMemory)
         }
         guard made else {
-            unsafe Quota.giveBack(engine, bytes: inMemory ? 0 : engine.pointee.segment_bytes)
+            unsafe Quota.giveBack(engine, bytes: inMemory ? 0 : bytes)
             unsafe cwa_store_release_u32(stateWord(slot), free)
             // Memory that is full is no reason not to ask the disk.
             if !inMemory { unsafe refuse(lane) }

@@ -34,6 +34,7 @@ public struct Supply: Sendable {
             unsafe Segments.supply(
                 engine, lane, current, upTo: min(size, max(used + reserve, wanted)))
         }
+        unsafe SegmentSize.tidySpares(engine, lane)
         unsafe supplySpares(engine, lane, current, left: size - used, reserve)
         unsafe keepRing(engine, lane, isHalf: used > size / 2)
         guard bytesPerSecond > 0 else { return Self.longest }
@@ -52,11 +53,12 @@ public struct Supply: Sendable {
         let isFirst = unsafe current.pointee.in_lane != 0
         let wants = left < (isFirst ? size / 4 * 3 : size / 2)
         var count = unsafe Segments.spareCount(lane)
-        var ready = unsafe left + UInt64(count) * engine.pointee.segment_bytes
+        let segmentBytes = unsafe SegmentSize.of(engine)
+        var ready = left + UInt64(count) * segmentBytes
         while count < Self.freshMax, wants && count == 0 || ready < reserve,
             unsafe !Segments.isRefused(lane),
             // The last ones within the quota are for what is written.
-            unsafe count == 0 || Quota.left(engine) >= 3 * engine.pointee.segment_bytes,
+            unsafe count == 0 || Quota.left(engine) >= 3 * segmentBytes,
             let spare = unsafe makeSpare(engine, lane)
         {
             let bytes = unsafe spare.pointee.size
@@ -85,9 +87,9 @@ public struct Supply: Sendable {
     /// for writing again once for each segment.
     private mutating func keepRing(_ engine: EngineBlock, _ lane: LaneBlock, isHalf: Bool) {
         let ring = unsafe min(
-            engine.pointee.ring_max,
+            cwa_load_relaxed_u32(SegmentSize.ringMaxWord(engine)),
             Recycling.ring(
-                bytesPerSecond: bytesPerSecond, segmentBytes: engine.pointee.segment_bytes))
+                bytesPerSecond: bytesPerSecond, segmentBytes: SegmentSize.of(engine)))
         // ORDER: relaxed. A hint (A22).
         unsafe cwa_store_relaxed_u32(Recycling.ringWord(engine), ring)
         while unsafe Segments.spareCount(lane) > max(1, Int(ring)),

@@ -118,10 +118,15 @@ public enum ThreadContext {
         return unsafe words
     }
 
+    /// Whether the process has a key for what goes with a thread. Not before the first open alone:
+    /// a call that fails without any engine leaves its text behind, and until a key is made the
+    /// number of ours is that of the host's first one.
+    static let isPrepared = unsafe cwi_tls_prepare({ unsafe ThreadBlocks.threadExits($0) }) == 0
+
     /// Sees to it that the calling thread's memory goes with it.
     public static func registerThread() {
         let tls = unsafe cwi_tls_get()!
-        guard unsafe tls.pointee.registered == 0 else { return }
+        guard unsafe tls.pointee.registered == 0, isPrepared else { return }
         unsafe tls.pointee.registered = 1
         cwi_tls_register()
     }

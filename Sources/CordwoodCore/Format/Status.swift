@@ -33,6 +33,8 @@ public enum Status {
     public static var unsupported: Int32 { Int32(CW_E_UNSUPPORTED) }
     public static var exists: Int32 { Int32(CW_E_EXISTS) }
     public static var `internal`: Int32 { Int32(CW_E_INTERNAL) }
+    public static var encrypted: Int32 { Int32(CW_E_ENCRYPTED) }
+    public static var notEnabled: Int32 { Int32(CW_E_NOT_ENABLED) }
 
     /// The status for an errno of a file operation.
     public static func of(errno number: Int32) -> Int32 {

@@ -1,18 +1,30 @@
 // One record as one line of JSON, the exact form the API promises: time, level, logger, message,
 // pid, tid and kind always, the rest where it is not empty. Bytes that are not UTF-8 become
-// U+FFFD; a message that held such is added in base64. No state: any thread.
+// U+FFFD; a message that held such is added in base64. What it is made of serves every other form
+// of JSON, too: nobody else escapes. No state: any thread.
 // SAFETY: every index into a view stays below its count; output is an array, which grows by itself.
 
 public enum JSONLine {
     public static func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
-        literal("{\"time\":\"", &out)
+        out.append(0x7b)
+        appendHead(r, mark: "", to: &out)
+        fields(r, &out)
+        appendTail(r, to: &out)
+        literal("}\n", &out)
+    }
+
+    /// The members before `fields`. `mark` ends the message.
+    package static func appendHead(
+        _ r: borrowing RecordRef, mark: String, to out: inout [UInt8]
+    ) {
+        literal("\"time\":\"", &out)
         Times.appendExact(r.timeNs, to: &out)
         literal("\",\"level\":\"", &out)
         Levels.append(r.level, to: &out)
         literal("\",\"logger\":", &out)
         _ = string(r.logger, &out)
         literal(",\"message\":", &out)
-        if !string(r.message, &out) {
+        if !string(r.message, mark: mark, &out) {
             literal(",\"message_base64\":\"", &out)
             base64(r.message, &out)
             out.append(0x22)
@@ -22,11 +34,14 @@ public enum JSONLine {
         literal(",\"tid\":", &out)
         Digits.append(UInt64(r.thread.threadID), to: &out)
         place(r, &out)
-        fields(r, &out)
-        trace(r.trace, &out)
+    }
+
+    /// Those behind it.
+    package static func appendTail(_ r: borrowing RecordRef, to out: inout [UInt8]) {
+        trace(r, &out)
         literal(",\"kind\":\"", &out)
         kind(r.kind, &out)
-        literal("\"}\n", &out)
+        out.append(0x22)
     }
 
     @inline(__always)
@@ -34,7 +49,7 @@ public enum JSONLine {
         unsafe out.append(contentsOf: Bytes.literal(text))
     }
 
-    static func kind(_ kind: UInt8, _ out: inout [UInt8]) {
+    package static func kind(_ kind: UInt8, _ out: inout [UInt8]) {
         switch kind {
         case 0: literal("log", &out)
         case 1: literal("gap", &out)
@@ -60,21 +75,29 @@ public enum JSONLine {
         }
     }
 
-    /// A field of the context does not hide one of the record's own: parsers keep the last of a
-    /// key.
     private static func fields(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
-        if r.sections.count == 0 && r.context.count == 0 { return }
+        _ = appendFields(r, before: ",\"fields\":", to: &out)
+    }
+
+    /// The fields as an object; false and nothing, not even `before`, where there are none. A field
+    /// of the context does not hide one of the record's own: parsers keep the last of a key.
+    package static func appendFields(
+        _ r: borrowing RecordRef, before: StaticString, to out: inout [UInt8]
+    ) -> Bool {
+        if r.sections.count == 0 && r.context.count == 0 { return false }
         var fields = RecordFields(r)
         var count = 0
         while let (key, value) = fields.next() {
             if fields.part != .own, count > 0, isOwn(key, r) { continue }
-            if count == 0 { literal(",\"fields\":{", &out) } else { out.append(0x2c) }
+            if count == 0 { literal(before, &out) }
+            out.append(count == 0 ? 0x7b : 0x2c)
             count &+= 1
             _ = string(key, &out)
             out.append(0x3a)
             append(value, &out)
         }
         if count > 0 { out.append(0x7d) }
+        return count > 0
     }
 
     @safe private static func isOwn(_ key: UnsafeRawBufferPointer, _ r: borrowing RecordRef) -> Bool
@@ -86,7 +109,8 @@ public enum JSONLine {
         return false
     }
 
-    private static func append(_ value: FieldValue, _ out: inout [UInt8]) {
+    /// Numbers and truth as JSON has them; what is not finite as a string.
+    package static func append(_ value: FieldValue, _ out: inout [UInt8]) {
         switch value {
         case .string(let text):
             _ = string(text, &out)
@@ -99,26 +123,43 @@ public enum JSONLine {
         }
     }
 
-    @safe private static func trace(_ trace: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
-        guard let id = Bytes.slice(trace, 0, 16), let span = Bytes.slice(trace, 16, 8) else {
-            return
-        }
-        if unsafe id.contains(where: { $0 != 0 }) {
+    private static func trace(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
+        if r.traceID.count > 0 {
             literal(",\"trace_id\":\"", &out)
-            Digits.appendHex(id, to: &out)
+            Digits.appendHex(r.traceID, to: &out)
             out.append(0x22)
         }
-        if unsafe span.contains(where: { $0 != 0 }) {
+        if r.spanID.count > 0 {
             literal(",\"span_id\":\"", &out)
-            Digits.appendHex(span, to: &out)
+            Digits.appendHex(r.spanID, to: &out)
             out.append(0x22)
         }
     }
 
     /// A JSON string; false where bytes that are not UTF-8 were replaced.
     @safe public static func string(_ text: UnsafeRawBufferPointer, _ out: inout [UInt8]) -> Bool {
-        var isWhole = true
         out.append(0x22)
+        let isWhole = content(text, &out)
+        out.append(0x22)
+        return isWhole
+    }
+
+    /// The same with `mark`, which needs no escapes, at its end.
+    @safe package static func string(
+        _ text: UnsafeRawBufferPointer, mark: String, _ out: inout [UInt8]
+    ) -> Bool {
+        out.append(0x22)
+        let isWhole = content(text, &out)
+        out.append(contentsOf: mark.utf8)
+        out.append(0x22)
+        return isWhole
+    }
+
+    /// A JSON string without its quotes.
+    @safe package static func content(
+        _ text: UnsafeRawBufferPointer, _ out: inout [UInt8]
+    ) -> Bool {
+        var isWhole = true
         var at = 0
         var run = 0
         while at < text.count {
@@ -145,7 +186,6 @@ public enum JSONLine {
             run = at
         }
         flush(text, run, at, &out)
-        out.append(0x22)
         return isWhole
     }
 
@@ -172,7 +212,7 @@ public enum JSONLine {
         }
     }
 
-    @safe static func base64(_ bytes: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
+    @safe package static func base64(_ bytes: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
         let letters: StaticString =
             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
         let table = Bytes.literal(letters)
@@ -208,7 +248,7 @@ public enum UTF8Scan {
 
     /// Length of the character at `at`; where it is not one, minus the length of what is replaced
     /// by one U+FFFD: the longest beginning of a character, at least one byte.
-    @safe static func length(_ text: UnsafeRawBufferPointer, _ at: Int) -> Int {
+    @safe package static func length(_ text: UnsafeRawBufferPointer, _ at: Int) -> Int {
         let first = unsafe text[at]
         var low: UInt8 = 0x80
         var high: UInt8 = 0xBF

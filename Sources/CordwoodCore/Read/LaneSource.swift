@@ -260,7 +260,7 @@ public final class LaneSource: RecordSource {
         if problems.count < 1_000 { problems.append(problem) }
         guard damage.count < 1_000 else { return }
         switch problem {
-        case .damaged(let text), .version(let text): damage.append(text)
+        case .damaged(let text), .version(let text), .locked(let text): damage.append(text)
         case .system(let text, let number): damage.append("\(text): errno \(number)")
         }
     }

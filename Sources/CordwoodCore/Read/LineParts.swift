@@ -13,7 +13,7 @@ public enum Levels {
     ]
 
     /// "INFO", or "INFO+2" for a level without a name; empty for 0.
-    static func append(_ level: UInt8, to out: inout [UInt8]) {
+    package static func append(_ level: UInt8, to out: inout [UInt8]) {
         guard level > 0 else { return }
         var best = named[0]
         for candidate in named where candidate.number <= level { best = candidate }
@@ -47,8 +47,8 @@ public func parseLevel(_ text: String) -> UInt8? {
     return found.number + more
 }
 
-enum Digits {
-    static func append(_ value: UInt64, to out: inout [UInt8], width: Int = 0) {
+package enum Digits {
+    package static func append(_ value: UInt64, to out: inout [UInt8], width: Int = 0) {
         // 20 digits hold every 64-bit number.
         unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
             var rest = value
@@ -62,12 +62,12 @@ enum Digits {
         }
     }
 
-    static func append(signed value: Int64, to out: inout [UInt8]) {
+    package static func append(signed value: Int64, to out: inout [UInt8]) {
         if value < 0 { out.append(0x2d) }
         append(value.magnitude, to: &out)
     }
 
-    @safe static func appendHex(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+    @safe package static func appendHex(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
         for at in 0..<bytes.count {
             let byte = Bytes.u8(bytes, at)
             out.append(hex(byte >> 4))
@@ -75,11 +75,13 @@ enum Digits {
         }
     }
 
-    static func hex(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 &+ nibble : 0x57 &+ nibble }
+    package static func hex(_ nibble: UInt8) -> UInt8 {
+        nibble < 10 ? 0x30 &+ nibble : 0x57 &+ nibble
+    }
 }
 
-enum FieldText {
-    static func append(_ value: FieldValue, to out: inout [UInt8]) {
+package enum FieldText {
+    package static func append(_ value: FieldValue, to out: inout [UInt8]) {
         switch value {
         case .int(let number): Digits.append(signed: number, to: &out)
         case .uint(let number): Digits.append(number, to: &out)
@@ -100,7 +102,7 @@ enum FieldText {
     }
 }
 
-enum Times {
+package enum Times {
     /// Year, month, day of a count of days since 1970 (proleptic Gregorian, years from March on).
     static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days &+ 719_468
@@ -115,7 +117,7 @@ enum Times {
     }
 
     /// `2026-11-21T08:15:30` with that separator, of seconds since 1970.
-    static func append(seconds: Int64, separator: UInt8, to out: inout [UInt8]) {
+    package static func append(seconds: Int64, separator: UInt8, to out: inout [UInt8]) {
         let days = seconds >= 0 ? seconds / 86_400 : (seconds &- 86_399) / 86_400
         let inDay = UInt64(seconds &- days &* 86_400)
         let (year, month, day) = civil(days)
@@ -133,11 +135,19 @@ enum Times {
     }
 
     /// `2026-11-21T08:15:30.123456789Z`.
-    static func appendExact(_ ns: UInt64, to out: inout [UInt8]) {
+    package static func appendExact(_ ns: UInt64, to out: inout [UInt8]) {
+        append(ns, digits: 9, to: &out)
+        out.append(0x5a)
+    }
+
+    /// `2026-11-21T08:15:30.123` with so many digits of the second, 1 to 9, cut rather than
+    /// rounded; in UTC, without saying so.
+    package static func append(_ ns: UInt64, digits: Int, to out: inout [UInt8]) {
         append(seconds: Int64(ns / 1_000_000_000), separator: 0x54, to: &out)
         out.append(0x2e)
-        Digits.append(ns % 1_000_000_000, to: &out, width: 9)
-        out.append(0x5a)
+        var fraction = ns % 1_000_000_000
+        for _ in digits..<9 { fraction /= 10 }
+        Digits.append(fraction, to: &out, width: digits)
     }
 
     /// `2026-11-21 09:15:30.123+01:00`, or in UTC with a Z.

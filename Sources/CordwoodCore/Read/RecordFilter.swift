@@ -28,7 +28,7 @@ public struct RecordFilter: Sendable {
         return true
     }
 
-    @safe static func covers(_ prefix: [UInt8], _ name: UnsafeRawBufferPointer) -> Bool {
+    @safe public static func covers(_ prefix: [UInt8], _ name: UnsafeRawBufferPointer) -> Bool {
         guard name.count >= prefix.count, unsafe name.starts(with: prefix) else { return false }
         return name.count == prefix.count || Bytes.u8(name, prefix.count) == 0x2e
     }

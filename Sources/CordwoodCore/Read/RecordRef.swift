@@ -131,6 +131,22 @@ public struct RecordFlags: OptionSet, Sendable {
         return UInt64(crc) << 32 | UInt64(level) << 24 | UInt64(length & 0xFF_FFFF)
     }
 
+    /// 16 bytes; empty where the record belongs to no trace.
+    @safe package var traceID: UnsafeRawBufferPointer { RecordRef.id(trace, 0, 16) }
+
+    /// 8 bytes; empty where the record belongs to no span.
+    @safe package var spanID: UnsafeRawBufferPointer { RecordRef.id(trace, 16, 8) }
+
+    @safe private static func id(
+        _ trace: UnsafeRawBufferPointer, _ at: Int, _ count: Int
+    ) -> UnsafeRawBufferPointer {
+        // A trace that holds fewer bytes has neither id.
+        guard trace.count >= 24, let id = Bytes.slice(trace, at, count),
+            unsafe id.contains(where: { $0 != 0 })
+        else { return Bytes.none }
+        return unsafe id
+    }
+
     private static let noThread = ThreadInfo(
         process: ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 0, name: "", createdRealtime: 0,
@@ -168,6 +184,8 @@ public enum ReadProblem: Error, Sendable {
     /// A newer format: this file or block is passed over.
     case version(String)
     case system(String, errno: Int32)
+    /// An archive that is encrypted, and no identity that was given opens it. Nothing is damaged.
+    case locked(String)
 }
 
 /// A run of records in the order of FORMAT §4. Conformers: LaneSource (Core), ArchiveSource (Ship).

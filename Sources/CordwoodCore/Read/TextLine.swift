@@ -96,7 +96,7 @@ public enum TextLine {
         out.append(0x22)
     }
 
-    @safe static func text(
+    @safe package static func text(
         _ bytes: UnsafeRawBufferPointer, _ escape: Bool, _ out: inout [UInt8]
     ) {
         guard escape else { return unsafe out.append(contentsOf: bytes) }

@@ -26,6 +26,8 @@ struct ArchiveIndex {
     var headerSpan: UInt64 = 0
     /// Nil where it is damaged.
     var footer: Footer?
+    /// Encrypted, and nobody here has the key: `info` is what the file says to everybody.
+    var locked: ReadProblem?
 
     /// `salvage`: with a damaged header, too, blocks are looked for.
     static func load(
@@ -34,26 +36,59 @@ struct ArchiveIndex {
         var index = ArchiveIndex(
             info: ArchiveInfo(
                 id: .zero, covers: [], createdRealtime: 0, recordCount: 0, timeMin: 0, timeMax: 0,
-                rawBytes: 0, fileBytes: file.size, blockCount: 0, levels: 0, kinds: 0,
+                rawBytes: 0, fileBytes: file.fileBytes, blockCount: 0, levels: 0, kinds: 0,
                 path: file.path))
-        var buffer = GrowingBytes()
-        if let problem = try index.readHeader(file, &buffer) {
-            guard salvage else { throw .damaged("\(file.path): \(problem)") }
-            index.problems.append(.damaged("\(file.path): \(problem)"))
+        index.info.isEncrypted = file.isEncrypted
+        if let locked = file.locked {
+            guard let facts = file.facts else { throw locked }
+            facts.fill(&index.info)
+            index.locked = locked
+            return index
         }
-        if let problem = try index.readFooter(file, &buffer) {
-            index.problems.append(.damaged("\(file.path): \(problem)"))
-            index.footer = nil
-            var walk = FrameWalk(from: index.headerSpan)
-            try walk.run(file)
-            index.blocks = walk.blocks
-            index.problems += walk.problems
+        if let problem = file.endProblem {
+            guard salvage else { throw problem }
+            index.problems.append(problem)
         }
+        try index.loadHeader(file, salvage: salvage)
+        try index.loadBlocks(file)
         if index.headerSpan == 0, index.blocks.isEmpty {
             throw .damaged("\(file.path): not an archive")
         }
         index.sum()
         return index
+    }
+
+    private mutating func loadHeader(
+        _ file: borrowing ArchiveFile, salvage: Bool
+    ) throws(ReadProblem) {
+        var buffer = GrowingBytes()
+        do throws(ReadProblem) {
+            guard let problem = try readHeader(file, &buffer) else { return }
+            throw .damaged("\(file.path): \(problem)")
+        } catch .damaged(let text) where salvage {
+            problems.append(.damaged(text))
+        }
+    }
+
+    /// By the footer, or by looking at every frame.
+    private mutating func loadBlocks(_ file: borrowing ArchiveFile) throws(ReadProblem) {
+        var buffer = GrowingBytes()
+        do throws(ReadProblem) {
+            guard let problem = try readFooter(file, &buffer) else { return }
+            throw .damaged("\(file.path): \(problem)")
+        } catch .damaged(let text) {
+            problems.append(.damaged(text))
+        }
+        footer = nil
+        var walk = FrameWalk(from: headerSpan)
+        do throws(ReadProblem) {
+            try walk.run(file)
+        } catch .damaged(let text) {
+            // An encrypted chunk that is not genuine: the walk does not go on behind it.
+            problems.append(.damaged(text))
+        }
+        blocks = walk.blocks
+        problems += walk.problems
     }
 
     /// Nil where the header is whole, else what is wrong.
@@ -83,10 +118,7 @@ struct ArchiveIndex {
         guard incompat & ~FormatVersion.incompatKnown == 0 else {
             throw .version("\(file.path): features \(incompat)")
         }
-        guard readCovers(content) else {
-            info.covers = []
-            return "covers of the archive"
-        }
+        guard readCovers(content) else { return "covers of the archive" }
         info.id = content.id(ArchiveHeader.archiveID)
         info.createdRealtime = content.word(ArchiveHeader.createdRealtime, UInt64.self)
         headerSpan = UInt64(start) + UInt64(length)
@@ -94,17 +126,10 @@ struct ArchiveIndex {
     }
 
     @safe private mutating func readCovers(_ content: UnsafeRawBufferPointer) -> Bool {
+        let list = unsafe UnsafeRawBufferPointer(rebasing: content[ArchiveHeader.covers...])
         let count = content.word(ArchiveHeader.coverCount, UInt32.self)
-        guard count >= 1, count <= UInt32(ArchiveLimits.coversMax) else { return false }
-        var cursor = unsafe ByteCursor(
-            UnsafeRawBufferPointer(rebasing: content[ArchiveHeader.covers...]))
-        for _ in 0..<count {
-            guard let lane = cursor.id(), let first = cursor.word(UInt64.self),
-                let last = cursor.word(UInt64.self), let name = cursor.text()
-            else { return false }
-            info.covers.append(
-                ArchiveCover(laneID: lane, first: first, last: last, laneName: name))
-        }
+        guard let covers = ArchiveCover.list(list, count: count) else { return false }
+        info.covers = covers
         return true
     }
 
@@ -177,10 +202,29 @@ struct ArchiveIndex {
     }
 }
 
+extension ArchiveCover {
+    /// FORMAT §11.1; nil where they are not `count`.
+    @safe static func list(_ bytes: UnsafeRawBufferPointer, count: UInt32) -> [ArchiveCover]? {
+        guard count >= 1, count <= UInt32(ArchiveLimits.coversMax) else { return nil }
+        var cursor = ByteCursor(bytes)
+        var covers: [ArchiveCover] = []
+        for _ in 0..<count {
+            guard let lane = cursor.id(), let first = cursor.word(UInt64.self),
+                let last = cursor.word(UInt64.self), let name = cursor.text()
+            else { return nil }
+            covers.append(ArchiveCover(laneID: lane, first: first, last: last, laneName: name))
+        }
+        return covers
+    }
+}
+
 extension ArchiveInfo {
-    /// Reads header and footer only. A damaged footer is made up for by the blocks' headers.
-    public static func peek(path: String) throws(ReadProblem) -> ArchiveInfo {
-        let file = try ArchiveFile(path: path)
+    /// Reads header and footer only. A damaged footer is made up for by the blocks' headers. Of an
+    /// encrypted archive, what it says to everybody: no key is needed, but for one that age made.
+    public static func peek(
+        path: String, identities: [AgeIdentity] = []
+    ) throws(ReadProblem) -> ArchiveInfo {
+        let file = try ArchiveFile(path: path, identities: identities)
         return try ArchiveIndex.load(file, salvage: false).info
     }
 }

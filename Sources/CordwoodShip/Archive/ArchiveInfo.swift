@@ -39,6 +39,9 @@ public struct ArchiveInfo: Sendable {
     /// empty for an archive that was opened.
     public var damage: [String] = []
     public var damageCount = 0
+    /// An age file (FORMAT §11.5). Without a key that opens it `rawBytes` and `blockCount` are 0,
+    /// and `levels` and `kinds` are full.
+    public var isEncrypted = false
 
     public var idText: String { ArchiveIdentity.text(id) }
 }

@@ -74,3 +74,25 @@ public enum FooterEntry {
 
     public static let bytes = 64
 }
+
+/// FORMAT §11.5.
+public enum SealedSummary {
+    public static let magic = 0
+    public static let version = 8
+    public static let length = 12
+    public static let compat = 16
+    public static let incompat = 24
+    public static let archiveID = 32
+    public static let createdRealtime = 48
+    public static let recordCount = 56
+    public static let timeMin = 64
+    public static let timeMax = 72
+    public static let payloadBytes = 80
+    public static let payloadCRC = 88
+    public static let coverCount = 92
+    public static let crc = 96
+    public static let covers = 104
+
+    public static let bytes = 104
+    public static let magicValue: UInt64 = 0x3130_4C41_4553_5743  // "CWSEAL01"
+}

@@ -23,9 +23,13 @@ public final class ArchiveSource: RecordSource {
     private var begun = false
     private var known = false
 
-    /// Throws `.damaged` where the file is no archive, `.version` where it is a newer one.
-    public static func open(path: String) throws(ReadProblem) -> ArchiveSource {
-        try ArchiveSource(ArchiveFile(path: path))
+    /// Throws `.damaged` where the file is no archive, `.version` where it is a newer one. One that
+    /// is encrypted and that none of the identities opens has no records: `advance` throws
+    /// `.locked` once. Where it does not even say which archive it is, this throws `.locked`.
+    public static func open(
+        path: String, identities: [AgeIdentity] = []
+    ) throws(ReadProblem) -> ArchiveSource {
+        try ArchiveSource(ArchiveFile(path: path, identities: identities))
     }
 
     private let text = DeferredText()
@@ -35,6 +39,7 @@ public final class ArchiveSource: RecordSource {
         info = index.info
         blocks = index.blocks
         problems = index.problems.reversed()
+        if let locked = index.locked { problems.append(locked) }
         self.file = file
     }
 

@@ -16,6 +16,9 @@ public struct ArchiveVerification: Sendable {
     /// What is wrong, cut at 64 texts.
     public var problems: [String] = []
     public var problemCount = 0
+    /// Encrypted, and no identity opens it: only its outside was looked at, and records are not
+    /// counted.
+    public var locked: String?
 
     public var isWhole: Bool { problemCount == 0 }
 
@@ -27,13 +30,21 @@ public struct ArchiveVerification: Sendable {
 
 public enum ArchiveVerifier {
     /// Throws where the file cannot be read, is no archive, or is of a newer format; and, nothing
-    /// inflated, where its payloads are more than `rawBytesMax` together.
+    /// inflated, where its payloads are more than `rawBytesMax` together. Of an encrypted archive
+    /// that none of the identities opens, the outside alone.
     public static func verify(
-        path: String, rawBytesMax: UInt64 = .max
+        path: String, identities: [AgeIdentity] = [], rawBytesMax: UInt64 = .max
     ) throws(ReadProblem) -> ArchiveVerification {
-        let file = try ArchiveFile(path: path)
+        let file = try ArchiveFile(path: path, identities: identities)
         let index = try ArchiveIndex.load(file, salvage: true)
         var result = ArchiveVerification(info: index.info)
+        if let locked = index.locked {
+            try look(file, index, locked, &result)
+            return result
+        }
+        if let facts = file.facts, !facts.agrees(with: index.info), index.problems.isEmpty {
+            result.report("\(path): the archive inside is not the one told of outside")
+        }
         for problem in index.problems { result.report(text(problem)) }
         if index.headerSpan > 0, ArchiveIdentity.id(index.info.covers) != index.info.id {
             result.report("\(path): the id is not that of the covers")
@@ -61,6 +72,17 @@ public enum ArchiveVerifier {
             result.report("\(path): \(result.recordCount) records of \(index.info.recordCount)")
         }
         return result
+    }
+
+    private static func look(
+        _ file: borrowing ArchiveFile, _ index: ArchiveIndex, _ locked: ReadProblem,
+        _ result: inout ArchiveVerification
+    ) throws(ReadProblem) {
+        result.locked = text(locked)
+        if ArchiveIdentity.id(index.info.covers) != index.info.id {
+            result.report("\(file.path): the id is not that of the covers")
+        }
+        if let problem = try file.checkLocked() { result.report("\(file.path): \(problem)") }
     }
 
     private static func compare(
@@ -120,7 +142,7 @@ public enum ArchiveVerifier {
 
     private static func text(_ problem: ReadProblem) -> String {
         switch problem {
-        case .damaged(let text), .version(let text), .system(let text, _): text
+        case .damaged(let text), .version(let text), .system(let text, _), .locked(let text): text
         }
     }
 }

@@ -19,10 +19,11 @@ public struct ArchiveWriter: ~Copyable {
     private var info: ArchiveInfo
 
     /// Writes all that `source` has. `name` is needed where there is not exactly one cover; an
-    /// archive of that name is replaced.
+    /// archive of that name is replaced. Where there are recipients it is encrypted to them.
     public static func write(
         source: any RecordSource, covers: [ArchiveCover], archivesDirectory: String,
-        name: String? = nil, codec: Codec, level: Int32, now: UInt64
+        name: String? = nil, codec: Codec, level: Int32, now: UInt64,
+        recipients: [AgeRecipient] = []
     ) throws(ArchiveError) -> ArchiveInfo {
         guard !covers.isEmpty, covers.count <= ArchiveLimits.coversMax else {
             throw .argument("an archive covers 1 to \(ArchiveLimits.coversMax) runs of segments")
@@ -31,11 +32,15 @@ public struct ArchiveWriter: ~Copyable {
         guard let fileName = name ?? derived, ArchiveIdentity.isFileName(fileName)
         else { throw .argument("not a name for an archive: \(name ?? covers[0].laneName)") }
         guard let compressor = BlockCompressor(codec: codec, level: level) else { throw .memory }
-        let file = try PartFile(directory: archivesDirectory, name: fileName)
-        let info = ArchiveInfo(
+        var file = try PartFile(directory: archivesDirectory, name: fileName)
+        var info = ArchiveInfo(
             id: ArchiveIdentity.id(covers), covers: covers, createdRealtime: now, recordCount: 0,
             timeMin: .max, timeMax: 0, rawBytes: 0, fileBytes: 0, blockCount: 0, levels: 0,
             kinds: 0, path: file.path)
+        if !recipients.isEmpty {
+            info.isEncrypted = true
+            try file.encrypt(to: recipients, info)
+        }
         var writer = ArchiveWriter(file: file, compressor: compressor, codec: codec, info: info)
         try writer.appendHeader()
         try writer.appendRecords(of: source)
@@ -203,8 +208,9 @@ public struct ArchiveWriter: ~Copyable {
     }
 
     private consuming func finish() throws(ArchiveError) -> ArchiveInfo {
+        try file.finish(info)
         try file.publish()
-        info.fileBytes = file.written
+        info.fileBytes = file.fileBytes
         return info
     }
 }

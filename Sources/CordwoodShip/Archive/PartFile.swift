@@ -14,7 +14,11 @@ struct PartFile: ~Copyable {
     private let directoryPath: String
     private let name: String
     private var published = false
+    private var sealing: SealingPart?
+    /// Of the archive; in an encrypted one, before that.
     private(set) var written: UInt64 = 0
+    /// Of the file.
+    var fileBytes: UInt64 { sealing?.written ?? written }
 
     var path: String { directoryPath + "/" + name }
     private var partName: String { name + ".part" }
@@ -50,8 +54,24 @@ struct PartFile: ~Copyable {
         unsafe cwi_file_open_at(directory, name, O_CREAT | O_EXCL | O_WRONLY, 0o600)
     }
 
+    /// From the first byte on the file is an age file. `info` says what is known by now.
+    mutating func encrypt(
+        to recipients: [AgeRecipient], _ info: ArchiveInfo
+    ) throws(ArchiveError) {
+        sealing = try SealingPart(
+            descriptor, path: directoryPath + "/" + partName, recipients: recipients, info: info)
+    }
+
+    /// Nothing is appended after this. `info` says all.
+    func finish(_ info: ArchiveInfo) throws(ArchiveError) { try sealing?.finish(info) }
+
     @safe mutating func append(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
         guard let start = bytes.baseAddress else { return }
+        if let sealing {
+            try sealing.append(bytes)
+            written &+= UInt64(bytes.count)
+            return
+        }
         var done = 0
         while done < bytes.count {
             let size = unsafe write(descriptor, start + done, bytes.count - done)

@@ -14,6 +14,19 @@ enum Backoff {
         return delayMsMin + random.multipliedFullWidth(by: span).high
     }
 
+    /// Added to what a server says, for it says the same date to everybody: up to an eighth of the
+    /// wait, at most five minutes. Nothing below half a minute: who answers one client that way
+    /// means that client.
+    /// - Parameter random: all 64 bits are used.
+    static func spreadMs(delayMs: UInt64, random: UInt64) -> UInt64 {
+        guard delayMs >= spreadFromMs else { return 0 }
+        return random.multipliedFullWidth(by: min(delayMs / 8, spreadMsMax) + 1).high
+    }
+
+    static let spreadFromMs: UInt64 = 30_000
+
+    static let spreadMsMax: UInt64 = 300_000
+
     /// Statuses that may pass by themselves. Every other 4xx and 5xx is the server's last word.
     static func isRetryable(httpStatus: Int32, isCollector: Bool) -> Bool {
         switch httpStatus {

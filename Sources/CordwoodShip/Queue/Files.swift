@@ -180,6 +180,19 @@ enum Files {
         _ = try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT | O_NONBLOCK)
     }
 
+    /// What a file says to people; where it cannot be written nothing is lost.
+    static func note(_ text: String, in path: String) {
+        guard !text.isEmpty || size(path) > 0,
+            let file = try? FileDescriptor(path: path, flags: O_WRONLY | O_TRUNC | O_NONBLOCK)
+        else { return }
+        let bytes = Array(text.utf8.prefix(noteBytesMax))
+        _ = unsafe bytes.withUnsafeBytes {
+            unsafe Glibc.write(file.number, $0.baseAddress, $0.count)
+        }
+    }
+
+    private static let noteBytesMax = 1_024
+
     /// A file that was not there: never a link, a FIFO or another name of somebody's file.
     static func createNew(_ path: String, _ flags: Int32) throws(UploadError) -> FileDescriptor {
         unsafe unlink(path)

@@ -1,10 +1,10 @@
 // The state of every archive at every target, kept in file names below queue/ (FORMAT §2). A
 // change is one rename or one creation and a sync of the directory; there is no ledger that could
-// disagree. A pair is changed only under the archive's lock (ArchiveLock), so a rename has one
-// author. Reading needs no lock.
+// disagree. A pair is changed only under its lock (ArchiveLock), so a rename has one author.
+// Reading needs no lock. What a file holds is for people alone: the cause of its state.
 
 /// All states at one moment.
-struct OutboxSnapshot {
+struct OutboxSnapshot: Sendable {
     /// By archive stem, then target.
     var pairs: [String: [TargetKey: PairState]] = [:]
 
@@ -13,7 +13,7 @@ struct OutboxSnapshot {
     }
 }
 
-struct Outbox {
+struct Outbox: Sendable {
     let paths: StorePaths
 
     func snapshot() throws(UploadError) -> OutboxSnapshot {
@@ -37,9 +37,12 @@ struct Outbox {
         return states
     }
 
-    /// Moves a pair on. The caller holds the archive's lock. CRASH: before the rename the old
-    /// state stands and the attempt is made again with the same id.
-    func set(_ stem: String, _ target: TargetKey, to state: PairState) throws(UploadError) {
+    /// Moves a pair on. The caller holds its lock. CRASH: before the rename the old state stands
+    /// and the attempt is made again with the same id.
+    /// - Parameter cause: for people; need not last.
+    func set(
+        _ stem: String, _ target: TargetKey, to state: PairState, cause: String = ""
+    ) throws(UploadError) {
         let old = try entries(of: stem).filter { $0.entry.target == target }.map { $0.name }
         let new = state.suffix.map { "\(stem)@\(target.text).\($0)" }
         if let new, !old.contains(new) {
@@ -51,7 +54,17 @@ struct Outbox {
             }
         }
         for name in old where name != new { try Files.remove(paths.queue + "/" + name) }
+        if let new { Files.note(cause, in: paths.queue + "/" + new) }
         try Files.syncDirectory(paths.queue)
+    }
+
+    /// What its file says of a state.
+    func cause(_ stem: String, _ target: TargetKey) throws(UploadError) -> String {
+        for (name, entry) in try entries(of: stem) where entry.target == target {
+            let bytes = try Files.read(paths.queue + "/" + name) ?? []
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        return ""
     }
 
     /// Forgets an archive that is gone. CRASH: what is left of its states, removeOrphans takes.
@@ -78,7 +91,7 @@ struct Outbox {
         for name in names {
             // A body whose maker died before it took the name away.
             if name.hasPrefix(StorePaths.bodyPrefix),
-                !stems.contains(String(name.dropFirst(StorePaths.bodyPrefix.count)))
+                !stems.contains(StorePaths.stem(ofBody: name))
             {
                 try Files.remove(paths.queue + "/" + name)
             }

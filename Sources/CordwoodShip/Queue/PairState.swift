@@ -8,96 +8,164 @@ public enum RetryReason: String, Sendable {
     case server
     /// Nothing answers there. Holds all archives of the target in the background.
     case unreachable
+    /// The server has too much to do and does not say for how long. Holds all archives of the
+    /// target in the background: one request asks instead of one an archive.
+    case busy
     /// This transfer failed. Holds this archive alone.
     case failed
     /// We broke it off: time ran out, or the engine closes. Holds nothing.
     case stopped
 }
 
+/// How far an archive is that goes in parts.
+public struct Progress: Equatable, Sendable {
+    /// Records before this one are done.
+    public var done: UInt64 = 0
+    /// The records from there to this one were sent without a 2xx: perhaps the server has them, so
+    /// they go again as the same part. 0: none.
+    public var doubt: UInt64 = 0
+
+    public static let start = Progress()
+
+    public init(done: UInt64 = 0, doubt: UInt64 = 0) {
+        self.done = done
+        self.doubt = doubt
+    }
+}
+
 public enum PairState: Equatable, Sendable {
     /// No file.
     case waiting
-    case retry(attempts: UInt32, notBeforeMs: UInt64, reason: RetryReason)
+    case retry(
+        attempts: UInt32, notBeforeMs: UInt64, reason: RetryReason, progress: Progress = .start)
     /// 401 or 403: waits for other credentials or an explicit call.
-    case paused(attempts: UInt32, httpStatus: Int32)
+    case paused(attempts: UInt32, httpStatus: Int32, progress: Progress = .start)
     case sent(httpStatus: Int32)
+    /// The target wants none of its records.
+    case filtered
     /// The target will never take it; 0: it could not even be read.
-    case quarantined(httpStatus: Int32)
+    case quarantined(httpStatus: Int32, progress: Progress = .start)
     /// A state that a newer version wrote: neither sent nor deleted by us.
     case unknown(String)
 
-    var attempts: UInt32 {
+    public var attempts: UInt32 {
         switch self {
-        case .retry(let attempts, _, _), .paused(let attempts, _): return attempts
-        default: return 0
+        case .retry(let attempts, _, _, _), .paused(let attempts, _, _): attempts
+        default: 0
+        }
+    }
+
+    public var progress: Progress {
+        switch self {
+        case .retry(_, _, _, let progress), .paused(_, _, let progress),
+            .quarantined(_, let progress):
+            progress
+        default: .start
         }
     }
 
     /// No further attempt is made.
     var isFinal: Bool {
         switch self {
-        case .sent, .quarantined, .unknown: return true
-        default: return false
+        case .sent, .filtered, .quarantined, .unknown: true
+        default: false
         }
     }
 
-    var isSent: Bool {
-        if case .sent = self { return true }
-        return false
+    /// The target needs the archive no more.
+    var isDone: Bool {
+        switch self {
+        case .sent, .filtered: true
+        default: false
+        }
+    }
+
+    /// For people: `waiting`, `retry`, `paused`, `sent`, `filtered`, `quarantined`, `unknown`.
+    public var word: String {
+        switch self {
+        case .waiting: "waiting"
+        case .retry: "retry"
+        case .paused: "paused"
+        case .sent: "sent"
+        case .filtered: "filtered"
+        case .quarantined: "quarantined"
+        case .unknown: "unknown"
+        }
     }
 
     /// nil for `waiting`, which has no file.
     var suffix: String? {
         switch self {
-        case .waiting: return nil
-        case .retry(let attempts, let notBeforeMs, let reason):
-            return "retry-\(attempts)-\(notBeforeMs)-\(reason.rawValue)"
-        case .paused(let attempts, let status): return "paused-\(attempts)-\(status)"
-        case .sent(let status): return "sent-\(status)"
-        case .quarantined(let status): return "quarantined-\(status)"
-        case .unknown(let text): return text
+        case .waiting: nil
+        case .retry(let attempts, let notBeforeMs, let reason, let progress):
+            "retry-\(attempts)-\(notBeforeMs)-\(reason.rawValue)" + PairState.text(progress)
+        case .paused(let attempts, let status, let progress):
+            "paused-\(attempts)-\(status)" + PairState.text(progress)
+        case .sent(let status): "sent-\(status)"
+        case .filtered: "filtered"
+        case .quarantined(let status, let progress):
+            "quarantined-\(status)" + PairState.text(progress)
+        case .unknown(let text): text
         }
     }
 
     init(suffix: Substring) {
         let parts = suffix.split(separator: "-", omittingEmptySubsequences: false)
-        let numbers = parts.dropFirst().prefix(2).map { UInt64($0) }
-        switch (parts.first, parts.count) {
-        case ("retry", 4):
-            if let attempts = numbers[0].flatMap({ UInt32(exactly: $0) }), let time = numbers[1],
-                let reason = RetryReason(rawValue: String(parts[3]))
-            {
-                self = .retry(attempts: attempts, notBeforeMs: time, reason: reason)
-                return
-            }
-        case ("paused", 3):
-            if let attempts = numbers[0].flatMap({ UInt32(exactly: $0) }),
-                let status = numbers[1].flatMap({ Int32(exactly: $0) })
-            {
-                self = .paused(attempts: attempts, httpStatus: status)
-                return
-            }
-        case ("sent", 2), ("quarantined", 2):
-            if let status = numbers[0].flatMap({ Int32(exactly: $0) }) {
-                let isSent = parts[0] == "sent"
-                self = isSent ? .sent(httpStatus: status) : .quarantined(httpStatus: status)
-                return
-            }
-        default: break
+        self = PairState.parse(parts) ?? .unknown(String(suffix))
+    }
+
+    private static func text(_ progress: Progress) -> String {
+        progress == .start ? "" : "-\(progress.done)-\(progress.doubt)"
+    }
+
+    private static func parse(_ parts: [Substring]) -> PairState? {
+        func number<Number: FixedWidthInteger>(_ index: Int, _: Number.Type) -> Number? {
+            guard parts[index].utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+            return Number(parts[index])
         }
-        self = .unknown(String(suffix))
+        /// Nothing, or two numbers behind `index`.
+        func progress(_ index: Int) -> Progress? {
+            if parts.count == index { return .start }
+            guard parts.count == index + 2, let done = number(index, UInt64.self),
+                let doubt = number(index + 1, UInt64.self)
+            else { return nil }
+            return Progress(done: done, doubt: doubt)
+        }
+        switch (parts.first, parts.count) {
+        case ("retry", 4...):
+            guard let attempts = number(1, UInt32.self), let time = number(2, UInt64.self),
+                let reason = RetryReason(rawValue: String(parts[3])), let progress = progress(4)
+            else { return nil }
+            return .retry(
+                attempts: attempts, notBeforeMs: time, reason: reason, progress: progress)
+        case ("paused", 3...):
+            guard let attempts = number(1, UInt32.self), let status = number(2, Int32.self),
+                let progress = progress(3)
+            else { return nil }
+            return .paused(attempts: attempts, httpStatus: status, progress: progress)
+        case ("sent", 2):
+            guard let status = number(1, Int32.self) else { return nil }
+            return .sent(httpStatus: status)
+        case ("filtered", 1): return .filtered
+        case ("quarantined", 2...):
+            guard let status = number(1, Int32.self), let progress = progress(2) else { return nil }
+            return .quarantined(httpStatus: status, progress: progress)
+        default: return nil
+        }
     }
 
     /// Where a crash left two files for one pair, the one that went further holds.
     static func further(_ a: PairState, _ b: PairState) -> PairState {
-        func rank(_ state: PairState) -> (Int, UInt32) {
+        func rank(_ state: PairState) -> (UInt64, Int, UInt32) {
+            let done = state.progress.done
             switch state {
-            case .waiting: return (0, 0)
-            case .retry(let attempts, _, _): return (1, attempts)
-            case .paused(let attempts, _): return (2, attempts)
-            case .unknown: return (3, 0)
-            case .quarantined: return (4, 0)
-            case .sent: return (5, 0)
+            case .waiting: return (0, 0, 0)
+            case .retry(let attempts, _, _, _): return (done, 1, attempts)
+            case .paused(let attempts, _, _): return (done, 2, attempts)
+            case .unknown: return (.max, 3, 0)
+            case .quarantined: return (.max, 4, 0)
+            case .filtered: return (.max, 5, 0)
+            case .sent: return (.max, 6, 0)
             }
         }
         return rank(a) >= rank(b) ? a : b

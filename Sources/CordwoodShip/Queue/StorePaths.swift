@@ -13,8 +13,15 @@ public struct StorePaths: Sendable {
     }
 
     static let archiveSuffix = ".cwa"
-    /// A body in queue/ on its way to have no name.
+    /// A body in queue/ on its way to have no name: `.body-<archive>.<thread>`.
     static let bodyPrefix = ".body-"
+
+    static func body(of stem: String, thread: UInt32) -> String { "\(bodyPrefix)\(stem).\(thread)" }
+
+    static func stem(ofBody name: String) -> String {
+        let rest = name.dropFirst(bodyPrefix.count)
+        return String(rest[..<(rest.lastIndex(of: ".") ?? rest.endIndex)])
+    }
 
     /// `<lane>.<first>-<last>.cwa`; nil: not an archive.
     static func stem(ofFile name: String) -> String? {

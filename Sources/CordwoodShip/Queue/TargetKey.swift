@@ -40,10 +40,12 @@ enum ContentHash {
         unsafe content.withUnsafeBufferPointer { source in
             _ = unsafe crypto_hash_sha256(&hash, source.baseAddress, UInt64(source.count))
         }
+        return hexText(Array(hash[0..<min(max(bytes, 0), 32)]))
+    }
+
+    static func hexText(_ bytes: [UInt8]) -> String {
         let digits = Array("0123456789abcdef".utf8)
-        let text = hash[0..<min(max(bytes, 0), 32)].flatMap {
-            [digits[Int($0 >> 4)], digits[Int($0 & 15)]]
-        }
+        let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
         return String(decoding: text, as: UTF8.self)
     }
 }

@@ -23,6 +23,8 @@ public enum UploadStatus: Int32, Sendable {
     case upload = -20
     case unsupported = -21
     case exists = -22
+    case encrypted = -24
+    case notEnabled = -25
 }
 
 public enum UploadError: Error, Equatable, Sendable {
@@ -38,6 +40,8 @@ public enum UploadError: Error, Equatable, Sendable {
     /// No libcurl here.
     case unsupported(String)
     case limit(String)
+    /// An archive that is encrypted, without a key that opens it here.
+    case locked(String)
 
     public var status: UploadStatus {
         switch self {
@@ -49,6 +53,7 @@ public enum UploadError: Error, Equatable, Sendable {
         case .exists: return .exists
         case .unsupported: return .unsupported
         case .limit: return .limit
+        case .locked: return .encrypted
         }
     }
 
@@ -57,7 +62,7 @@ public enum UploadError: Error, Equatable, Sendable {
         case .system(let call, let path, let code):
             return "\(call) \(path): \(UploadError.cause(errno: code))"
         case .argument(let text), .version(let text), .damaged(let text), .notFound(let text),
-            .exists(let text), .unsupported(let text), .limit(let text):
+            .exists(let text), .unsupported(let text), .limit(let text), .locked(let text):
             return text
         }
     }

@@ -6,24 +6,37 @@
 struct Janitor {
     let service: UploadService
 
-    /// Deletes an archive that every registered target has taken.
-    /// - Parameter sent: a target whose 2xx could perhaps not be written down: on a full disk the
+    /// Deletes an archive that no registered target needs any more. Where another target is at it,
+    /// who comes last deletes it, or the next pass.
+    /// - Parameter done: a target whose 2xx could perhaps not be written down: on a full disk the
     ///   deletion is what helps.
     /// CRASH: before this the archive is deleted by the next pass, without another upload.
-    func deleteIfSent(
-        _ archive: borrowing ArchiveLock, sent: TargetKey? = nil
+    func deleteIfDone(
+        _ archive: borrowing ArchiveLock, done: TargetKey? = nil
     ) throws(UploadError) {
-        guard try isSentEverywhere(archive.stem, sent: sent),
+        guard try isDoneEverywhere(archive.stem, done: done), archive.widen(),
             !service.hooks.isCovered(StorePaths.file(ofStem: archive.stem))
         else { return }
         try archive.deleteArchive(paths: service.paths)
     }
 
-    func isSentEverywhere(_ stem: String, sent: TargetKey?) throws(UploadError) -> Bool {
+    /// The same for all archives: what a crash, or two targets that ended at once, left.
+    func deleteDone() throws(UploadError) {
+        let registered = try service.registry.keys()
+        guard !registered.isEmpty else { return }
+        for (stem, states) in try service.outbox.snapshot().pairs {
+            guard registered.allSatisfy({ states[$0]?.isDone == true }),
+                let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil)
+            else { continue }
+            try deleteIfDone(lock)
+        }
+    }
+
+    func isDoneEverywhere(_ stem: String, done: TargetKey?) throws(UploadError) -> Bool {
         let registered = try service.registry.keys()
         guard !registered.isEmpty else { return false }
         let states = try service.outbox.states(stem)
-        return registered.allSatisfy { $0 == sent || states[$0]?.isSent == true }
+        return registered.allSatisfy { $0 == done || states[$0]?.isDone == true }
     }
 
     func enforce(
@@ -77,15 +90,15 @@ struct Janitor {
 
     /// false: somebody else holds it.
     private func remove(_ stem: String, _ reason: RemovalReason) throws(UploadError) -> Bool {
-        guard let (states, isSent) = try delete(stem) else {
+        guard let (states, isDone) = try delete(stem) else {
             return !Files.exists(service.paths.archive(stem))
         }
         let file = StorePaths.file(ofStem: stem)
         service.count { $0.archivesRemoved += 1 }
-        if isSent { return true }
-        for slot in service.currentSlots {
-            if states[slot.target.key]?.isFinal == true { continue }
-            slot.target.completed?(file, Janitor.status(reason), 0)
+        if isDone { return true }
+        for runner in service.currentRunners {
+            if states[runner.target.key]?.isFinal == true { continue }
+            runner.target.callbacks.completed?(file, Janitor.status(reason), 0)
         }
         service.hooks.archiveRemoved(file, reason)
         return true
@@ -94,12 +107,14 @@ struct Janitor {
     /// Gives what the targets had made of it; nil: somebody else holds it, or it is gone.
     private func delete(
         _ stem: String
-    ) throws(UploadError) -> (states: [TargetKey: PairState], isSent: Bool)? {
-        guard let lock = try ArchiveLock(paths: service.paths, stem: stem) else { return nil }
+    ) throws(UploadError) -> (states: [TargetKey: PairState], isDone: Bool)? {
+        guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil) else {
+            return nil
+        }
         let states = try service.outbox.states(stem)
-        let isSent = try isSentEverywhere(stem, sent: nil)
+        let isDone = try isDoneEverywhere(stem, done: nil)
         try lock.deleteArchive(paths: service.paths)
-        return (states, isSent)
+        return (states, isDone)
     }
 
     /// What `completed` is told.

@@ -5,10 +5,10 @@
 struct TargetHold: Equatable {
     /// Unix ms; the server said so.
     var serverMs: UInt64 = 0
-    /// Unix ms; nothing answered.
+    /// Unix ms; nothing answered, or only that there is too much to do.
     var unreachableMs: UInt64 = 0
     var isPaused = false
-    /// Refused in this very pass: more of the same would only lock accounts.
+    /// Refused in this very run: more of the same would only lock accounts.
     var isRefused = false
 
     init(_ snapshot: OutboxSnapshot, _ target: TargetKey, nowMs: UInt64) {
@@ -19,9 +19,9 @@ struct TargetHold: Equatable {
 
     mutating func note(_ state: PairState, nowMs: UInt64) {
         switch state {
-        case .retry(_, let notBeforeMs, .server):
+        case .retry(_, let notBeforeMs, .server, _):
             serverMs = max(serverMs, TargetHold.believed(notBeforeMs, nowMs: nowMs))
-        case .retry(_, let notBeforeMs, .unreachable):
+        case .retry(_, let notBeforeMs, .unreachable, _), .retry(_, let notBeforeMs, .busy, _):
             unreachableMs = max(unreachableMs, TargetHold.believed(notBeforeMs, nowMs: nowMs))
         case .paused: isPaused = true
         default: break
@@ -42,7 +42,7 @@ struct TargetHold: Equatable {
     }
 
     private static func dueMs(_ state: PairState, nowMs: UInt64) -> UInt64 {
-        guard case .retry(_, let notBeforeMs, _) = state else { return 0 }
+        guard case .retry(_, let notBeforeMs, _, _) = state else { return 0 }
         return believed(notBeforeMs, nowMs: nowMs)
     }
 

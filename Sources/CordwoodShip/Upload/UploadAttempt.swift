@@ -1,154 +1,316 @@
-// One attempt: one archive, one target, under the archive's lock. Reads the pair's state again,
-// makes the body, sends it, writes down what came of it, tells the host, deletes the archive when
-// all have it. The idempotency key is the archive's id on every attempt and in every encoding.
+// One attempt: one archive at one target, under the pair's lock. Reads the pair's state again,
+// makes the body, or one after the other the parts that the target's limits ask for, sends them,
+// writes down what came of each, tells the host, deletes the archive when all have it. A part's id
+// and bytes are the same on every attempt.
 
 struct UploadAttempt {
-    let service: UploadService
-    let slot: UploadService.Slot
+    let run: TargetRun
     let summary: ArchiveSummary?
-    let explicit: Bool
-    let deadlineMonotonicMs: UInt64
 
-    private var target: Target { slot.target }
+    private var service: UploadService { run.service }
+    private var runner: TargetRunner { run.runner }
+    private var target: Target { run.runner.target }
+
+    /// How one part ended, and how far the archive is with it.
+    private struct Step {
+        var verdict: Verdict
+        var outcome: TransferOutcome
+        var progress: Progress
+        var isLast = false
+    }
 
     /// - Returns: the pair's new state; nil: nothing was attempted.
-    func run(
-        _ archive: borrowing ArchiveLock, _ transport: inout CurlTransport,
-        _ result: inout UploadResult
+    func make(
+        _ archive: borrowing ArchiveLock, _ transport: any Transport, _ result: inout UploadResult
     ) throws(UploadError) -> PairState? {
-        // Another process may have sent it since the pass began.
+        // Another process may have sent it since the run began.
         let state = try service.outbox.states(archive.stem)[target.key] ?? .waiting
         guard !state.isFinal else { return nil }
-        let file = StorePaths.file(ofStem: archive.stem)
         let attempt = state.attempts &+ 1
         guard let summary else {
-            try quarantine(archive, httpStatus: 0, .damaged, "the archive cannot be read", &result)
-            return .quarantined(httpStatus: 0)
+            return try quarantine(
+                archive, .start, httpStatus: 0, .damaged, "the archive cannot be read", &result)
         }
-        target.attempting?(file, attempt)
-        let outcome: TransferOutcome
+        target.callbacks.attempting?(StorePaths.file(ofStem: archive.stem), attempt)
+        var progress = state.progress
         do throws(UploadError) {
-            outcome = try transfer(archive, summary, file, &transport)
+            let step =
+                if let encoder = target.dialect.makeEncoder(service.lines) {
+                    try parts(archive, summary, encoder, transport, &progress, &result)
+                } else {
+                    try whole(archive, summary, transport)
+                }
+            return try settle(archive, step, attempt: attempt, &result)
         } catch .damaged(let text), .version(let text) {
-            try quarantine(archive, httpStatus: 0, .damaged, text, &result)
-            return .quarantined(httpStatus: 0)
+            return try quarantine(archive, progress, httpStatus: 0, .damaged, text, &result)
+        } catch .locked(let text) {
+            return try wait(archive, progress, attempt: attempt, text, &result)
         } catch {
-            outcome = .failed(error.text)
+            let step = Step(
+                verdict: .retry(.failed, delayMs: nil), outcome: .failed(error.text),
+                progress: progress)
+            return try settle(archive, step, attempt: attempt, &result)
         }
-        result.lastHTTPStatus = outcome.httpStatus
-        result.lastOutcome = outcome.kind
-        return try settle(archive, outcome, attempt: attempt, &result)
     }
 
-    // ── Sending ──
+    // ── An archive as it is ──
 
-    /// Sends the body, in simpler encodings where the server takes no better one.
-    private func transfer(
-        _ archive: borrowing ArchiveLock, _ summary: ArchiveSummary, _ file: String,
-        _ transport: inout CurlTransport
-    ) throws(UploadError) -> TransferOutcome {
-        var encoding = slot.encoding
+    private func whole(
+        _ archive: borrowing ArchiveLock, _ summary: ArchiveSummary, _ transport: any Transport
+    ) throws(UploadError) -> Step {
         while true {
-            let body = try service.encoder.encode(
-                archive, format: target.format, encoding: encoding,
-                shouldStop: { tick() == .stop })
-            guard let body else {
-                var outcome = TransferOutcome.failed("stopped while the body was made")
-                outcome.isStopped = true
-                return outcome
+            let encoding = runner.learned.encoding
+            var delivery = try delivery(archive.stem, summary, range: nil, encoding)
+            let outcome: TransferOutcome
+            if encoding == .none {
+                let body = Body(archive: archive)
+                outcome = try send(&delivery, body, transport)
+            } else {
+                let copy = try TemporaryBody.copy(
+                    archive, service.paths, encoding: encoding, shouldStop: shouldStop)
+                guard let copy else { return stopped(.start) }
+                outcome = try send(&delivery, copy, transport)
             }
-            let request = TransferRequest(
-                url: target.url(archiveID: summary.idText, fileName: file),
-                method: target.method, headers: headers(summary, encoding),
-                descriptor: body.temporary ?? archive.descriptor, bytes: body.bytes,
-                connectTimeoutMs: target.connectTimeoutMs,
-                requestTimeoutMs: target.requestTimeoutMs,
-                bytesPerSecond: explicit ? 0 : target.bytesPerSecond)
-            var outcome = transport.perform(request, tick: tick)
-            outcome.bytesSent = body.bytes
-            if outcome.kind == .success { service.learn(slot.id, encoding: encoding) }
-            let isRefused =
-                outcome.httpStatus == 415 || (outcome.httpStatus == 400 && !slot.isEncodingProven)
-            guard isRefused, let simpler = encoding.simpler else { return outcome }
-            encoding = simpler
+            let verdict = judge(outcome, delivery)
+            if verdict == .simplify, simplify(from: encoding) {
+                noteRecovered(archive.stem, outcome, "the target wants another encoding")
+                continue
+            }
+            return Step(verdict: verdict, outcome: outcome, progress: .start, isLast: true)
         }
     }
 
-    private func headers(
-        _ summary: ArchiveSummary, _ encoding: BodyEncoding
-    ) -> [RequestHeader] {
-        var headers = target.headers
-        func set(_ name: String, _ value: String) {
-            headers.append(RequestHeader(name: name, value: value))
+    // ── Records, part by part ──
+
+    private func parts(
+        _ archive: borrowing ArchiveLock, _ summary: ArchiveSummary,
+        _ encoder: any RecordEncoder, _ transport: any Transport, _ progress: inout Progress,
+        _ result: inout UploadResult
+    ) throws(UploadError) -> Step {
+        var parts = ArchiveParts(
+            paths: service.paths, stem: archive.stem, archiveID: summary.idText,
+            filter: target.filter, limits: target.dialect.limits, encoder: encoder,
+            openRecords: service.hooks.openRecords)
+        var hasSent = progress.done > 0
+        while true {
+            let encoding = runner.learned.encoding
+            let first = progress.done
+            let doubt = progress.doubt > first ? progress.doubt : nil
+            let only = doubt.flatMap {
+                runner.asked(archive.stem, PartRange(first: first, end: $0))
+            }
+            let next = try parts.next(
+                from: first, end: doubt, only: only, encoding: encoding,
+                bytesMax: runner.learned.bytesMax, shouldStop: shouldStop)
+            switch consume next {
+            case .stopped: return stopped(progress)
+            case .nothing(let upTo, let isLast, let oversized):
+                noteOversized(archive.stem, oversized, &result)
+                progress = Progress(done: upTo)
+                guard isLast else { continue }
+                var outcome = TransferOutcome(kind: .success, cause: "nothing more to send")
+                outcome.httpStatus = hasSent ? 200 : 0
+                return Step(
+                    verdict: .sent(refused: 0), outcome: outcome, progress: progress, isLast: true)
+            case .part(let part):
+                let range = part.range
+                let isWhole = range.first == 0 && part.isLast
+                var delivery = try delivery(
+                    archive.stem, summary, range: isWhole ? nil : range, encoding)
+                let outcome = try send(&delivery, part.body, transport)
+                let verdict = judge(outcome, delivery)
+                switch verdict {
+                case .sent(let refused):
+                    hasSent = true
+                    noteOversized(archive.stem, part.oversized, &result)
+                    noteRefused(archive.stem, refused, outcome.cause, &result)
+                    runner.ask(archive.stem, range, nil)
+                    progress = Progress(done: range.end)
+                    if part.isLast {
+                        return Step(
+                            verdict: verdict, outcome: outcome, progress: progress, isLast: true)
+                    }
+                    try advance(archive, progress, outcome, &result)
+                case .shrink where part.entries > 1:
+                    noteRecovered(archive.stem, outcome, "the target wants smaller bodies")
+                    runner.learn { $0.bytesMax = max(1, part.rawBytes / 2) }
+                case .shrink:
+                    // Alone it is too large: this server will not have it.
+                    noteRecovered(archive.stem, outcome, "the target takes no body so small")
+                    noteOversized(archive.stem, 1, &result)
+                    progress = Progress(done: range.end)
+                case .simplify where simplify(from: encoding):
+                    noteRecovered(archive.stem, outcome, "the target wants another encoding")
+                case .partly(let again, let refused, _, _):
+                    noteRefused(archive.stem, refused, outcome.cause, &result)
+                    runner.ask(archive.stem, range, again)
+                    progress.doubt = range.end
+                    return Step(verdict: verdict, outcome: outcome, progress: progress)
+                default:
+                    progress.doubt = range.end
+                    return Step(verdict: verdict, outcome: outcome, progress: progress)
+                }
+            }
         }
-        if !headers.contains(where: { $0.lowercasedName == "content-type" }) {
-            set("Content-Type", target.contentType)
-        }
-        if !headers.contains(where: { $0.lowercasedName == "user-agent" }) {
-            set("User-Agent", "cordwood")
-        }
-        if encoding != .none { set("Content-Encoding", encoding.rawValue) }
-        set("Idempotency-Key", "\"\(summary.idText)\"")
-        if let token = target.authToken { set("Authorization", "Bearer \(token)") }
-        return headers
     }
 
-    private func tick() -> TransferTick {
-        if service.gate.isStopped || service.slot(slot.id) == nil { return .stop }
-        if service.clock.monotonicMs() >= deadlineMonotonicMs { return .stop }
-        return explicit || service.gate.shouldYield ? .goUnlimited : .go
+    /// CRASH: between the 2xx and the state file the same part goes again with the same id.
+    private func advance(
+        _ archive: borrowing ArchiveLock, _ progress: Progress, _ outcome: TransferOutcome,
+        _ result: inout UploadResult
+    ) throws(UploadError) {
+        try service.outbox.set(
+            archive.stem, target.key,
+            to: .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: progress))
+        result.bytesSent += outcome.bytesSent
+        service.count { $0.bytes += outcome.bytesSent }
+    }
+
+    // ── One exchange ──
+
+    private func delivery(
+        _ stem: String, _ summary: ArchiveSummary, range: PartRange?, _ encoding: BodyEncoding
+    ) throws(UploadError) -> Delivery {
+        var delivery = Delivery(
+            id: Delivery.id(archiveID: summary.idText, range: range),
+            archiveID: summary.idText, range: range, fileName: StorePaths.file(ofStem: stem),
+            encoding: encoding, credentials: target.keeper.current,
+            nowUnixMs: service.clock.realtimeMs())
+        delivery.isEncodingProven = runner.learned.isEncodingProven
+        if target.dialect.needsOrigin {
+            delivery.origin = try ArchiveOrigin.read(
+                service.paths.archive(stem), timeUnixMs: summary.timeMaxNs / 1_000_000,
+                service.hooks.openRecords)
+        }
+        return delivery
+    }
+
+    private func send(
+        _ delivery: inout Delivery, _ body: borrowing Body, _ transport: any Transport
+    ) throws(UploadError) -> TransferOutcome {
+        delivery.contentBytes = body.contentBytes
+        var outcome = try target.send(
+            &delivery, body, bytesPerSecond: run.explicit ? 0 : target.bytesPerSecond,
+            isStopped: shouldStop
+        ) { transport.perform($0, tick: run.tick) }
+        outcome.bytesSent = body.bytes
+        return outcome
+    }
+
+    private func judge(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict {
+        let verdict =
+            target.dialect.verdict(outcome, delivery)
+            ?? Verdict.judge(
+                outcome, isCollector: target.kind == .collector,
+                isOnlyIfAbsent: target.asksOnlyIfAbsent,
+                isEncodingProven: runner.learned.isEncodingProven,
+                nowUnixMs: service.clock.realtimeMs())
+        switch verdict {
+        case .sent, .partly:
+            runner.learn { $0.isEncodingProven = true }
+            runner.note(success: true)
+        case .retry(let reason, _) where reason != .stopped: runner.note(success: false)
+        default: break
+        }
+        return verdict
+    }
+
+    /// False: there is no simpler encoding.
+    private func simplify(from encoding: BodyEncoding) -> Bool {
+        guard let simpler = encoding.simpler else { return false }
+        runner.learn {
+            if $0.encoding == encoding { $0.encoding = simpler }
+        }
+        return true
+    }
+
+    private func shouldStop() -> Bool { run.tick() == .stop }
+
+    private func stopped(_ progress: Progress) -> Step {
+        var outcome = TransferOutcome.failed("stopped while the body was made")
+        outcome.isStopped = true
+        return Step(
+            verdict: .retry(.stopped, delayMs: 0), outcome: outcome, progress: progress)
     }
 
     // ── What came of it ──
 
     private func settle(
-        _ archive: borrowing ArchiveLock, _ outcome: TransferOutcome, attempt: UInt32,
+        _ archive: borrowing ArchiveLock, _ step: Step, attempt: UInt32,
         _ result: inout UploadResult
     ) throws(UploadError) -> PairState? {
         // A target that was removed meanwhile has no state and no callbacks any more.
-        guard service.slot(slot.id) != nil else { return nil }
+        guard !runner.isGone else { return nil }
+        let outcome = step.outcome
+        result.lastHTTPStatus = outcome.httpStatus
+        result.lastOutcome = outcome.kind
         let now = service.clock.realtimeMs()
-        let verdict = Verdict.judge(
-            outcome, isCollector: target.kind == .collector,
-            isOnlyIfAbsent: target.asksOnlyIfAbsent, nowUnixMs: now)
         let state: PairState
-        switch verdict {
+        switch step.verdict {
         case .sent:
-            state = .sent(httpStatus: outcome.httpStatus)
-            try finish(archive, state, outcome, &result)
-            return state
-        case .refuse:
-            try quarantine(
-                archive, httpStatus: outcome.httpStatus, .upload, outcome.cause, &result)
-            return .quarantined(httpStatus: outcome.httpStatus)
+            return try finish(archive, outcome, &result)
+        case .refuse, .simplify, .shrink:
+            return try quarantine(
+                archive, step.progress, httpStatus: outcome.httpStatus, .upload, outcome.cause,
+                &result, known: noted(outcome, archive.stem, attempt: attempt))
         case .pause:
-            state = .paused(attempts: attempt, httpStatus: outcome.httpStatus)
+            state = .paused(
+                attempts: attempt, httpStatus: outcome.httpStatus, progress: step.progress)
         case .retry(.stopped, _):
-            state = .retry(attempts: attempt, notBeforeMs: 0, reason: .stopped)
+            state = .retry(
+                attempts: attempt, notBeforeMs: 0, reason: .stopped, progress: step.progress)
             try service.outbox.set(archive.stem, target.key, to: state)
             return state
-        case .retry(let reason, let delayMs):
-            let delay = delayMs ?? Backoff.delayMs(attempts: attempt, random: service.random())
-            state = .retry(attempts: attempt, notBeforeMs: now &+ delay, reason: reason)
+        case .retry(let reason, let delayMs), .partly(_, _, let reason, let delayMs):
+            var delay = delayMs ?? Backoff.delayMs(attempts: attempt, random: service.random())
+            if reason == .server {
+                delay += Backoff.spreadMs(delayMs: delay, random: service.random())
+                delay = min(delay, RetryAfter.delayMsMax)
+            }
+            state = .retry(
+                attempts: attempt, notBeforeMs: now &+ delay, reason: reason,
+                progress: step.progress)
         }
-        try service.outbox.set(archive.stem, target.key, to: state)
+        try service.outbox.set(archive.stem, target.key, to: state, cause: outcome.cause)
         result.failed += 1
         service.count { $0.failed += 1 }
-        let isPause = verdict == .pause
+        let isPause = step.verdict == .pause
+        if target.dialect.asksForPolicy(outcome) { service.hooks.policyWanted() }
         service.report(
             isPause ? UploadDiagnostic.error : UploadDiagnostic.warn,
-            isPause
-                ? "the target refuses our credentials" : "an upload failed; it will be repeated",
-            fields(archive.stem, outcome.httpStatus, outcome.cause, attempt: attempt))
+            isPause ? pauseText(outcome) : "an upload failed; it will be repeated",
+            fields(archive.stem, outcome.httpStatus, outcome.cause, attempt: attempt)
+                + noted(outcome, archive.stem, attempt: attempt))
         return state
+    }
+
+    private func pauseText(_ outcome: TransferOutcome) -> String {
+        outcome.httpStatus == 401 || outcome.httpStatus == 403
+            ? "the target refuses our credentials"
+            : "the target is not ready for what we send; it rests until somebody has looked"
+    }
+
+    /// Keeps what is known of a failed transfer for hosts that ask; gives it as fields (B-NET).
+    private func noted(
+        _ outcome: TransferOutcome, _ stem: String, attempt: UInt32
+    ) -> [(key: String, value: DiagnosticValue)] {
+        guard outcome.kind != .success else { return [] }
+        let now = service.clock.realtimeMs()
+        let detail = FailureDetail(outcome, nowUnixMs: now)
+        service.failures.note(
+            TransferFailure(
+                detail: detail, target: target.name, archive: StorePaths.file(ofStem: stem),
+                attempt: attempt, unixMs: now))
+        return detail.fields
     }
 
     /// CRASH: between the 2xx and the state file the same body goes again with the same id;
     /// between the state file and the deletion the next pass deletes.
     private func finish(
-        _ archive: borrowing ArchiveLock, _ state: PairState, _ outcome: TransferOutcome,
-        _ result: inout UploadResult
-    ) throws(UploadError) {
+        _ archive: borrowing ArchiveLock, _ outcome: TransferOutcome, _ result: inout UploadResult
+    ) throws(UploadError) -> PairState {
+        let state: PairState =
+            outcome.httpStatus == 0 ? .filtered : .sent(httpStatus: outcome.httpStatus)
         do throws(UploadError) {
             try service.outbox.set(archive.stem, target.key, to: state)
         } catch {
@@ -156,31 +318,91 @@ struct UploadAttempt {
                 UploadDiagnostic.error, "what was sent could not be written down",
                 fields(archive.stem, outcome.httpStatus, error.text, attempt: nil))
         }
-        result.uploaded += 1
-        result.bytesSent += outcome.bytesSent
-        service.count {
-            $0.succeeded += 1
-            $0.bytes += outcome.bytesSent
+        if state != .filtered {
+            result.uploaded += 1
+            result.bytesSent += outcome.bytesSent
+            service.count {
+                $0.succeeded += 1
+                $0.bytes += outcome.bytesSent
+            }
         }
         service.report(
-            UploadDiagnostic.debug, "uploaded",
+            UploadDiagnostic.debug, state == .filtered ? "nothing of it is wanted" : "uploaded",
             fields(archive.stem, outcome.httpStatus, outcome.cause, attempt: nil))
-        defer { target.completed?(StorePaths.file(ofStem: archive.stem), .ok, outcome.httpStatus) }
-        try Janitor(service: service).deleteIfSent(archive, sent: target.key)
+        defer {
+            target.callbacks.completed?(
+                StorePaths.file(ofStem: archive.stem), .ok, outcome.httpStatus)
+        }
+        try Janitor(service: service).deleteIfDone(archive, done: target.key)
+        return state
     }
 
     private func quarantine(
-        _ archive: borrowing ArchiveLock, httpStatus: Int32, _ status: UploadStatus,
-        _ cause: String, _ result: inout UploadResult
-    ) throws(UploadError) {
-        try service.outbox.set(
-            archive.stem, target.key, to: .quarantined(httpStatus: httpStatus))
+        _ archive: borrowing ArchiveLock, _ progress: Progress, httpStatus: Int32,
+        _ status: UploadStatus, _ cause: String, _ result: inout UploadResult,
+        known: [(key: String, value: DiagnosticValue)] = []
+    ) throws(UploadError) -> PairState {
+        let state = PairState.quarantined(httpStatus: httpStatus, progress: progress)
+        try service.outbox.set(archive.stem, target.key, to: state, cause: cause)
         result.failed += 1
-        service.count { $0.failed += 1 }
+        service.count {
+            $0.failed += 1
+            $0.quarantined += 1
+            $0.lastRefusal = (httpStatus, TransferOutcome.kind(httpStatus: httpStatus))
+        }
         service.report(
             UploadDiagnostic.error, "the target will not take this archive",
-            fields(archive.stem, httpStatus, cause, attempt: nil))
-        target.completed?(StorePaths.file(ofStem: archive.stem), status, httpStatus)
+            fields(archive.stem, httpStatus, cause, attempt: nil) + known)
+        target.callbacks.completed?(StorePaths.file(ofStem: archive.stem), status, httpStatus)
+        return state
+    }
+
+    /// For a key: a host that opens the store with one may come any time. Told of once, for nothing
+    /// that this engine does will change it.
+    private func wait(
+        _ archive: borrowing ArchiveLock, _ progress: Progress, attempt: UInt32, _ cause: String,
+        _ result: inout UploadResult
+    ) throws(UploadError) -> PairState {
+        let state = PairState.retry(
+            attempts: attempt, notBeforeMs: service.clock.realtimeMs() &+ Backoff.delayMsMax,
+            reason: .failed, progress: progress)
+        let text = cause + "; this target needs plain records"
+        try service.outbox.set(archive.stem, target.key, to: state, cause: text)
+        result.failed += 1
+        service.count { $0.failed += 1 }
+        if attempt == 1 {
+            service.report(
+                UploadDiagnostic.error, "an encrypted archive waits for a key",
+                fields(archive.stem, 0, text, attempt: nil))
+        }
+        return state
+    }
+
+    /// A transfer that failed and is made anew within the attempt (B-NET-4).
+    private func noteRecovered(_ stem: String, _ outcome: TransferOutcome, _ what: String) {
+        let detail = FailureDetail(outcome, nowUnixMs: service.clock.realtimeMs())
+        service.report(
+            UploadDiagnostic.warn, what,
+            fields(stem, outcome.httpStatus, outcome.cause, attempt: nil) + detail.fields)
+    }
+
+    private func noteOversized(_ stem: String, _ count: UInt32, _ result: inout UploadResult) {
+        noteRefused(stem, count, "larger than the target takes", &result)
+    }
+
+    /// Records that this target will never have; the archive's other targets are not touched.
+    private func noteRefused(
+        _ stem: String, _ count: UInt32, _ cause: String, _ result: inout UploadResult
+    ) {
+        guard count > 0 else { return }
+        result.refused &+= count
+        service.count { $0.refused &+= UInt64(count) }
+        service.report(
+            UploadDiagnostic.error, "the target does not take some records",
+            [
+                ("archive", .text(StorePaths.file(ofStem: stem))), ("target", .text(target.name)),
+                ("records", .number(Int64(count))), ("cause", .text(cause)),
+            ])
     }
 
     private func fields(

@@ -1,21 +1,14 @@
 // Everything a store sends, and everything that leaves it: targets, passes over the waiting
-// archives, retention, consent. Owned by one engine. It has no thread of its own: it works on
-// whichever thread calls it, one pass at a time (PassGate). State that must survive lives in file
-// names (Outbox); in memory are only the targets of this process and what their servers taught us.
+// archives, retention, consent. Owned by one engine. It makes no thread of its own: a pass works on
+// whichever thread calls it and on those the engine starts for it, a target each and more. State
+// that must survive lives in file names (Outbox); in memory are only the targets of this process
+// and what their servers taught us.
 
-/// SAFETY: `slots`, `totals`, `limits`, `wakeRealtimeMs` and `summaries` are guarded by the gate.
+import CordwoodCore
+
+/// SAFETY: the private variables are guarded by `monitor`, which is held for no call out of here.
 public final class UploadService: @unchecked Sendable {
     public static let targetsMax = 64
-
-    /// A target of this process.
-    struct Slot: Sendable {
-        let id: UInt32
-        let target: Target
-        /// Simpler than the target's own where the server refused that one.
-        var encoding: BodyEncoding
-        /// The server has taken a body in this encoding: a 400 is about the content then.
-        var isEncodingProven: Bool
-    }
 
     let paths: StorePaths
     let outbox: Outbox
@@ -23,15 +16,19 @@ public final class UploadService: @unchecked Sendable {
     let hooks: UploadHooks
     let clock: UploadClock
     let random: @Sendable () -> UInt64
-    let encoder: Encoder
-    let gate = PassGate()
+    let lines: LineRenderers
+    /// How transfers failed, by target.
+    public let failures = FailureLog()
+    private let monitor = Monitor()
 
-    private var slots: [Slot] = []
+    private var runners: [TargetRunner] = []
     private var lastID: UInt32 = 0
     private var sum = UploadTotals()
     private var limits = RetentionLimits.unlimited
-    private var wakeRealtimeMs = UInt64.max
     private var summaries: [String: ArchiveSummary] = [:]
+    private var isStopping = false
+    private var isSwitchedOff = false
+    private var isExplicit = false
 
     public init(
         storeDirectory: String, hooks: UploadHooks, lines: LineRenderers = .standard,
@@ -43,9 +40,7 @@ public final class UploadService: @unchecked Sendable {
         self.hooks = hooks
         self.clock = clock
         self.random = random
-        encoder = Encoder(
-            paths: paths, openRecords: hooks.openRecords, jsonLine: lines.json,
-            textLine: lines.text)
+        self.lines = lines
         try paths.makeDirectories()
     }
 
@@ -53,22 +48,22 @@ public final class UploadService: @unchecked Sendable {
 
     /// Registers a target and lets what waited for its credentials be tried again.
     public func addTarget(_ target: Target) throws(UploadError) -> UInt32 {
-        try CurlTransport.load()
-        let refusal: UploadError? = gate.withLock {
-            if slots.contains(where: { $0.target.key == target.key }) {
+        try target.requireTransport()
+        let refusal: UploadError? = monitor.locked {
+            if runners.contains(where: { $0.target.key == target.key }) {
                 return .exists("a target named \(target.name) is already added")
             }
-            return slots.count < UploadService.targetsMax
+            return runners.count < UploadService.targetsMax
                 ? nil : .limit("an engine has at most \(UploadService.targetsMax) targets")
         }
         if let refusal { throw refusal }
         try registry.register(target.registration)
         try unpause(target.key)
-        return gate.withLock {
+        return monitor.locked {
             lastID &+= 1
-            slots.append(
-                Slot(
-                    id: lastID, target: target, encoding: target.encoding, isEncodingProven: false))
+            let runner = TargetRunner(id: lastID, target: target)
+            if isStopping { runner.gate.stop() }
+            runners.append(runner)
             return lastID
         }
     }
@@ -76,11 +71,14 @@ public final class UploadService: @unchecked Sendable {
     /// After this returns no callback of that target is called any more.
     public func removeTarget(_ name: String) throws(UploadError) {
         let key = TargetKey(name: name)
-        let removed: UInt32? = gate.withLock {
-            guard let index = slots.firstIndex(where: { $0.target.key == key }) else { return nil }
-            return slots.remove(at: index).id
+        let removed: TargetRunner? = monitor.locked {
+            guard let index = runners.firstIndex(where: { $0.target.key == key }) else {
+                return nil
+            }
+            return runners.remove(at: index)
         }
-        if let removed { gate.waitUntilIdle(removed) }
+        removed?.remove()
+        removed?.gate.waitUntilIdle()
         do throws(UploadError) {
             try registry.remove(name: name)
         } catch .notFound where removed != nil {
@@ -88,65 +86,129 @@ public final class UploadService: @unchecked Sendable {
         }
     }
 
+    /// By the number that addTarget gave.
+    public func target(_ id: UInt32) -> Target? {
+        currentRunners.first { $0.id == id }?.target
+    }
+
     private func unpause(_ key: TargetKey) throws(UploadError) {
         for (stem, states) in try outbox.snapshot().pairs {
-            guard case .paused(let attempts, _) = states[key] else { continue }
+            guard case .paused(let attempts, _, let progress) = states[key] else { continue }
             // Someone who is at it right now finds out by himself.
-            guard let lock = try ArchiveLock(paths: paths, stem: stem) else { continue }
-            try outbox.set(
-                lock.stem, key, to: .retry(attempts: attempts, notBeforeMs: 0, reason: .stopped))
+            guard let lock = try ArchiveLock(paths: paths, stem: stem, target: key) else {
+                continue
+            }
+            let state = PairState.retry(
+                attempts: attempts, notBeforeMs: 0, reason: .stopped, progress: progress)
+            try outbox.set(lock.stem, key, to: state)
         }
     }
 
     // ── Passes ──
 
-    /// One attempt for every waiting archive at every target of this process, oldest first. In the
-    /// background what has to wait is left out; an explicit pass overrides backoff and byte rate,
-    /// never consent or a server's Retry-After. `result` is written on every return.
+    /// One attempt for every waiting archive at every target of this process, oldest first, all
+    /// targets side by side; returns when all have ended. An explicit pass overrides backoff,
+    /// condition and byte rate, never consent or a server's Retry-After. `result` is written on
+    /// every return.
     public func pass(
         explicit: Bool, deadlineMonotonicMs: UInt64, result: inout UploadResult
     ) -> UploadStatus {
-        let now = clock.monotonicMs()
-        let remaining = deadlineMonotonicMs - min(now, deadlineMonotonicMs)
-        switch gate.enter(explicit: explicit, remainingMs: remaining) {
-        case .busy: return .busy
-        case .timeout: return .timeout
-        case .stopped: return .closed
-        case .entered: break
+        if isStopped { return .closed }
+        if explicit {
+            guard !isPassing, beginExplicit() else { return .busy }
         }
-        defer { gate.leave() }
-        var pass = UploadPass(
-            service: self, explicit: explicit, deadlineMonotonicMs: deadlineMonotonicMs)
-        let status: UploadStatus
+        defer { if explicit { monitor.locked { isExplicit = false } } }
         do throws(UploadError) {
-            status = try pass.run()
+            guard isEnabled, hasConsent else {
+                for runner in currentRunners { runner.planNothing() }
+                return isEnabled ? .consent : .notEnabled
+            }
+            let open = try registered()
+            guard !open.isEmpty else { return .noTarget }
+            result.expired = try tidy()
+            let pass = Pass(
+                service: self, work: try work(), explicit: explicit,
+                deadlineMonotonicMs: deadlineMonotonicMs)
+            let end = pass.run(open)
+            try Janitor(service: self).deleteDone()
+            result.add(end.result)
+            result.waiting = end.waiting
+            return status(end, result, deadlineMonotonicMs)
         } catch {
             report(UploadDiagnostic.error, "uploading failed", [("cause", .text(error.text))])
-            status = error.status
+            return error.status
         }
-        result = pass.result
-        return status
     }
 
-    /// When a background pass has something to do again; UInt64.max: nothing is planned.
+    /// One explicit call at a time.
+    private func beginExplicit() -> Bool {
+        monitor.locked {
+            defer { isExplicit = true }
+            return !isExplicit
+        }
+    }
+
+    /// Lets every target that has something to do begin, each on a thread of its own; waits for
+    /// none. Where the system has no threads, sends here.
+    public func startBackground() {
+        guard !isStopped else { return }
+        guard isEnabled, hasConsent else {
+            for runner in currentRunners { runner.planNothing() }
+            return
+        }
+        do throws(UploadError) {
+            let open = try registered()
+            guard !open.isEmpty else { return }
+            _ = try tidy()
+            let work = try work()
+            for runner in open where runner.isDue(work, self) {
+                let body: @Sendable () -> Void = { [self] in
+                    _ = runner.run(work, self, explicit: false, deadlineMonotonicMs: .max)
+                    hooks.runEnded()
+                }
+                if !hooks.startThread(body) { body() }
+            }
+        } catch {
+            report(UploadDiagnostic.error, "uploading failed", [("cause", .text(error.text))])
+        }
+    }
+
+    private func status(
+        _ end: TargetRun.End, _ result: UploadResult, _ deadlineMonotonicMs: UInt64
+    ) -> UploadStatus {
+        if isStopped { return .closed }
+        if let trouble = end.trouble { return trouble }
+        let isOver = end.isOutOfTime || clock.monotonicMs() >= deadlineMonotonicMs
+        if result.waiting > 0 { return isOver ? .timeout : .upload }
+        if result.failed > 0 { return .upload }
+        return result.uploaded > 0 ? .ok : .end
+    }
+
+    /// When the background has something to do again; UInt64.max: nothing is planned.
     public var nextWakeMonotonicMs: UInt64 {
-        let wake = gate.withLock { wakeRealtimeMs }
+        let wake = currentRunners.map(\.wakeMs).min() ?? UInt64.max
         guard wake != UInt64.max else { return UInt64.max }
         let realtime = clock.realtimeMs()
         return clock.monotonicMs() &+ (wake - min(realtime, wake))
     }
 
     /// Breaks off what runs, within 50 ms, and lets nothing begin any more. Any thread.
-    public func requestStop() { gate.stop() }
+    public func requestStop() {
+        let all = monitor.locked {
+            isStopping = true
+            return runners
+        }
+        for runner in all { runner.gate.stop() }
+    }
 
-    /// True inside a pass that the calling thread runs: in one of its callbacks.
-    public var isPassing: Bool { gate.isRunningHere }
+    /// True inside a run that the calling thread is in: in one of its callbacks.
+    public var isPassing: Bool { currentRunners.contains { $0.gate.isRunningHere } }
 
-    public var totals: UploadTotals { gate.withLock { sum } }
+    public var totals: UploadTotals { monitor.locked { sum } }
 
     // ── Retention and consent ──
 
-    public func setLimits(_ new: RetentionLimits) { gate.withLock { limits = new } }
+    public func setLimits(_ new: RetentionLimits) { monitor.locked { limits = new } }
 
     /// Removes what is too old, too much or too many, oldest first.
     /// - Parameter otherBytes: files of the store that are not archives.
@@ -160,20 +222,44 @@ public final class UploadService: @unchecked Sendable {
         try Janitor(service: self).removeWaiting()
     }
 
-    // ── What pass and janitor share ──
+    /// A policy switches uploading off and on again; what waits is kept. What is being sent ends.
+    public func setEnabled(_ isEnabled: Bool) { monitor.locked { isSwitchedOff = !isEnabled } }
 
-    var currentLimits: RetentionLimits { gate.withLock { limits } }
-    var currentSlots: [Slot] { gate.withLock { slots } }
-    func slot(_ id: UInt32) -> Slot? { gate.withLock { slots.first { $0.id == id } } }
-    func setWake(realtimeMs: UInt64) { gate.withLock { wakeRealtimeMs = realtimeMs } }
-    func count(_ change: (inout UploadTotals) -> Void) { gate.withLock { change(&sum) } }
+    var isEnabled: Bool { monitor.locked { !isSwitchedOff } }
 
-    func learn(_ id: UInt32, encoding: BodyEncoding) {
-        gate.withLock {
-            guard let index = slots.firstIndex(where: { $0.id == id }) else { return }
-            slots[index].encoding = encoding
-            slots[index].isEncodingProven = true
-        }
+    /// Nobody has consented where there is no store file, or it cannot be read.
+    var hasConsent: Bool {
+        guard let store = try? StoreFile.read(storeDirectory: paths.root) else { return false }
+        return store.consent == .granted
+    }
+
+    /// Ends what a crash left half done, and removes what is too old to be sent.
+    private func tidy() throws(UploadError) -> UInt32 {
+        try outbox.removeOrphans()
+        let janitor = Janitor(service: self)
+        try janitor.deleteDone()
+        var limits = RetentionLimits.unlimited
+        limits.expirationDays = currentLimits.expirationDays
+        return try janitor.enforce(limits, otherBytes: 0)
+    }
+
+    // ── What passes, runs and the janitor share ──
+
+    var isStopped: Bool { monitor.locked { isStopping } }
+    var currentLimits: RetentionLimits { monitor.locked { limits } }
+    var currentRunners: [TargetRunner] { monitor.locked { runners } }
+    func count(_ change: (inout UploadTotals) -> Void) { monitor.locked { change(&sum) } }
+
+    /// Targets of this process that no other process has ended.
+    private func registered() throws(UploadError) -> [TargetRunner] {
+        let keys = Set(try registry.keys())
+        return currentRunners.filter { keys.contains($0.target.key) }
+    }
+
+    func work() throws(UploadError) -> UploadWork {
+        UploadWork(
+            archives: try archives().map { UploadWork.Archive(stem: $0.stem, summary: $0.summary) },
+            snapshot: try outbox.snapshot())
     }
 
     func report(
@@ -184,7 +270,7 @@ public final class UploadService: @unchecked Sendable {
 
     /// Archives with what they say of themselves, oldest first; nil: it could not be read.
     func archives() throws(UploadError) -> [(stem: String, summary: ArchiveSummary?)] {
-        let known = gate.withLock { summaries }
+        let known = monitor.locked { summaries }
         var fresh: [String: ArchiveSummary] = [:]
         var list: [(stem: String, summary: ArchiveSummary?)] = []
         for name in try Files.list(paths.archives) {
@@ -194,7 +280,7 @@ public final class UploadService: @unchecked Sendable {
             fresh[stem] = summary
             list.append((stem, summary))
         }
-        gate.withLock { summaries = fresh }
+        monitor.locked { summaries = fresh }
         return list.sorted {
             let (a, b) = ($0.summary?.timeMaxNs ?? 0, $1.summary?.timeMaxNs ?? 0)
             return a != b ? a < b : $0.stem < $1.stem

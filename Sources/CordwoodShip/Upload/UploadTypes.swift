@@ -45,15 +45,46 @@ public struct UploadResult: Equatable, Sendable {
     public var bytesSent: UInt64 = 0
     public var lastHTTPStatus: Int32 = 0
     public var lastOutcome: OutcomeKind = .none
+    /// Records that a target will not take, of archives that it took.
+    public var refused: UInt32 = 0
 
     public init() {}
+
+    mutating func add(_ other: UploadResult) {
+        uploaded &+= other.uploaded
+        failed &+= other.failed
+        waiting &+= other.waiting
+        expired &+= other.expired
+        bytesSent &+= other.bytesSent
+        refused &+= other.refused
+        guard other.lastOutcome != .none else { return }
+        lastHTTPStatus = other.lastHTTPStatus
+        lastOutcome = other.lastOutcome
+    }
+}
+
+/// What waits in a store, at one moment.
+struct UploadWork: Sendable {
+    struct Archive: Sendable {
+        var stem: String
+        /// nil: it could not be read.
+        var summary: ArchiveSummary?
+    }
+
+    /// Oldest first.
+    var archives: [Archive]
+    var snapshot: OutboxSnapshot
 }
 
 /// Since the service was made (cw_stats).
-public struct UploadTotals: Equatable, Sendable {
+public struct UploadTotals: Sendable {
     public var succeeded: UInt64 = 0
     public var failed: UInt64 = 0
     public var bytes: UInt64 = 0
+    public var refused: UInt64 = 0
+    /// Pairs of archive and target that were refused for good, and how the last of them ended.
+    public var quarantined: UInt64 = 0
+    public var lastRefusal: (httpStatus: Int32, outcome: OutcomeKind) = (0, .none)
     public var archivesRemoved: UInt64 = 0
 }
 
@@ -68,6 +99,14 @@ public struct UploadDiagnostic: Sendable {
     public var message: String
     public var fields: [(key: String, value: DiagnosticValue)]
 
+    public init(
+        level: UInt8, message: String, fields: [(key: String, value: DiagnosticValue)]
+    ) {
+        self.level = level
+        self.message = message
+        self.fields = fields
+    }
+
     static let debug: UInt8 = 5
     static let warn: UInt8 = 13
     static let error: UInt8 = 17
@@ -81,6 +120,12 @@ public struct UploadHooks: Sendable {
     /// By file name: whether segments that the archive covers still stand (FORMAT §11).
     public var isCovered: @Sendable (_ archiveName: String) -> Bool
     public var diagnostics: @Sendable (UploadDiagnostic) -> Void
+    /// Starts a thread of the engine's; false: there is none. Without it all is sent by the caller.
+    public var startThread: StartThread
+    /// A server says that a policy forbids it: the policy is to be read again.
+    public var policyWanted: @Sendable () -> Void
+    /// A background run has ended: the next may have something to do.
+    public var runEnded: @Sendable () -> Void
     /// By file name; once for an archive that left the disk without being sent everywhere.
     public var archiveRemoved: @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void
 
@@ -89,6 +134,9 @@ public struct UploadHooks: Sendable {
         archiveInfo: @escaping @Sendable (_ path: String) -> ArchiveSummary?,
         isCovered: @escaping @Sendable (_ archiveName: String) -> Bool,
         diagnostics: @escaping @Sendable (UploadDiagnostic) -> Void = { _ in },
+        startThread: @escaping StartThread = { _ in false },
+        policyWanted: @escaping @Sendable () -> Void = {},
+        runEnded: @escaping @Sendable () -> Void = {},
         archiveRemoved:
             @escaping @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void = { _, _ in
             }
@@ -97,17 +145,11 @@ public struct UploadHooks: Sendable {
         self.archiveInfo = archiveInfo
         self.isCovered = isCovered
         self.diagnostics = diagnostics
+        self.startThread = startThread
+        self.policyWanted = policyWanted
+        self.runEnded = runEnded
         self.archiveRemoved = archiveRemoved
     }
 }
 
-/// How records become lines of a body.
-public struct LineRenderers: Sendable {
-    public var json: RenderLine
-    public var text: RenderLine
-
-    public init(json: @escaping RenderLine, text: @escaping RenderLine) {
-        self.json = json
-        self.text = text
-    }
-}
+public typealias StartThread = @Sendable (_ body: @escaping @Sendable () -> Void) -> Bool

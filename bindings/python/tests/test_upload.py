@@ -14,6 +14,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.answer = 200
+        self.next: List[int] = []
         self.got: List[Tuple[Dict[str, str], bytes]] = []
         outer = self
 
@@ -23,7 +24,7 @@ class Receiver:
             def do_POST(self) -> None:
                 size = int(self.headers.get("Content-Length", 0))
                 outer.got.append((dict(self.headers), self.rfile.read(size)))
-                self.send_response(outer.answer)
+                self.send_response(outer.next.pop(0) if outer.next else outer.answer)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -123,6 +124,61 @@ class UploadTest(StoreCase):
         self.engine.remove_target("mine")
         with self.assertRaises(cordwood.NotFoundError):
             self.engine.remove_target("mine")
+
+    def test_preview_is_what_goes(self) -> None:
+        target = self.add_target(encoding="gzip", body_records_max=2)
+        with self.assertRaises(cordwood.NotFoundError):
+            self.engine.upload_preview(target + 1)
+        self.engine.set_consent("pending")
+        for number in range(5):
+            self.engine.logger("a").info("record %d", number)
+        shown = self.engine.upload_preview(target)
+        self.assertGreaterEqual(len(shown), 3)
+        self.assertEqual(self.receiver.got, [])
+        self.engine.set_consent("granted")
+        self.engine.upload(timeout=30)
+        self.assertEqual([body for _, body in self.receiver.got][:len(shown)], shown)
+
+    def test_filter_condition_and_drained(self) -> None:
+        asked: List[bool] = []
+        drained = threading.Event()
+
+        def condition() -> bool:
+            asked.append(True)
+            raise ValueError("what a condition raises means no")
+        self.add_target(level="warn", loggers=["app.db", "app.net"], condition=condition,
+                        drained=drained.set)
+        for name in ("app.db", "app.db.pool", "app.dbx", "app.net"):
+            self.engine.logger(name).info("low")
+            self.engine.logger(name).warning("high")
+        self.engine.roll()
+        for _ in range(3000):
+            if asked:
+                break
+            threading.Event().wait(0.01)
+        self.assertTrue(asked)
+        self.assertEqual(self.receiver.got, [])
+        # An explicit call overrides the condition.
+        self.assertEqual(self.engine.upload(timeout=30).uploaded, 1)
+        self.assertTrue(drained.wait(30))
+        lines = [json.loads(line) for line in self.receiver.got[0][1].splitlines()]
+        self.assertEqual([line["logger"] for line in lines if line["kind"] == "log"],
+                         ["app.db", "app.db.pool", "app.net"])
+        self.assertEqual({line["message"] for line in lines if line["kind"] == "log"}, {"high"})
+
+    def test_too_large_is_halved(self) -> None:
+        self.add_target(body_records_max=100)
+        for number in range(8):
+            self.engine.logger("a").info("record %d", number)
+        answers = [413, 413]
+        self.receiver.next = answers
+        self.assertEqual(self.engine.upload(timeout=30).uploaded, 1)
+        ids = [headers["Idempotency-Key"] for headers, _ in self.receiver.got]
+        self.assertEqual(len(ids), len(set(ids)))
+        messages = [json.loads(line)["message"] for _, body in self.receiver.got[2:]
+                    for line in body.splitlines()]
+        self.assertEqual([text for text in messages if text.startswith("record")],
+                         [f"record {number}" for number in range(8)])
 
 
 if __name__ == "__main__":

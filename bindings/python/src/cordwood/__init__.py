@@ -11,17 +11,21 @@ from ._abi import library as _library
 from ._accelerator import Logger, accelerated
 from ._context import context, trace
 from ._engine import Engine, Stats, UploadResult, open
-from ._errors import (ArgumentError, ClosedError, CordwoodError, DamagedError, NotFoundError,
-                      StoreError, UploadError, WaitTimeout)
+from ._errors import (ArgumentError, ClosedError, CordwoodError, DamagedError, EncryptedError,
+                      NotFoundError, StoreError, UploadError, WaitTimeout)
 from ._handler import Handler
+from ._upload_errors import (ClientError, ErrorDetail, Redirection, RequestFailed, ServerError,
+                             TransferError, UnknownOutcome, outcome_text)
 from ._levels import (CRITICAL, DEBUG, ERROR, FATAL, INFO, NOTICE, OFF, TRACE, WARN, WARNING)
 from ._reader import Reader, Record, read
 
 __version__: str = _library.cw_version_string().decode()
 
 __all__ = [
-    "ArgumentError", "CRITICAL", "ClosedError", "CordwoodError", "DEBUG", "DamagedError", "ERROR",
-    "Engine", "FATAL", "Handler", "INFO", "Logger", "NOTICE", "NotFoundError", "OFF", "Reader",
-    "Record", "Stats", "StoreError", "TRACE", "UploadError", "UploadResult", "WARN", "WARNING",
-    "WaitTimeout", "accelerated", "context", "open", "read", "trace",
+    "ArgumentError", "CRITICAL", "ClientError", "ClosedError", "CordwoodError", "DEBUG",
+    "DamagedError", "ERROR", "EncryptedError", "Engine", "ErrorDetail", "FATAL", "Handler", "INFO",
+    "Logger", "NOTICE", "NotFoundError", "OFF", "Reader", "Record", "Redirection", "RequestFailed",
+    "ServerError", "Stats", "StoreError", "TRACE", "TransferError", "UnknownOutcome", "UploadError",
+    "UploadResult", "WARN", "WARNING", "WaitTimeout", "accelerated", "context", "open",
+    "outcome_text", "read", "trace",
 ]

@@ -19,7 +19,7 @@ E_ARGUMENT, E_LEVEL, E_STRUCT_SIZE, E_STRUCT_TAIL, E_CLOSED = -1, -2, -3, -4, -5
 E_NO_DIRECTORY, E_NOT_DIRECTORY, E_NOT_FOUND, E_PERMISSION = -6, -7, -8, -9
 E_IO, E_FULL, E_MEMORY, E_LIMIT, E_TIMEOUT, E_BUSY = -10, -11, -12, -13, -14, -15
 E_VERSION, E_DAMAGED, E_CONSENT, E_NO_TARGET, E_UPLOAD = -16, -17, -18, -19, -20
-E_UNSUPPORTED, E_EXISTS, E_INTERNAL = -21, -22, -23
+E_UNSUPPORTED, E_EXISTS, E_INTERNAL, E_ENCRYPTED, E_NOT_ENABLED = -21, -22, -23, -24, -25
 
 TYPE_INT, TYPE_UINT, TYPE_DOUBLE, TYPE_BOOL, TYPE_STRING = 1, 2, 3, 4, 5
 READ_FOLLOW, READ_FROM_END = 1, 2
@@ -32,6 +32,22 @@ FOREVER = 0xFFFFFFFF
 ARCHIVE_REMOVED = CFUNCTYPE(None, c_void_p, c_char_p, c_uint32)
 ATTEMPTING = CFUNCTYPE(None, c_void_p, c_char_p, c_uint32)
 COMPLETED = CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_int32)
+CONDITION = CFUNCTYPE(c_bool, c_void_p)
+DRAINED = CFUNCTYPE(None, c_void_p)
+BYTES = CFUNCTYPE(c_bool, c_void_p, c_void_p, c_size_t)
+
+
+class TransportRequest(Structure):
+    """cw_transport_request."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("connect_timeout_ms", c_uint32), ("method", c_char_p),
+        ("url", c_char_p), ("headers", POINTER(c_char_p)), ("header_count", c_size_t),
+        ("body_bytes", c_uint64), ("timeout_ms", c_uint64), ("internal", c_void_p),
+    ]
+
+
+CREDENTIALS = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_char_p, c_void_p)
+TRANSPORT = CFUNCTYPE(c_int32, c_void_p, POINTER(TransportRequest), c_void_p)
 
 
 class Text(Structure):
@@ -91,7 +107,9 @@ class Options(Structure):
         ("codec", c_uint32), ("codec_level", c_int32), ("consent", c_uint32),
         ("overflow", c_uint32), ("console", c_uint32), ("console_level", c_uint32),
         ("flags", c_uint32), ("upload_interval_s", c_uint32),
-        ("archive_removed", ARCHIVE_REMOVED), ("user", c_void_p),
+        ("archive_removed", ARCHIVE_REMOVED), ("user", c_void_p), ("encrypt_to", c_char_p),
+        ("identity_file", c_char_p), ("policy_url", c_char_p), ("policy_headers", c_char_p),
+        ("policy_ca_file", c_char_p), ("policy_interval_s", c_uint32),
     ]
 
 
@@ -104,7 +122,7 @@ class Stats(Structure):
         ("archives_written", c_uint64), ("archive_bytes_in", c_uint64),
         ("archive_bytes_out", c_uint64), ("archives_removed", c_uint64),
         ("uploads_succeeded", c_uint64), ("uploads_failed", c_uint64), ("upload_bytes", c_uint64),
-        ("segments_reused", c_uint64),
+        ("segments_reused", c_uint64), ("records_refused", c_uint64),
     ]
 
 
@@ -113,6 +131,7 @@ class ReaderOptions(Structure):
     _fields_ = [
         ("struct_size", c_uint32), ("flags", c_uint32), ("level", c_uint32), ("kinds", c_uint32),
         ("since_ns", c_uint64), ("until_ns", c_uint64), ("logger", c_char_p),
+        ("identity_file", c_char_p),
     ]
 
 
@@ -136,6 +155,13 @@ class TargetOptions(Structure):
         ("auth_token", c_char_p), ("connect_timeout_ms", c_uint32),
         ("request_timeout_ms", c_uint32), ("bytes_per_s", c_uint64), ("attempting", ATTEMPTING),
         ("completed", COMPLETED), ("user", c_void_p), ("method", c_char_p),
+        ("parameters", c_char_p), ("auth_user", c_char_p), ("auth_password", c_char_p),
+        ("ca_file", c_char_p), ("client_certificate_file", c_char_p),
+        ("client_key_file", c_char_p), ("client_key_password", c_char_p), ("proxy", c_char_p),
+        ("proxy_auth", c_char_p), ("http_version", c_uint32), ("level", c_uint32),
+        ("loggers", c_char_p), ("body_bytes_max", c_uint64), ("body_records_max", c_uint32),
+        ("requests_max", c_uint32), ("condition", CONDITION), ("drained", DRAINED),
+        ("credentials", CREDENTIALS), ("transport", TRANSPORT),
     ]
 
 
@@ -144,7 +170,23 @@ class UploadResult(Structure):
     _fields_ = [
         ("struct_size", c_uint32), ("uploaded", c_uint32), ("failed", c_uint32),
         ("waiting", c_uint32), ("expired", c_uint32), ("bytes_sent", c_uint64),
-        ("last_http_status", c_int32), ("last_outcome", c_int32),
+        ("last_http_status", c_int32), ("last_outcome", c_int32), ("refused", c_uint32),
+    ]
+
+
+class UploadErrorDetail(Structure):
+    """cw_upload_error_detail."""
+    _fields_ = [("code", Str), ("message", Str), ("property", Str), ("severity", Str)]
+
+
+class UploadErrorView(Structure):
+    """cw_upload_error."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("outcome", c_int32), ("http_status", c_int32),
+        ("attempt", c_uint32), ("time_ns", c_uint64), ("retry_after_ms", c_uint64),
+        ("target", Str), ("archive", Str), ("cause", Str), ("location", Str), ("code", Str),
+        ("message", Str), ("language", Str), ("transaction_id", Str),
+        ("details", POINTER(UploadErrorDetail)), ("detail_count", c_size_t),
     ]
 
 
@@ -170,11 +212,26 @@ _PROTOTYPES: List[Tuple[str, Any, List[Any]]] = [
     ("cw_reader_next", c_int32, [_HANDLE, POINTER(RecordView)]),
     ("cw_reader_close", c_int32, [POINTER(_HANDLE)]),
     ("cw_target_options_init", None, [POINTER(TargetOptions), c_size_t]),
+    ("cw_credentials_set", c_int32, [_HANDLE, c_char_p, c_char_p, c_char_p]),
+    ("cw_transport_request_read", c_int32,
+     [POINTER(TransportRequest), c_uint64, c_void_p, c_size_t, POINTER(c_size_t)]),
+    ("cw_transport_request_stopped", c_bool, [POINTER(TransportRequest)]),
+    ("cw_transport_response_status", c_int32, [_HANDLE, c_int32]),
+    ("cw_transport_response_header", c_int32, [_HANDLE, c_char_p, c_char_p]),
+    ("cw_transport_response_body", c_int32, [_HANDLE, c_char_p, c_size_t]),
+    ("cw_transport_response_failed", c_int32, [_HANDLE, c_char_p, c_bool]),
     ("cw_target_add", c_int32, [_HANDLE, POINTER(TargetOptions), POINTER(c_uint32)]),
     ("cw_target_remove", c_int32, [_HANDLE, c_char_p]),
     ("cw_upload", c_int32, [_HANDLE, c_uint32, POINTER(UploadResult), c_size_t]),
     ("cw_upload_async", c_int32, [_HANDLE, UPLOAD_DONE, c_void_p]),
+    ("cw_upload_preview", c_int32, [_HANDLE, c_uint32, BYTES, c_void_p]),
     ("cw_consent_set", c_int32, [_HANDLE, c_uint32]),
+    ("cw_policy_apply", c_int32, [_HANDLE, c_char_p, c_size_t]),
+    ("cw_upload_last_error", c_int32, [_HANDLE, c_char_p, POINTER(POINTER(UploadErrorView))]),
+    ("cw_upload_error_free", c_int32, [POINTER(POINTER(UploadErrorView))]),
+    ("cw_upload_error_text", c_size_t,
+     [POINTER(UploadErrorView), c_char_p, c_char_p, c_size_t]),
+    ("cw_outcome_text", c_char_p, [c_int32, c_char_p]),
     ("cw_status_name", c_char_p, [c_int32]),
     ("cw_strerror", c_char_p, [c_int32]),
     ("cw_last_error", c_size_t, [c_char_p, c_size_t]),

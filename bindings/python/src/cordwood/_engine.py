@@ -7,14 +7,16 @@ is shown by sys.unraisablehook and goes no further.
 """
 import atexit
 import ctypes
+import json
 import os
 from types import TracebackType
-from typing import (Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple, Type,
-                    Union)
+from typing import (Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence,
+                    Set, Tuple, Type, Union)
 
-from . import _abi, _accelerator, _levels
+from . import _abi, _accelerator, _levels, _upload_errors
 from ._accelerator import Logger
-from ._errors import UploadError, check
+from ._errors import check
+from ._transport import Credentials, Transport, credentials_callback, transport_callback
 
 PathLike = Union[str, bytes, "os.PathLike[str]"]
 ArchiveRemoved = Callable[[str, str], None]
@@ -55,6 +57,7 @@ class Stats(NamedTuple):
     uploads_failed: int
     upload_bytes: int
     segments_reused: int
+    records_refused: int
 
 
 class UploadResult(NamedTuple):
@@ -66,6 +69,8 @@ class UploadResult(NamedTuple):
     bytes_sent: int
     last_http_status: int
     last_outcome: str
+    refused: int = 0
+    """Records that a target will not take, of archives that it took."""
 
 
 def _word(option: str, value: Union[str, int]) -> int:
@@ -87,7 +92,8 @@ def _bytes(value: Union[str, bytes, None]) -> Optional[bytes]:
 
 def _result(raw: _abi.UploadResult) -> UploadResult:
     return UploadResult(raw.uploaded, raw.failed, raw.waiting, raw.expired, raw.bytes_sent,
-                        raw.last_http_status, _named(_OUTCOMES, raw.last_outcome))
+                        raw.last_http_status, _named(_OUTCOMES, raw.last_outcome),
+                        raw.refused)
 
 
 def _keep(pointer: Any) -> Any:
@@ -131,6 +137,20 @@ class Engine:
         """granted, pending or denied; stored. Denied removes what waited to be sent."""
         check(_abi.library.cw_consent_set(self._handle, _word("consent", consent)))
 
+    def apply_policy(self, policy: Union[str, bytes, Mapping[str, Any]]) -> None:
+        """Applies a policy: a JSON object, or a dict of its keys (cw_policy_apply in cordwood.h).
+        Raises ArgumentError where it is not valid; nothing was changed then."""
+        if isinstance(policy, str):
+            raw = policy.encode("utf-8", "surrogatepass")
+        else:
+            raw = policy if isinstance(policy, bytes) else json.dumps(dict(policy)).encode()
+        check(_abi.library.cw_policy_apply(self._handle, raw, len(raw)))
+
+    def last_error(self, target: Optional[str] = None) -> "Optional[_upload_errors.TransferError]":
+        """How the last failed transfer of a target ended, since open; None: none failed. target:
+        its name; None: of any."""
+        return _upload_errors.last_error(self._handle, target)
+
     def install_crash_handler(self) -> None:
         """Opt-in: a fatal signal writes a last record at FATAL of the logger "Cordwood.Crash", with
         signal, address and backtrace, and then goes its way: to the handler that was there before
@@ -161,32 +181,65 @@ class Engine:
     def add_target(self, url: str, *, name: Optional[str] = None, kind: Optional[str] = None,
                    format: Optional[str] = None, encoding: Optional[str] = None,
                    headers: Optional[Mapping[str, str]] = None,
-                   auth_token: Optional[str] = None, method: Optional[str] = None,
+                   parameters: Optional[Mapping[str, object]] = None,
+                   method: Optional[str] = None, auth_token: Optional[str] = None,
+                   auth_user: Optional[str] = None, auth_password: Optional[str] = None,
+                   ca_file: Optional[PathLike] = None,
+                   client_certificate_file: Optional[PathLike] = None,
+                   client_key_file: Optional[PathLike] = None,
+                   client_key_password: Optional[str] = None, proxy: Optional[str] = None,
+                   proxy_auth: Optional[str] = None, http_version: Optional[int] = None,
+                   level: Optional[_levels.Level] = None,
+                   loggers: Optional[Sequence[str]] = None,
                    connect_timeout: Optional[float] = None,
                    request_timeout: Optional[float] = None, bytes_per_s: Optional[int] = None,
+                   body_bytes_max: Optional[int] = None, body_records_max: Optional[int] = None,
+                   requests_max: Optional[int] = None,
                    attempting: Optional[Attempting] = None,
-                   completed: Optional[Completed] = None) -> int:
+                   completed: Optional[Completed] = None,
+                   condition: Optional[Callable[[], bool]] = None,
+                   drained: Optional[Callable[[], None]] = None,
+                   credentials: Optional[Credentials] = None,
+                   transport: Optional[Transport] = None) -> int:
         """Adds a place where archives go; its number. Timeouts in seconds. What is not named has
-        the default of cordwood.h. attempting(archive, attempt) and completed(archive, status,
-        http_status) are called on the library's thread."""
+        the default of cw_target_options in cordwood.h; docs/UPLOADS.md has a recipe for each kind.
+        attempting(archive, attempt), completed(archive, status, http_status), condition() (in the
+        background: may it send now?) and drained() (nothing waits any more) are called on the
+        library's threads; a condition that raises counts as false. credentials(target, challenge)
+        is asked on 401 and 403 and answers a token, (user, password) or None. transport(request)
+        sends in place of libcurl and answers (status, headers, body).
+        Raises ArgumentError, StoreError, LimitError."""
         raw = _abi.TargetOptions()
         _abi.library.cw_target_options_init(raw, ctypes.sizeof(raw))
-        lines = "\n".join(f"{key}: {value}" for key, value in headers.items()) if headers else None
-        words = dict(url=url, name=name, kind=kind, format=format, encoding=encoding,
-                     headers=lines, auth_token=auth_token, method=method)
-        for key, value in words.items():
-            if value is not None:
-                setattr(raw, key, value.encode())
-        if connect_timeout is not None:
-            raw.connect_timeout_ms = _abi.timeout_ms(connect_timeout)
-        if request_timeout is not None:
-            raw.request_timeout_ms = _abi.timeout_ms(request_timeout)
-        if bytes_per_s is not None:
-            raw.bytes_per_s = bytes_per_s
-        _put_target_callbacks(raw, attempting, completed)
-        number = ctypes.c_uint32()
-        check(_abi.library.cw_target_add(self._handle, raw, number))
-        return number.value
+        texts: Dict[str, Union[str, PathLike, None]] = dict(
+            url=url, name=name, kind=kind, format=format, encoding=encoding,
+            headers=_lines(headers, ": "), parameters=_lines(parameters, "="), method=method,
+            auth_token=auth_token, auth_user=auth_user, auth_password=auth_password,
+            ca_file=ca_file, client_certificate_file=client_certificate_file,
+            client_key_file=client_key_file, client_key_password=client_key_password, proxy=proxy,
+            proxy_auth=proxy_auth, loggers=",".join(loggers) if loggers else None)
+        for key, text in texts.items():
+            if text is not None:
+                setattr(raw, key, os.fsencode(text))
+        numbers: Dict[str, Optional[int]] = dict(
+            bytes_per_s=bytes_per_s, body_bytes_max=body_bytes_max, requests_max=requests_max,
+            body_records_max=body_records_max, http_version=http_version,
+            level=None if level is None else _levels.number(level),
+            connect_timeout_ms=None if connect_timeout is None
+            else _abi.timeout_ms(connect_timeout),
+            request_timeout_ms=None if request_timeout is None
+            else _abi.timeout_ms(request_timeout))
+        for key, number in numbers.items():
+            if number is not None:
+                setattr(raw, key, number)
+        _put_target_callbacks(raw, attempting, completed, condition, drained)
+        if credentials is not None:
+            raw.credentials = _keep(credentials_callback(credentials))
+        if transport is not None:
+            raw.transport = _keep(transport_callback(transport))
+        target = ctypes.c_uint32()
+        check(_abi.library.cw_target_add(self._handle, raw, target))
+        return target.value
 
     def remove_target(self, name: str) -> None:
         """Ends a target: its state leaves the store, archives stay."""
@@ -199,8 +252,23 @@ class Engine:
         status = _abi.library.cw_upload(self._handle, _abi.timeout_ms(timeout), raw,
                                         ctypes.sizeof(raw))
         if status < 0:
-            raise UploadError(status, result=_result(raw))
+            raise _upload_errors.failed_upload(self._handle, status, _result(raw))
         return _result(raw)
+
+    def upload_preview(self, target: int) -> List[bytes]:
+        """Exactly the bodies that upload would send to a target (add_target gave its number), and
+        sends nothing: seals what is open and archives it first. All of them are held in memory."""
+        bodies = [bytearray()]
+
+        def take(_: Any, data: Optional[int], length: int) -> bool:
+            if length == 0:
+                bodies.append(bytearray())
+            else:
+                bodies[-1] += ctypes.string_at(data, length)
+            return True
+
+        check(_abi.library.cw_upload_preview(self._handle, target, _abi.BYTES(take), None))
+        return [bytes(body) for body in bodies[:-1]]
 
     def upload_async(self, done: Optional[Callable[[int, UploadResult], None]] = None) -> None:
         """As upload, in the background; done(status, result) is called on the library's thread."""
@@ -231,8 +299,14 @@ class Engine:
         self.close()
 
 
+def _lines(pairs: Optional[Mapping[str, object]], between: str) -> Optional[str]:
+    return "\n".join(f"{key}{between}{value}" for key, value in pairs.items()) if pairs else None
+
+
 def _put_target_callbacks(raw: _abi.TargetOptions, attempting: Optional[Attempting],
-                          completed: Optional[Completed]) -> None:
+                          completed: Optional[Completed],
+                          condition: Optional[Callable[[], bool]],
+                          drained: Optional[Callable[[], None]]) -> None:
     if attempting is not None:
         begin = attempting
         raw.attempting = _keep(_abi.ATTEMPTING(
@@ -241,6 +315,12 @@ def _put_target_callbacks(raw: _abi.TargetOptions, attempting: Optional[Attempti
         end = completed
         raw.completed = _keep(_abi.COMPLETED(
             lambda _, archive, status, http: end(os.fsdecode(archive), status, http)))
+    if condition is not None:
+        ask = condition
+        raw.condition = _keep(_abi.CONDITION(lambda _: bool(ask())))
+    if drained is not None:
+        tell = drained
+        raw.drained = _keep(_abi.DRAINED(lambda _: tell()))
 
 
 def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = None,
@@ -253,12 +333,20 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
          sync_console: bool = False, coarse_clock: bool = False,
          tmpfs: bool = False, sigbus_guard: bool = False,
          upload_interval_s: Optional[int] = None,
-         archive_removed: Optional[ArchiveRemoved] = None) -> Engine:
+         archive_removed: Optional[ArchiveRemoved] = None,
+         encrypt_to: Union[str, Iterable[str], None] = None,
+         identity_file: Optional[PathLike] = None, policy_url: Optional[str] = None,
+         policy_interval_s: Optional[int] = None,
+         policy_headers: Optional[Mapping[str, str]] = None,
+         policy_ca_file: Optional[PathLike] = None) -> Engine:
     """Opens a store for writing; makes it where it is missing. Without a directory CORDWOOD_DIR of
     the environment is taken. What is not named has the default of cw_options in cordwood.h; codec,
     consent, overflow and console are words ("zstd", "pending", "drop", "json").
     archive_removed(archive, reason) is called, on the library's thread, for an archive that left
-    the disk without being uploaded (quota, count, expired, consent).
+    the disk without being uploaded (quota, count, expired, consent). encrypt_to: age recipients
+    ("age1…"), to whom the archives of this engine are encrypted. identity_file: age identities that
+    open encrypted archives for targets that need plain records.
+    With policy_url a policy is looked for there, at once and every policy_interval_s (an hour).
     Raises ArgumentError, StoreError, DamagedError; ValueError for a word that is none."""
     raw = _abi.Options()
     _abi.library.cw_options_init(raw, ctypes.sizeof(raw))
@@ -270,7 +358,12 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
         "process_name": _bytes(process_name), "segment_bytes": segment_bytes,
         "roll_age_s": roll_age_s, "quota_bytes": quota_bytes, "archives_max": archives_max,
         "expiration_days": expiration_days, "codec_level": codec_level,
-        "upload_interval_s": upload_interval_s,
+        "upload_interval_s": upload_interval_s, "policy_interval_s": policy_interval_s,
+        "policy_url": _bytes(policy_url),
+        "policy_ca_file": None if policy_ca_file is None else os.fsencode(policy_ca_file),
+        "policy_headers": "\n".join(
+            f"{key}: {value}" for key, value in policy_headers.items()).encode()
+        if policy_headers else None,
         **{key: _word(key, value) for key, value in words.items() if value is not None},
         **{key: _levels.number(value) for key, value in levels.items() if value is not None},
     }
@@ -282,6 +375,11 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
                          (sigbus_guard, _abi.FLAG_SIGBUS_GUARD)):
         if wanted:
             raw.flags |= flag
+    if encrypt_to is not None:
+        recipients = [encrypt_to] if isinstance(encrypt_to, str) else encrypt_to
+        raw.encrypt_to = " ".join(recipients).encode()
+    if identity_file is not None:
+        raw.identity_file = os.fsencode(identity_file)
     if archive_removed is not None:
         call = archive_removed
         raw.archive_removed = _keep(_abi.ARCHIVE_REMOVED(lambda _, archive, reason: call(

@@ -42,13 +42,18 @@ class DamagedError(CordwoodError):
     """Damaged data, or a format of a newer version."""
 
 
+class EncryptedError(CordwoodError):
+    """An archive is encrypted, and no identity that was given opens it."""
+
+
 class WaitTimeout(CordwoodError):
     """Time ran out; what was begun goes on in the background."""
 
 
 class UploadError(CordwoodError):
     """An upload that was not possible or not complete. `.result` counts what was done;
-    `.outcome` says how the last transfer ended (request_failed, redirection, client, server …)."""
+    `.outcome` says how the last transfer ended (request_failed, redirection, client, server …).
+    Where a transfer failed it is one of the classes below TransferError."""
 
     def __init__(self, status: int, message: str = "",
                  result: "Optional[UploadResult]" = None) -> None:
@@ -67,7 +72,9 @@ _CLASSES: Dict[int, Type[CordwoodError]] = {
     _abi.E_NO_DIRECTORY: StoreError, _abi.E_NOT_DIRECTORY: StoreError,
     _abi.E_PERMISSION: StoreError, _abi.E_IO: StoreError, _abi.E_FULL: StoreError,
     _abi.E_VERSION: DamagedError, _abi.E_DAMAGED: DamagedError, _abi.E_TIMEOUT: WaitTimeout,
+    _abi.E_ENCRYPTED: EncryptedError,
     _abi.E_CONSENT: UploadError, _abi.E_NO_TARGET: UploadError, _abi.E_UPLOAD: UploadError,
+    _abi.E_NOT_ENABLED: UploadError,
 }
 
 

@@ -148,6 +148,7 @@ class Reader(Iterator[Record]):
         self._view = _abi.RecordView(ctypes.sizeof(_abi.RecordView))
         self._idle_timeout = idle_timeout
         self.damaged = 0  # damaged places met so far
+        self.encrypted = 0  # archives met that no identity opens, and passed over
         check(_abi.library.cw_reader_open(os.fsencode(path), options, self._pointer))
 
     def __next__(self) -> Record:
@@ -158,6 +159,8 @@ class Reader(Iterator[Record]):
                 return _record(self._view)
             if status == _abi.E_DAMAGED:
                 self.damaged += 1
+            elif status == _abi.E_ENCRYPTED:
+                self.encrypted += 1
             elif status == _abi.AGAIN:
                 idle_since = time.monotonic() if idle_since is None else idle_since
                 if self._idle_for(idle_since):
@@ -198,17 +201,23 @@ class Reader(Iterator[Record]):
 def read(path: PathLike, level: Optional[_levels.Level] = None, since: Optional[Time] = None,
          until: Optional[Time] = None, logger: Optional[str] = None,
          kinds: Union[str, Iterable[str]] = ("log",), follow: bool = False,
-         from_end: bool = False, idle_timeout: Optional[float] = None) -> Reader:
+         from_end: bool = False, idle_timeout: Optional[float] = None,
+         identity: Optional[PathLike] = None) -> Reader:
     """The records of a store directory, or of a single segment or archive file.
 
     level: the least. since (inclusive), until (exclusive): a datetime, ISO 8601 text or seconds
     since 1970. logger: this name and those below it. kinds: names, or "all". follow: wait for more,
     for ever or until nothing came for idle_timeout seconds; from_end: skip what is there already.
-    Raises NotFoundError, StoreError, DamagedError; ValueError for a word that is none."""
+    identity: a file of age identities that opens encrypted archives; those that it does not open
+    are passed over and counted (`Reader.encrypted`).
+    Raises NotFoundError, StoreError, DamagedError, EncryptedError (a single file that says nothing
+    without its key); ArgumentError for a file that is none of identities; ValueError for a word
+    that is none."""
     raw = _abi.ReaderOptions(ctypes.sizeof(_abi.ReaderOptions))
     raw.level = 0 if level is None else _levels.number(level)
     raw.kinds = _kind_set(kinds)
     raw.since_ns, raw.until_ns = _nanoseconds(since), _nanoseconds(until)
     raw.logger = None if logger is None else logger.encode()
+    raw.identity_file = None if identity is None else os.fsencode(identity)
     raw.flags = (_abi.READ_FOLLOW if follow else 0) | (_abi.READ_FROM_END if from_end else 0)
     return Reader(path, raw, idle_timeout)

@@ -1,0 +1,245 @@
+// Credentials and transports of a C host: its functions as what CordwoodShip calls, and the
+// functions they call in turn. A response or credentials handle is the address of an object of ours
+// that lives on the stack of the call that hands it out.
+// SAFETY: as the header says, requests, responses and credentials hold until the host's function
+// returns; strings are copied within the call. A NULL is a status.
+
+import CCordwood
+import Cordwood
+import CordwoodCore
+import CordwoodShip
+import Glibc
+
+enum TransportCalls {
+    /// What a host's function set.
+    final class Given {
+        var credentials: Credentials?
+    }
+
+    @safe static func ask(
+        _ call: cw_credentials_fn, _ user: HostPointer, _ query: CredentialsQuery
+    ) -> Credentials? {
+        let given = Given()
+        let handle = unsafe OpaquePointer(Unmanaged.passUnretained(given).toOpaque())
+        let status = unsafe query.target.withCString { target in
+            guard let challenge = query.challenge else {
+                return unsafe call(user.value, target, nil, handle)
+            }
+            return unsafe challenge.withCString { unsafe call(user.value, target, $0, handle) }
+        }
+        return status == Status.ok ? given.credentials : nil
+    }
+}
+
+@_cdecl("cw_credentials_set") @implementation
+public func cw_credentials_set(
+    _ out: OpaquePointer!, _ token: UnsafePointer<CChar>!, _ name: UnsafePointer<CChar>!,
+    _ password: UnsafePointer<CChar>!
+) -> cw_status {
+    guard let out = unsafe out else {
+        return failed(Status.argument, "cw_credentials_set: out is NULL")
+    }
+    let credentials = unsafe Credentials(
+        token: CText.string(token), user: CText.string(name), password: CText.string(password))
+    return status { () throws(CordwoodError) in
+        do throws(UploadError) {
+            let given = unsafe Unmanaged<TransportCalls.Given>.fromOpaque(
+                UnsafeRawPointer(out)
+            ).takeUnretainedValue()
+            given.credentials = try credentials.checked()
+            return Status.ok
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+}
+
+// ── Transport ──
+
+@safe final class CallbackTransport: UploadTransport {
+    private let call: cw_transport_fn
+    private let user: HostPointer
+
+    init(_ call: cw_transport_fn, _ user: HostPointer) {
+        unsafe self.call = call
+        self.user = user
+    }
+
+    func send(_ request: UploadRequest) throws(UploadTransportError) -> UploadResponse {
+        let answer = TransportAnswer()
+        let lines = HeaderLines(request.headers)
+        let status = unsafe request.method.withCString { method in
+            unsafe request.url.withCString { url in
+                unsafe lines.withPointers { headers in
+                    var raw = unsafe cw_transport_request()
+                    unsafe raw.struct_size = UInt32(MemoryLayout<cw_transport_request>.size)
+                    unsafe raw.connect_timeout_ms = request.connectTimeoutMs
+                    unsafe raw.method = method
+                    unsafe raw.url = url
+                    unsafe raw.headers = headers
+                    unsafe raw.header_count = request.headers.count
+                    unsafe raw.body_bytes = request.bodyBytes
+                    unsafe raw.timeout_ms = request.timeoutMs
+                    unsafe raw.`internal` = UnsafeRawPointer(
+                        Unmanaged.passUnretained(request).toOpaque())
+                    let handle = unsafe OpaquePointer(
+                        Unmanaged.passUnretained(answer).toOpaque())
+                    return unsafe call(user.value, &raw, handle)
+                }
+            }
+        }
+        return try answer.response(status)
+    }
+}
+
+/// What a host's function says of the answer. One thread: that of the call.
+private final class TransportAnswer {
+    var response = UploadResponse(status: 0)
+    var isAnswered = false
+    var failure: UploadTransportError?
+
+    static let headersMax = 64
+    static let headerBytesMax = 8192
+    /// One more than is kept, so that a longer one is seen to be cut.
+    static let bodyBytesMax = (4 << 20) + 1
+
+    func response(_ status: cw_status) throws(UploadTransportError) -> UploadResponse {
+        if let failure { throw failure }
+        guard status == Status.ok else {
+            let name = unsafe String(cString: cw_status_name(status))
+            throw UploadTransportError("the host's transport returned \(name)")
+        }
+        guard isAnswered else {
+            throw UploadTransportError("the host's transport set no status")
+        }
+        return response
+    }
+}
+
+/// Header lines as C strings. They hold secrets and are wiped.
+@safe private final class HeaderLines {
+    private var lines: [UnsafeMutablePointer<CChar>?] = unsafe []
+
+    init(_ headers: [(name: String, value: String)]) {
+        for (name, value) in headers {
+            unsafe lines.append(strdup("\(name): \(value)"))
+        }
+    }
+
+    deinit {
+        unsafe lines.forEach { unsafe HeaderLines.wipe($0) }
+    }
+
+    private static func wipe(_ line: UnsafeMutablePointer<CChar>?) {
+        guard let line = unsafe line else { return }
+        unsafe explicit_bzero(line, strlen(line))
+        unsafe free(line)
+    }
+
+    func withPointers<T>(
+        _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> T
+    ) -> T {
+        let pointers = unsafe lines.map { unsafe UnsafePointer($0) }
+        return unsafe pointers.withUnsafeBufferPointer { unsafe body($0.baseAddress) }
+    }
+}
+
+private func request(_ raw: UnsafePointer<cw_transport_request>?) -> UploadRequest? {
+    guard let raw = unsafe raw, let address = unsafe raw.pointee.`internal` else { return nil }
+    return unsafe Unmanaged<UploadRequest>.fromOpaque(address).takeUnretainedValue()
+}
+
+private func answer(_ handle: OpaquePointer?) -> TransportAnswer? {
+    guard let handle = unsafe handle else { return nil }
+    return unsafe Unmanaged<TransportAnswer>.fromOpaque(UnsafeRawPointer(handle))
+        .takeUnretainedValue()
+}
+
+@_cdecl("cw_transport_request_read") @implementation
+public func cw_transport_request_read(
+    _ raw: UnsafePointer<cw_transport_request>!, _ offset: UInt64,
+    _ buffer: UnsafeMutableRawPointer!, _ bytes: Int, _ out: UnsafeMutablePointer<Int>!
+) -> cw_status {
+    guard let request = unsafe request(raw), let out = unsafe out else {
+        return failed(Status.argument, "cw_transport_request_read: a pointer is NULL")
+    }
+    guard bytes > 0, let buffer = unsafe buffer else {
+        return failed(Status.argument, "cw_transport_request_read: there is no buffer")
+    }
+    do throws(UploadTransportError) {
+        let got = try unsafe request.readBody(
+            at: offset, into: UnsafeMutableRawBufferPointer(start: buffer, count: bytes))
+        guard got > 0 else { return Status.end }
+        unsafe out.pointee = got
+        return Status.ok
+    } catch {
+        return failed(request.isStopped ? Status.closed : Status.io, error.text)
+    }
+}
+
+@_cdecl("cw_transport_request_stopped") @implementation
+public func cw_transport_request_stopped(_ raw: UnsafePointer<cw_transport_request>!) -> Bool {
+    unsafe request(raw)?.isStopped ?? true
+}
+
+@_cdecl("cw_transport_response_status") @implementation
+public func cw_transport_response_status(
+    _ handle: OpaquePointer!, _ httpStatus: Int32
+) -> cw_status {
+    guard let answer = unsafe answer(handle) else {
+        return failed(Status.argument, "cw_transport_response_status: response is NULL")
+    }
+    answer.response.status = Int(httpStatus)
+    answer.isAnswered = true
+    return Status.ok
+}
+
+@_cdecl("cw_transport_response_header") @implementation
+public func cw_transport_response_header(
+    _ handle: OpaquePointer!, _ name: UnsafePointer<CChar>!, _ value: UnsafePointer<CChar>!
+) -> cw_status {
+    guard let answer = unsafe answer(handle), let name = unsafe name, let value = unsafe value
+    else {
+        return failed(Status.argument, "cw_transport_response_header: a pointer is NULL")
+    }
+    let bytes = unsafe CText.length(name) &+ CText.length(value)
+    guard answer.response.headers.count < TransportAnswer.headersMax,
+        bytes <= TransportAnswer.headerBytesMax
+    else {
+        return failed(Status.limit, "cw_transport_response_header: over 64 headers of 8 KiB")
+    }
+    unsafe answer.response.headers.append((String(cString: name), String(cString: value)))
+    return Status.ok
+}
+
+@_cdecl("cw_transport_response_body") @implementation
+public func cw_transport_response_body(
+    _ handle: OpaquePointer!, _ bytes: UnsafeRawPointer!, _ count: Int
+) -> cw_status {
+    guard let answer = unsafe answer(handle), count >= 0 else {
+        return failed(Status.argument, "cw_transport_response_body: response is NULL")
+    }
+    guard count > 0 else { return Status.ok }
+    guard let bytes = unsafe bytes else {
+        return failed(Status.argument, "cw_transport_response_body: bytes is NULL")
+    }
+    let room = TransportAnswer.bodyBytesMax - answer.response.body.count
+    unsafe answer.response.body.append(
+        contentsOf: UnsafeRawBufferPointer(start: bytes, count: min(count, room)))
+    guard count <= room else {
+        return failed(Status.limit, "cw_transport_response_body: over 4 MiB")
+    }
+    return Status.ok
+}
+
+@_cdecl("cw_transport_response_failed") @implementation
+public func cw_transport_response_failed(
+    _ handle: OpaquePointer!, _ cause: UnsafePointer<CChar>!, _ unreachable: Bool
+) -> cw_status {
+    guard let answer = unsafe answer(handle) else {
+        return failed(Status.argument, "cw_transport_response_failed: response is NULL")
+    }
+    answer.failure = UploadTransportError(
+        unsafe CText.string(cause) ?? "", isUnreachable: unreachable)
+    return Status.ok
+}

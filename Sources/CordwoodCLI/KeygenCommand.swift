@@ -1,0 +1,100 @@
+// `cordwood keygen`: a new age identity, as age-keygen makes one; and the option of those verbs
+// that write archives.
+// SAFETY: writes take what is left of the array; strings are lent to one call each.
+
+import ArgumentParser
+import Cordwood
+import Glibc
+
+struct KeygenCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keygen",
+        abstract: "Make a key for encrypted archives: an age identity and its recipient.",
+        discussion: """
+            Prints an identity file, or writes it with -o (0600; a file that exists is left as it \
+            is). Who has the file reads every archive that was encrypted to the recipient in it \
+            (age1…), which is no secret. The age tool takes the same files.
+
+            Example:
+              cordwood keygen -o key.txt
+              cordwood archive logs --encrypt-to age1…
+              cordwood cat logs --identity key.txt
+            """)
+
+    @Option(
+        name: .shortAndLong, help: "Where to write the identity; standard output otherwise.",
+        completion: .file())
+    var output: String?
+
+    func run() throws {
+        let identity = AgeIdentity.generate()
+        let text = """
+            # created: \(UTCTime.seconds(TimeArgument.now()))
+            # public key: \(identity.recipient.text)
+            \(identity.secretText)
+
+            """
+        guard let output else {
+            // Whoever sees a secret pass by on the way to a file wants to know the other half.
+            if !Output.standard.isTerminal { tell(identity) }
+            Output.standard.append(text)
+            return
+        }
+        try KeygenCommand.write(Array(text.utf8), to: output)
+        tell(identity)
+    }
+
+    private func tell(_ identity: AgeIdentity) {
+        Complaint.write("Public key: \(identity.recipient.text)\n")
+    }
+
+    private static func write(_ content: [UInt8], to path: String) throws(Failure) {
+        let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else {
+            throw unsafe Failure(
+                errno == EEXIST ? .usage : .cannotOpen,
+                errno == EEXIST
+                    ? "\(path) exists and is not overwritten"
+                    : "\(path): \(String(cString: strerror(errno)))")
+        }
+        var done = 0
+        while done < content.count {
+            let size = unsafe content.withUnsafeBytes {
+                unsafe Glibc.write(file, $0.baseAddress! + done, $0.count - done)
+            }
+            if size > 0 {
+                done += size
+            } else if size == 0 || errno != EINTR {
+                break
+            }
+        }
+        // A key that is lost with the machine's power takes its archives with it.
+        let isKept = done == content.count && fsync(file) == 0
+        let number = errno
+        close(file)
+        guard isKept else {
+            unsafe unlink(path)
+            throw unsafe Failure(.failed, "\(path): \(String(cString: strerror(number)))")
+        }
+    }
+}
+
+struct EncryptionOption: ParsableArguments {
+    @Option(
+        name: .customLong("encrypt-to"), parsing: .singleValue,
+        help: ArgumentHelp(
+            "Encrypt the archives that are made to this age recipient. May be repeated.",
+            valueName: "age1…"))
+    var texts: [String] = []
+
+    /// nil: none is named.
+    var text: String? { texts.isEmpty ? nil : texts.joined(separator: " ") }
+
+    func recipients() throws(Failure) -> [AgeRecipient] {
+        do throws(CordwoodError) {
+            return try AgeKeys.recipients(text, option: "--encrypt-to")
+        } catch {
+            throw Failure(.usage, error.text)
+        }
+    }
+}

@@ -1,0 +1,76 @@
+// `cordwood policy`: what a store was last told by a policy from a URL.
+
+import ArgumentParser
+import Cordwood
+
+struct PolicyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "policy",
+        abstract: "Show the policy that a store keeps from its URL.",
+        discussion: """
+            Programs that are opened with a policy's URL keep the last one that was valid, and \
+            begin with it the next time. What a program was told otherwise is not in the store.
+
+            Example:
+              cordwood policy logs show
+            """)
+
+    enum Action: String, ExpressibleByArgument, CaseIterable { case show }
+
+    @Flag(help: "One JSON object: where it is from, when it came, and the policy as it came.")
+    var json = false
+
+    @Argument(help: "The store's directory.", completion: .directory)
+    var directory: String
+
+    @Argument(help: "show.")
+    var action: Action
+
+    func run() throws {
+        let policy: StoredPolicy?
+        do throws(CordwoodError) {
+            policy = try StoreSettings.policy(directory: directory)
+        } catch {
+            throw Failure(.cannotOpen, error.text)
+        }
+        guard let policy else {
+            throw Failure(.nothingFound, "\(directory) keeps no policy")
+        }
+        Output.standard.append(json ? asJSON(policy) : asText(policy))
+    }
+
+    private func asText(_ policy: StoredPolicy) -> String {
+        var lines = [
+            "from     \(policy.origin)", "came     \(UTCTime.text(policy.savedNs))",
+        ]
+        guard let document = policy.document else {
+            return (lines + ["not valid, and not used: \(policy.problem)"])
+                .map { OneLine.text($0) + "\n" }.joined()
+        }
+        func add(_ name: String, _ value: String?) {
+            if let value { lines.append("\(name)  \(value)") }
+        }
+        add("enabled", document.isEnabled.map { $0 ? "true" : "false" })
+        for level in document.levels {
+            let word = level.number == 255 ? "OFF" : Level(number: level.number)?.description
+            add("level", "\(level.prefix.isEmpty ? "(root)" : level.prefix) \(word ?? "")")
+        }
+        add("expiration_days", document.expirationDays.map { "\($0)" })
+        add("max_files", document.filesMax.map { "\($0)" })
+        add("max_file_size_bytes", document.fileBytesMax.map { "\($0)" })
+        add("quota_bytes", document.quotaBytes.map { "\($0)" })
+        add("upload_interval_s", document.uploadIntervalSeconds.map { "\($0)" })
+        for key in document.unknownKeys { add("unknown", key) }
+        return lines.map { OneLine.text($0) + "\n" }.joined()
+    }
+
+    private func asJSON(_ policy: StoredPolicy) -> String {
+        var object = JSONObject()
+        object.add("origin", policy.origin)
+        object.add("saved", UTCTime.text(policy.savedNs))
+        object.add("valid", policy.document != nil)
+        if !policy.problem.isEmpty { object.add("problem", policy.problem) }
+        object.add("policy", String(decoding: policy.json, as: UTF8.self))
+        return object.text + "\n"
+    }
+}

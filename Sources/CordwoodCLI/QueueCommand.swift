@@ -1,0 +1,108 @@
+// `cordwood queue`: what waits to be sent, for whom, why and until when; and what may be done about
+// it by hand.
+
+import ArgumentParser
+import Cordwood
+
+struct QueueCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "queue",
+        abstract: "Show what waits to be uploaded; try it again, or give it up.",
+        discussion: """
+            list shows every archive with every target: its state, how often it was tried, when it \
+            is tried again, and what the last attempt met. retry lets what failed, was refused or \
+            waits for credentials be tried at the next occasion. quarantine gives an archive up: \
+            it is kept, and not sent.
+
+            Example:
+              cordwood queue logs
+              cordwood queue logs retry --target collector-archive
+              cordwood queue logs quarantine --archive 1f….00000000-00000003.cwa
+            """)
+
+    enum Action: String, ExpressibleByArgument, CaseIterable { case list, retry, quarantine }
+
+    @Flag(help: "One JSON object a pair of archive and target.")
+    var json = false
+
+    @Option(help: "This archive alone, by file name.")
+    var archive: String?
+
+    @Option(help: "This target alone, by name.")
+    var target: String?
+
+    @Argument(help: "The store's directory.", completion: .directory)
+    var directory: String
+
+    @Argument(help: "list, retry or quarantine.")
+    var action: Action = .list
+
+    func run() throws {
+        do throws(CordwoodError) {
+            switch (action, archive) {
+            case (.list, _): try list()
+            case (.retry, _):
+                say(
+                    try StoreSettings.retry(
+                        archive: archive, target: target, directory: directory),
+                    "may be tried again")
+            case (.quarantine, let archive?):
+                say(
+                    try StoreSettings.quarantine(
+                        archive: archive, target: target, directory: directory),
+                    "given up")
+            case (.quarantine, nil): throw CordwoodError(0, "")
+            }
+        } catch {
+            guard error.status != 0 else {
+                throw Failure(.usage, "queue DIR quarantine needs --archive NAME")
+            }
+            throw Failure(.cannotOpen, error.text)
+        }
+    }
+
+    private func list() throws(CordwoodError) {
+        for entry in try StoreSettings.queue(directory: directory) {
+            if let archive, entry.archive != archive { continue }
+            if let target, entry.target != target { continue }
+            Output.standard.append(json ? asJSON(entry) : asText(entry))
+        }
+    }
+
+    private func say(_ count: Int, _ what: String) {
+        Output.standard.append(
+            "\(count) \(count == 1 ? "pair" : "pairs") of archive and target \(what)\n")
+    }
+
+    private func asText(_ entry: QueueEntry) -> String {
+        var text = "\(entry.archive)  \(entry.bytes) bytes  \(entry.target)  \(entry.state.word)"
+        if entry.state.attempts > 0 { text += ", attempt \(entry.state.attempts) failed" }
+        if entry.state.progress.done > 0 { text += ", \(entry.state.progress.done) records sent" }
+        if case .retry(_, let notBeforeMs, _, _) = entry.state, notBeforeMs > 0 {
+            text += ", not before \(UTCTime.text(notBeforeMs &* 1_000_000))"
+        }
+        if !entry.cause.isEmpty { text += ": \(entry.cause)" }
+        return OneLine.text(text) + "\n"
+    }
+
+    private func asJSON(_ entry: QueueEntry) -> String {
+        var object = JSONObject()
+        object.add("archive", entry.archive)
+        object.add("bytes", entry.bytes)
+        object.add("target", entry.target)
+        object.add("state", entry.state.word)
+        object.add("attempts", UInt64(entry.state.attempts))
+        if case .retry(_, let notBeforeMs, let reason, _) = entry.state {
+            object.add("reason", reason.rawValue)
+            if notBeforeMs > 0 { object.add("not_before", UTCTime.text(notBeforeMs &* 1_000_000)) }
+        }
+        switch entry.state {
+        case .paused(_, let status, _), .sent(let status), .quarantined(let status, _):
+            object.add("http_status", UInt64(max(status, 0)))
+        default: break
+        }
+        object.add("records_sent", entry.state.progress.done)
+        if !entry.cause.isEmpty { object.add("cause", entry.cause) }
+        return object.text + "\n"
+    }
+}

@@ -1,0 +1,97 @@
+// How far an upload is, on a terminal: archives, bytes, rate and the time that is left, in one line
+// that is written over and taken away at the end. In a pipe it says nothing. The callbacks run on
+// the threads that send.
+
+import Cordwood
+import Glibc
+
+/// SAFETY: the numbers are guarded by the mutex, which is never destroyed while a thread may call.
+@safe final class UploadProgress: @unchecked Sendable {
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let sizes: [String: UInt64]
+    private let bytesAll: UInt64
+    private let began = UploadProgress.now()
+    private let isShown = isatty(2) == 1
+    private var bytesDone: UInt64 = 0
+    private var archivesDone = 0
+    private var isEnded = false
+
+    init(_ store: String) {
+        unsafe pthread_mutex_init(mutex, nil)
+        var sizes: [String: UInt64] = [:]
+        if isShown, let waiting = try? StoreSettings.queue(directory: store) {
+            for entry in waiting { sizes[entry.archive] = entry.bytes }
+        }
+        self.sizes = sizes
+        bytesAll = sizes.values.reduce(0, &+)
+    }
+
+    deinit {
+        unsafe pthread_mutex_destroy(mutex)
+        unsafe mutex.deallocate()
+    }
+
+    var callbacks: TargetCallbacks {
+        var callbacks = TargetCallbacks()
+        guard isShown else { return callbacks }
+        callbacks.completed = { [self] archive, status, _ in
+            if status == .ok { note(archive) }
+        }
+        return callbacks
+    }
+
+    private func note(_ archive: String) {
+        locked {
+            guard !isEnded else { return }
+            bytesDone &+= sizes[archive] ?? 0
+            archivesDone += 1
+            Complaint.write("\r\u{1B}[K" + line)
+        }
+    }
+
+    /// The line goes; what the command says stands in its place.
+    func end() {
+        locked {
+            isEnded = true
+            if isShown && archivesDone > 0 { Complaint.write("\r\u{1B}[K") }
+        }
+    }
+
+    private var line: String {
+        let seconds = max(UploadProgress.now() - began, 0.001)
+        let rate = Double(bytesDone) / seconds
+        var text = "\(archivesDone) of \(max(sizes.count, archivesDone)) archives, "
+        text += "\(UploadProgress.size(bytesDone)) of \(UploadProgress.size(bytesAll)), "
+        text += "\(UploadProgress.size(UInt64(rate)))/s"
+        if bytesAll > bytesDone, rate > 0 {
+            text += ", \(UInt64(Double(bytesAll - bytesDone) / rate) + 1) s left"
+        }
+        return text
+    }
+
+    private static func size(_ bytes: UInt64) -> String {
+        let units = ["B", "kB", "MB", "GB", "TB"]
+        var value = Double(bytes)
+        var unit = 0
+        while value >= 999.5, unit < units.count - 1 {
+            value /= 1_000
+            unit += 1
+        }
+        let tenths = UInt64((value * 10).rounded())
+        return unit == 0 || tenths >= 1_000
+            ? "\((tenths + 5) / 10) \(units[unit])"
+            : "\(tenths / 10).\(tenths % 10) \(units[unit])"
+    }
+
+    private static func now() -> Double {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    private func locked(_ body: () -> Void) {
+        unsafe pthread_mutex_lock(mutex)
+        body()
+        unsafe pthread_mutex_unlock(mutex)
+    }
+}

@@ -1,0 +1,53 @@
+// The size of the segments that are made from here on: a policy may change it while writers run.
+// Any thread reads it; the engine above sets it, one thread at a time. What lies ready in another
+// size is taken back by the supply thread, and a segment keeps the size it was made with. A writer
+// may meet both sizes within one append (Claim). docs/CONCURRENCY.md, A31.
+// SAFETY: a word of the engine's block, which is never unmapped.
+
+import CShims
+
+enum SegmentSize {
+    private static func word(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.segment_bytes)!
+    }
+
+    static func ringMaxWord(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.ring_max)!
+    }
+
+    static func of(_ engine: EngineBlock) -> UInt64 {
+        // ORDER: relaxed. A size by itself; nothing is published by it (A31).
+        unsafe cwa_load_relaxed_u64(word(engine))
+    }
+
+    static func set(_ engine: EngineBlock, bytes: UInt64) {
+        // ORDER: relaxed (A31).
+        unsafe cwa_store_relaxed_u64(word(engine), bytes)
+    }
+
+    /// Takes back the spares of another size. Supply thread: it alone unmaps.
+    static func tidySpares(_ engine: EngineBlock, _ lane: LaneBlock) {
+        let bytes = unsafe of(engine)
+        for i in 0..<Int(CWI_SPARES_MAX) {
+            // ORDER: acquire, and acquire-release to take it. As Segments.takeSpare (A11).
+            let word = unsafe cwa_load_acquire_u64(Lanes.spareWord(lane, i))
+            guard let spare = unsafe SegmentBlock(bitPattern: UInt(word)),
+                unsafe spare.pointee.size != bytes,
+                unsafe cwa_cas_u64(Lanes.spareWord(lane, i), word, 0)
+            else { continue }
+            unsafe Segments.destroy(engine, lane, spare)
+        }
+    }
+}
+
+extension EngineCore {
+    /// Of segments made from here on. ringMax: files kept for use again.
+    public static func setSegmentBytes(_ engine: EngineBlock, _ bytes: UInt64, ringMax: UInt32) {
+        // ORDER: relaxed. A bound for a hint (A22).
+        unsafe cwa_store_relaxed_u32(SegmentSize.ringMaxWord(engine), ringMax)
+        guard unsafe SegmentSize.of(engine) != bytes else { return }
+        unsafe SegmentSize.set(engine, bytes: bytes)
+        unsafe wake(engine)
+    }
+}

@@ -1,0 +1,140 @@
+// A mutex and a condition with deadlines on the monotonic clock. One per service object; a forked
+// child makes new ones and never touches those it inherited.
+
+import CShims
+import Glibc
+
+@safe public final class Monitor: @unchecked Sendable {
+    // SAFETY: both are allocated once, used only through pthread, and freed with the object.
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    public init() {
+        unsafe pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        unsafe pthread_condattr_init(&attributes)
+        unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        unsafe pthread_cond_init(condition, &attributes)
+        unsafe pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        unsafe pthread_cond_destroy(condition)
+        unsafe pthread_mutex_destroy(mutex)
+        unsafe condition.deallocate()
+        unsafe mutex.deallocate()
+    }
+
+    /// No cancellation within: the lock would stay taken (R19).
+    public func locked<T>(_ body: () throws -> T) rethrows -> T {
+        let cancel = cwi_disable_cancel()
+        defer { cwi_restore_cancel(cancel) }
+        unsafe pthread_mutex_lock(mutex)
+        defer { unsafe pthread_mutex_unlock(mutex) }
+        return try body()
+    }
+
+    /// Runs the body where nobody holds the lock.
+    public func tryLocked(_ body: () -> Void) {
+        let cancel = cwi_disable_cancel()
+        defer { cwi_restore_cancel(cancel) }
+        guard unsafe pthread_mutex_trylock(mutex) == 0 else { return }
+        defer { unsafe pthread_mutex_unlock(mutex) }
+        body()
+    }
+
+    public func notify() {
+        unsafe pthread_cond_broadcast(condition)
+    }
+
+    /// Holding the lock: sleeps until notified or the deadline. False: the deadline has passed.
+    public func wait(until deadline: Deadline) -> Bool {
+        guard let ns = deadline.monotonicNs else {
+            unsafe pthread_cond_wait(condition, mutex)
+            return true
+        }
+        var time = timespec(
+            tv_sec: Int(ns / 1_000_000_000), tv_nsec: Int(ns % 1_000_000_000))
+        return unsafe pthread_cond_timedwait(condition, mutex, &time) != ETIMEDOUT
+    }
+}
+
+/// A point on the monotonic clock; nil: never.
+public struct Deadline: Sendable {
+    public var monotonicNs: UInt64?
+
+    /// 0 has passed already, UINT32_MAX never does.
+    public init(timeoutMs: UInt32) {
+        monotonicNs = timeoutMs == .max ? nil : cw_monotonic_ns() + UInt64(timeoutMs) * 1_000_000
+    }
+
+    public init(afterMs: UInt64) {
+        monotonicNs = cw_monotonic_ns() + afterMs * 1_000_000
+    }
+
+    public static let never = Deadline(timeoutMs: .max)
+
+    public var hasPassed: Bool {
+        guard let monotonicNs else { return false }
+        return cw_monotonic_ns() >= monotonicNs
+    }
+
+    /// Milliseconds of the monotonic clock.
+    public var monotonicMs: UInt64 { monotonicNs.map { $0 / 1_000_000 } ?? .max }
+
+    /// What is left, capped for APIs that take 32 bits.
+    public var leftMs: UInt32 {
+        guard let monotonicNs else { return .max }
+        let now = cw_monotonic_ns()
+        return now >= monotonicNs ? 0 : UInt32(min((monotonicNs - now) / 1_000_000, 0xFFFF_FFFE))
+    }
+}
+
+/// One of the engine's own threads: all signals that others send blocked, so that the host's
+/// handlers and `sigwait` never meet it; named; 1 MiB of stack.
+public enum EngineThread {
+    /// background: yields to the host and to the supply thread wherever processors are short.
+    /// False: the system has no more threads.
+    public static func start(
+        _ name: StaticString, background: Bool = false, _ body: @escaping @Sendable () -> Void
+    ) -> Bool {
+        final class Start {
+            let name: StaticString
+            let background: Bool
+            let body: @Sendable () -> Void
+            init(_ name: StaticString, _ background: Bool, _ body: @escaping @Sendable () -> Void) {
+                self.name = name
+                self.background = background
+                self.body = body
+            }
+        }
+        var attributes = pthread_attr_t()
+        unsafe pthread_attr_init(&attributes)
+        defer { unsafe pthread_attr_destroy(&attributes) }
+        unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        unsafe pthread_attr_setstacksize(&attributes, 1 << 20)
+        var all = sigset_t()
+        var old = sigset_t()
+        unsafe cwi_fill_signals(&all)
+        unsafe pthread_sigmask(SIG_SETMASK, &all, &old)
+        defer { unsafe pthread_sigmask(SIG_SETMASK, &old, nil) }
+        let start = unsafe Unmanaged.passRetained(Start(name, background, body))
+        var thread = pthread_t()
+        let error = unsafe pthread_create(
+            &thread, &attributes,
+            { argument in
+                let start = unsafe Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
+                unsafe cwi_tls_get().pointee.helper = UInt8(CWI_HELPER_THREAD)
+                unsafe cw_set_thread_name(
+                    UnsafeRawPointer(start.name.utf8Start).assumingMemoryBound(to: CChar.self))
+                // On Linux 0 is this thread alone, and a thread may always become nicer.
+                if start.background {
+                    _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+                }
+                start.body()
+                return nil
+            }, unsafe start.toOpaque())
+        if error != 0 { unsafe start.release() }
+        return error == 0
+    }
+}

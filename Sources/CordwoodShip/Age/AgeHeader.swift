@@ -1,0 +1,129 @@
+// The header of an age file (age-encryption.org/v1): which stanzas it has, and the MAC over them.
+// Read strictly: one text for one content, as the specification asks. A header says nothing before
+// its MAC was checked with the file key that one of its stanzas gave. Pure; any thread.
+
+struct AgeStanza: Equatable, Sendable {
+    /// The first says what kind of stanza it is.
+    var arguments: [String]
+    var body: [UInt8]
+
+    static let columns = 64
+
+    var kind: String { arguments.first ?? "" }
+
+    /// As it stands in a header.
+    var text: [UInt8] {
+        var out = Array("-> \(arguments.joined(separator: " "))\n".utf8)
+        let body = AgeBase64.text(body)
+        for start in stride(from: 0, to: body.count, by: AgeStanza.columns) {
+            out += body[start..<min(start + AgeStanza.columns, body.count)] + [0x0A]
+        }
+        // The last line of a body is shorter than the others, if need be empty.
+        if body.count % AgeStanza.columns == 0 { out.append(0x0A) }
+        return out
+    }
+}
+
+struct AgeHeader: Sendable {
+    private static let start = Array("age-encryption.org/".utf8)
+    private static let firstLine = Array("age-encryption.org/v1\n".utf8)
+    private static let arrow = Array("-> ".utf8)
+    private static let end = Array("---".utf8)
+    /// Ours, too: an archive covers no more than its header has room to say (FORMAT §11.5).
+    static let bytesMax = 1 << 20
+    static let fileKeyBytes = 16
+
+    let stanzas: [AgeStanza]
+    /// Of the whole header.
+    let count: Int
+    /// What the MAC is over.
+    private let covered: [UInt8]
+    private let mac: [UInt8]
+
+    /// Whether it is an age file, of whatever version.
+    static func isStart(_ bytes: [UInt8]) -> Bool { bytes.starts(with: start) }
+
+    /// A new header, with its MAC.
+    static func make(_ stanzas: [AgeStanza], fileKey: AgeSecret) -> [UInt8] {
+        let covered = firstLine + stanzas.flatMap(\.text) + end
+        return covered + [0x20] + AgeBase64.text(sum(covered, fileKey)) + [0x0A]
+    }
+
+    func isGenuine(_ fileKey: AgeSecret) -> Bool {
+        AgeCrypto.equal(mac, AgeHeader.sum(covered, fileKey))
+    }
+
+    private static func sum(_ covered: [UInt8], _ fileKey: AgeSecret) -> [UInt8] {
+        let key = AgeCrypto.hkdf(fileKey, salt: [], info: "header")
+        return AgeCrypto.hmac(key: key.bytes, [covered])
+    }
+
+    /// Of the first bytes of a file; nil: they end before the header does.
+    static func parse(_ bytes: [UInt8]) throws(AgeError) -> AgeHeader? {
+        var lines = Lines(bytes: bytes)
+        guard let first = lines.next() else { return nil }
+        guard first + [0x0A] == firstLine[...] else {
+            throw first.starts(with: start)
+                ? .version("a newer version of age") : .damaged("not an age file")
+        }
+        var stanzas: [AgeStanza] = []
+        while true {
+            let begin = lines.position
+            guard let line = lines.next() else { return nil }
+            if line.starts(with: end) {
+                guard !stanzas.isEmpty else { throw lines.damage("no stanza") }
+                guard line.count == 47, line[line.startIndex + 3] == 0x20,
+                    let mac = AgeBase64.bytes(Array(line.dropFirst(4))), mac.count == 32
+                else { throw lines.damage("MAC") }
+                return AgeHeader(
+                    stanzas: stanzas, count: lines.position,
+                    covered: Array(bytes[..<(begin + end.count)]), mac: mac)
+            }
+            guard let stanza = try stanza(line, &lines) else { return nil }
+            stanzas.append(stanza)
+        }
+    }
+
+    private static func stanza(
+        _ line: ArraySlice<UInt8>, _ lines: inout Lines
+    ) throws(AgeError) -> AgeStanza? {
+        guard line.starts(with: arrow) else { throw lines.damage("neither stanza nor MAC") }
+        let words = line.dropFirst(arrow.count).split(
+            separator: 0x20, omittingEmptySubsequences: false)
+        guard words.allSatisfy({ !$0.isEmpty && $0.allSatisfy { (0x21...0x7E).contains($0) } })
+        else { throw lines.damage("arguments of a stanza") }
+        var body: [UInt8] = []
+        while true {
+            guard let row = lines.next() else { return nil }
+            guard row.count <= AgeStanza.columns else { throw lines.damage("a line too long") }
+            body += row
+            if row.count < AgeStanza.columns { break }
+        }
+        guard let decoded = AgeBase64.bytes(body) else {
+            throw lines.damage("base64 that is not canonical")
+        }
+        return AgeStanza(
+            arguments: words.map { String(decoding: $0, as: UTF8.self) }, body: decoded)
+    }
+
+    private struct Lines {
+        let bytes: [UInt8]
+        var position = 0
+        var number = 0
+
+        init(bytes: [UInt8]) { self.bytes = bytes }
+
+        /// Without its newline; nil: there is no whole line any more.
+        mutating func next() -> ArraySlice<UInt8>? {
+            guard let end = bytes[position...].firstIndex(of: 0x0A) else { return nil }
+            let line = bytes[position..<end]
+            position = end + 1
+            number += 1
+            return line
+        }
+
+        func damage(_ what: String) -> AgeError {
+            .damaged("age header, line \(number): \(what)")
+        }
+    }
+}

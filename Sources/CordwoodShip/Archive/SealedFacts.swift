@@ -1,0 +1,134 @@
+// What an encrypted archive says of itself to those who cannot open it (FORMAT §11.5): a stanza of
+// ours in the header of an age file, which other tools pass over. Enough for the queue, retention,
+// uploads and adopters; nothing of what was logged. Values only.
+// SAFETY: views are of one array, and are read below its checked length.
+
+import CordwoodCore
+
+struct SealedFacts: Equatable {
+    /// The stanza's one argument.
+    static let stanzaKind = "cordwood.eu/archive-v1"
+
+    var id: LaneID
+    var covers: [ArchiveCover]
+    var createdRealtime: UInt64
+    var recordCount: UInt64 = 0
+    var timeMin: UInt64 = 0
+    var timeMax: UInt64 = 0
+    /// Of the age file: all that stands behind its header.
+    var payloadBytes: UInt64 = 0
+    var payloadCRC: UInt32 = 0
+
+    init(_ info: ArchiveInfo) {
+        id = info.id
+        covers = info.covers
+        createdRealtime = info.createdRealtime
+        recordCount = info.recordCount
+        timeMin = info.timeMin
+        timeMax = info.timeMax
+    }
+
+    /// The same number of bytes whatever the numbers are.
+    var stanza: AgeStanza? {
+        var body = GrowingBytes()
+        body.append(word: SealedSummary.magicValue)
+        body.append(word: FormatVersion.current)
+        body.append(word: UInt32(0))
+        body.append(word: UInt64(0))
+        body.append(word: UInt64(0))
+        body.append(id: id)
+        body.append(word: createdRealtime)
+        body.append(word: recordCount)
+        body.append(word: timeMin)
+        body.append(word: timeMax)
+        body.append(word: payloadBytes)
+        body.append(word: payloadCRC)
+        body.append(word: UInt32(truncatingIfNeeded: covers.count))
+        body.append(word: UInt32(0))
+        body.append(word: UInt32(0))
+        for cover in covers {
+            body.append(id: cover.laneID)
+            body.append(word: cover.first)
+            body.append(word: cover.last)
+            body.append(string: cover.laneName, max: 255)
+        }
+        if body.failed { return nil }
+        body.store(UInt32(truncatingIfNeeded: body.count), at: SealedSummary.length)
+        unsafe body.store(
+            checksum(body.bytes, zeroAt: SealedSummary.crc), at: SealedSummary.crc)
+        return unsafe AgeStanza(arguments: [SealedFacts.stanzaKind], body: Array(body.bytes))
+    }
+
+    enum Found {
+        case facts(SealedFacts)
+        /// An age file that somebody else made.
+        case none
+        case newer(String)
+        case bad(String)
+    }
+
+    static func find(_ header: AgeHeader) -> Found {
+        let ours = header.stanzas.filter { $0.kind == stanzaKind }
+        guard let stanza = ours.first else { return .none }
+        guard ours.count == 1, stanza.arguments.count == 1 else {
+            return .bad("more than one summary of an encrypted archive")
+        }
+        return unsafe stanza.body.withUnsafeBytes { read($0) }
+    }
+
+    @safe private static func read(_ body: UnsafeRawBufferPointer) -> Found {
+        guard body.count >= SealedSummary.bytes,
+            body.word(SealedSummary.magic, UInt64.self) == SealedSummary.magicValue
+        else { return .bad("no summary of an encrypted archive") }
+        let version = body.word(SealedSummary.version, UInt32.self)
+        guard version <= FormatVersion.current else { return .newer("version \(version)") }
+        let crc = body.word(SealedSummary.crc, UInt32.self)
+        guard version == FormatVersion.current,
+            body.word(SealedSummary.length, UInt32.self) == UInt32(body.count),
+            checksum(body, zeroAt: SealedSummary.crc) == crc
+        else { return .bad("checksum of the summary of an encrypted archive") }
+        let incompat = body.word(SealedSummary.incompat, UInt64.self)
+        guard incompat & ~FormatVersion.incompatKnown == 0 else {
+            return .newer("features \(incompat)")
+        }
+        guard let covers = covers(body) else {
+            return .bad("covers in the summary of an encrypted archive")
+        }
+        return .facts(SealedFacts(body, covers))
+    }
+
+    @safe private init(_ body: UnsafeRawBufferPointer, _ covers: [ArchiveCover]) {
+        self.covers = covers
+        id = body.id(SealedSummary.archiveID)
+        createdRealtime = body.word(SealedSummary.createdRealtime, UInt64.self)
+        recordCount = body.word(SealedSummary.recordCount, UInt64.self)
+        timeMin = body.word(SealedSummary.timeMin, UInt64.self)
+        timeMax = body.word(SealedSummary.timeMax, UInt64.self)
+        payloadBytes = body.word(SealedSummary.payloadBytes, UInt64.self)
+        payloadCRC = body.word(SealedSummary.payloadCRC, UInt32.self)
+    }
+
+    @safe private static func covers(_ body: UnsafeRawBufferPointer) -> [ArchiveCover]? {
+        let rest = unsafe UnsafeRawBufferPointer(rebasing: body[SealedSummary.covers...])
+        return ArchiveCover.list(rest, count: body.word(SealedSummary.coverCount, UInt32.self))
+    }
+
+    /// What header and footer would have said.
+    func fill(_ info: inout ArchiveInfo) {
+        info.id = id
+        info.covers = covers
+        info.createdRealtime = createdRealtime
+        info.recordCount = recordCount
+        info.timeMin = timeMin
+        info.timeMax = timeMax
+        info.levels = .max
+        info.kinds = .max
+    }
+
+    /// Whether the archive inside is the one that is told of outside.
+    func agrees(with info: ArchiveInfo) -> Bool {
+        id == info.id && covers == info.covers && createdRealtime == info.createdRealtime
+            && recordCount == info.recordCount && timeMin == info.timeMin
+            && timeMax == info.timeMax
+    }
+}

@@ -1,0 +1,106 @@
+// An archive file that may be encrypted, as its reader finds it: a plain one, an age file that one
+// of the identities opens, or one that stays closed. Made once when a file is opened, before
+// anything else of it is read.
+
+import CShims
+import CordwoodCore
+import Glibc
+
+struct SealedFile {
+    /// nil: an age file without a summary of ours.
+    let facts: SealedFacts?
+    /// Where salt and chunks begin.
+    let payloadStart: UInt64
+    /// nil: no key opens it.
+    let payload: AgePayload?
+    /// Why it stays closed.
+    let locked: ReadProblem?
+
+    /// nil: not an age file. What age writes as text (armour) is none either.
+    static func find(
+        _ descriptor: Int32, path: String, fileBytes: UInt64, identities: [AgeIdentity]
+    ) throws(ReadProblem) -> SealedFile? {
+        do throws(AgeError) {
+            guard let header = try header(descriptor, fileBytes) else { return nil }
+            return try SealedFile(descriptor, path, fileBytes, header, identities)
+        } catch {
+            throw problem(error, path)
+        }
+    }
+
+    private init(
+        _ descriptor: Int32, _ path: String, _ fileBytes: UInt64, _ header: AgeHeader,
+        _ identities: [AgeIdentity]
+    ) throws(AgeError) {
+        switch SealedFacts.find(header) {
+        case .facts(let found): facts = found
+        case .none: facts = nil
+        case .newer(let what): throw .version(what)
+        case .bad(let what): throw .damaged(what)
+        }
+        payloadStart = UInt64(header.count)
+        for identity in identities {
+            guard let fileKey = try identity.open(header) else { continue }
+            guard header.isGenuine(fileKey) else {
+                throw .damaged("age header: the MAC is not that of the header")
+            }
+            payload = try AgePayload(
+                descriptor: descriptor, start: payloadStart, fileBytes: fileBytes, fileKey: fileKey)
+            locked = nil
+            return
+        }
+        payload = nil
+        let recipients = header.stanzas.count { $0.kind != SealedFacts.stanzaKind }
+        locked = .locked(
+            "\(path): encrypted for \(recipients) recipient\(recipients == 1 ? "" : "s"), "
+                + (identities.isEmpty
+                    ? "and no identity was given" : "of whom none is an identity that was given"))
+    }
+
+    private static func header(
+        _ descriptor: Int32, _ fileBytes: UInt64
+    ) throws(AgeError) -> AgeHeader? {
+        var wanted = 4_096
+        while true {
+            let bytes = try AgePayload.prefix(
+                of: descriptor, Int(min(UInt64(wanted), fileBytes)))
+            guard AgeHeader.isStart(bytes) else { return nil }
+            if let header = try AgeHeader.parse(bytes) { return header }
+            guard UInt64(wanted) < fileBytes else { throw .damaged("age header: cut") }
+            guard wanted < AgeHeader.bytesMax else { throw .damaged("age header: too long") }
+            wanted = min(wanted * 8, AgeHeader.bytesMax)
+        }
+    }
+
+    static func problem(_ error: AgeError, _ path: String) -> ReadProblem {
+        switch error {
+        case .damaged(let text), .argument(let text): .damaged("\(path): \(text)")
+        case .version(let text): .version("\(path): \(text)")
+        case .system(let text, let number): .system("\(text) \(path)", errno: number)
+        }
+    }
+
+    /// What can be said without a key: nil, or what of the file is not as it was written.
+    /// SAFETY: at most the buffer's own count is read, and summed.
+    func check(
+        _ descriptor: Int32, path: String, fileBytes: UInt64
+    ) throws(ReadProblem) -> String? {
+        guard let facts else { return nil }
+        guard fileBytes >= payloadStart, fileBytes - payloadStart == facts.payloadBytes else {
+            return "size of the encrypted payload"
+        }
+        var buffer = [UInt8](repeating: 0, count: 256 << 10)
+        var at = payloadStart
+        var crc: UInt32 = 0
+        while at < fileBytes {
+            let wanted = min(buffer.count, Int(fileBytes - at))
+            let got = unsafe pread(descriptor, &buffer, wanted, off_t(at))
+            if got < 0 && errno == EINTR { continue }
+            guard got >= 0 else { throw .system("read \(path)", errno: errno) }
+            if got == 0 { return "size of the encrypted payload" }
+            crc = unsafe cwi_crc32c(crc, buffer, got)
+            at += UInt64(got)
+        }
+        return crc == facts.payloadCRC ? nil : "checksum of the encrypted payload"
+    }
+}

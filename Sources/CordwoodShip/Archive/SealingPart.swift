@@ -1,0 +1,97 @@
+// Turns the bytes of an archive into those of an age file while they are written (FORMAT §11.5).
+// The header comes last, in room that was filled before the first chunk, for it says how many
+// records there are and of when. Owned by one PartFile; one thread at a time. The file key lives
+// as long as this.
+// CRASH: until the header is written the `.part` holds one with other numbers; it means nothing.
+// SAFETY: writes take a view's bytes and no more.
+
+import CShims
+import Glibc
+
+final class SealingPart {
+    private let descriptor: Int32
+    private let path: String
+    private let fileKey = AgeSecret(AgeCrypto.random(AgeHeader.fileKeyBytes))
+    private let recipients: [AgeStanza]
+    private let headerBytes: Int
+    private let sealer: AgeSealer
+    private var crc: UInt32 = 0
+    /// Behind the header.
+    private var payloadBytes: UInt64 = 0
+
+    var written: UInt64 { UInt64(headerBytes) + payloadBytes }
+
+    /// The descriptor is the caller's and stands at the beginning of an empty file.
+    init(
+        _ descriptor: Int32, path: String, recipients keys: [AgeRecipient], info: ArchiveInfo
+    ) throws(ArchiveError) {
+        self.descriptor = descriptor
+        self.path = path
+        var stanzas: [AgeStanza] = []
+        for key in keys {
+            guard let stanza = key.stanza(fileKey) else {
+                throw .argument("\(key.text) cannot be encrypted to")
+            }
+            stanzas.append(stanza)
+        }
+        recipients = stanzas
+        sealer = AgeSealer(fileKey: fileKey)
+        guard let summary = SealedFacts(info).stanza else { throw .memory }
+        let header = AgeHeader.make(stanzas + [summary], fileKey: fileKey)
+        guard header.count <= AgeHeader.bytesMax else {
+            throw .limit("covers of one encrypted archive")
+        }
+        headerBytes = header.count
+        try write(header)
+        try unsafe sealer.salt.withUnsafeBufferPointer { (salt) throws(ArchiveError) in
+            try unsafe put(UnsafeRawBufferPointer(salt))
+        }
+    }
+
+    @safe func append(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
+        try unsafe sealer.append(bytes) { (piece) throws(ArchiveError) in try put(piece) }
+    }
+
+    /// The last chunk, and the header.
+    func finish(_ info: ArchiveInfo) throws(ArchiveError) {
+        try unsafe sealer.finish { (piece) throws(ArchiveError) in try put(piece) }
+        var facts = SealedFacts(info)
+        facts.payloadBytes = payloadBytes
+        facts.payloadCRC = crc
+        guard let summary = facts.stanza else { throw .memory }
+        let header = AgeHeader.make(recipients + [summary], fileKey: fileKey)
+        guard header.count == headerBytes, lseek(descriptor, 0, SEEK_SET) == 0 else {
+            throw failure(EIO)
+        }
+        try write(header)
+    }
+
+    @safe private func put(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
+        try write(bytes)
+        payloadBytes &+= UInt64(bytes.count)
+        if let start = bytes.baseAddress { crc = unsafe cwi_crc32c(crc, start, bytes.count) }
+    }
+
+    private func write(_ bytes: [UInt8]) throws(ArchiveError) {
+        try unsafe bytes.withUnsafeBufferPointer { (all) throws(ArchiveError) in
+            try unsafe write(UnsafeRawBufferPointer(all))
+        }
+    }
+
+    @safe private func write(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
+        guard let start = bytes.baseAddress else { return }
+        var done = 0
+        while done < bytes.count {
+            let size = unsafe Glibc.write(descriptor, start + done, bytes.count - done)
+            if size > 0 {
+                done += size
+            } else if size == 0 || errno != EINTR {
+                throw failure(size == 0 ? EIO : errno)
+            }
+        }
+    }
+
+    private func failure(_ errno: Int32) -> ArchiveError {
+        .system(operation: "write", path: path, errno: errno)
+    }
+}

@@ -1,0 +1,20 @@
+// The words for what a body holds and how it is compressed on the wire (API). Pure.
+
+public enum BodyFormat: String, CaseIterable, Sendable {
+    case archive, ndjson, text, sap, json
+    case otlpProtobuf = "otlp-protobuf"
+    case otlpJSON = "otlp-json"
+}
+
+public enum BodyEncoding: String, CaseIterable, Sendable {
+    case none, gzip, zstd, lz4
+
+    /// What to try where a server refuses this one.
+    var simpler: BodyEncoding? {
+        switch self {
+        case .zstd, .lz4: .gzip
+        case .gzip: BodyEncoding.none
+        case .none: nil
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// A policy (B-SAP-9): what somebody who runs many programs says of all of them in one small JSON
+// object. Checked whole before anything of it is used: a document that exists is valid. It replaces
+// the policy before it; what it does not name is as the host set it. Pure.
+
+import CordwoodCore
+
+public struct PolicyDocument: Equatable, Sendable {
+    public struct Level: Equatable, Sendable {
+        /// A dotted name; "": the root.
+        public var prefix: String
+        /// 1…24, or 255: off.
+        public var number: UInt8
+    }
+
+    public static let bytesMax = 64 << 10
+    public static let levelsMax = 4_096
+    public static let prefixBytesMax = 255
+    /// Bounds of a segment's size (Settings).
+    public static let fileBytes: ClosedRange<UInt64> = 65_536...1_073_741_824
+
+    /// false: nothing is uploaded; what waits is kept.
+    public var isEnabled: Bool?
+    public var levels: [Level] = []
+    public var expirationDays: UInt32?
+    public var filesMax: UInt32?
+    /// 0: the library's own size.
+    public var fileBytesMax: UInt64?
+    public var quotaBytes: UInt64?
+    public var uploadIntervalSeconds: UInt32?
+    /// Keys that mean nothing to this version.
+    public var unknownKeys: [String] = []
+
+    public init() {}
+
+    /// Says which key is wrong, and why.
+    public init(json: [UInt8]) throws(UploadError) {
+        guard json.count <= PolicyDocument.bytesMax else {
+            throw .limit(
+                "the policy has \(json.count) bytes, over \(PolicyDocument.bytesMax)")
+        }
+        let text: JSONValue
+        do throws(JSONProblem) {
+            text = try JSONValue.parse(json, bytesMax: PolicyDocument.bytesMax)
+        } catch {
+            throw .argument("the policy is no JSON: \(error.text)")
+        }
+        guard case .object(let members) = text else {
+            throw .argument("the policy is \(text.kind), not an object")
+        }
+        for member in members { try take(member.key, member.value) }
+    }
+
+    private mutating func take(_ key: String, _ value: JSONValue) throws(UploadError) {
+        switch key {
+        case "enabled":
+            guard case .bool(let flag) = value else {
+                throw PolicyDocument.wrong(key, value, "true or false")
+            }
+            isEnabled = flag
+        case "levels": levels = try PolicyDocument.levels(value)
+        case "expiration_days": expirationDays = try PolicyDocument.number32(key, value)
+        case "max_files": filesMax = try PolicyDocument.number32(key, value)
+        case "max_file_size_bytes":
+            let bytes = try PolicyDocument.number(key, value, max: UInt64(Int64.max))
+            let bounds = PolicyDocument.fileBytes
+            guard bytes == 0 || bounds.contains(bytes) else {
+                throw .argument(
+                    "policy key '\(key)' is \(bytes), outside \(bounds.lowerBound)"
+                        + " … \(bounds.upperBound)")
+            }
+            fileBytesMax = bytes
+        case "quota_bytes":
+            quotaBytes = try PolicyDocument.number(key, value, max: UInt64(Int64.max))
+        case "upload_interval_s": uploadIntervalSeconds = try PolicyDocument.number32(key, value)
+        default: unknownKeys.append(PolicyDocument.shown(key))
+        }
+    }
+
+    private static func levels(_ value: JSONValue) throws(UploadError) -> [Level] {
+        guard case .object(let members) = value else {
+            throw wrong("levels", value, "an object of prefixes and levels")
+        }
+        guard members.count <= levelsMax else {
+            throw .limit("policy key 'levels' has over \(levelsMax) prefixes")
+        }
+        var levels: [Level] = []
+        for member in members {
+            let name = "levels.\(shown(member.key))"
+            guard member.key.utf8.count <= prefixBytesMax else {
+                throw .limit("policy key '\(name)' has a prefix of over \(prefixBytesMax) bytes")
+            }
+            guard let number = level(member.value) else {
+                throw wrong(name, member.value, "the name of a level, 1 … 24, or 255")
+            }
+            levels.append(Level(prefix: member.key, number: number))
+        }
+        return levels
+    }
+
+    private static func level(_ value: JSONValue) -> UInt8? {
+        if let text = value.string {
+            return text.lowercased() == "off" ? 255 : parseLevel(text)
+        }
+        guard let number = value.whole, (1...24).contains(number) || number == 255 else {
+            return nil
+        }
+        return UInt8(number)
+    }
+
+    private static func number32(_ key: String, _ value: JSONValue) throws(UploadError) -> UInt32 {
+        UInt32(try number(key, value, max: UInt64(UInt32.max)))
+    }
+
+    private static func number(
+        _ key: String, _ value: JSONValue, max: UInt64
+    ) throws(UploadError) -> UInt64 {
+        guard let number = value.whole, number >= 0, UInt64(number) <= max else {
+            throw wrong(key, value, "a whole number from 0 to \(max)")
+        }
+        return UInt64(number)
+    }
+
+    private static func wrong(_ key: String, _ value: JSONValue, _ wanted: String) -> UploadError {
+        let text = value.string.map { "\"\(shown($0))\"" } ?? value.kind
+        return .argument("policy key '\(key)' is \(text), not \(wanted)")
+    }
+
+    /// What an error shows of the document's own words.
+    private static func shown(_ text: String) -> String {
+        let short = text.unicodeScalars.prefix(40).map { scalar in
+            scalar.value < 0x20 || scalar.value == 0x7F ? "?" : Character(scalar)
+        }
+        return String(short)
+    }
+}

@@ -1,0 +1,102 @@
+// The file `policy` of a store: the last good policy from a URL, so that the next start begins with
+// it, and what the server said to tell it from a newer one. Lines `key value`, an empty line, the
+// document as it came (FORMAT §2.2). It names the URL by a checksum only: URLs may hold secrets. A
+// kept policy of another URL, or one that cannot be read, counts as none. Any thread, any process.
+
+import CordwoodCore
+
+public struct PolicyFile: Equatable, Sendable {
+    public static let fileName = "policy"
+    static let temporaryName = ".policy.new"
+    private static let firstLine = "cordwood policy"
+    private static let validatorBytesMax = 1024
+
+    /// 32 hex digits.
+    public private(set) var urlHash: String
+    /// `https://host:port`.
+    public private(set) var origin: String
+    /// As the server sent them; empty: it did not.
+    public private(set) var etag: String
+    public private(set) var modified: String
+    public private(set) var savedUnixSeconds: Int64
+    public private(set) var json: [UInt8]
+
+    init(
+        url: String, origin: String, etag: String, modified: String, savedUnixSeconds: Int64,
+        json: [UInt8]
+    ) {
+        urlHash = PolicyFile.hash(url)
+        self.origin = origin
+        self.etag = PolicyFile.validator(etag)
+        self.modified = PolicyFile.validator(modified)
+        self.savedUnixSeconds = savedUnixSeconds
+        self.json = json
+    }
+
+    static func hash(_ url: String) -> String { ContentHash.hex(Array(url.utf8), bytes: 16) }
+
+    /// One that cannot be sent back in a header is not kept.
+    private static func validator(_ text: String) -> String {
+        let isFit =
+            text.utf8.count <= validatorBytesMax
+            && text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
+        return isFit ? text : ""
+    }
+
+    /// nil: there is none, or none of this version's.
+    public static func read(storeDirectory: String) throws(UploadError) -> PolicyFile? {
+        guard let bytes = try Files.read(storeDirectory + "/" + fileName) else { return nil }
+        return parse(bytes)
+    }
+
+    func write(storeDirectory: String) throws(UploadError) {
+        // The store's own directory may be a link (StoreFile).
+        let root = storeDirectory + "/."
+        let lock = try Files.lockDirectory(root)
+        defer { _ = lock.number }
+        try Files.replace(
+            storeDirectory + "/" + PolicyFile.fileName,
+            temporary: storeDirectory + "/" + PolicyFile.temporaryName, directory: root, with: bytes
+        )
+    }
+
+    var bytes: [UInt8] {
+        var lines = [
+            PolicyFile.firstLine, "format 1", "url \(urlHash)", "origin \(origin)",
+            "saved \(savedUnixSeconds)",
+        ]
+        if !etag.isEmpty { lines.append("etag \(etag)") }
+        if !modified.isEmpty { lines.append("modified \(modified)") }
+        return Array((lines.joined(separator: "\n") + "\n\n").utf8) + json
+    }
+
+    static func parse(_ bytes: [UInt8]) -> PolicyFile? {
+        var file = PolicyFile(
+            url: "", origin: "", etag: "", modified: "", savedUnixSeconds: 0, json: [])
+        var rest = bytes[...]
+        var format: UInt64?
+        var isFirst = true
+        while true {
+            guard let end = rest.firstIndex(of: 0x0A) else { return nil }
+            let line = String(decoding: rest[..<end], as: UTF8.self)
+            rest = rest[(end + 1)...]
+            if line.isEmpty { break }
+            if isFirst && line != firstLine { return nil }
+            isFirst = false
+            let parts = line.split(separator: " ", maxSplits: 1)
+            let value = parts.count == 2 ? String(parts[1]) : ""
+            switch parts[0] {
+            case "format": format = UInt64(value)
+            case "url": file.urlHash = value
+            case "origin": file.origin = value
+            case "saved": file.savedUnixSeconds = Int64(value) ?? 0
+            case "etag": file.etag = validator(value)
+            case "modified": file.modified = validator(value)
+            default: break
+            }
+        }
+        guard format == 1, rest.count <= PolicyDocument.bytesMax else { return nil }
+        file.json = Array(rest)
+        return file
+    }
+}

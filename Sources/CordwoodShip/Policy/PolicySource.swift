@@ -1,0 +1,135 @@
+// Where a policy is fetched from, checked, and one look at it: a GET that asks for what is newer
+// than what we have. It knows nothing of engines: it says what came. Owned by one thread
+// (PolicyKeeper), which may wait here as long as the server lets it.
+
+public struct PolicyOptions: Equatable, Sendable {
+    public var url: String
+    /// `Name: value` lines.
+    public var headers: String?
+    /// 0: an hour.
+    public var intervalSeconds: UInt32 = 0
+    public var caFile: String?
+
+    public init(url: String) {
+        self.url = url
+    }
+}
+
+public struct PolicySource: Sendable {
+    public static let intervalSecondsDefault: UInt32 = 3_600
+
+    public let origin: String
+    public let intervalSeconds: UInt32
+    let url: String
+    let headers: [RequestHeader]
+    let settings: TransportSettings
+
+    public init(_ options: PolicyOptions) throws(UploadError) {
+        do throws(UploadError) {
+            origin = try WebAddress(options.url).origin
+            headers = try RequestHeader.parse(options.headers ?? "")
+        } catch {
+            throw .argument("policy: \(error.text)")
+        }
+        for header in headers {
+            guard !header.lowercasedName.hasPrefix("if-") else {
+                throw .argument("policy: header \(header.name) is set by the library")
+            }
+        }
+        url = options.url
+        intervalSeconds =
+            options.intervalSeconds == 0
+            ? PolicySource.intervalSecondsDefault : options.intervalSeconds
+        var settings = TransportSettings()
+        settings.caFile = options.caFile
+        self.settings = settings
+    }
+
+    public enum Answer: Sendable {
+        /// What we have is the newest.
+        case unchanged
+        case fresh(PolicyDocument, PolicyFile)
+        /// A document that says something we cannot do; the text says which key.
+        case invalid(String)
+        /// No document came. `delayMs`: the server's wish.
+        case failed(FailureDetail, delayMs: UInt64?)
+        case stopped
+    }
+
+    /// What this source left in the store; nil: nothing, or nothing that is valid.
+    public func kept(storeDirectory: String) -> (PolicyDocument, PolicyFile)? {
+        guard let file = try? PolicyFile.read(storeDirectory: storeDirectory),
+            file.urlHash == PolicyFile.hash(url),
+            let document = try? PolicyDocument(json: file.json)
+        else { return nil }
+        return (document, file)
+    }
+
+    /// Keeps a policy that was applied.
+    public func keep(_ file: PolicyFile, storeDirectory: String) throws(UploadError) {
+        try file.write(storeDirectory: storeDirectory)
+    }
+
+    /// - Parameter known: what is in force, whose validators are asked with; nil: any will do.
+    func look(
+        _ transport: any Transport, known: PolicyFile?, nowUnixMs: UInt64,
+        shouldStop: () -> Bool
+    ) -> Answer {
+        var all = headers
+        func set(_ name: String, _ value: String) {
+            guard !value.isEmpty, !all.contains(where: { $0.lowercasedName == name.lowercased() })
+            else { return }
+            all.append(RequestHeader(name: name, value: value))
+        }
+        set("User-Agent", "cordwood")
+        set("If-None-Match", known?.etag ?? "")
+        set("If-Modified-Since", known?.modified ?? "")
+        let outcome = transport.perform(
+            TransferRequest(method: "GET", url: url, headers: all, body: nil, settings: settings),
+            tick: { shouldStop() ? .stop : .go })
+        if outcome.isStopped { return .stopped }
+        if outcome.httpStatus == 304 && known != nil { return .unchanged }
+        guard outcome.httpStatus == 200 else {
+            let detail = FailureDetail(outcome, nowUnixMs: nowUnixMs)
+            return .failed(detail, delayMs: detail.retryAfterMs)
+        }
+        do throws(UploadError) {
+            let document = try PolicyDocument(json: outcome.body)
+            let file = PolicyFile(
+                url: url, origin: origin, etag: outcome.header("etag") ?? "",
+                modified: outcome.header("last-modified") ?? "",
+                savedUnixSeconds: Int64(clamping: nowUnixMs / 1_000), json: outcome.body)
+            return .fresh(document, file)
+        } catch {
+            return .invalid(error.text)
+        }
+    }
+}
+
+extension PolicySource {
+    /// One look by libcurl, with a connection of its own.
+    public func look(
+        known: PolicyFile?, nowUnixMs: UInt64, shouldStop: () -> Bool
+    ) throws(UploadError) -> Answer {
+        look(
+            try CurlTransport(), known: known, nowUnixMs: nowUnixMs, shouldStop: shouldStop)
+    }
+
+    /// Throws where there is no libcurl. Any thread.
+    public static func load() throws(UploadError) { try CurlTransport.load() }
+
+    /// When to look again. After a failure soon, then less and less often; a server that answers is
+    /// asked at its interval, a little early so that many clients do not come at once.
+    /// - Parameters:
+    ///   - failures: in a row, this one counted.
+    ///   - random: all 64 bits are used.
+    public func delayMs(after answer: Answer, failures: UInt32, random: UInt64) -> UInt64 {
+        let interval = UInt64(intervalSeconds) * 1_000
+        guard case .failed(_, let wished) = answer else {
+            let early = random.multipliedFullWidth(by: interval / 10 + 1).high
+            return interval - early
+        }
+        let own = min(Backoff.delayMs(attempts: failures, random: random), max(interval, 1_000))
+        return max(own, wished ?? 0)
+    }
+}

@@ -1,0 +1,42 @@
+// What answers say beyond their status: the one object of JSON that some servers answer with, and a
+// search in error texts. Bounded, like the answers themselves. Pure.
+
+enum AnswerText {
+    /// Of an error text no more is looked through.
+    static let searchedMax = 64 << 10
+
+    /// nil: no JSON, or no object.
+    static func object(_ body: [UInt8]) -> JSONValue? {
+        guard let value = try? JSONValue.parse(body, bytesMax: TransferOutcome.bodyBytesMax),
+            case .object = value
+        else { return nil }
+        return value
+    }
+
+    static func has(_ text: [UInt8], _ part: StaticString) -> Bool {
+        position(text, part) != nil
+    }
+
+    /// Behind the first such part.
+    static func position(_ text: [UInt8], _ part: StaticString) -> Int? {
+        let end = min(text.count, searchedMax)
+        let count = part.utf8CodeUnitCount
+        guard count > 0, end >= count else { return nil }
+        for first in 0...(end - count) where begins(text[first...], with: part) {
+            return first + count
+        }
+        return nil
+    }
+
+    /// The number that follows the first such part; nil: none.
+    static func number(_ text: [UInt8], after part: StaticString) -> UInt64? {
+        guard let first = position(text, part) else { return nil }
+        var end = first
+        while end < text.count, text[end] >= 0x30, text[end] <= 0x39 { end += 1 }
+        return Numbers.decimal(text[first..<end])
+    }
+
+    private static func begins(_ text: ArraySlice<UInt8>, with part: StaticString) -> Bool {
+        part.withUTF8Buffer { unsafe text.starts(with: $0) }
+    }
+}

@@ -1,0 +1,32 @@
+// Where an archive comes from, for names that say so (S3 keys): the process of its first record and
+// the time of its newest one. The same on every attempt, for a key that changed would be a second
+// object. A value.
+
+import CordwoodCore
+
+struct ArchiveOrigin: Equatable, Sendable {
+    /// Of the newest record; 0: not known.
+    var timeUnixMs: UInt64 = 0
+    /// service.name, else the name of the process; empty: not known.
+    var service = ""
+    /// host.name; empty: not known.
+    var host = ""
+
+    /// - Throws: what may be over at the next attempt. Damage lasts, so it means not known.
+    static func read(
+        _ path: String, timeUnixMs: UInt64, _ openRecords: OpenRecords
+    ) throws(UploadError) -> ArchiveOrigin {
+        var origin = ArchiveOrigin(timeUnixMs: timeUnixMs)
+        do throws(ReadProblem) {
+            guard let process = try openRecords(path).process else { return origin }
+            func attribute(_ name: String) -> String? {
+                process.resource.first { $0.key == name && !$0.value.isEmpty }?.value
+            }
+            origin.service = attribute("service.name") ?? process.name
+            origin.host = attribute("host.name") ?? ""
+        } catch .system(let text, let code) {
+            throw .system(call: text, path: path, errno: code)
+        } catch {}
+        return origin
+    }
+}

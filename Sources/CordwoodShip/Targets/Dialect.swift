@@ -1,0 +1,108 @@
+// How one kind of server is talked to: where requests go, what a body may hold, what an answer
+// means. One conformer a kind, one file each; UploadAttempt knows none of them by name. Values:
+// any thread.
+
+import CordwoodCore
+
+/// What a server is to be sent: one part of one archive.
+struct Delivery: Sendable {
+    /// Tells this part from every other for ever: the archive's id, or that and the range of
+    /// records. The same on every attempt.
+    var id: String
+    /// `8-4-4-4-12` lowercase hex digits.
+    var archiveID: String
+    /// nil: the whole archive.
+    var range: PartRange?
+    var fileName: String
+    var encoding: BodyEncoding
+    var credentials: Credentials
+    var nowUnixMs: UInt64
+    /// Of the body, before compression.
+    var contentBytes: UInt64 = 0
+    /// The server has taken this encoding before.
+    var isEncodingProven = false
+    /// Known where the dialect asks for it.
+    var origin = ArchiveOrigin()
+
+    /// `<archive id>`, or `<archive id>.<first>-<last>`.
+    static func id(archiveID: String, range: PartRange?) -> String {
+        guard let range else { return archiveID }
+        return "\(archiveID).\(range.first)-\(range.end - 1)"
+    }
+}
+
+protocol Dialect: Sendable {
+    var method: String { get }
+    var contentType: String { get }
+    /// `.init()`: archives go whole.
+    var limits: BodyLimits { get }
+
+    /// Requests name where an archive comes from.
+    var needsOrigin: Bool { get }
+
+    /// nil: archives go as they are.
+    func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)?
+
+    func url(_ delivery: Delivery) -> String
+
+    /// Beside those that every request has; authentication among them.
+    func headers(_ delivery: Delivery) -> [RequestHeader]
+
+    /// Sends a body by one exchange or several; gives the outcome that decides. `request` is
+    /// complete but for what only the body can tell.
+    func send(
+        _ request: TransferRequest, _ delivery: Delivery, _ body: borrowing Body,
+        _ perform: (TransferRequest) -> TransferOutcome
+    ) throws(UploadError) -> TransferOutcome
+
+    /// What an answer means where that differs from the rule for every target; nil: it does not.
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict?
+
+    /// The answer says that the server's policy forbids this: the policy should be read again
+    /// (B-SAP-9).
+    func asksForPolicy(_ outcome: TransferOutcome) -> Bool
+}
+
+extension Dialect {
+    var method: String { "POST" }
+    var limits: BodyLimits { BodyLimits() }
+    var needsOrigin: Bool { false }
+
+    func headers(_ delivery: Delivery) -> [RequestHeader] {
+        delivery.credentials.authorization.map { [$0] } ?? []
+    }
+
+    func send(
+        _ request: TransferRequest, _ delivery: Delivery, _ body: borrowing Body,
+        _ perform: (TransferRequest) -> TransferOutcome
+    ) throws(UploadError) -> TransferOutcome {
+        perform(request)
+    }
+
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? { nil }
+
+    func asksForPolicy(_ outcome: TransferOutcome) -> Bool { false }
+}
+
+/// What a dialect is made of: the host's options, checked as far as all kinds have them.
+struct DialectOptions {
+    var url: String
+    var address: WebAddress
+    var format: BodyFormat
+    var encoding: BodyEncoding
+    /// nil: the kind's own.
+    var method: String?
+    var headers: [RequestHeader]
+    var parameters: Parameters
+    /// The host's; 0: the kind's own.
+    var limits: BodyLimits
+
+    /// The kind's limits, tightened by the host's.
+    func limits(_ own: BodyLimits) -> BodyLimits {
+        func least(_ a: UInt64, _ b: UInt64) -> UInt64 { a == 0 ? b : b == 0 ? a : min(a, b) }
+        return BodyLimits(
+            bytes: least(own.bytes, limits.bytes),
+            entries: UInt32(clamping: least(UInt64(own.entries), UInt64(limits.entries))),
+            entryBytes: UInt32(clamping: least(UInt64(own.entryBytes), UInt64(limits.entryBytes))))
+    }
+}

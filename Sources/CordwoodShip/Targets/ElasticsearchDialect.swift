@@ -1,0 +1,111 @@
+// Elasticsearch's and OpenSearch's bulk interface: `create` with our own ids into an index or data
+// stream, so that what is sent twice is there once. 200 says nothing but that the answer tells each
+// document's fate: 409 is there already, 429 and 5xx are asked for again, the rest is refused.
+
+struct ElasticsearchDialect: Dialect {
+    let contentType = "application/x-ndjson"
+    let limits: BodyLimits
+    private let address: String
+    private let origin: Origin
+    private let scheme: String
+
+    /// The server takes 100 MB; what a few megabytes do not hold gains nothing.
+    static let bodyBytesMax: UInt64 = 8 << 20
+    /// An answer has about 90 bytes for each, of which at most 4 MiB are read, and becomes a tree
+    /// ten times as large.
+    static let documentsMax: UInt32 = 5_000
+    static let indexDefault = "logs-cordwood-default"
+    static let filter = "errors,items.create._id,items.create.status"
+
+    init(_ options: DialectOptions) throws(UploadError) {
+        try options.parameters.require(
+            only: ["index", "service", "host", "auth"], kind: .elasticsearch)
+        try options.requirePost(.elasticsearch)
+        let index = options.parameters["index"] ?? ElasticsearchDialect.indexDefault
+        guard ElasticsearchDialect.isName(index) else {
+            throw UploadError.argument("parameter 'index' is no name of an index")
+        }
+        address =
+            try options.base(of: .elasticsearch) + "/\(URLText.percentEncoded(index))/_bulk"
+            + "?filter_path=\(ElasticsearchDialect.filter)"
+        origin = Origin(
+            service: options.parameters["service"], host: options.parameters["host"])
+        switch options.parameters["auth"] ?? "apikey" {
+        case "apikey": scheme = "ApiKey"
+        case "bearer": scheme = "Bearer"
+        default: throw UploadError.argument("parameter 'auth' is neither apikey nor bearer")
+        }
+        limits = options.limits(
+            BodyLimits(
+                bytes: ElasticsearchDialect.bodyBytesMax,
+                entries: ElasticsearchDialect.documentsMax))
+    }
+
+    /// Elasticsearch's own rules.
+    private static func isName(_ index: String) -> Bool {
+        guard let first = index.utf8.first, index.utf8.count <= 255,
+            ![0x2d, 0x5f, 0x2b, 0x2e]
+                .contains(first)
+        else { return false }
+        return index.utf8.allSatisfy {
+            $0 > 0x20 && $0 != 0x7f && !($0 >= 0x41 && $0 <= 0x5a)
+                && !"\\/*?\"<>|,#:".utf8.contains($0)
+        }
+    }
+
+    func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
+        let entry = ElasticsearchEntry(origin: origin)
+        return EntryEncoder(.none) { entry.append($0, $1, &$2) }
+    }
+
+    func url(_ delivery: Delivery) -> String { address }
+
+    func headers(_ delivery: Delivery) -> [RequestHeader] {
+        guard let token = delivery.credentials.token else {
+            return delivery.credentials.authorization.map { [$0] } ?? []
+        }
+        return [RequestHeader(name: "Authorization", value: "\(scheme) \(token)")]
+    }
+
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+        guard outcome.kind == .success else { return nil }
+        let again = Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
+        // An answer that does not say what became of the documents proves nothing.
+        guard let answer = BulkAnswer(outcome.body, archiveID: delivery.archiveID) else {
+            return again
+        }
+        guard !answer.again.isEmpty else { return .sent(refused: answer.refused) }
+        guard case .retry(let reason, let delayMs) = again else { return again }
+        return .partly(
+            again: answer.again, refused: answer.refused, reason, delayMs: delayMs)
+    }
+}
+
+/// The fate of each document of one request.
+struct BulkAnswer: Equatable {
+    /// Ordinals of the records that the server could not take now.
+    private(set) var again: Set<UInt64> = []
+    /// So many it will never take.
+    private(set) var refused: UInt32 = 0
+
+    /// nil: not what a bulk request is answered with.
+    init?(_ body: [UInt8], archiveID: String) {
+        guard let answer = AnswerText.object(body), case .bool(let hasErrors) = answer["errors"]
+        else { return nil }
+        let items = answer["items"]?.elements ?? []
+        // Where some failed it must have said which.
+        guard !hasErrors || !items.isEmpty else { return nil }
+        for item in items {
+            guard let result = item.members.first?.value, let id = result["_id"]?.string,
+                let ordinal = RecordPlace.ordinal(of: Array(id.utf8)[...], archiveID: archiveID),
+                let status = result["status"]?.whole
+            else { return nil }
+            switch status {
+            case 200...299, 409: break
+            case 408, 429, 500...599: again.insert(ordinal)
+            case 300...499: refused &+= 1
+            default: return nil
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+// Grafana Loki's push interface: JSON with streams, 204. A 400 may have stored some lines and
+// refused others (too old, too long), and says so: the part counts as taken, with so many refused,
+// for sending it again would be refused again. What is sent twice is merged by Loki: same stream,
+// time and text.
+
+struct LokiDialect: Dialect {
+    let contentType = "application/json"
+    let limits: BodyLimits
+    private let address: String
+    private let tenant: String?
+    private let origin: Origin
+    private let labels: [(name: String, value: String)]
+    private let hasMetadata: Bool
+
+    /// Loki's parts take 4 MB from each other, and 4 MB/s of a tenant.
+    static let bodyBytesMax: UInt64 = 1 << 20
+    /// Less would not hold one line with what belongs to it.
+    static let bodyBytesMin: UInt64 = 32 << 10
+    static let labelsMax = 10
+
+    init(_ options: DialectOptions) throws(UploadError) {
+        try options.parameters.require(
+            only: ["tenant", "service", "labels", "metadata"], kind: .loki)
+        try options.requirePost(.loki)
+        address = try options.base(of: .loki) + "/loki/api/v1/push"
+        limits = options.limits(BodyLimits(bytes: LokiDialect.bodyBytesMax))
+        guard limits.bytes >= LokiDialect.bodyBytesMin else {
+            throw UploadError.argument(
+                "kind loki needs bodies of at least \(LokiDialect.bodyBytesMin) bytes")
+        }
+        tenant = options.parameters["tenant"]
+        origin = Origin(service: options.parameters["service"])
+        labels = try LokiDialect.labels(options.parameters["labels"] ?? "")
+        hasMetadata = try options.flag("metadata") ?? true
+    }
+
+    /// `name=value,…`
+    private static func labels(
+        _ text: String
+    ) throws(UploadError) -> [(name: String, value: String)] {
+        var labels: [(name: String, value: String)] = []
+        for part in text.split(separator: ",") {
+            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = String(pair[0])
+            guard pair.count == 2, isName(name), !labels.contains(where: { $0.name == name }),
+                name != "service_name", name != "level", pair[1].utf8.count <= 1_000
+            else {
+                throw UploadError.argument(
+                    "parameter 'labels' is not name=value,…, with names of letters, digits and _")
+            }
+            labels.append((name, String(pair[1])))
+        }
+        guard labels.count <= labelsMax else {
+            throw UploadError.argument("parameter 'labels' holds more than \(labelsMax)")
+        }
+        return labels
+    }
+
+    private static func isName(_ name: String) -> Bool {
+        guard let first = name.utf8.first, first > 0x39 else { return false }
+        return name.utf8.allSatisfy {
+            switch $0 {
+            case 0x30...0x39, 0x41...0x5a, 0x5f, 0x61...0x7a: true
+            default: false
+            }
+        }
+    }
+
+    func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
+        LokiEncoder(origin: origin, labels: labels, hasMetadata: hasMetadata)
+    }
+
+    func url(_ delivery: Delivery) -> String { address }
+
+    func headers(_ delivery: Delivery) -> [RequestHeader] {
+        var headers = delivery.credentials.authorization.map { [$0] } ?? []
+        if let tenant { headers.append(RequestHeader(name: "X-Scope-OrgID", value: tenant)) }
+        return headers
+    }
+
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+        switch outcome.httpStatus {
+        case 400:
+            // It has no place for metadata: the host has to say `metadata=off`.
+            if AnswerText.has(outcome.body, "structured metadata, but this feature is disallowed") {
+                return .pause
+            }
+            if let refused = AnswerText.number(outcome.body, after: "total ignored: ") {
+                return .sent(refused: UInt32(clamping: max(1, refused)))
+            }
+            return LokiDialect.isAboutLines(outcome.body) ? .sent(refused: 1) : nil
+        case 500:
+            // What one of its parts says of another's limit.
+            let isTooLarge = AnswerText.has(outcome.body, "message larger than max")
+            return isTooLarge ? .shrink : nil
+        default: return nil
+        }
+    }
+
+    /// It understood the body and found fault with single lines; the last of them is named.
+    private static func isAboutLines(_ body: [UInt8]) -> Bool {
+        let faults: [StaticString] = [
+            "timestamp too old", "timestamp too new", "too far behind", "out of order",
+            "max entry size", "structured metadata too large",
+            "too many structured metadata labels",
+        ]
+        return faults.contains { AnswerText.has(body, $0) }
+    }
+}

@@ -1,0 +1,87 @@
+// One signed request to S3 after the other, for one body: what the host wants in every request is
+// the template's, the signature is made anew each time, for it ages. Lives as long as an attempt,
+// on its thread.
+
+import CShims
+
+struct S3Exchange {
+    let place: S3Place
+    /// nil: nothing is signed.
+    let signer: SigV4?
+    let skew: ClockSkew
+    let template: TransferRequest
+    let startedUnixMs: UInt64
+    let startedNs: UInt64
+
+    /// Servers refuse what is signed a quarter of an hour off, or five minutes.
+    private static let skewMsMax: Int64 = 290_000
+
+    /// - Parameters:
+    ///   - isPut: of the body itself, or of the request that begins it: the host's headers about
+    ///     the object go with it.
+    ///   - more: further headers.
+    /// - Returns: the outcome; its cause says what the server said.
+    func perform(
+        _ method: String, _ path: String, query: [(name: String, value: String)] = [],
+        body: RequestBody? = nil, bodyHash: String = SigV4.emptyHash, isPut: Bool = true,
+        more: [RequestHeader] = [], _ perform: (TransferRequest) -> TransferOutcome
+    ) -> TransferOutcome {
+        var request = template
+        request.method = method
+        request.url = place.url(path: path, query: query)
+        request.body = body
+        request.headers = template.headers.filter { isPut || !S3Exchange.isOfObject($0) } + more
+        let plain = request.headers
+        for isLast in [false, true] {
+            if let signer {
+                let host = plain.first { $0.lowercasedName == "host" }?.value ?? place.host
+                let signed = SigV4.Request(
+                    method: method, host: host, path: path, query: query,
+                    headers: plain.filter(S3Exchange.isSigned), bodyHash: bodyHash)
+                request.headers = plain + signer.headers(signed, unixSeconds: nowMs / 1_000)
+            }
+            var outcome = perform(request)
+            let answer = S3Answer(outcome.kind == .success ? [] : outcome.body)
+            if !isLast, learnsTime(outcome) { continue }
+            if !answer.text.isEmpty { outcome.cause += ": \(answer.text)" }
+            return outcome
+        }
+        return .failed("unreachable")
+    }
+
+    /// The server's clock, as far as it is known.
+    private var nowMs: Int64 {
+        let elapsed = (cw_monotonic_ns() &- startedNs) / 1_000_000
+        return Int64(clamping: startedUnixMs &+ elapsed) &+ skew.current
+    }
+
+    /// True where the server refuses and its clock is another than ours, whatever code it gives for
+    /// that: S3 says 403 RequestTimeTooSkewed, others 400 AccessDenied.
+    private func learnsTime(_ outcome: TransferOutcome) -> Bool {
+        guard signer != nil, outcome.httpStatus == 400 || outcome.httpStatus == 403,
+            let date = outcome.header("date").flatMap({ RetryAfter.dateSeconds($0) })
+        else { return false }
+        let (server, overflow) = date.multipliedReportingOverflow(by: 1_000)
+        let ahead = server.subtractingReportingOverflow(nowMs)
+        guard !overflow, !ahead.overflow,
+            ahead.partialValue.magnitude > S3Exchange.skewMsMax.magnitude
+        else { return false }
+        skew.set(skew.current &+ ahead.partialValue)
+        return true
+    }
+
+    private static func isSigned(_ header: RequestHeader) -> Bool {
+        let name = header.lowercasedName
+        return name.hasPrefix("x-amz-") || name == "content-type" || name == "content-md5"
+    }
+
+    /// Says something of the object, or asks for how it is kept; parts and ends do not take it.
+    private static func isOfObject(_ header: RequestHeader) -> Bool {
+        let name = header.lowercasedName
+        if name == "content-type" { return true }
+        guard name.hasPrefix("x-amz-") else { return false }
+        return
+            !(name.hasPrefix("x-amz-server-side-encryption-customer-")
+            || name == "x-amz-request-payer" || name == "x-amz-expected-bucket-owner")
+    }
+}

@@ -1,0 +1,56 @@
+// Splunk's HTTP Event Collector: `Authorization: Splunk TOKEN`, objects one behind the other. Its
+// answer has a code: 0 took it; 7, 10, 11 and 16 say that the target is set up wrongly, which
+// pauses it, for no record is to blame; the rest follows its HTTP status (503 again later, 400
+// refused).
+
+struct SplunkDialect: Dialect {
+    let contentType = "application/json"
+    let limits: BodyLimits
+    private let address: String
+    private let entry: SplunkEntry
+    private let channel: String?
+
+    /// What Splunk Cloud takes.
+    static let bodyBytesMax: UInt64 = 1_000_000
+
+    init(_ options: DialectOptions) throws(UploadError) {
+        let parameters = options.parameters
+        try parameters.require(
+            only: ["host", "source", "sourcetype", "index", "service", "channel"], kind: .splunk)
+        try options.requirePost(.splunk)
+        address = try options.base(of: .splunk) + "/services/collector/event"
+        entry = SplunkEntry(
+            origin: Origin(service: parameters["service"], host: parameters["host"]),
+            source: parameters["source"], sourceType: parameters["sourcetype"],
+            index: parameters["index"])
+        channel = parameters["channel"]
+        limits = options.limits(BodyLimits(bytes: SplunkDialect.bodyBytesMax))
+    }
+
+    func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
+        let entry = self.entry
+        return EntryEncoder(.none) { entry.append($0, $1, &$2) }
+    }
+
+    func url(_ delivery: Delivery) -> String { address }
+
+    func headers(_ delivery: Delivery) -> [RequestHeader] {
+        var headers = delivery.credentials.authorization.map { [$0] } ?? []
+        if let token = delivery.credentials.token {
+            headers = [RequestHeader(name: "Authorization", value: "Splunk \(token)")]
+        }
+        if let channel {
+            headers.append(RequestHeader(name: "X-Splunk-Request-Channel", value: channel))
+        }
+        return headers
+    }
+
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+        let code = AnswerText.object(outcome.body)?["code"]?.whole
+        if outcome.kind == .success {
+            return code == 0 ? nil : Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
+        }
+        guard outcome.httpStatus == 400, let code else { return nil }
+        return [7, 10, 11, 16].contains(code) ? .pause : nil
+    }
+}

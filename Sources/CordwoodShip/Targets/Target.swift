@@ -1,0 +1,194 @@
+// A place where archives go, as the host described it and after every part was checked: an invalid
+// target never exists. A value; secrets live here and in the transport only. Its name is the key of
+// its state in the store and must not change between runs; the default is derived from kind, URL
+// and format (a checksum, for URLs may hold secrets).
+
+import CordwoodCore
+
+/// What the host is told and asked; on the threads of the target's runs, several at a time.
+public struct TargetCallbacks: Sendable {
+    /// Before every attempt.
+    public var attempting: (@Sendable (_ archive: String, _ attempt: UInt32) -> Void)?
+    /// Once per archive: sent, or why it never will be.
+    public var completed:
+        (@Sendable (_ archive: String, _ status: UploadStatus, _ httpStatus: Int32) -> Void)?
+    /// Asked before every attempt in the background; false: not now.
+    public var condition: (@Sendable () -> Bool)?
+    /// Nothing waits for this target any more, after something did.
+    public var drained: (@Sendable () -> Void)?
+
+    public init() {}
+}
+
+public struct Target: Sendable {
+    public static let connectTimeoutMsDefault: UInt32 = 10_000
+    public static let requestTimeoutMsDefault: UInt32 = 60_000
+    /// Requests at a time.
+    static let requestsDefault: UInt32 = 4
+    static let requestsMax: UInt32 = 32
+    /// Below it what surrounds a message leaves no room for one.
+    static let bodyBytesMin: UInt64 = 1_000
+
+    public let name: String
+    public let key: TargetKey
+    public let kind: TargetKind
+    /// `https://host:port`, fit for logs.
+    public let origin: String
+    public let format: BodyFormat
+    public let encoding: BodyEncoding
+    public let bytesPerSecond: UInt64
+    let requestsAtOnce: UInt32
+    let filter: TargetFilter
+    let settings: TransportSettings
+    let headers: [RequestHeader]
+    /// Shared by all requests.
+    let keeper: CredentialKeeper
+    /// nil: libcurl.
+    let host: (any UploadTransport)?
+    let dialect: any Dialect
+    let callbacks: TargetCallbacks
+
+    public init(
+        _ options: TargetOptions, callbacks: TargetCallbacks = TargetCallbacks()
+    ) throws(UploadError) {
+        kind = try Target.word(options.kind, of: TargetKind.allCases, what: "kind") ?? .collector
+        format =
+            try Target.word(options.format, of: kind.formats, what: "format of \(kind.rawValue)")
+            ?? kind.formats[0]
+        let encodings = kind.encodings(format)
+        encoding =
+            try Target.word(options.encoding, of: encodings, what: "encoding of \(kind.rawValue)")
+            ?? encodings[0]
+        let address = try WebAddress(options.url)
+        origin = address.origin
+        if let method = options.method, method != "POST", method != "PUT" {
+            throw UploadError.argument("method '\(method.prefix(40))' is neither POST nor PUT")
+        }
+        headers = try RequestHeader.parse(options.headers ?? "")
+        let credentials = try Target.credentials(options, headers)
+        settings = try Target.settings(options)
+        host = options.transport
+        bytesPerSecond = options.bytesPerSecond
+        guard options.bodyBytesMax == 0 || options.bodyBytesMax >= Target.bodyBytesMin else {
+            throw UploadError.argument(
+                "body_bytes_max \(options.bodyBytesMax) is below \(Target.bodyBytesMin)")
+        }
+        guard options.requestsMax <= Target.requestsMax else {
+            throw UploadError.argument(
+                "requests_max \(options.requestsMax) is over \(Target.requestsMax)")
+        }
+        requestsAtOnce = options.requestsMax == 0 ? Target.requestsDefault : options.requestsMax
+        filter = try TargetFilter(level: options.level, loggers: options.loggers ?? "")
+        guard format != .archive || filter.takesAll else {
+            throw UploadError.argument(
+                "an archive goes whole: level and loggers need a format of records")
+        }
+        dialect = try kind.makeDialect(
+            DialectOptions(
+                url: options.url, address: address, format: format, encoding: encoding,
+                method: options.method, headers: headers,
+                parameters: try Parameters(options.parameters ?? ""),
+                limits: BodyLimits(bytes: options.bodyBytesMax, entries: options.bodyRecordsMax)))
+        name = try Target.checkedName(options.name, kind, address, options.url, format)
+        key = TargetKey(name: name)
+        keeper = CredentialKeeper(credentials, target: name, ask: options.credentials)
+        self.callbacks = callbacks
+    }
+
+    var registration: RegisteredTarget {
+        RegisteredTarget(
+            key: key, name: name, kind: kind.rawValue, format: format.rawValue,
+            encoding: encoding.rawValue, origin: origin)
+    }
+
+    /// True where the host lets the server answer 412 for what it has already.
+    var asksOnlyIfAbsent: Bool {
+        headers.contains { $0.lowercasedName == "if-none-match" && $0.value == "*" }
+    }
+
+    /// All of a request but its body. The host's own headers go first and are not overridden.
+    func request(_ delivery: Delivery, bytesPerSecond: UInt64) -> TransferRequest {
+        var all = headers
+        func set(_ name: String, _ value: String) {
+            guard !all.contains(where: { $0.lowercasedName == name.lowercased() }) else { return }
+            all.append(RequestHeader(name: name, value: value))
+        }
+        for header in dialect.headers(delivery) { set(header.name, header.value) }
+        set("Content-Type", dialect.contentType)
+        set("User-Agent", "cordwood")
+        if delivery.encoding != .none { set("Content-Encoding", delivery.encoding.rawValue) }
+        set("Idempotency-Key", "\"\(delivery.id)\"")
+        return TransferRequest(
+            method: dialect.method, url: dialect.url(delivery), headers: all, body: nil,
+            settings: settings, bytesPerSecond: bytesPerSecond)
+    }
+
+    private static func word<Word: RawRepresentable>(
+        _ text: String?, of known: [Word], what: String
+    ) throws(UploadError) -> Word? where Word.RawValue == String {
+        guard let text, !text.isEmpty else { return nil }
+        if let word = known.first(where: { $0.rawValue == text }) { return word }
+        let list = known.map(\.rawValue).joined(separator: ", ")
+        throw UploadError.argument("\(what) '\(text.prefix(40))' is none of \(list)")
+    }
+
+    private static func credentials(
+        _ options: TargetOptions, _ headers: [RequestHeader]
+    ) throws(UploadError) -> Credentials {
+        let credentials = try Credentials(
+            token: options.authToken, user: options.authUser, password: options.authPassword
+        ).checked()
+        // Who may be asked for credentials sends them as ours.
+        guard
+            credentials.isEmpty && options.credentials == nil
+                || !headers.contains(where: { $0.lowercasedName == "authorization" })
+        else {
+            throw UploadError.argument(
+                "auth_token, auth_user, credentials and an Authorization header exclude one another"
+            )
+        }
+        return credentials
+    }
+
+    private static func settings(_ options: TargetOptions) throws(UploadError) -> TransportSettings
+    {
+        var settings = TransportSettings()
+        if options.connectTimeoutMs > 0 { settings.connectTimeoutMs = options.connectTimeoutMs }
+        if options.requestTimeoutMs > 0 { settings.requestTimeoutMs = options.requestTimeoutMs }
+        // Who waits longer for an answer does not mean a line that stands still for a minute.
+        settings.stallSeconds = max(settings.stallSeconds, settings.requestTimeoutMs / 1_000)
+        settings.caFile = options.caFile
+        settings.clientCertificateFile = options.clientCertificateFile
+        settings.clientKeyFile = options.clientKeyFile
+        settings.clientKeyPassword = options.clientKeyPassword
+        settings.proxy = options.proxy
+        settings.proxyAuthentication = options.proxyAuthentication
+        guard let version = HTTPVersion(rawValue: options.httpVersion) else {
+            throw UploadError.argument("http_version \(options.httpVersion) is none of 0, 1 and 2")
+        }
+        settings.httpVersion = version
+        if options.transport != nil, let option = settings.needsCurl {
+            throw UploadError.argument(
+                "\(option) is libcurl's; with a transport that is its affair")
+        }
+        return try settings.checked()
+    }
+
+    private static func checkedName(
+        _ given: String?, _ kind: TargetKind, _ address: WebAddress, _ url: String,
+        _ format: BodyFormat
+    ) throws(UploadError) -> String {
+        guard let given, !given.isEmpty else {
+            let identity = Array("\(kind.rawValue)\n\(url)\n\(format.rawValue)".utf8)
+            let hash = ContentHash.hex(identity, bytes: 6)
+            return "\(kind.rawValue)-\(address.host)-\(format.rawValue)-\(hash)"
+        }
+        guard given.utf8.count <= TargetKey.nameBytesMax,
+            given.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+        else {
+            throw UploadError.argument(
+                "name is over \(TargetKey.nameBytesMax) bytes or holds a control character")
+        }
+        return given
+    }
+}

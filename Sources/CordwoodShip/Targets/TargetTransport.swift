@@ -1,0 +1,54 @@
+// How a target's requests get to its server: who makes the exchanges, and what happens where the
+// server refuses our credentials. One transport a thread, made where it is used.
+
+extension Target {
+    /// Whether requests can be sent at all; says what is missing. When a target is added.
+    func requireTransport() throws(UploadError) {
+        guard host == nil else { return }
+        try CurlTransport.check(settings, isTLS: origin.hasPrefix("https:"))
+    }
+
+    /// For one thread, and one process: a forked child makes its own.
+    func makeTransport() throws(UploadError) -> any Transport {
+        if let host { return HostTransport(host) }
+        return try CurlTransport()
+    }
+
+    /// Sends a body with the credentials of now. Where the server answers 401 or 403 the host is
+    /// asked for others, once; with those the same request goes again at once, with the same id.
+    /// `delivery.credentials` are afterwards those that were last sent.
+    func send(
+        _ delivery: inout Delivery, _ body: borrowing Body, bytesPerSecond: UInt64,
+        isStopped: () -> Bool, _ perform: (TransferRequest) -> TransferOutcome
+    ) throws(UploadError) -> TransferOutcome {
+        delivery.credentials = keeper.current
+        var isAsked = false
+        while true {
+            var outcome = try sendOnce(delivery, body, bytesPerSecond, perform)
+            let isRefused =
+                outcome.httpStatus == HTTPStatus.unauthorized
+                || outcome.httpStatus == HTTPStatus.forbidden
+            guard isRefused && !isAsked else { return outcome }
+            let renewal = keeper.renew(
+                delivery.credentials, challenge: outcome.header("www-authenticate"),
+                isStopped: isStopped)
+            switch renewal {
+            case .renewed(let credentials, isAsked: let asked):
+                delivery.credentials = credentials
+                isAsked = asked
+            case .none(let cause):
+                if let cause { outcome.cause += "; \(cause)" }
+                return outcome
+            }
+        }
+    }
+
+    private func sendOnce(
+        _ delivery: Delivery, _ body: borrowing Body, _ bytesPerSecond: UInt64,
+        _ perform: (TransferRequest) -> TransferOutcome
+    ) throws(UploadError) -> TransferOutcome {
+        var complete = request(delivery, bytesPerSecond: bytesPerSecond)
+        complete.body = RequestBody(descriptor: body.descriptor, count: body.bytes)
+        return try dialect.send(complete, delivery, body, perform)
+    }
+}

@@ -1,0 +1,62 @@
+// What the end of an exchange means for the part that was sent (TARGETS, rules for every target).
+// Pure.
+
+enum Verdict: Equatable {
+    /// The server has it. `refused`: of its records the server will not take so many, and said so.
+    case sent(refused: UInt32)
+    /// The server has it but for these records, by ordinal, which it asks for again.
+    case partly(again: Set<UInt64>, refused: UInt32, RetryReason, delayMs: UInt64?)
+    case retry(RetryReason, delayMs: UInt64?)
+    /// Other credentials are needed.
+    case pause
+    /// Too large: half of it is tried at once.
+    case shrink
+    /// Not in this encoding: a simpler one is tried at once.
+    case simplify
+    case refuse
+
+    /// - Parameters:
+    ///   - isCollector: 409 says that an earlier attempt with the same id is being taken in.
+    ///   - isOnlyIfAbsent: the request said `If-None-Match: *`, so 412 means already there.
+    ///   - isEncodingProven: the server has taken this encoding before: a 400 is about the content.
+    static func judge(
+        _ outcome: TransferOutcome, isCollector: Bool, isOnlyIfAbsent: Bool,
+        isEncodingProven: Bool, nowUnixMs: UInt64
+    ) -> Verdict {
+        if outcome.isStopped { return .retry(.stopped, delayMs: 0) }
+        switch outcome.kind {
+        case .success: return .sent(refused: 0)
+        case .requestFailed, .none:
+            return .retry(outcome.isUnreachable ? .unreachable : .failed, delayMs: nil)
+        case .unknown where outcome.httpStatus == 0: return .retry(.failed, delayMs: nil)
+        default: break
+        }
+        switch outcome.httpStatus {
+        case 412 where isOnlyIfAbsent: return .sent(refused: 0)
+        case 401, 403: return .pause
+        case 413: return .shrink
+        case 415: return .simplify
+        case 400 where !isEncodingProven: return .simplify
+        default: break
+        }
+        guard Backoff.isRetryable(httpStatus: outcome.httpStatus, isCollector: isCollector) else {
+            return .refuse
+        }
+        return retry(outcome, nowUnixMs: nowUnixMs)
+    }
+
+    /// When the server says, else when we would.
+    static func retry(_ outcome: TransferOutcome, nowUnixMs: UInt64) -> Verdict {
+        let wait = outcome.header("retry-after").flatMap {
+            RetryAfter.delayMs($0, nowUnixMs: nowUnixMs)
+        }
+        guard let wait else {
+            // Too much to do, it says: a request for each archive that waits would be more of it.
+            let isBusy = outcome.httpStatus == 429 || outcome.httpStatus == 503
+            return .retry(isBusy ? .busy : .failed, delayMs: nil)
+        }
+        // "Now" asks for no patience; a second keeps us from turning in circles.
+        if wait == 0 { return .retry(.failed, delayMs: Backoff.delayMsMin) }
+        return .retry(.server, delayMs: wait)
+    }
+}

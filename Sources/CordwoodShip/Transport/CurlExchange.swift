@@ -1,0 +1,149 @@
+// One request as libcurl's callbacks see it: hands out the body, takes in header lines and the
+// answer, says whether to go on. Lives on the stack of CurlTransport.performOnce; libcurl calls on
+// that thread only and never after it.
+// SAFETY: libcurl's buffers hold during its callback, with the count it gives.
+
+import CCurl
+import Glibc
+
+@safe final class CurlExchange {
+    private let request: TransferRequest
+    private let easy: UnsafeMutableRawPointer?
+    private let tick: () -> TransferTick
+    private var offset: UInt64 = 0
+    private var bytesSent: UInt64 = 0
+    private var isUnlimited = false
+    private var body: [UInt8] = []
+    private var isBodyCut = false
+    private var headers: [(name: String, value: String)] = []
+
+    private static let readAbort = 0x1000_0000  // CURL_READFUNC_ABORT
+
+    init(
+        _ request: TransferRequest, easy: UnsafeMutableRawPointer?,
+        tick: @escaping () -> TransferTick
+    ) {
+        self.request = request
+        unsafe self.easy = easy
+        self.tick = tick
+    }
+
+    /// SAFETY: the pointer is the one performOnce made of an object that it keeps alive.
+    static func from(_ user: UnsafeMutableRawPointer?) -> CurlExchange {
+        unsafe Unmanaged<CurlExchange>.fromOpaque(user!).takeUnretainedValue()
+    }
+
+    func goOn() -> Bool {
+        switch tick() {
+        case .go: return true
+        case .stop: return false
+        case .goUnlimited:
+            if !isUnlimited && request.bytesPerSecond > 0, let easy = unsafe easy {
+                unsafe cwi_curl_set_offset(easy, CURLOPT_MAX_SEND_SPEED_LARGE, 0)
+            }
+            isUnlimited = true
+            return true
+        }
+    }
+
+    func read(into buffer: UnsafeMutablePointer<CChar>?, count: Int) -> Int {
+        guard let source = request.body else { return 0 }
+        let wanted = min(UInt64(max(count, 0)), source.count - min(offset, source.count))
+        guard wanted > 0, let buffer = unsafe buffer else { return 0 }
+        while true {
+            let got = unsafe pread(
+                source.descriptor, buffer, Int(wanted), off_t(source.offset + offset))
+            if got < 0 && errno == EINTR { continue }
+            // A body that is shorter than announced cannot be sent whole.
+            guard got > 0 else { return CurlExchange.readAbort }
+            offset += UInt64(got)
+            bytesSent += UInt64(got)
+            return got
+        }
+    }
+
+    func seek(to target: Int64, origin: Int32) -> Int32 {
+        guard origin == SEEK_SET, target >= 0 else { return CURL_SEEKFUNC_CANTSEEK }
+        offset = UInt64(target)
+        return CURL_SEEKFUNC_OK
+    }
+
+    func receive(_ bytes: UnsafeMutablePointer<CChar>?, count: Int) -> Int {
+        guard let bytes = unsafe bytes, count > 0 else { return 0 }
+        let room = TransferOutcome.bodyBytesMax - body.count
+        unsafe body.append(
+            contentsOf: UnsafeRawBufferPointer(start: bytes, count: min(count, room)))
+        if count > room {
+            isBodyCut = true
+            return 0
+        }
+        return count
+    }
+
+    func header(_ bytes: UnsafeMutablePointer<CChar>?, count: Int) -> Int {
+        guard let bytes = unsafe bytes, count > 0 else { return 0 }
+        guard count <= TransferOutcome.headerBytesMax else { return count }
+        let line = unsafe String(
+            decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
+        if line.hasPrefix("HTTP/") {
+            // The final answer follows an interim one.
+            headers = []
+        } else if let colon = line.firstIndex(of: ":"), headers.count < TransferOutcome.headersMax {
+            let value = String(
+                line[line.index(after: colon)...].drop(while: { $0 == " " || $0 == "\t" })
+                    .prefix(while: { !$0.isNewline }))
+            headers.append((line[..<colon].lowercased(), value))
+        }
+        return count
+    }
+
+    func outcome(_ facts: CurlFacts) -> TransferOutcome {
+        let isAnswered =
+            facts.code == CURLE_OK || (facts.code == CURLE_WRITE_ERROR && isBodyCut)
+        var outcome: TransferOutcome
+        if isAnswered && facts.status == HTTPStatus.proxyAuthentication {
+            // Not the server's word: no archive is to suffer for it.
+            outcome = .failed("the proxy refuses proxy_auth (407)", isUnreachable: true)
+        } else if isAnswered {
+            let kind = TransferOutcome.kind(httpStatus: facts.status)
+            outcome = TransferOutcome(
+                kind: kind, httpStatus: facts.status, cause: "HTTP \(facts.status)")
+            outcome.isBodyCut = isBodyCut
+        } else {
+            outcome = .failed(CurlExchange.cause(facts), isUnreachable: !facts.isBegun)
+            outcome.isStopped = facts.code == CURLE_ABORTED_BY_CALLBACK
+        }
+        outcome.headers = headers
+        outcome.body = body
+        outcome.bytesSent = bytesSent
+        return outcome
+    }
+
+    /// libcurl's texts name hosts and files, never paths of URLs, headers or passwords.
+    private static func cause(_ facts: CurlFacts) -> String {
+        let general = unsafe String(cString: cwi_curl_error_text(facts.code))
+        let text = facts.detail.isEmpty ? general : facts.detail
+        switch facts.code {
+        case CURLE_SSL_CERTPROBLEM:
+            return "client_certificate_file, client_key_file or client_key_password: \(text)"
+        case CURLE_SSL_CACERT_BADFILE: return "ca_file: \(text)"
+        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: return "proxy: \(text)"
+        case CURLE_ABORTED_BY_CALLBACK: return "broken off"
+        default: break
+        }
+        guard !facts.isBegun, facts.connectStatus / 100 != 2, facts.connectStatus > 0 else {
+            return text
+        }
+        // Some answer 401 where they mean 407.
+        let isRefused =
+            facts.connectStatus == HTTPStatus.proxyAuthentication
+            || facts.connectStatus == HTTPStatus.unauthorized
+        return "the proxy answered \(facts.connectStatus)" + (isRefused ? ": proxy_auth" : "")
+    }
+}
+
+enum HTTPStatus {
+    static let unauthorized: Int32 = 401
+    static let forbidden: Int32 = 403
+    static let proxyAuthentication: Int32 = 407
+}

@@ -1,0 +1,60 @@
+// 307 and 308 within one origin, for every transport: a body and a token must not go elsewhere, and
+// the other redirections would turn the request into one without a body. Where a Location leads is
+// found here; what looks unusual leads nowhere. Pure.
+
+enum Redirection {
+    static let countMax = 5
+
+    /// Makes exchanges until one is no redirection that may be followed.
+    static func follow(
+        _ request: TransferRequest, _ exchange: (TransferRequest) -> TransferOutcome
+    ) -> TransferOutcome {
+        var current = request
+        for _ in 0...countMax {
+            let outcome = exchange(current)
+            guard outcome.httpStatus == 307 || outcome.httpStatus == 308,
+                let location = outcome.header("location"),
+                let next = target(location, from: current.url)
+            else { return outcome }
+            current.url = next
+        }
+        return TransferOutcome(
+            kind: .redirection, httpStatus: 308, cause: "more than \(countMax) redirections")
+    }
+
+    /// The URL of a Location on the same scheme, host and port; nil: it leads elsewhere or nowhere.
+    static func target(_ location: String, from url: String) -> String? {
+        guard let from = try? WebAddress(url) else { return nil }
+        // A fragment is the client's own and never sent.
+        let there = location.prefix { $0 != "#" }
+        let here = url.prefix { $0 != "#" }
+        let next: String
+        if hasScheme(there) {
+            next = String(there)
+        } else if there.hasPrefix("//") {
+            next = "\(from.scheme):\(there)"
+        } else {
+            let rest = here.dropFirst(from.scheme.count + 3)
+            let start = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+            let origin = here[..<start]
+            let path = rest[start...].prefix { $0 != "?" }
+            if there.isEmpty {
+                return nil
+            } else if there.hasPrefix("/") {
+                next = "\(origin)\(there)"
+            } else if there.hasPrefix("?") {
+                next = "\(origin)\(path)\(there)"
+            } else {
+                let directory = path.lastIndex(of: "/").map { path[...$0] } ?? "/"
+                next = "\(origin)\(directory)\(there)"
+            }
+        }
+        guard let to = try? WebAddress(next), from.isSameOrigin(to) else { return nil }
+        return next
+    }
+
+    /// A colon before any slash or question mark.
+    private static func hasScheme(_ text: Substring) -> Bool {
+        text.first { $0 == ":" || $0 == "/" || $0 == "?" } == ":"
+    }
+}

@@ -1,0 +1,34 @@
+// What a request is, and who sends it: libcurl (CurlTransport) or the host itself (HostTransport).
+// A transport knows nothing of archives, targets or retries: it makes one exchange and says how
+// that ended. One thread at a time.
+
+protocol Transport: AnyObject {
+    /// One exchange. Follows 307 and 308 within the origin; throws nothing: what fails is an
+    /// outcome. `tick` is asked at least every 50 ms, on the calling thread.
+    func perform(_ request: TransferRequest, tick: () -> TransferTick) -> TransferOutcome
+}
+
+struct TransferRequest {
+    var method: String
+    var url: String
+    var headers: [RequestHeader]
+    var body: RequestBody?
+    var settings: TransportSettings
+    /// 0: unlimited.
+    var bytesPerSecond: UInt64 = 0
+}
+
+/// Bytes [offset, offset + count) of an open file; its own position is not used.
+struct RequestBody {
+    var descriptor: Int32
+    var offset: UInt64 = 0
+    var count: UInt64
+}
+
+/// What a running transfer is told when it asks.
+enum TransferTick {
+    case go
+    /// Go on without a byte rate: somebody waits for it.
+    case goUnlimited
+    case stop
+}

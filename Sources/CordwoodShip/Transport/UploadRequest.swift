@@ -1,0 +1,131 @@
+// A request as the host's own transport sees it. Lives for the length of one call; who keeps it
+// longer gets errors, for the file it read from is closed and its number may be another's. Reading
+// is paced to the target's byte rate. Any thread; whether to stop is asked of the engine on the
+// thread of the call alone, and others are told what it said last.
+
+import CShims
+import Glibc
+import Synchronization
+
+/// SAFETY: `tick` and what it said are touched on `owner` only, but for `isToldToStop` and
+/// `isUnlimited`, which are atomic; the descriptor is read under the lock, which `end` takes, too.
+public final class UploadRequest: @unchecked Sendable {
+    /// `POST` or `PUT`, as a rule.
+    public let method: String
+    /// May hold secrets, as may headers: not for logs.
+    public let url: String
+    /// Complete but for Host and Content-Length.
+    public let headers: [(name: String, value: String)]
+    public let bodyBytes: UInt64
+    public let connectTimeoutMs: UInt32
+    /// Of the whole exchange.
+    public let timeoutMs: UInt64
+
+    private let body: RequestBody?
+    private let bytesPerSecond: UInt64
+    private let begunNs = cw_monotonic_ns()
+    private let owner = pthread_self()
+    private var tick: (() -> TransferTick)?
+    private let isToldToStop = Atomic(false)
+    private let isUnlimited = Atomic(false)
+    private let bytesRead = Atomic<UInt64>(0)
+    private let isOver = Mutex(false)
+
+    private static let over = UploadTransportError("the request is over")
+    private static let burstBytes: UInt64 = 128 << 10
+    private static let restMicroseconds: UInt32 = 10_000
+
+    init(_ request: TransferRequest, timeoutMs: UInt64, tick: @escaping () -> TransferTick) {
+        method = request.method
+        url = request.url
+        headers = request.headers.map { ($0.name, $0.value) }
+        bodyBytes = request.body?.count ?? 0
+        connectTimeoutMs = request.settings.connectTimeoutMs
+        self.timeoutMs = timeoutMs
+        body = request.body
+        bytesPerSecond = request.bytesPerSecond
+        self.tick = tick
+    }
+
+    /// Whether to give up: the engine is closed, the target removed, the time is over. Ask at least
+    /// ten times a second, on the thread of the call.
+    public var isStopped: Bool {
+        if pthread_equal(owner, pthread_self()) != 0, let tick {
+            switch tick() {
+            case .go: break
+            // ORDER: relaxed. A hint; nothing is published by it.
+            case .goUnlimited: isUnlimited.store(true, ordering: .relaxed)
+            // ORDER: relaxed. As above.
+            case .stop: isToldToStop.store(true, ordering: .relaxed)
+            }
+        }
+        // ORDER: relaxed. As above.
+        return isToldToStop.load(ordering: .relaxed)
+    }
+
+    /// Bytes of the body from `offset` on; the same however often they are read. Blocks where the
+    /// target has a byte rate.
+    /// - Returns: how many; 0: the body has no more.
+    public func readBody(
+        at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(UploadTransportError) -> Int {
+        guard let body, offset < body.count, unsafe !buffer.isEmpty else { return 0 }
+        let left = Int(clamping: body.count - offset)
+        let wanted = min(buffer.count, left, Int(UploadRequest.burstBytes))
+        guard pace() else { throw UploadRequest.over }
+        let got = locked { isOver in
+            unsafe isOver ? -Int(EBADF) : UploadRequest.read(body, offset, buffer, wanted)
+        }
+        switch got {
+        case 1...:
+            // ORDER: relaxed. A sum that paces.
+            bytesRead.wrappingAdd(UInt64(got), ordering: .relaxed)
+            return got
+        case 0: throw UploadTransportError("the body is shorter than announced")
+        case -Int(EBADF): throw UploadRequest.over
+        default: throw UploadTransportError("reading the body: error \(-got)")
+        }
+    }
+
+    /// After this nothing of the caller's is touched any more.
+    func end() {
+        locked { $0 = true }
+        // ORDER: relaxed. A hint; whoever still reads is kept out by the lock.
+        isToldToStop.store(true, ordering: .relaxed)
+        tick = nil
+    }
+
+    /// A host's thread that is cancelled in here would leave the lock taken.
+    private func locked<T: Sendable>(_ body: (inout Bool) -> T) -> T {
+        let cancel = cwi_disable_cancel()
+        defer { cwi_restore_cancel(cancel) }
+        return isOver.withLock { body(&$0) }
+    }
+
+    /// SAFETY: `wanted` is no more than the buffer holds.
+    private static func read(
+        _ body: RequestBody, _ offset: UInt64, _ buffer: UnsafeMutableRawBufferPointer,
+        _ wanted: Int
+    ) -> Int {
+        while true {
+            let got = unsafe pread(
+                body.descriptor, buffer.baseAddress, wanted,
+                off_t(clamping: body.offset &+ offset))
+            if got >= 0 { return got }
+            if errno != EINTR { return -Int(errno) }
+        }
+    }
+
+    /// Waits until the byte rate allows more; false: broken off.
+    private func pace() -> Bool {
+        while true {
+            if isStopped { return false }
+            // ORDER: relaxed, both. Hints, as above.
+            guard bytesPerSecond > 0, !isUnlimited.load(ordering: .relaxed) else { return true }
+            let seconds = Double(cw_monotonic_ns() &- begunNs) / 1e9
+            let allowed = seconds * Double(bytesPerSecond) + Double(UploadRequest.burstBytes)
+            if Double(bytesRead.load(ordering: .relaxed)) < allowed { return true }
+            usleep(UploadRequest.restMicroseconds)
+        }
+    }
+}

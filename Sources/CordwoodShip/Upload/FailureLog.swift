@@ -1,0 +1,76 @@
+// The last failed transfer of each target of a process: what hosts are told when they ask, and the
+// fields of the record that says it (B-NET-2, B-NET-4). In memory only; any thread.
+
+import CordwoodCore
+
+/// A failed transfer, and of what.
+public struct TransferFailure: Equatable, Sendable {
+    public var detail: FailureDetail
+    /// The target's name.
+    public var target: String
+    /// The archive's file name.
+    public var archive: String
+    /// From 1.
+    public var attempt: UInt32
+    public var unixMs: UInt64
+
+    public init(
+        detail: FailureDetail, target: String, archive: String, attempt: UInt32, unixMs: UInt64
+    ) {
+        self.detail = detail
+        self.target = target
+        self.archive = archive
+        self.attempt = attempt
+        self.unixMs = unixMs
+    }
+}
+
+public final class FailureLog: @unchecked Sendable {
+    // SAFETY: `failures` is used under the monitor only.
+    private let monitor = Monitor()
+
+    /// Targets may come and go for as long as a process runs.
+    private static let targetsMax = 256
+
+    /// Oldest first; one a target.
+    private var failures: [TransferFailure] = []
+
+    func note(_ failure: TransferFailure) {
+        monitor.locked {
+            failures.removeAll { $0.target == failure.target }
+            if failures.count >= FailureLog.targetsMax { failures.removeFirst() }
+            failures.append(failure)
+        }
+    }
+
+    /// - Parameter target: nil: of any.
+    public func last(target: String?) -> TransferFailure? {
+        monitor.locked { failures.last { target == nil || $0.target == target } }
+    }
+}
+
+extension FailureDetail {
+    /// Beyond status and cause, for the record that says that a transfer failed.
+    public var fields: [(key: String, value: DiagnosticValue)] {
+        var fields: [(key: String, value: DiagnosticValue)] = []
+        func add(_ key: String, _ text: String) {
+            if !text.isEmpty { fields.append((key, .text(text))) }
+        }
+        add("outcome", kind.word)
+        add("location", location)
+        if let retryAfterMs {
+            fields.append(("retry_after_s", .number(Int64(clamping: (retryAfterMs + 999) / 1_000))))
+        }
+        guard let odata else { return fields }
+        add("transaction.id", odata.transactionID)
+        add("error.code", odata.code)
+        add("error.message", odata.message)
+        for detail in odata.details.prefix(FailureDetail.detailsLogged) {
+            let place = detail.property.isEmpty ? "" : " (\(detail.property))"
+            add("error.detail", "\(detail.severity) \(detail.code): \(detail.message)\(place)")
+        }
+        return fields
+    }
+
+    private static let detailsLogged = 8
+}

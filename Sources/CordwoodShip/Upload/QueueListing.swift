@@ -1,0 +1,112 @@
+// What waits in a store, for whom, why and until when, for people and their tools; and the two
+// things they may do about it by hand: let it be tried again now, or give it up. Any thread, any
+// process; a pair that is being sent at the moment is left to who sends it.
+
+public struct QueueEntry: Sendable {
+    /// The archive's file name.
+    public var archive: String
+    /// The target's name.
+    public var target: String
+    public var state: PairState
+    /// Of the archive's file.
+    public var bytes: UInt64
+    /// UTC ns of its newest record; 0: not known.
+    public var timeMaxNs: UInt64
+    /// What the last attempt met; empty: nothing yet.
+    public var cause: String
+}
+
+public struct QueueListing: Sendable {
+    private let paths: StorePaths
+    private let archiveInfo: @Sendable (_ path: String) -> ArchiveSummary?
+
+    public init(
+        storeDirectory: String, archiveInfo: @escaping @Sendable (_ path: String) -> ArchiveSummary?
+    ) {
+        paths = StorePaths(storeDirectory)
+        self.archiveInfo = archiveInfo
+    }
+
+    /// Every archive with every registered target, oldest archive first.
+    public func list() throws(UploadError) -> [QueueEntry] {
+        let outbox = Outbox(paths: paths)
+        let targets = try TargetRegistry(storeDirectory: paths.root).list()
+        let snapshot = try outbox.snapshot()
+        var archives: [(stem: String, summary: ArchiveSummary?)] = []
+        for name in try Files.list(paths.archives) {
+            guard let stem = StorePaths.stem(ofFile: name) else { continue }
+            archives.append((stem, archiveInfo(paths.archive(stem))))
+        }
+        archives.sort {
+            let (a, b) = ($0.summary?.timeMaxNs ?? 0, $1.summary?.timeMaxNs ?? 0)
+            return a != b ? a < b : $0.stem < $1.stem
+        }
+        var entries: [QueueEntry] = []
+        for (stem, summary) in archives {
+            for target in targets {
+                let state = snapshot.state(stem, target.key)
+                entries.append(
+                    QueueEntry(
+                        archive: StorePaths.file(ofStem: stem), target: target.name, state: state,
+                        bytes: summary?.bytes ?? Files.size(paths.archive(stem)),
+                        timeMaxNs: summary?.timeMaxNs ?? 0,
+                        cause: state == .waiting ? "" : try outbox.cause(stem, target.key)))
+            }
+        }
+        return entries
+    }
+
+    /// Lets what failed, was refused or is paused be tried at the next occasion.
+    /// - Parameters: nil: all.
+    /// - Returns: how many pairs.
+    public func retry(archive: String?, target: String?) throws(UploadError) -> Int {
+        try change(archive, target) { state in
+            switch state {
+            case .retry, .paused, .quarantined:
+                .retry(
+                    attempts: 0, notBeforeMs: 0, reason: .stopped, progress: state.progress)
+            case .waiting, .sent, .filtered, .unknown: nil
+            }
+        }
+    }
+
+    /// Gives an archive up for a target: it is not tried again, and kept under retention.
+    public func quarantine(archive: String, target: String?) throws(UploadError) -> Int {
+        try change(archive, target) { state in
+            switch state {
+            case .waiting, .retry, .paused:
+                .quarantined(httpStatus: 0, progress: state.progress)
+            case .sent, .filtered, .quarantined, .unknown: nil
+            }
+        }
+    }
+
+    private func change(
+        _ archive: String?, _ target: String?, to next: (PairState) -> PairState?
+    ) throws(UploadError) -> Int {
+        let outbox = Outbox(paths: paths)
+        let registered = try TargetRegistry(storeDirectory: paths.root).list()
+        let targets = registered.filter { target == nil || $0.name == target }
+        if let target, targets.isEmpty {
+            throw UploadError.notFound("no target is named \(target)")
+        }
+        var isFound = archive == nil
+        var changed = 0
+        for name in try Files.list(paths.archives) {
+            guard let stem = StorePaths.stem(ofFile: name), archive == nil || archive == name else {
+                continue
+            }
+            isFound = true
+            for target in targets {
+                guard
+                    let lock = try ArchiveLock(paths: paths, stem: stem, target: target.key),
+                    let state = next(try outbox.states(lock.stem)[target.key] ?? .waiting)
+                else { continue }
+                try outbox.set(stem, target.key, to: state, cause: "by hand")
+                changed += 1
+            }
+        }
+        guard isFound else { throw UploadError.notFound("no archive is named \(archive ?? "")") }
+        return changed
+    }
+}

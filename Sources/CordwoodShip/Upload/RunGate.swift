@@ -1,0 +1,116 @@
+// Who may send to one target: one run at a time, explicit calls before the background, and in a
+// run as many threads as it takes on. It is the target's only lock and also guards what its threads
+// share; it is never held while a callback runs, a file is touched or a byte is sent.
+
+import CordwoodCore
+import Glibc
+
+/// SAFETY: all members are touched with the monitor held.
+final class RunGate: @unchecked Sendable {
+    enum Entry {
+        case entered
+        /// A run is under way, or the calling thread is in one of its callbacks.
+        case busy
+        case timeout
+        case stopped
+    }
+
+    private let monitor = Monitor()
+    private var isRunning = false
+    private var isExplicit = false
+    private var isExplicitWaiting = false
+    private var isStopping = false
+    /// Of the run; the first is the one that entered.
+    private var threads: [pthread_t] = []
+    /// Threads that were started for it and have not joined yet.
+    private var coming = 0
+
+    func withLock<Result>(_ body: () -> Result) -> Result { monitor.locked(body) }
+
+    // ── A run ──
+
+    /// - Parameter remainingMs: how long an explicit call waits for a background run to end; the
+    ///   background never waits.
+    func enter(explicit: Bool, remainingMs: UInt64) -> Entry {
+        withLock {
+            if isStopping { return .stopped }
+            if isHere || (isRunning && (!explicit || isExplicit)) || isExplicitWaiting {
+                return .busy
+            }
+            if isRunning {
+                isExplicitWaiting = true
+                defer { isExplicitWaiting = false }
+                let until = remainingMs > .max / 4_000_000 ? .never : Deadline(afterMs: remainingMs)
+                while isRunning && !isStopping {
+                    if !monitor.wait(until: until), isRunning, !isStopping { return .timeout }
+                }
+                if isStopping { return .stopped }
+            }
+            isRunning = true
+            isExplicit = explicit
+            threads = [pthread_self()]
+            return .entered
+        }
+    }
+
+    /// Ends the run, after its other threads have ended.
+    func leave() {
+        withLock {
+            while threads.count + coming > 1 { _ = monitor.wait(until: .never) }
+            threads = []
+            isRunning = false
+            monitor.notify()
+        }
+    }
+
+    /// One more thread of the run; `leave` waits for its end.
+    /// - Parameter start: false: the system has no more threads.
+    func spawn(
+        _ start: (_ body: @escaping @Sendable () -> Void) -> Bool,
+        _ body: @escaping @Sendable () -> Void
+    ) -> Bool {
+        withLock { coming += 1 }
+        let isStarted = start { [self] in
+            withLock {
+                coming -= 1
+                threads.append(pthread_self())
+            }
+            body()
+            withLock {
+                threads.removeAll { pthread_equal($0, pthread_self()) != 0 }
+                monitor.notify()
+            }
+        }
+        if !isStarted { withLock { coming -= 1 } }
+        return isStarted
+    }
+
+    // ── Asked from outside ──
+
+    /// Whether the calling thread is in the run: in one of its callbacks.
+    var isRunningHere: Bool { withLock { isHere } }
+
+    var isBusy: Bool { withLock { isRunning || isExplicitWaiting } }
+
+    /// From now on no run begins and transfers are broken off.
+    func stop() {
+        withLock {
+            isStopping = true
+            monitor.notify()
+        }
+    }
+
+    var isStopped: Bool { withLock { isStopping } }
+
+    /// Whether a background run should let an explicit call have its turn.
+    var shouldYield: Bool { withLock { isExplicitWaiting && !isExplicit } }
+
+    /// Waits until no run is under way, unless the calling thread is in it.
+    func waitUntilIdle() {
+        withLock {
+            while isRunning && !isHere { _ = monitor.wait(until: .never) }
+        }
+    }
+
+    private var isHere: Bool { threads.contains { pthread_equal($0, pthread_self()) != 0 } }
+}

@@ -1,0 +1,150 @@
+// One run over the archives that wait at one target: hands them out to its threads, oldest first,
+// ends early where time is up, an explicit call waits, consent is gone or the server refuses us.
+// Shared by the run's threads; lives until the last of them has ended.
+
+/// SAFETY: the private variables are guarded by the runner's gate.
+final class TargetRun: @unchecked Sendable {
+    struct End {
+        var result = UploadResult()
+        /// What kept the run from its work; nil: nothing.
+        var trouble: UploadStatus?
+        var isOutOfTime = false
+        var attempts = 0
+        /// Archives that are still to be sent.
+        var waiting: UInt32 = 0
+    }
+
+    let runner: TargetRunner
+    let service: UploadService
+    let explicit: Bool
+    let deadlineMonotonicMs: UInt64
+    private let work: UploadWork
+    private var next = 0
+    private var active = 0
+    private var hold: TargetHold
+    private var sum = End()
+    private var isEnding = false
+
+    init(
+        _ runner: TargetRunner, _ service: UploadService, _ work: UploadWork, explicit: Bool,
+        deadlineMonotonicMs: UInt64
+    ) {
+        self.runner = runner
+        self.service = service
+        self.work = work
+        self.explicit = explicit
+        self.deadlineMonotonicMs = deadlineMonotonicMs
+        hold = TargetHold(
+            work.snapshot, runner.target.key, nowMs: service.clock.realtimeMs())
+    }
+
+    var end: End { runner.gate.withLock { sum } }
+
+    func go() {
+        runner.gate.withLock { active += 1 }
+        loop()
+    }
+
+    /// One thread's share.
+    private func loop() {
+        var transport: (any Transport)?
+        while let archive = take() {
+            do throws(UploadError) {
+                if transport == nil { transport = try runner.target.makeTransport() }
+                try attempt(archive, transport!)
+            } catch {
+                note(error, archive.stem)
+            }
+            grow()
+        }
+    }
+
+    /// The next archive that may be tried; nil: this thread has nothing more to do here.
+    private func take() -> UploadWork.Archive? {
+        let mayGoOn =
+            !shouldEnd() && service.isEnabled && service.hasConsent && isConditionMet
+        let now = service.clock.realtimeMs()
+        return runner.gate.withLock {
+            while mayGoOn, active <= 1 || Double(active) <= runner.windowHeld,
+                next < work.archives.count
+            {
+                let archive = work.archives[next]
+                next += 1
+                let state = work.snapshot.state(archive.stem, runner.target.key)
+                if state.isFinal { continue }
+                if hold.allows(state, explicit: explicit, nowMs: now) { return archive }
+            }
+            active -= 1
+            return nil
+        }
+    }
+
+    /// In the background the host may say that now is not the time.
+    private var isConditionMet: Bool { explicit || runner.target.callbacks.condition?() ?? true }
+
+    private func attempt(
+        _ archive: UploadWork.Archive, _ transport: any Transport
+    ) throws(UploadError) {
+        let key = runner.target.key
+        guard !service.hooks.isCovered(StorePaths.file(ofStem: archive.stem)),
+            let lock = try ArchiveLock(paths: service.paths, stem: archive.stem, target: key)
+        else { return }
+        var result = UploadResult()
+        let attempt = UploadAttempt(run: self, summary: archive.summary)
+        defer {
+            runner.gate.withLock {
+                sum.attempts += 1
+                sum.result.add(result)
+            }
+        }
+        guard let after = try attempt.make(lock, transport, &result) else { return }
+        let now = service.clock.realtimeMs()
+        runner.gate.withLock {
+            hold.note(after, nowMs: now)
+            if case .paused = after { hold.isRefused = true }
+        }
+    }
+
+    /// One archive that the system will not give must not keep the others back.
+    private func note(_ error: UploadError, _ stem: String) {
+        runner.gate.withLock {
+            sum.trouble = error.status
+            sum.attempts += 1
+            sum.result.failed += 1
+        }
+        service.report(
+            UploadDiagnostic.error, "an archive could not be handled",
+            [
+                ("archive", .text(StorePaths.file(ofStem: stem))), ("cause", .text(error.text)),
+            ])
+    }
+
+    /// Takes one more thread on where the server bears more and something waits.
+    private func grow() {
+        let isWanted = runner.gate.withLock {
+            guard next < work.archives.count, Double(active) + 1 <= runner.windowHeld else {
+                return false
+            }
+            active += 1
+            return true
+        }
+        guard isWanted else { return }
+        let isStarted = runner.gate.spawn(service.hooks.startThread) { [self] in loop() }
+        if !isStarted { runner.gate.withLock { active -= 1 } }
+    }
+
+    // ── Asked by attempts, too ──
+
+    /// Whether what is under way goes on.
+    func tick() -> TransferTick {
+        if runner.gate.isStopped || runner.isGone { return .stop }
+        if service.clock.monotonicMs() >= deadlineMonotonicMs { return .stop }
+        return explicit || runner.gate.shouldYield ? .goUnlimited : .go
+    }
+
+    private func shouldEnd() -> Bool {
+        let isOut = service.clock.monotonicMs() >= deadlineMonotonicMs
+        if isOut { runner.gate.withLock { sum.isOutOfTime = true } }
+        return isOut || runner.gate.isStopped || runner.isGone || runner.gate.shouldYield
+    }
+}

@@ -1,0 +1,144 @@
+// All that happens at one target of this process: what its server taught us, and its runs over the
+// archives that wait for it, oldest first, with as many requests at a time as the server bears
+// (AIMD: one more after each full window of successes, half as many after a failure). A target has
+// its own threads, so a slow or dead server holds up no other. State that must survive lives in
+// file names (Outbox).
+
+/// SAFETY: `slot`, `window`, `wakeRealtimeMs`, `restMonotonicMs`, `again` and `hadWork` are
+/// guarded by the gate.
+final class TargetRunner: @unchecked Sendable {
+    /// What a server taught us.
+    struct Learned: Sendable {
+        /// Simpler than the target's own where the server refused that one.
+        var encoding: BodyEncoding
+        /// The server has taken a body in this encoding: a 400 is about the content then.
+        var isEncodingProven = false
+        /// Bodies of several records stay below it, for the server refused one twice as large; 0:
+        /// none.
+        var bytesMax: UInt64 = 0
+    }
+
+    let id: UInt32
+    let target: Target
+    let gate = RunGate()
+    private var slot: Learned
+    private var isRemoved = false
+    /// Requests at a time.
+    private var window = 1.0
+    private var wakeRealtimeMs = UInt64.max
+    /// A run that could do nothing is not repeated before.
+    private var restMonotonicMs: UInt64 = 0
+    /// Of a part that the server took in parts: what it asked for again.
+    private var again: [String: (range: PartRange, ordinals: Set<UInt64>)] = [:]
+    private var hadWork = false
+
+    private static let restMs: UInt64 = 1_000
+
+    init(id: UInt32, target: Target) {
+        self.id = id
+        self.target = target
+        slot = Learned(encoding: target.encoding)
+    }
+
+    // ── What is known ──
+
+    var learned: Learned { gate.withLock { slot } }
+    func learn(_ change: (inout Learned) -> Void) { gate.withLock { change(&slot) } }
+
+    /// Removed targets send nothing and call nobody.
+    var isGone: Bool { gate.withLock { isRemoved } }
+    func remove() { gate.withLock { isRemoved = true } }
+
+    func asked(_ stem: String, _ range: PartRange) -> Set<UInt64>? {
+        gate.withLock { again[stem].flatMap { $0.range == range ? $0.ordinals : nil } }
+    }
+
+    func ask(_ stem: String, _ range: PartRange, _ ordinals: Set<UInt64>?) {
+        gate.withLock { again[stem] = ordinals.map { (range, $0) } }
+    }
+
+    /// A request ended well, or in a way that says the server has too much to do.
+    func note(success: Bool) {
+        let most = target.bytesPerSecond > 0 ? 1.0 : Double(target.requestsAtOnce)
+        gate.withLock {
+            window = success ? min(most, window + 1 / window) : max(1, window / 2)
+        }
+    }
+
+    /// Requests at a time; the gate is held.
+    var windowHeld: Double { window }
+
+    // ── When ──
+
+    var wakeMs: UInt64 { gate.withLock { wakeRealtimeMs } }
+    func planNothing() { gate.withLock { wakeRealtimeMs = .max } }
+
+    /// Whether the background has something to do here now.
+    func isDue(_ work: UploadWork, _ service: UploadService) -> Bool {
+        let now = service.clock.realtimeMs()
+        let rests = gate.withLock { restMonotonicMs > service.clock.monotonicMs() }
+        guard !rests, !gate.isBusy, !gate.isStopped else { return false }
+        let hold = TargetHold(work.snapshot, target.key, nowMs: now)
+        return work.archives.contains { archive in
+            let state = work.snapshot.state(archive.stem, target.key)
+            return !state.isFinal && hold.allows(state, explicit: false, nowMs: now)
+        }
+    }
+
+    // ── A run ──
+
+    /// One attempt for every archive that waits and may be tried. On the calling thread and, where
+    /// the server bears more, on others.
+    func run(
+        _ work: UploadWork, _ service: UploadService, explicit: Bool, deadlineMonotonicMs: UInt64
+    ) -> TargetRun.End {
+        let now = service.clock.monotonicMs()
+        let remaining = deadlineMonotonicMs - min(now, deadlineMonotonicMs)
+        switch gate.enter(explicit: explicit, remainingMs: remaining) {
+        case .busy: return TargetRun.End(trouble: .busy)
+        case .timeout: return TargetRun.End(trouble: .timeout)
+        case .stopped: return TargetRun.End(trouble: .closed)
+        case .entered: break
+        }
+        let run = TargetRun(
+            self, service, work, explicit: explicit, deadlineMonotonicMs: deadlineMonotonicMs)
+        run.go()
+        gate.leave()
+        var end = run.end
+        end.waiting = takeStock(service, didSomething: end.attempts > 0)
+        if !isGone { callDrained(end) }
+        return end
+    }
+
+    /// Counts what waits and plans the next run.
+    private func takeStock(_ service: UploadService, didSomething: Bool) -> UInt32 {
+        let now = service.clock.realtimeMs()
+        var wake = UInt64.max
+        var waiting: UInt32 = 0
+        if !isGone, let work = try? service.work() {
+            let hold = TargetHold(work.snapshot, target.key, nowMs: now)
+            for archive in work.archives {
+                let state = work.snapshot.state(archive.stem, target.key)
+                if state.isFinal { continue }
+                waiting += 1
+                wake = min(wake, hold.wakeMs(state, nowMs: now) ?? UInt64.max)
+            }
+        }
+        let monotonic = service.clock.monotonicMs()
+        gate.withLock {
+            wakeRealtimeMs = max(wake, now &+ TargetRunner.restMs)
+            if !didSomething { restMonotonicMs = monotonic &+ TargetRunner.restMs }
+        }
+        return waiting
+    }
+
+    private func callDrained(_ end: TargetRun.End) {
+        let isDrained = gate.withLock {
+            if end.attempts > 0 || end.waiting > 0 { hadWork = true }
+            guard hadWork, end.waiting == 0 else { return false }
+            hadWork = false
+            return true
+        }
+        if isDrained { target.callbacks.drained?() }
+    }
+}

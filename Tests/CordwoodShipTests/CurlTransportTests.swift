@@ -1,0 +1,253 @@
+// How libcurl reaches a server (TARGETS, rules for every target): whose certificates are believed,
+// what a client shows of itself, what ends an exchange, what an error says and does not say.
+
+import Foundation
+import Glibc
+import XCTest
+
+@testable import CordwoodShip
+
+final class CurlTransportTests: XCTestCase {
+    private func authority() throws -> Authority {
+        try XCTUnwrap(Authority.made, "openssl or python3 is missing")
+    }
+
+    // ── TLS ──
+
+    func testPrivateAuthorityIsBelieved() throws {
+        let made = try authority()
+        let server = try FaultServer(pem: made("server.pem"))
+        for host in ["127.0.0.1", "localhost"] {
+            let outcome = try CurlTransport().send("https://\(host):\(server.port)/x") {
+                $0.settings.caFile = made("ca.pem")
+            }
+            XCTAssertEqual(outcome.httpStatus, 200, outcome.cause)
+        }
+        XCTAssertEqual(server.requests.map(\.bytes), [7, 7])
+    }
+
+    func testOtherAuthorityIsRefused() throws {
+        let made = try authority()
+        let server = try FaultServer(pem: made("server.pem"))
+        for file in [made("other-ca.pem"), nil] {
+            let outcome = try CurlTransport().send(server.url) { $0.settings.caFile = file }
+            XCTAssertEqual(outcome.kind, .requestFailed)
+            XCTAssertTrue(outcome.isUnreachable)
+            XCTAssertTrue(outcome.cause.lowercased().contains("certificate"), outcome.cause)
+        }
+        XCTAssertEqual(server.requests.count, 0)
+    }
+
+    func testCertificateOfAnotherHostIsRefused() throws {
+        let made = try authority()
+        let server = try FaultServer(pem: made("elsewhere.pem"))
+        let outcome = try CurlTransport().send(server.url) {
+            $0.settings.caFile = made("ca.pem")
+        }
+        XCTAssertEqual(outcome.kind, .requestFailed)
+        XCTAssertTrue(outcome.isUnreachable)
+        XCTAssertTrue(outcome.cause.contains("127.0.0.1"), outcome.cause)
+        XCTAssertEqual(server.requests.count, 0)
+    }
+
+    func testClientCertificate() throws {
+        let made = try authority()
+        let server = try FaultServer(pem: made("server.pem"), authority: made("ca.pem"))
+        func send(_ change: (inout TransportSettings) -> Void) throws -> TransferOutcome {
+            try CurlTransport().send(server.url) {
+                $0.settings.caFile = made("ca.pem")
+                change(&$0.settings)
+            }
+        }
+        let none = try send { _ in }
+        XCTAssertEqual(none.kind, .requestFailed, none.cause)
+        XCTAssertEqual(server.requests.count, 0)
+        let two = try send {
+            $0.clientCertificateFile = made("client.pem")
+            $0.clientKeyFile = made("client-key.pem")
+        }
+        XCTAssertEqual(two.httpStatus, 200, two.cause)
+        let one = try send { $0.clientCertificateFile = made("client-both.pem") }
+        XCTAssertEqual(one.httpStatus, 200, one.cause)
+        let locked = try send {
+            $0.clientCertificateFile = made("client.pem")
+            $0.clientKeyFile = made("client-locked.pem")
+            $0.clientKeyPassword = "key-password"
+        }
+        XCTAssertEqual(locked.httpStatus, 200, locked.cause)
+        let wrong = try send {
+            $0.clientCertificateFile = made("client.pem")
+            $0.clientKeyFile = made("client-locked.pem")
+            $0.clientKeyPassword = "wrong-password"
+        }
+        XCTAssertEqual(wrong.kind, .requestFailed)
+        XCTAssertTrue(wrong.cause.contains("client_key_file"), wrong.cause)
+        XCTAssertFalse(wrong.cause.contains("wrong-password"), wrong.cause)
+        let other = try send {
+            $0.clientCertificateFile = made("client.pem")
+            $0.clientKeyFile = made("server-key.pem")
+        }
+        XCTAssertEqual(other.kind, .requestFailed, "the key of another certificate")
+        XCTAssertEqual(server.requests.count, 3)
+    }
+
+    // ── Time ──
+
+    private func time(_ body: () throws -> Void) rethrows -> UInt64 {
+        let begin = UploadClock.system.monotonicMs()
+        try body()
+        return UploadClock.system.monotonicMs() - begin
+    }
+
+    func testConnectTimeout() throws {
+        let silent = SilentPort()
+        let spent = try time {
+            let outcome = try CurlTransport().send("https://127.0.0.1:\(silent.port)") {
+                $0.settings.connectTimeoutMs = 300
+            }
+            XCTAssertEqual(outcome.kind, .requestFailed)
+            XCTAssertTrue(outcome.isUnreachable, outcome.cause)
+            XCTAssertTrue(outcome.cause.contains("timeout"), outcome.cause)
+            XCTAssertFalse(outcome.isStopped)
+        }
+        XCTAssertTrue((300..<5_000).contains(spent), "\(spent) ms")
+    }
+
+    func testTimeoutOfTheWhole() throws {
+        let server = try FaultServer(#"[{"action":"hang"}]"#)
+        let spent = try time {
+            let outcome = try CurlTransport().send(server.url) {
+                $0.settings.requestTimeoutMs = 400
+            }
+            XCTAssertEqual(outcome.kind, .requestFailed)
+            XCTAssertFalse(outcome.isUnreachable)
+            XCTAssertTrue(outcome.cause.contains("imed out"), outcome.cause)
+        }
+        XCTAssertTrue((400..<5_000).contains(spent), "\(spent) ms")
+    }
+
+    func testStalledBody() throws {
+        let server = try FaultServer(#"[{"action":"stall"}]"#)
+        let file = SentFile(SentFile.noise(8 << 20))
+        let spent = try time {
+            let outcome = try CurlTransport().send(server.url, file) {
+                $0.settings.stallSeconds = 1
+            }
+            XCTAssertEqual(outcome.kind, .requestFailed)
+            XCTAssertTrue(outcome.cause.contains("slow"), outcome.cause)
+            XCTAssertLessThan(outcome.bytesSent, UInt64(file.bytes.count))
+        }
+        XCTAssertTrue((1_000..<10_000).contains(spent), "\(spent) ms")
+    }
+
+    func testStopBreaksOffWithinATick() throws {
+        let server = try FaultServer(#"[{"action":"hang"}]"#)
+        var asked = 0
+        let spent = try time {
+            let outcome = try CurlTransport().send(
+                server.url,
+                ticks: Ticks {
+                    asked += 1
+                    return asked > 3 ? .stop : .go
+                })
+            XCTAssertTrue(outcome.isStopped)
+        }
+        XCTAssertLessThan(spent, 3_000)
+    }
+
+    // ── What is sent and taken ──
+
+    func testRequestIsSentAsItIs() throws {
+        let server = try FaultServer()
+        let outcome = try CurlTransport().send(
+            server.url + "/a%20b?c=d", method: "PUT",
+            headers: "X-Empty:\nX-Colon: a: b")
+        XCTAssertEqual(outcome.httpStatus, 200)
+        let request = try XCTUnwrap(server.requests.first)
+        XCTAssertEqual(request.method, "PUT")
+        XCTAssertEqual(request.path, "/a%20b?c=d")
+        XCTAssertEqual(request.headers["content-length"], "7")
+        XCTAssertEqual(request.headers["x-empty"], "")
+        XCTAssertEqual(request.headers["x-colon"], "a: b")
+        XCTAssertNil(request.headers["expect"])
+        XCTAssertNil(request.headers["accept"])
+        XCTAssertNil(request.headers["transfer-encoding"])
+    }
+
+    func testValuesBeyondASCIIAreSentByteForByte() throws {
+        let server = try FaultServer()
+        _ = try CurlTransport().send(server.url, headers: "X-Colour: grün")
+        // The server reads headers as Latin-1.
+        let value = try XCTUnwrap(server.requests.first?.headers["x-colour"])
+        XCTAssertEqual(value.unicodeScalars.map { UInt8($0.value) }, Array("grün".utf8))
+    }
+
+    func testAnswerOfAGigabyteIsCut() throws {
+        let server = try FaultServer(#"[{"body_bytes":1073741824}]"#)
+        let outcome = try CurlTransport().send(server.url)
+        XCTAssertEqual(outcome.kind, .success)
+        XCTAssertTrue(outcome.isBodyCut)
+        XCTAssertEqual(outcome.body.count, 4 << 20)
+    }
+
+    func testOneTransportSendsToManyWithItsConnectionsKept() throws {
+        let transport = try CurlTransport()
+        let server = try FaultServer(#"[{"status":401},{"status":503}]"#)
+        XCTAssertEqual(try transport.send(server.url).httpStatus, 401)
+        XCTAssertEqual(try transport.send(server.url).httpStatus, 503)
+        XCTAssertEqual(try transport.send(server.url).httpStatus, 200)
+        XCTAssertEqual(server.connections, 1)
+    }
+
+    func testProxyOfTheEnvironmentIsNotUsedWhereItIsEmpty() throws {
+        let server = try FaultServer()
+        setenv("http_proxy", "http://127.0.0.1:9", 1)
+        defer { unsetenv("http_proxy") }
+        let through = try CurlTransport().send(server.url)
+        XCTAssertEqual(through.kind, .requestFailed)
+        let direct = try CurlTransport().send(server.url) { $0.settings.proxy = "" }
+        XCTAssertEqual(direct.httpStatus, 200, direct.cause)
+        // Who names a proxy means it, whatever no_proxy says.
+        setenv("no_proxy", "127.0.0.1", 1)
+        defer { unsetenv("no_proxy") }
+        let named = try CurlTransport().send(server.url) {
+            $0.settings.proxy = "http://127.0.0.1:9"
+        }
+        XCTAssertEqual(named.kind, .requestFailed)
+        XCTAssertTrue(named.isUnreachable)
+    }
+
+    func testRefusalOfAProxyIsNotTheServers() throws {
+        // A server that answers 407 stands for a proxy of plain HTTP.
+        let proxy = try FaultServer(#"[{"status":407}]"#)
+        let outcome = try CurlTransport().send("http://logs.example/x") {
+            $0.settings.proxy = "http://127.0.0.1:\(proxy.port)"
+            $0.settings.proxyAuthentication = "somebody:proxy-secret"
+        }
+        XCTAssertEqual(outcome.kind, .requestFailed)
+        XCTAssertEqual(outcome.httpStatus, 0)
+        XCTAssertTrue(outcome.isUnreachable)
+        XCTAssertFalse(outcome.cause.contains("proxy-secret"))
+        let seen = try XCTUnwrap(proxy.requests.first?.headers["proxy-authorization"])
+        XCTAssertEqual(seen, "Basic " + Data("somebody:proxy-secret".utf8).base64EncodedString())
+    }
+
+    func testHTTP2WithoutTLSIsAskedFor() throws {
+        // The server speaks 1.1 only: what matters is that no 1.1 request was sent.
+        let server = try FaultServer()
+        let outcome = try CurlTransport().send(server.url) {
+            $0.settings.httpVersion = .http2
+            $0.settings.requestTimeoutMs = 1_000
+        }
+        XCTAssertNotEqual(outcome.httpStatus, 200)
+    }
+
+    func testThisLibcurlHasWhatTheSettingsNeed() throws {
+        var settings = TransportSettings()
+        settings.httpVersion = .http2
+        settings.proxy = "socks5h://127.0.0.1:1"
+        settings.proxyAuthentication = "a:b"
+        XCTAssertNoThrow(try CurlTransport.check(settings, isTLS: true))
+        XCTAssertNoThrow(try CurlTransport.check(settings, isTLS: false))
+    }
+}

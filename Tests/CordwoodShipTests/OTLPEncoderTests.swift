@@ -1,0 +1,368 @@
+// OTLP bodies: the golden bytes are those of the official schema's own library (opentelemetry-proto
+// for Python) for the same content. That a receiver reads every field of real stores is shown by
+// Tests/OTLP; here are the bytes, the limits and the answers.
+
+import CordwoodCore
+import XCTest
+
+@testable import CordwoodShip
+
+/// Records laid out by hand.
+enum OTLPSamples {
+    static let archiveID = "00000000-0000-4000-8000-000000000001"
+
+    static let thread = ThreadInfo(
+        process: CordwoodCore.ProcessInfo(
+            laneID: LaneID(high: 0x0706_0504_0302_0100, low: 0x0F0E_0D0C_0B0A_0908),
+            bootID: .zero, processID: 812, name: "shop", createdRealtime: 0, createdMonotonic: 0,
+            resource: [("service.version", "1.2"), ("host.name", "hé")]),
+        serial: 1, threadID: 813, name: "main")
+
+    static func record(
+        _ logger: String, level: UInt8, time: UInt64, _ message: [UInt8],
+        sections: [UInt8] = [], change: (inout ModelRecord) -> Void = { _ in }
+    ) -> Staged {
+        var staged = Staged(thread: thread)
+        staged.model.logger = Array(logger.utf8)
+        staged.model.level = level
+        staged.model.time = 1_800_000_000_000_000_000 + time
+        staged.model.written = staged.model.time
+        staged.model.message = message
+        staged.model.originalLength = UInt64(message.count)
+        staged.storedSections = sections
+        change(&staged.model)
+        return staged
+    }
+
+    static func section(_ kind: UInt8, _ body: [UInt8]) -> [UInt8] {
+        [kind, 0, 0, 0] + little(UInt32(body.count)) + body
+    }
+
+    static func text(_ key: String, _ value: [UInt8]) -> [UInt8] {
+        [5, 0] + little(UInt16(key.utf8.count)) + Array(key.utf8) + little(UInt32(value.count))
+            + value
+    }
+
+    static func word(_ type: UInt8, _ key: String, _ value: UInt64) -> [UInt8] {
+        [type, 0] + little(UInt16(key.utf8.count)) + Array(key.utf8) + little(value)
+    }
+
+    static func fields(_ all: [[UInt8]]) -> [UInt8] {
+        little(UInt16(all.count)) + all.flatMap { $0 }
+    }
+
+    /// FORMAT §8.1, kind 7.
+    static func exception(_ type: String, _ message: String, _ trace: String) -> [UInt8] {
+        let parts = [type, message, trace].map { Array($0.utf8) }
+        return section(7, parts.flatMap { little(UInt32($0.count)) } + parts.flatMap { $0 })
+    }
+
+    static let golden: [Staged] = [
+        record(
+            "app.db", level: 10, time: 1, Array("grüße".utf8),
+            sections: section(
+                2,
+                fields([
+                    word(1, "n", UInt64(bitPattern: -5)), word(2, "big", 1 << 63),
+                    word(2, "u", UInt64(Int64.max)), word(3, "d", (1.5).bitPattern),
+                    word(3, "nan", Double.nan.bitPattern), [4, 0, 2, 0] + Array("no".utf8) + [0],
+                    text("s", []), text("raw", [0xFF, 0xFE]),
+                ])) + exception("Broken", "", "at a")
+        ) {
+            $0.written += 1
+            $0.file = Array("a.c".utf8)
+            $0.line = 7
+            $0.function = Array("main".utf8)
+            $0.trace = Array(1...24) + [1]
+        },
+        record("x", level: 13, time: 4, [0xC0, 0x61]) {
+            $0.logger = [0x78, 0xFF]
+            $0.kind = 1
+            $0.flags = RecordFlags.truncated.rawValue | RecordFlags.unverified.rawValue
+            $0.originalLength = 99
+        },
+        record("app.db", level: 9, time: 3, []) { $0.trace = [UInt8](repeating: 0, count: 25) },
+    ]
+
+    /// The bodies of the records, one.
+    static func body(
+        _ records: [Staged], _ form: OTLPForm, entryBytesMax: Int = 1 << 20,
+        messageBytesMax: Int = .max, id: String = archiveID
+    ) throws -> (bytes: [UInt8], cost: Int) {
+        var encoder: any RecordEncoder = OTLPEncoder(form, entryBytesMax: entryBytesMax)
+        var out: [UInt8] = []
+        encoder.begin(&out)
+        var cost = encoder.frameBytes
+        let source = FakeSource(records)
+        var place = RecordPlace(archiveID: id, ordinal: 0)
+        while let record = try source.advance() {
+            var entry: [UInt8] = []
+            encoder.makeEntry(record, place, messageBytesMax: messageBytesMax, &entry)
+            cost += encoder.cost(entry, record)
+            encoder.take(entry, record, &out)
+            place.ordinal += 1
+        }
+        encoder.end(&out)
+        return (out, cost)
+    }
+
+    static func json(_ records: [Staged], entryBytesMax: Int = 1 << 20) throws -> String {
+        String(
+            decoding: try body(records, .json, entryBytesMax: entryBytesMax).bytes, as: UTF8.self)
+    }
+}
+
+final class OTLPEncoderTests: XCTestCase {
+    private static let protobuf =
+        [
+            "0aaf070abc010a160a0c736572766963652e6e616d6512060a0473686f700a3d0a13736572766963652e",
+            "696e7374616e63652e696412260a2430303031303230332d303430352d303630372d303830392d306130",
+            "6230633064306530660a120a0b70726f636573732e706964120318ac060a210a1770726f636573732e65",
+            "786563757461626c652e6e616d6512060a0473686f700a180a0f736572766963652e76657273696f6e12",
+            "050a03312e320a120a09686f73742e6e616d6512050a0368c3a9129f040a080a066170702e646212a403",
+            "090100b49376e2fa18100a1a064e4f544943452a090a076772c3bcc39f6532100a016e120b18fbffffff",
+            "ffffffffff01321c0a0362696712150a1339323233333732303336383534373735383038320f0a017512",
+            "0a18ffffffffffffffff7f320e0a0164120921000000000000f83f32100a036e616e1209210000000000",
+            "00f87f32080a026e6f1202100032070a017312020a00320b0a0372617712043a02fffe321a0a0e657863",
+            "657074696f6e2e7479706512080a0642726f6b656e321e0a14657863657074696f6e2e737461636b7472",
+            "61636512060a046174206132170a0e636f64652e66696c652e7061746812050a03612e6332160a10636f",
+            "64652e6c696e652e6e756d62657212021807321c0a12636f64652e66756e6374696f6e2e6e616d651206",
+            "0a046d61696e32100a097468726561642e6964120318ad06323a0a0e6c6f672e7265636f72642e756964",
+            "12280a2630303030303030302d303030302d343030302d383030302d3030303030303030303030312d30",
+            "45010000004a100102030405060708090a0b0c0d0e0f1052081112131415161718590200b49376e2fa18",
+            "126c090300b49376e2fa1810091a04494e464f2a020a0032100a097468726561642e6964120318ad0632",
+            "3a0a0e6c6f672e7265636f72642e75696412280a2630303030303030302d303030302d343030302d3830",
+            "30302d3030303030303030303030312d32590300b49376e2fa1812cb010a060a0478efbfbd12c0010904",
+            "00b49376e2fa18100d1a045741524e2a043a02c06132100a097468726561642e6964120318ad0632160a",
+            "0d636f7264776f6f642e6b696e6412050a03676170321d0a17636f7264776f6f642e6f726967696e616c",
+            "5f62797465731202186332190a13636f7264776f6f642e756e766572696669656412021001323a0a0e6c",
+            "6f672e7265636f72642e75696412280a2630303030303030302d303030302d343030302d383030302d30",
+            "30303030303030303030312d31590400b49376e2fa18",
+        ].joined()
+
+    func testProtobufIsWhatTheOfficialLibraryWrites() throws {
+        let body = try OTLPSamples.body(OTLPSamples.golden, .protobuf).bytes
+        XCTAssertEqual(ContentHash.hexText(body), OTLPEncoderTests.protobuf)
+    }
+
+    func testJSONFollowsTheRulesOfOTLP() throws {
+        let resource =
+            #"{"attributes":[{"key":"service.name","value":{"stringValue":"shop"}},"#
+            + #"{"key":"service.instance.id","value":{"stringValue":"#
+            + #""00010203-0405-0607-0809-0a0b0c0d0e0f"}},"#
+            + #"{"key":"process.pid","value":{"intValue":"812"}},"#
+            + #"{"key":"process.executable.name","value":{"stringValue":"shop"}},"#
+            + #"{"key":"service.version","value":{"stringValue":"1.2"}},"#
+            + #"{"key":"host.name","value":{"stringValue":"hé"}}]}"#
+        let thread = #"{"key":"thread.id","value":{"intValue":"813"}}"#
+        func uid(_ number: Int) -> String {
+            #"{"key":"log.record.uid","value":{"stringValue":"\#(OTLPSamples.archiveID)-"#
+                + #"\#(number)"}}"#
+        }
+        let first =
+            #"{"timeUnixNano":"1800000000000000001","observedTimeUnixNano":"1800000000000000002","#
+            + #""severityNumber":10,"severityText":"NOTICE","body":{"stringValue":"grüße"},"#
+            + #""attributes":[{"key":"n","value":{"intValue":"-5"}},"#
+            + #"{"key":"big","value":{"stringValue":"9223372036854775808"}},"#
+            + #"{"key":"u","value":{"intValue":"9223372036854775807"}},"#
+            + #"{"key":"d","value":{"doubleValue":1.5}},"#
+            + #"{"key":"nan","value":{"doubleValue":"NaN"}},"#
+            + #"{"key":"no","value":{"boolValue":false}},"#
+            + #"{"key":"s","value":{"stringValue":""}},"#
+            + #"{"key":"raw","value":{"bytesValue":"//4="}},"#
+            + #"{"key":"exception.type","value":{"stringValue":"Broken"}},"#
+            + #"{"key":"exception.stacktrace","value":{"stringValue":"at a"}},"#
+            + #"{"key":"code.file.path","value":{"stringValue":"a.c"}},"#
+            + #"{"key":"code.line.number","value":{"intValue":"7"}},"#
+            + #"{"key":"code.function.name","value":{"stringValue":"main"}},"#
+            + thread + "," + uid(0) + #"],"flags":1,"#
+            + #""traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"1112131415161718"}"#
+        let third =
+            #"{"timeUnixNano":"1800000000000000003","observedTimeUnixNano":"1800000000000000003","#
+            + #""severityNumber":9,"severityText":"INFO","body":{"stringValue":""},"#
+            + #""attributes":["# + thread + "," + uid(2) + "]}"
+        let second =
+            #"{"timeUnixNano":"1800000000000000004","observedTimeUnixNano":"1800000000000000004","#
+            + #""severityNumber":13,"severityText":"WARN","body":{"bytesValue":"wGE="},"#
+            + #""attributes":["# + thread + #",{"key":"cordwood.kind","value":{"#
+            + #""stringValue":"gap"}},{"key":"cordwood.original_bytes","value":{"#
+            + #""intValue":"99"}},{"key":"cordwood.unverified","value":{"boolValue":true}},"#
+            + uid(1) + "]}"
+        let expected =
+            #"{"resourceLogs":[{"resource":"# + resource + #","scopeLogs":["#
+            + #"{"scope":{"name":"app.db"},"logRecords":["# + first + "," + third + "]},"
+            + #"{"scope":{"name":"x\#u{FFFD}"},"logRecords":["# + second + "]}]}]}"
+        XCTAssertEqual(try OTLPSamples.json(OTLPSamples.golden), expected)
+    }
+
+    func testNumbersThatAreNoJSONNumbers() throws {
+        let values: [(Double, String)] = [
+            (.infinity, #""Infinity""#), (-.infinity, #""-Infinity""#), (-0.0, "-0.0"),
+            (5e-324, "5e-324"), (1e300, "1e+300"),
+        ]
+        for (number, text) in values {
+            let record = OTLPSamples.record(
+                "a", level: 1, time: 0, [],
+                sections: OTLPSamples.section(
+                    2, OTLPSamples.fields([OTLPSamples.word(3, "d", number.bitPattern)])))
+            let json = try OTLPSamples.json([record])
+            XCTAssertTrue(json.contains(#"{"doubleValue":\#(text)}"#), json)
+        }
+    }
+
+    func testOfTwoFieldsOfOneKeyTheFirstCounts() throws {
+        let record = OTLPSamples.record(
+            "a", level: 1, time: 0, [],
+            sections: OTLPSamples.section(
+                2,
+                OTLPSamples.fields([
+                    OTLPSamples.word(1, "k", 1), OTLPSamples.word(1, "k", 2),
+                    OTLPSamples.text("thread.id", Array("mine".utf8)),
+                ]))
+        ) {
+            $0.context = OTLPSamples.fields([
+                OTLPSamples.word(1, "k", 3), OTLPSamples.word(1, "c", 4),
+            ])
+        }
+        let json = try OTLPSamples.json([record])
+        XCTAssertTrue(
+            json.contains(
+                #""attributes":[{"key":"k","value":{"intValue":"1"}},"#
+                    + #"{"key":"thread.id","value":{"stringValue":"mine"}},"#
+                    + #"{"key":"c","value":{"intValue":"4"}},{"key":"log.record.uid""#), json)
+        // The record's own field stands over the context's: that is no loss.
+        XCTAssertTrue(json.contains(#""droppedAttributesCount":1"#), json)
+    }
+
+    func testManyFieldsAreStillUnique() throws {
+        let keys = (0..<40).map { "k\($0 % 30)" }
+        let record = OTLPSamples.record(
+            "a", level: 1, time: 0, [],
+            sections: OTLPSamples.section(
+                2,
+                OTLPSamples.fields(
+                    keys.enumerated().map { OTLPSamples.word(1, $1, UInt64($0)) })))
+        let json = try OTLPSamples.json([record])
+        XCTAssertTrue(json.contains(#""droppedAttributesCount":10"#), json)
+        XCTAssertTrue(json.contains(#"{"key":"k9","value":{"intValue":"9"}},{"key":"k10""#), json)
+        XCTAssertTrue(json.contains(#"{"key":"k29","value":{"intValue":"29"}}"#), json)
+    }
+
+    func testAttributesThatDoNotFitAreLeftOutAndCounted() throws {
+        let control = [UInt8](repeating: 1, count: 3_000)
+        let record = OTLPSamples.record(
+            "a", level: 1, time: 0, Array("m".utf8),
+            sections: OTLPSamples.section(
+                2,
+                OTLPSamples.fields([
+                    OTLPSamples.text("large", control), OTLPSamples.text("small", [0x61]),
+                ])))
+        let json = try OTLPSamples.json([record], entryBytesMax: 10_000)
+        XCTAssertFalse(json.contains("large"))
+        XCTAssertTrue(json.contains(#"{"key":"small","value":{"stringValue":"a"}}"#), json)
+        XCTAssertTrue(json.contains(#""droppedAttributesCount":1"#), json)
+        // Escapes need room that protobuf does not.
+        let binary = try OTLPSamples.body([record], .protobuf, entryBytesMax: 10_000).bytes
+        XCTAssertTrue(String(decoding: binary, as: UTF8.self).contains("large"))
+    }
+
+    func testResourceIsBounded() throws {
+        let process = CordwoodCore.ProcessInfo(
+            laneID: .zero, bootID: .zero, processID: 0, name: "", createdRealtime: 0,
+            createdMonotonic: 0,
+            resource: (0..<100).map { ("key\($0)", String(repeating: "v", count: 4_096)) })
+        var staged = OTLPSamples.record("a", level: 1, time: 0, [])
+        staged.thread = ThreadInfo(process: process, serial: 1, threadID: 0, name: "")
+        for form in [OTLPForm.protobuf, .json] {
+            let body = try OTLPSamples.body([staged], form).bytes
+            XCTAssertLessThan(body.count, OTLPEncoder.resourceBytesMax + 1_024)
+            XCTAssertTrue(String(decoding: body, as: UTF8.self).contains("unknown_service"))
+        }
+        XCTAssertTrue(
+            try OTLPSamples.json([staged]).contains(#"],"droppedAttributesCount":99}"#))
+    }
+
+    func testCutMessagesSaySo() throws {
+        let record = OTLPSamples.record("a", level: 1, time: 0, Array("abcü".utf8))
+        let body = try OTLPSamples.body([record], .json, messageBytesMax: 4).bytes
+        let json = String(decoding: body, as: UTF8.self)
+        XCTAssertTrue(json.contains(#""body":{"stringValue":"abc"}"#), json)
+        XCTAssertTrue(
+            json.contains(#"{"key":"cordwood.original_bytes","value":{"intValue":"5"}}"#), json)
+    }
+
+    /// Whatever the records: a body is never larger than its entries were said to cost; and the
+    /// same records give the same bytes.
+    func testCostIsNeverLessThanWhatTheBodyGrowsBy() throws {
+        for seed in 1...20 {
+            var maker = RecordMaker(seed: UInt64(seed))
+            let records = maker.records(200)
+            for form in [OTLPForm.protobuf, .json] {
+                let (bytes, cost) = try OTLPSamples.body(records, form)
+                XCTAssertLessThanOrEqual(bytes.count, cost, "seed \(seed)")
+                XCTAssertEqual(bytes, try OTLPSamples.body(records, form).bytes, "seed \(seed)")
+            }
+        }
+    }
+
+    func testBodiesKeepTheLimitAndHoldEveryRecordOnce() throws {
+        let scratch = Scratch()
+        let paths = StorePaths(scratch.path)
+        try paths.makeDirectories()
+        var maker = RecordMaker(seed: 7)
+        let records = maker.records(2_000)
+        for (format, mark) in [("otlp-json", "\"timeUnixNano\""), ("otlp-protobuf", "")] {
+            var options = TargetOptions(url: "http://localhost:4318")
+            options.kind = "otlp"
+            options.format = format
+            options.bodyBytesMax = 100_000
+            let dialect = try Target(options).dialect
+            XCTAssertEqual(dialect.limits.bytes, 100_000)
+            var parts = ArchiveParts(
+                paths: paths, stem: "x", archiveID: OTLPSamples.archiveID,
+                filter: try TargetFilter(level: 0, loggers: ""), limits: dialect.limits,
+                encoder: dialect.makeEncoder(.standard)!,
+                openRecords: { _ in FakeSource(records) })
+            var next: UInt64 = 0
+            var count = 0
+            var entries = 0
+            while true {
+                let part = try parts.next(from: next, end: nil, encoding: .none) { false }
+                guard case .part(let part) = consume part else { return XCTFail("no part") }
+                XCTAssertLessThanOrEqual(part.body.bytes, 100_000)
+                XCTAssertEqual(part.body.contentBytes, part.body.bytes)
+                XCTAssertEqual(part.range.first, next)
+                XCTAssertEqual(part.oversized, 0)
+                next = part.range.end
+                entries += Int(part.entries)
+                let text = String(
+                    decoding: readAll("/dev/fd/\(part.body.descriptor)"), as: UTF8.self)
+                if !mark.isEmpty { count += text.components(separatedBy: mark).count - 1 }
+                if part.isLast { break }
+            }
+            XCTAssertEqual(entries, records.count)
+            if !mark.isEmpty { XCTAssertEqual(count, records.count) }
+        }
+    }
+
+    func testExportedLinesAreRequestsOfTheirOwn() throws {
+        var lines = OTLPLines()
+        var out: [UInt8] = []
+        let source = FakeSource(OTLPSamples.golden)
+        while let record = try source.advance() { lines.append(record, to: &out) }
+        XCTAssertEqual(out, [], "a line is held until it is full")
+        lines.finish(&out)
+        let expected = try OTLPSamples.body(OTLPSamples.golden, .json, id: "").bytes
+        XCTAssertEqual(out, expected + [0x0A])
+        lines.finish(&out)
+        XCTAssertEqual(out.count, expected.count + 1, "an empty line is none")
+        var maker = RecordMaker(seed: 3)
+        let many = FakeSource(maker.records(5_000))
+        out = []
+        while let record = try many.advance() { lines.append(record, to: &out) }
+        lines.finish(&out)
+        let sizes = out.split(separator: 0x0A).map(\.count)
+        XCTAssertGreaterThan(sizes.count, 3)
+        XCTAssertLessThan(sizes.max()!, 300_000)
+    }
+}

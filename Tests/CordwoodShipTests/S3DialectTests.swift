@@ -1,0 +1,487 @@
+// Kind s3 against a bucket in this process that answers as it is told: keys, conditions, clocks,
+// uploads in parts and what is left of them. Tests/Servers has the real servers.
+
+import Glibc
+import XCTest
+
+@testable import CordwoodShip
+
+/// One bucket. Notes every request; `answer` may speak before it does.
+private final class FakeBucket {
+    struct Request {
+        var line: String
+        var headers: [String: String]
+        var body: [UInt8]
+    }
+
+    var requests: [Request] = []
+    var uploads: [String: [Int: [UInt8]]] = [:]
+    var objects: [String: [UInt8]] = [:]
+    var answer: (Request) -> TransferOutcome? = { _ in nil }
+    var lines: [String] { requests.map(\.line) }
+
+    func perform(_ request: TransferRequest) -> TransferOutcome {
+        var body: [UInt8] = []
+        if let source = request.body {
+            body = [UInt8](repeating: 0, count: Int(source.count))
+            let got = pread(source.descriptor, &body, body.count, off_t(source.offset))
+            XCTAssertEqual(got, body.count)
+        }
+        let path = request.url.dropFirst("https://h".count)
+        var headers: [String: String] = [:]
+        for header in request.headers {
+            XCTAssertNil(headers[header.lowercasedName], "\(header.name) twice")
+            headers[header.lowercasedName] = header.value
+        }
+        XCTAssertEqual(headers["x-amz-content-sha256"], ContentHash.hex(body, bytes: 32))
+        let noted = Request(line: "\(request.method) \(path)", headers: headers, body: body)
+        requests.append(noted)
+        return answer(noted) ?? usual(request.method, String(path), body)
+    }
+
+    private func usual(_ method: String, _ path: String, _ body: [UInt8]) -> TransferOutcome {
+        let parts = path.split(separator: "?", maxSplits: 1)
+        let key = String(parts[0])
+        var query: [String: String] = [:]
+        for pair in parts.count > 1 ? parts[1].split(separator: "&") : [] {
+            let words = pair.split(separator: "=", omittingEmptySubsequences: false)
+            query[String(words[0])] = String(words[1])
+        }
+        switch (method, query["uploads"] != nil, query["uploadId"]) {
+        case ("GET", true, _):
+            let entries = uploads.keys.sorted().map {
+                "<Upload><Key>\(query["prefix"]!)</Key><UploadId>\($0)</UploadId></Upload>"
+            }
+            return FakeBucket.say(200, "<L><Prefix>p</Prefix>\(entries.joined())</L>")
+        case ("POST", true, _):
+            uploads["id\(requests.count)"] = [:]
+            return FakeBucket.say(
+                200, "<I><Key>x</Key><UploadId>id\(requests.count)</UploadId></I>")
+        case ("DELETE", _, let id?):
+            uploads[id] = nil
+            return FakeBucket.say(204)
+        case ("PUT", _, let id?):
+            guard uploads[id] != nil else {
+                return FakeBucket.say(404, "<Error><Code>NoSuchUpload</Code></Error>")
+            }
+            uploads[id]![Int(query["partNumber"]!)!] = body
+            var outcome = FakeBucket.say(200)
+            outcome.headers = [("etag", "\"e<\(query["partNumber"]!)\"")]
+            return outcome
+        case ("POST", _, let id?):
+            guard let parts = uploads.removeValue(forKey: id) else {
+                return FakeBucket.say(404, "<Error><Code>NoSuchUpload</Code></Error>")
+            }
+            objects[key] = parts.keys.sorted().flatMap { parts[$0]! }
+            return FakeBucket.say(200, "<CompleteMultipartUploadResult/>")
+        default:
+            objects[key] = body
+            return FakeBucket.say(200)
+        }
+    }
+
+    static func say(_ status: Int32, _ body: String = "") -> TransferOutcome {
+        var outcome = TransferOutcome(
+            kind: TransferOutcome.kind(httpStatus: status), httpStatus: status,
+            cause: "HTTP \(status)")
+        outcome.body = Array(body.utf8)
+        return outcome
+    }
+}
+
+final class S3DialectTests: XCTestCase {
+    private let id = "00000000-0000-4000-8000-000000000001"
+
+    private func target(
+        _ parameters: String = "", url: String = "https://h/logs",
+        _ change: (inout TargetOptions) -> Void = { _ in }
+    ) throws -> Target {
+        var options = TargetOptions(url: url)
+        options.kind = "s3"
+        options.authUser = "AK"
+        options.authPassword = "SK"
+        options.parameters = parameters
+        change(&options)
+        return try Target(options)
+    }
+
+    private func delivery(_ encoding: BodyEncoding = .none) -> Delivery {
+        var delivery = Delivery(
+            id: id, archiveID: id, range: nil, fileName: "lane.00000001-00000002.cwa",
+            encoding: encoding, credentials: Credentials(user: "AK", password: "SK"),
+            nowUnixMs: 1_800_000_000_000)
+        delivery.origin = ArchiveOrigin(
+            timeUnixMs: 1_799_999_999_000, service: "shop", host: "h1")
+        return delivery
+    }
+
+    private func body(_ bytes: [UInt8]) -> Body {
+        var path = Array("/tmp/cordwood-body-XXXXXX".utf8CString)
+        let descriptor = mkstemp(&path)
+        unlink(path)
+        XCTAssertEqual(write(descriptor, bytes, bytes.count), bytes.count)
+        return Body(
+            temporary: descriptor, bytes: UInt64(bytes.count), contentBytes: UInt64(bytes.count),
+            encoding: .none)
+    }
+
+    private func send(
+        _ target: Target, _ bytes: [UInt8], _ bucket: FakeBucket, _ delivery: Delivery? = nil
+    ) throws -> TransferOutcome {
+        let delivery = delivery ?? self.delivery()
+        var request = target.request(delivery, bytesPerSecond: 0)
+        let body = body(bytes)
+        request.body = RequestBody(descriptor: body.descriptor, count: body.bytes)
+        return try target.dialect.send(request, delivery, body) { bucket.perform($0) }
+    }
+
+    // ── Names ──
+
+    private func key(_ parameters: String, url: String = "https://h/logs") throws -> String {
+        try target(parameters, url: url).dialect.url(delivery())
+    }
+
+    func testKeys() throws {
+        // 1799999999 s: 2027-01-15T07:59:59Z.
+        XCTAssertEqual(try key(""), "https://h/logs/2027-01-15/shop/\(id).cwa")
+        XCTAssertEqual(
+            try key("key=dt={date}/h={hour}/{host}/{name}+{id} ü:(1)'*~"),
+            "https://h/logs/dt%3D2027-01-15/h%3D07/h1/lane.00000001-00000002%2B\(id)"
+                + "%20%C3%BC%3A%281%29%27%2A~")
+        XCTAssertEqual(try key("key={id}\nservice=a/b"), "https://h/logs/\(id)")
+        XCTAssertEqual(try key("key={service}/{id}\nservice=../x"), "https://h/logs/.._x/\(id)")
+        XCTAssertEqual(try key("key=../{id}/."), "https://h/logs/__/\(id)/_")
+        XCTAssertEqual(
+            try key("key={id}", url: "https://h/my%20logs/a%2Bb/"),
+            "https://h/my%20logs/a%2Bb/\(id)")
+        XCTAssertEqual(
+            try key("key={id}\naddressing=virtual"), "https://logs.h/\(id)")
+        XCTAssertEqual(
+            try key("key={id}\naddressing=virtual", url: "https://logs.h:9000"),
+            "https://logs.h:9000/\(id)")
+    }
+
+    func testExtensionSaysFormatAndEncoding() throws {
+        let target = try target("key={id}.{ext}") { $0.format = "ndjson" }
+        XCTAssertEqual(target.encoding, .zstd)
+        XCTAssertEqual(target.dialect.url(delivery(.zstd)), "https://h/logs/\(id).ndjson.zst")
+        XCTAssertEqual(target.dialect.url(delivery(.gzip)), "https://h/logs/\(id).ndjson.gz")
+        XCTAssertEqual(target.dialect.contentType, "application/zstd")
+    }
+
+    func testWhatIsUnknownIsCalledSo() throws {
+        let dialect = try target().dialect
+        XCTAssertTrue(dialect.needsOrigin)
+        XCTAssertFalse(try target("key={id}").dialect.needsOrigin)
+        var delivery = delivery()
+        delivery.origin = ArchiveOrigin()
+        XCTAssertEqual(dialect.url(delivery), "https://h/logs/1970-01-01/unknown/\(id).cwa")
+        delivery.origin.service = String(repeating: "ü", count: 100)
+        XCTAssertTrue(dialect.url(delivery).contains(String(repeating: "%C3%BC", count: 48) + "/"))
+    }
+
+    func testBadOptionsSayWhatIsWrong() {
+        let bad = [
+            ("key=x", "https://h/b", "must hold {id}"), ("key={id", "https://h/b", "not closed"),
+            ("key={id}{x}", "https://h/b", "'{x}' is none of"),
+            ("", "https://h", "names no bucket"),
+            ("", "https://h/b?x", "without query"), ("", "https://h/b/../c", "dots"),
+            ("", "https://h/b/%zz", "wrongly encoded"), ("addressing=x", "https://h/b", "none of"),
+            ("addressing=virtual", "https://h/b_c", "host's name"),
+            ("part_bytes=1", "https://h/b", "part_bytes"), ("regio=x", "https://h/b", "regio"),
+            ("if_none_match=2", "https://h/b", "if_none_match"),
+            ("region=a b", "https://h/b", "region"),
+        ]
+        for (parameters, url, text) in bad {
+            XCTAssertThrowsError(try target(parameters, url: url), parameters + url) { error in
+                let said = (error as? UploadError)?.text ?? ""
+                XCTAssertTrue(said.contains(text), "\(parameters) \(url): \(said)")
+            }
+        }
+        XCTAssertThrowsError(try target { $0.encoding = "gzip" }, "an archive goes as it is")
+    }
+
+    func testRegion() throws {
+        func region(_ url: String, _ parameters: String = "") throws -> String {
+            try (target(parameters, url: url).dialect as? S3Dialect)!.place.region
+        }
+        XCTAssertEqual(try region("https://h/b"), "us-east-1")
+        XCTAssertEqual(try region("https://s3.amazonaws.com/b"), "us-east-1")
+        XCTAssertEqual(try region("https://s3.eu-central-1.amazonaws.com/b"), "eu-central-1")
+        XCTAssertEqual(try region("https://s3.dualstack.eu-west-1.amazonaws.com/b"), "eu-west-1")
+        XCTAssertEqual(try region("https://h/b", "region=fr-par"), "fr-par")
+    }
+
+    // ── One request ──
+
+    func testPutIsSignedAndConditional() throws {
+        let bucket = FakeBucket()
+        let target = try target("key={id}") { $0.headers = "x-amz-storage-class: GLACIER_IR" }
+        XCTAssertEqual(try send(target, [1, 2, 3], bucket).httpStatus, 200)
+        let request = bucket.requests[0]
+        XCTAssertEqual(request.line, "PUT /logs/\(id)")
+        XCTAssertEqual(request.headers["if-none-match"], "*")
+        XCTAssertEqual(request.headers["x-amz-date"], "20270115T080000Z")
+        XCTAssertEqual(request.headers["content-type"], "application/vnd.cordwood.archive")
+        let authorization = request.headers["authorization"]!
+        XCTAssertTrue(
+            authorization.hasPrefix(
+                "AWS4-HMAC-SHA256 Credential=AK/20270115/us-east-1/s3/aws4_request, SignedHeaders="
+                    + "content-type;host;x-amz-content-sha256;x-amz-date;x-amz-storage-class"),
+            authorization)
+        XCTAssertEqual(bucket.objects["/logs/\(id)"], [1, 2, 3])
+    }
+
+    func testWithoutAKeyNothingIsSigned() throws {
+        let bucket = FakeBucket()
+        bucket.answer = { request in
+            XCTAssertNil(request.headers["authorization"])
+            return FakeBucket.say(200)
+        }
+        var delivery = delivery()
+        delivery.credentials = Credentials()
+        let target = try target()
+        let body = body([])
+        let request = target.request(delivery, bytesPerSecond: 0)
+        let outcome = try target.dialect.send(request, delivery, body) { request in
+            XCTAssertFalse(request.headers.contains { $0.lowercasedName == "authorization" })
+            return FakeBucket.say(200)
+        }
+        XCTAssertEqual(outcome.httpStatus, 200)
+    }
+
+    func testCompressedObjectsAreFilesNotEncodings() throws {
+        let bucket = FakeBucket()
+        let target = try target("key={id}.{ext}") { $0.format = "ndjson" }
+        _ = try send(target, [1], bucket, delivery(.zstd))
+        XCTAssertNil(bucket.requests[0].headers["content-encoding"])
+        XCTAssertEqual(bucket.requests[0].headers["content-type"], "application/zstd")
+    }
+
+    func testAlreadyThere() throws {
+        let bucket = FakeBucket()
+        bucket.answer = { _ in FakeBucket.say(412, "<Error><Code>PreconditionFailed</Code></Error>")
+        }
+        let target = try target()
+        let outcome = try send(target, [1], bucket)
+        XCTAssertEqual(target.dialect.verdict(outcome, delivery()), .sent(refused: 0))
+        let plain = try self.target("if_none_match=0")
+        _ = try send(plain, [1], bucket)
+        XCTAssertNil(bucket.requests[1].headers["if-none-match"])
+        XCTAssertNil(plain.dialect.verdict(outcome, delivery()))
+    }
+
+    func testServersWithoutConditionsGetNone() throws {
+        let bucket = FakeBucket()
+        bucket.answer = { request in
+            request.headers["if-none-match"] == nil
+                ? nil : FakeBucket.say(501, "<Error><Code>NotImplemented</Code></Error>")
+        }
+        XCTAssertEqual(try send(target(), [1], bucket).httpStatus, 200)
+        XCTAssertEqual(bucket.requests.count, 2)
+        XCTAssertEqual(bucket.objects.count, 1)
+    }
+
+    func testWrongClockSignsTheServersTime() throws {
+        let bucket = FakeBucket()
+        bucket.answer = { request in
+            guard request.headers["x-amz-date"]!.hasPrefix("20270115T08") else { return nil }
+            var outcome = FakeBucket.say(
+                403, "<Error><Code>RequestTimeTooSkewed</Code><Message>m</Message></Error>")
+            outcome.headers = [("date", "Fri, 15 Jan 2027 10:00:07 GMT")]
+            return outcome
+        }
+        let target = try target()
+        XCTAssertEqual(try send(target, [1], bucket).httpStatus, 200)
+        XCTAssertEqual(bucket.requests.map { $0.headers["x-amz-date"] }.last, "20270115T100007Z")
+        XCTAssertEqual(bucket.requests.count, 2)
+        // It is known from now on.
+        XCTAssertEqual(try send(target, [2], bucket).httpStatus, 200)
+        XCTAssertEqual(bucket.requests.count, 3)
+        // Without a date: later.
+        bucket.answer = { _ in
+            FakeBucket.say(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>")
+        }
+        let outcome = try send(target, [3], bucket)
+        XCTAssertEqual(bucket.requests.count, 4)
+        XCTAssertEqual(
+            target.dialect.verdict(outcome, delivery()), .retry(.failed, delayMs: nil))
+    }
+
+    /// Other servers have other words for it; a refusal in our own time is none of it.
+    func testAnyRefusalFarFromOurTimeIsAboutTheClock() throws {
+        for (date, tries) in [
+            ("Fri, 15 Jan 2027 07:50:00 GMT", 2), ("Fri, 15 Jan 2027 07:59:00 GMT", 1),
+            ("Fri, 15 Jan 2027 08:04:00 GMT", 1), ("no date", 1),
+        ] {
+            let bucket = FakeBucket()
+            bucket.answer = { _ in
+                var outcome = FakeBucket.say(400, "<Error><Code>AccessDenied</Code></Error>")
+                outcome.headers = [("date", date)]
+                return outcome
+            }
+            let target = try target()
+            let outcome = try send(target, [1], bucket)
+            XCTAssertEqual(bucket.requests.count, tries, date)
+            XCTAssertEqual(target.dialect.verdict(outcome, delivery()), .pause)
+        }
+    }
+
+    func testVerdicts() throws {
+        let dialect = try target().dialect
+        func verdict(_ status: Int32, _ code: String) -> Verdict? {
+            dialect.verdict(
+                FakeBucket.say(status, "<?xml?>\n<Error><Code>\(code)</Code></Error>"), delivery())
+        }
+        XCTAssertNil(verdict(200, ""))
+        XCTAssertNil(verdict(403, "AccessDenied"))
+        XCTAssertNil(verdict(503, "SlowDown"))
+        XCTAssertEqual(verdict(404, "NoSuchBucket"), .pause)
+        XCTAssertEqual(verdict(301, "PermanentRedirect"), .pause)
+        XCTAssertEqual(verdict(400, "ExpiredToken"), .pause)
+        XCTAssertEqual(verdict(400, "RequestTimeout"), .retry(.failed, delayMs: nil))
+        XCTAssertEqual(verdict(400, "EntityTooLarge"), .shrink)
+        XCTAssertEqual(verdict(400, "InvalidArgument"), .refuse)
+        XCTAssertEqual(
+            verdict(409, "ConditionalRequestConflict"), .retry(.failed, delayMs: nil))
+        XCTAssertEqual(verdict(404, "NoSuchUpload"), .retry(.failed, delayMs: nil))
+    }
+
+    func testCauseHasCodeAndMessageAndNothingElse() throws {
+        let bucket = FakeBucket()
+        bucket.answer = { _ in
+            FakeBucket.say(
+                403,
+                "<Error><Code>SignatureDoesNotMatch</Code><Message>not &lt;ours&gt;\n</Message>"
+                    + "<StringToSign>secret</StringToSign></Error>")
+        }
+        let outcome = try send(target(), [1], bucket)
+        XCTAssertEqual(outcome.cause, "HTTP 403: SignatureDoesNotMatch: not <ours> ")
+    }
+
+    func testHostileAnswersSayNothing() {
+        XCTAssertNil(S3Answer(Array("<Error><Code>cut off".utf8)).code)
+        XCTAssertNil(S3Answer([]).code)
+        let far = [UInt8](repeating: 0x20, count: S3Answer.scannedBytesMax)
+        XCTAssertNil(S3Answer(far + Array("<Code>x</Code>".utf8)).code)
+        let long = "<Code>\(String(repeating: "x", count: 5_000))</Code>"
+        XCTAssertEqual(S3Answer(Array(long.utf8)).code?.utf8.count, 200)
+        XCTAssertEqual(S3Answer([0x3C]).text, "")
+    }
+
+    // ── In parts ──
+
+    private static let large = (0..<(12 << 20)).map {
+        UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 9)
+    }
+    private let inParts = "key={id}\npart_bytes=5242880"
+
+    func testLargeBodiesGoInParts() throws {
+        let bucket = FakeBucket()
+        let target = try target(inParts) { $0.headers = "x-amz-acl: private\nX-Tenant: t" }
+        let outcome = try send(target, S3DialectTests.large, bucket)
+        XCTAssertEqual(outcome.httpStatus, 200)
+        XCTAssertEqual(bucket.objects["/logs/\(id)"], S3DialectTests.large)
+        XCTAssertEqual(
+            bucket.lines,
+            [
+                "GET /logs?max-uploads=10&prefix=\(id)&uploads=", "POST /logs/\(id)?uploads=",
+                "PUT /logs/\(id)?partNumber=1&uploadId=id2",
+                "PUT /logs/\(id)?partNumber=2&uploadId=id2",
+                "PUT /logs/\(id)?partNumber=3&uploadId=id2", "POST /logs/\(id)?uploadId=id2",
+            ])
+        XCTAssertEqual(
+            bucket.requests.map { $0.headers["x-amz-acl"] != nil },
+            [false, true, false, false, false, false])
+        XCTAssertEqual(Set(bucket.requests.map { $0.headers["x-tenant"] }), ["t"])
+        XCTAssertEqual(
+            bucket.requests.map { $0.headers["if-none-match"] }, [nil, nil, nil, nil, nil, "*"])
+        XCTAssertTrue(
+            String(decoding: bucket.requests[5].body, as: UTF8.self).contains(
+                "<Part><PartNumber>3</PartNumber><ETag>\"e&lt;3\"</ETag></Part>"))
+    }
+
+    func testOneByteMoreThanAPartIsTwoParts() throws {
+        let bucket = FakeBucket()
+        let target = try target(inParts)
+        _ = try send(target, Array(S3DialectTests.large.prefix(5 << 20)), bucket)
+        XCTAssertEqual(bucket.lines, ["PUT /logs/\(id)"])
+        _ = try send(target, Array(S3DialectTests.large.prefix(5 << 20 + 1)), bucket)
+        XCTAssertEqual(bucket.requests.suffix(2).first?.body.count, 1)
+    }
+
+    func testAPartIsRepeated() throws {
+        let bucket = FakeBucket()
+        var failures = 2
+        bucket.answer = { request in
+            guard request.line.contains("partNumber=2"), failures > 0 else { return nil }
+            failures -= 1
+            return failures == 0 ? FakeBucket.say(500) : .failed("the line broke")
+        }
+        XCTAssertEqual(try send(target(inParts), S3DialectTests.large, bucket).httpStatus, 200)
+        XCTAssertEqual(bucket.objects["/logs/\(id)"], S3DialectTests.large)
+        XCTAssertEqual(bucket.lines.filter { $0.contains("partNumber=2") }.count, 3)
+    }
+
+    func testAnUploadThatFailsIsEnded() throws {
+        for status: Int32 in [503, 500, 403] {
+            let bucket = FakeBucket()
+            bucket.answer = {
+                $0.line.contains("partNumber=3") ? FakeBucket.say(status) : nil
+            }
+            let outcome = try send(target(inParts), S3DialectTests.large, bucket)
+            XCTAssertEqual(outcome.httpStatus, status)
+            XCTAssertTrue(outcome.cause.hasPrefix("part 3: HTTP"), outcome.cause)
+            XCTAssertEqual(bucket.lines.last, "DELETE /logs/\(id)?uploadId=id2")
+            XCTAssertTrue(bucket.uploads.isEmpty && bucket.objects.isEmpty)
+        }
+    }
+
+    func testWhatAKilledAttemptLeftIsEnded() throws {
+        let bucket = FakeBucket()
+        bucket.uploads = ["old1": [:], "old2": [1: [1]]]
+        XCTAssertEqual(try send(target(inParts), S3DialectTests.large, bucket).httpStatus, 200)
+        XCTAssertTrue(bucket.uploads.isEmpty)
+        XCTAssertEqual(
+            bucket.lines[1...2],
+            ["DELETE /logs/\(id)?uploadId=old1", "DELETE /logs/\(id)?uploadId=old2"])
+    }
+
+    func testWhoMayNotListUploadsSendsAllTheSame() throws {
+        let bucket = FakeBucket()
+        bucket.answer = { $0.line.hasPrefix("GET") ? FakeBucket.say(403) : nil }
+        XCTAssertEqual(try send(target(inParts), S3DialectTests.large, bucket).httpStatus, 200)
+    }
+
+    /// S3 says 200 before it knows.
+    func testAnErrorBehind200IsAnError() throws {
+        let bucket = FakeBucket()
+        bucket.answer = {
+            $0.line.hasPrefix("POST") && $0.line.contains("uploadId")
+                ? FakeBucket.say(200, "<Error><Code>InternalError</Code></Error>") : nil
+        }
+        let target = try target(inParts)
+        let outcome = try send(target, S3DialectTests.large, bucket)
+        XCTAssertEqual(outcome.kind, .server)
+        XCTAssertEqual(outcome.httpStatus, 500)
+        XCTAssertEqual(bucket.lines.last, "DELETE /logs/\(id)?uploadId=id2")
+    }
+
+    func testAlreadyThereAtTheEndOfParts() throws {
+        let bucket = FakeBucket()
+        bucket.answer = {
+            $0.headers["if-none-match"] != nil ? FakeBucket.say(412) : nil
+        }
+        let target = try target(inParts)
+        let outcome = try send(target, S3DialectTests.large, bucket)
+        XCTAssertEqual(target.dialect.verdict(outcome, delivery()), .sent(refused: 0))
+        XCTAssertTrue(bucket.uploads.isEmpty)
+    }
+
+    func testNoMorePartsThanThereMayBe() throws {
+        let dialect = try (target("part_bytes=5242880").dialect as? S3Dialect)!
+        let whole: UInt64 = 100 << 30
+        XCTAssertLessThanOrEqual(
+            (whole + dialect.partSize(whole) - 1) / dialect.partSize(whole), 10_000)
+    }
+}

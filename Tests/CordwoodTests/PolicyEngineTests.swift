@@ -1,0 +1,130 @@
+// B-SAP-9 and B-NET-3 as Swift hosts see them: a policy over the host's own settings, and an upload
+// that fails as a typed error, from a call and from a task. Nobody listens on port 9.
+
+import Foundation
+import XCTest
+
+@testable import Cordwood
+@testable import CordwoodShip
+
+final class PolicyEngineTests: XCTestCase {
+    private func directory() throws -> String {
+        let path = NSTemporaryDirectory() + "cordwood-policy-" + UUID().uuidString
+        addTeardownBlock { try? FileManager.default.removeItem(atPath: path) }
+        return path
+    }
+
+    func testB_SAP_9_replacesAndGivesBack() throws {
+        var options = EngineOptions()
+        options.level = .warn
+        let engine = try Engine(directory: directory(), options: options)
+        defer { _ = try? engine.close() }
+        let log = engine.logger("app.db")
+        try engine.applyPolicy(json: #"{"levels": {"app": "trace"}}"#)
+        XCTAssertTrue(log.isEnabled(.trace))
+        XCTAssertThrowsError(try engine.applyPolicy(json: #"{"levels": {"app": "x"}}"#)) { error in
+            XCTAssertEqual((error as? CordwoodError)?.status, -1)
+        }
+        XCTAssertTrue(log.isEnabled(.trace))
+        try engine.applyPolicy(json: "{}")
+        XCTAssertFalse(log.isEnabled(.info))
+        XCTAssertTrue(log.isEnabled(.warn))
+    }
+
+    func testB_SAP_9_limitsUnderAPolicy() throws {
+        var options = EngineOptions()
+        options.quotaBytes = 1 << 30
+        options.archivesMax = 5
+        let settings = try Settings(directory: "/nowhere", options: options)
+        func limits(_ json: String) throws -> RunningLimits {
+            RunningLimits(settings, try PolicyDocument(json: Array(json.utf8)))
+        }
+        let host = RunningLimits(settings, nil)
+        XCTAssertEqual(try limits("{}"), host)
+        XCTAssertEqual(host.segmentBytes, 16 << 20)
+        XCTAssertEqual(host.uploadIntervalSeconds, 30)
+        XCTAssertTrue(host.isUploadEnabled)
+        XCTAssertEqual(try limits(#"{"max_file_size_bytes": 100000}"#).segmentBytes, 131_072)
+        XCTAssertEqual(
+            try limits(#"{"quota_bytes": 8388608}"#).segmentBytes, 1 << 20, "an eighth")
+        XCTAssertEqual(try limits(#"{"quota_bytes": 0}"#).retention.quotaBytes, 0)
+        XCTAssertEqual(try limits(#"{"max_files": 0}"#).retention.archivesMax, 0)
+        XCTAssertEqual(try limits(#"{"expiration_days": 2}"#).retention.expirationDays, 2)
+        XCTAssertEqual(try limits(#"{"expiration_days": 2}"#).retention.archivesMax, 5)
+        XCTAssertEqual(try limits(#"{"upload_interval_s": 7}"#).uploadIntervalSeconds, 7)
+        XCTAssertEqual(try limits(#"{"upload_interval_s": 0}"#).uploadIntervalSeconds, 30)
+        XCTAssertFalse(try limits(#"{"enabled": false}"#).isUploadEnabled)
+    }
+
+    func testB_SAP_9_levelsOfHostAndPolicy() {
+        var table = LevelTable(root: 9, [(prefix: "a", level: 13), (prefix: "a.b", level: 17)])
+        table = table.following([(prefix: "", level: 5), (prefix: "a.b", level: 1)])
+        XCTAssertEqual(
+            ["x", "a", "ax", "a.b", "a.b.c", "a.bc"].map { table.threshold($0) },
+            [5, 13, 5, 1, 1, 13])
+        table = table.setting("a.b", 21)!
+        XCTAssertEqual(table.threshold("a.b.c"), 21, "the host named it again")
+        table = table.following([])
+        XCTAssertEqual(["x", "a", "a.b"].map { table.threshold($0) }, [9, 13, 21])
+    }
+
+    private func engineWithNobody() throws -> Engine {
+        let engine = try Engine(directory: directory())
+        var target = TargetOptions.http("http://127.0.0.1:9/p?key=secret", format: "ndjson")
+        target.name = "nobody"
+        try engine.addTarget(target)
+        engine.logger("a").info("x")
+        return engine
+    }
+
+    private func check(_ error: any Error) {
+        guard let error = error as? CordwoodError,
+            case .requestFailed(let failure)? = error.transfer
+        else { return XCTFail("\(error)") }
+        XCTAssertEqual(failure.target, "nobody")
+        XCTAssertFalse(failure.detail.cause.isEmpty)
+        let german = error.transfer!.localizedDescription(language: "de-DE")
+        XCTAssertTrue(german.hasPrefix("Der Server war nicht zu erreichen"), german)
+        XCTAssertFalse("\(error.transfer!)".contains("secret"))
+    }
+
+    func testB_NET_3_typedError() throws {
+        let engine = try engineWithNobody()
+        defer { _ = try? engine.close() }
+        XCTAssertNil(try engine.lastTransferError())
+        XCTAssertThrowsError(try engine.upload(timeoutMs: 20_000)) { check($0) }
+        XCTAssertNotNil(try engine.lastTransferError(target: "nobody"))
+        XCTAssertNil(try engine.lastTransferError(target: "somebody"))
+    }
+
+    func testB_NET_3_fromATask() async throws {
+        let engine = try engineWithNobody()
+        do {
+            _ = try await engine.upload()
+            XCTFail("nobody took it")
+        } catch {
+            check(error)
+        }
+        try engine.close()
+    }
+
+    func testB_NET_1_everyOutcomeIsACase() {
+        for raw in Int32(0)...6 {
+            let kind = OutcomeKind(rawValue: raw)!
+            let failure = TransferFailure(
+                detail: FailureDetail(
+                    kind: kind, httpStatus: 0, cause: "c", location: "", retryAfterMs: nil,
+                    odata: nil),
+                target: "t", archive: "a", attempt: 1, unixMs: 0)
+            let error = TransferError(failure)
+            XCTAssertEqual(error.failure, failure)
+            switch (error, kind) {
+            case (.requestFailed, .requestFailed), (.redirection, .redirection),
+                (.client, .client), (.server, .server), (.unknown, .unknown), (.unknown, .none),
+                (.unknown, .success):
+                break
+            default: XCTFail("\(kind)")
+            }
+        }
+    }
+}

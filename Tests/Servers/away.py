@@ -1,0 +1,174 @@
+"""A server that is away for a day, by clocks that are moved (Tests/Disk/interpose.c), and what then
+waits: sent oldest first, in bounded memory; log calls take no longer than without uploads."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+
+from clouds import Recorder
+from frame import BUILD, ROOT, equal, free_port, holds, plain_environment, short
+from store import Host, Store, decoded
+from web import Nginx
+
+sys.path.insert(0, str(ROOT / "Tests/Disk"))
+from harness import Words  # noqa: E402
+
+DAY_S, GIB = 86_400, 1 << 30
+STEPS, STEPS_ALL = 24, 96
+BACKLOG, BACKLOG_ALL = 128 << 20, 5 * GIB
+MEMORY_KIB = 32 << 10
+# Requests at a time, at most: so far may an archive be ahead of an older one.
+AT_ONCE = 32
+
+
+def interposer(place):
+    library = place.folder("tools") / "interpose.so"
+    subprocess.run(["cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-o", str(library),
+                    str(ROOT / "Tests/Disk/interpose.c"), "-ldl"], check=True)
+    return library
+
+
+def order_of(name):
+    """`<lane>.<first>-<last>.cwa`: by the lane's time, then by number."""
+    lane, numbers = name.removesuffix(".cwa").rsplit(".", 1)
+    return lane, int(numbers.split("-")[0])
+
+
+def displaced(names):
+    """How far the worst of them is from where its age puts it."""
+    wanted = {name: index for index, name in enumerate(sorted(names, key=order_of))}
+    return max((abs(index - wanted[name]) for index, name in enumerate(names)), default=0)
+
+
+def day(place):
+    """No server for a day of the host's clock: attempts get rare, nothing is lost, and once it is
+    back all goes by itself, the oldest first."""
+    steps = STEPS_ALL if place.everything else STEPS
+    store = Store(place)
+    words = Words(place.directory / "words")
+    port = free_port()
+    environment = {"LD_PRELOAD": str(interposer(place)), "DISK_WORDS": str(words.path),
+                   "DISK_STORE": str(store.directory)}
+    with Host(place, store, environment) as host:
+        host.open(upload_interval_s=1, expiration_days=0)
+        server = Recorder(place).start()
+        host.target(f"http://127.0.0.1:{port}/logs", kind="http", format="ndjson",
+                    encoding="gzip", name="t")
+        for number in range(steps):
+            words.move(realtime_s=number * DAY_S / steps)
+            host("write", messages=[f"record {number}"])
+            host("roll")
+            host("wait")
+        waiting = [path.name for path in store.archives()]
+        equal("archives that wait", len(waiting), steps)
+        attempts = [event for event in host("events") if event[0] == "attempting"]
+        holds(2 <= len(attempts) <= 3 * steps, f"{len(attempts)} attempts in {steps} steps")
+        # It is back, at the same address, two hours later.
+        server.stop()
+        server = Recorder(place, arguments=[f"port={port}"])
+        server.start()
+        equal("the port", server.port, port)
+        words.move(realtime_s=DAY_S + 7200)
+        holds(host("until", word="completed", count=len(waiting), seconds=60),
+              f"not all was sent: {store.states()}")
+        events = host("events")
+        host("close")
+    order = [event[1] for event in events if event[0] == "attempting" and event[1] in waiting]
+    far = displaced(list(dict.fromkeys(order)))
+    holds(far <= AT_ONCE, f"an archive was {far} places from its turn: {short(order)}")
+    equal("completed more than once", sorted(e[1] for e in events if e[0] == "completed"),
+          sorted(set(e[1] for e in events if e[0] == "completed")))
+    text = b"".join(store_of(server, request) for request in server.taken())
+    for number in range(steps):
+        holds(b'"message":"record %d"' % number in text, f"record {number} is lost")
+    place.note(f"{steps} archives, {len(attempts)} attempts in the day, {far} places out of order")
+
+
+def store_of(server, request):
+    return decoded(server.body(request), request["headers"].get("content-encoding", ""))
+
+
+def backlog(form, encoding):
+    def case(place):
+        """So much waits, the server is back: memory, order, and all of it."""
+        size = BACKLOG_ALL if place.everything else BACKLOG
+        store = Store(place)
+        nginx = Nginx(place).start()
+        with Host(place, store) as host:
+            host.open(quota_bytes=0, expiration_days=0, codec="none")
+            host("fill", bytes=size)
+            host("roll")
+            host("wait", timeout=600)
+            host("close")
+        names = [path.name for path in store.archives()]
+        waits = sum(path.stat().st_size for path in store.archives())
+        holds(waits >= size, f"only {waits} bytes wait")
+        with Host(place, store) as host:
+            host.open(quota_bytes=0, expiration_days=0)
+            before = host("memory", forget=True)["VmRSS"]
+            host.target(nginx.url + "/discard", kind="http", format=form, encoding=encoding,
+                        name="t")
+            started = time.monotonic()
+            answer = host("upload", timeout=900)
+            seconds = time.monotonic() - started
+            peak = host("memory")["VmHWM"]
+            events = host("events")
+            host("close")
+        equal("status", answer["status"], "CW_OK")
+        equal("archives that stay", [n for n in names if (store.directory / "archives" / n)
+                                     .exists()], [])
+        order = [event[1] for event in events if event[0] == "attempting"]
+        far = displaced([name for name in order if name in names])
+        holds(far <= AT_ONCE, f"an archive was {far} places from its turn")
+        ids = [entry["id"] for entry in nginx.seen("/discard")]
+        equal("requests for each id", len(ids), len(set(ids)))
+        more = peak - before
+        place.note(f"{waits >> 20} MiB in {len(names)} archives: {more >> 10} MiB of memory, "
+                   f"{waits / seconds / 1e6:.0f} MB/s, {far} places out of order")
+        holds(more <= MEMORY_KIB, f"{more} KiB more than before, at most {MEMORY_KIB}")
+    case.is_alone = True
+    return case
+
+
+def latency(place):
+    """p99.9 of log calls with a server that is away and a backlog, beside a run without a target;
+    also while the backlog drains, which informs."""
+    program = place.folder("tools") / "latency"
+    subprocess.run(["cc", "-std=gnu11", "-O2", f"-I{ROOT}/include", "-o", str(program),
+                    str(ROOT / "Tests/Servers/latency.c"), f"-L{BUILD}/lib", "-lcordwood",
+                    f"-Wl,-rpath,{BUILD}/lib"], check=True)
+    nginx = Nginx(place).start()
+    seconds, rounds = ("10", 5) if place.everything else ("2", 3)
+    found = {"without": [], "away": [], "draining": []}
+    urls = {"without": [], "away": [f"http://127.0.0.1:{free_port()}/logs"],
+            "draining": [nginx.url + "/discard"]}
+    filled = Store(place, "filled")
+    with Host(place, filled) as host:
+        host.open(quota_bytes=0, codec="none")
+        host("fill", bytes=64 << 20)
+        host("roll")
+        host("wait")
+        host("close")
+    for number in range(rounds):
+        for what, url in urls.items():
+            store = Store(place, f"{what}-{number}")
+            shutil.copytree(filled.directory, store.directory)
+            done = subprocess.run([str(program), str(store.directory), seconds, "50000", *url],
+                                  check=True, capture_output=True, env=plain_environment())
+            found[what].append(json.loads(done.stdout))
+            shutil.rmtree(store.directory)
+    middle = {what: sorted(row["p99.9"] for row in rows)[rounds // 2]
+              for what, rows in found.items()}
+    for what, rows in found.items():
+        place.note(f"{what}: p99.9 {middle[what]:.0f} ns, {sum(r['late'] for r in rows)} late")
+    holds(all(row["failed"] > 0 for row in found["away"]), "no attempt was made")
+    holds(all(row["sent"] > 0 for row in found["draining"]), "nothing was sent")
+    holds(middle["away"] <= 1.5 * middle["without"] + 1000,
+          f"p99.9 {middle['away']:.0f} ns with a server away, {middle['without']:.0f} without")
+
+
+latency.is_alone = True
+CASES = {"day": day, "backlog_archives": backlog("archive", "none"),
+         "backlog_lines": backlog("ndjson", "gzip"), "latency": latency}

@@ -1,0 +1,255 @@
+"""Stores and receivers as the tests need them: S3 by rclone and by moto (both check signatures),
+OTLP by rotel, ClickHouse, and our own collector. Each can be asked what it stored."""
+
+import base64
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from frame import (CORDWOOD, ROOT, Failed, Server, find, free_port, plain_environment, until,
+                   venv_python)
+
+ACCESS_KEY, SECRET_KEY = "AKIDTESTSONLY", "a+secret/of=tests"
+
+
+class Rclone(Server):
+    """`rclone serve s3`: a bucket is a folder. Refuses signatures that do not match."""
+
+    name = "rclone"
+    region = "us-east-1"
+    access_key, secret_key = ACCESS_KEY, SECRET_KEY
+
+    def configure(self):
+        (self.directory / "data").mkdir(exist_ok=True)
+        self.make_bucket("logs")
+
+    def command(self):
+        return [find("rclone"), "serve", "s3", "--auth-key", f"{ACCESS_KEY},{SECRET_KEY}",
+                "--addr", f"127.0.0.1:{self.port}", "--config", self.directory / "none.conf",
+                "--dir-cache-time", "0s",
+                self.directory / "data"]
+
+    def make_bucket(self, name):
+        (self.directory / "data" / name).mkdir(exist_ok=True)
+
+    def objects(self, bucket="logs"):
+        """By key."""
+        root = self.directory / "data" / bucket
+        return {str(path.relative_to(root)): path.read_bytes()
+                for path in root.rglob("*") if path.is_file()}
+
+
+class Moto(Server):
+    """moto's S3. It checks signatures only after its first unsigned actions, which make a user with
+    a key, its rights and a bucket."""
+
+    name = "moto"
+    region = "us-east-1"
+    SETUP = """
+import json, sys, boto3
+from botocore.config import Config
+url = sys.argv[1]
+def client(service, key="none", secret="none"):
+    return boto3.client(service, endpoint_url=url, region_name="us-east-1",
+                        aws_access_key_id=key, aws_secret_access_key=secret,
+                        config=Config(retries={"max_attempts": 1}, s3={"addressing_style": "path"}))
+iam = client("iam")
+iam.create_user(UserName="tests")
+allow = {"Version": "2012-10-17",
+         "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+iam.put_user_policy(UserName="tests", PolicyName="all", PolicyDocument=json.dumps(allow))
+client("s3").create_bucket(Bucket="logs")
+key = iam.create_access_key(UserName="tests")["AccessKey"]
+print(json.dumps([key["AccessKeyId"], key["SecretAccessKey"]]))
+"""
+    LIST = """
+import base64, json, sys, boto3
+from botocore.config import Config
+url, key, secret, bucket = sys.argv[1:5]
+s3 = boto3.client("s3", endpoint_url=url, region_name="us-east-1", aws_access_key_id=key,
+                  aws_secret_access_key=secret, config=Config(s3={"addressing_style": "path"}))
+found = {}
+for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+    for entry in page.get("Contents", []):
+        body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+        found[entry["Key"]] = base64.b64encode(body).decode()
+print(json.dumps(found))
+"""
+
+    def command(self):
+        return [venv_python(), "-m", "moto.server", "-H", "127.0.0.1", "-p", self.port]
+
+    def environment(self):
+        return {"INITIAL_NO_AUTH_ACTION_COUNT": "4", "PYTHONUNBUFFERED": "1"}
+
+    def start(self):
+        super().start()
+        self.access_key, self.secret_key = json.loads(self._ask(self.SETUP, self.url))
+        return self
+
+    def _ask(self, program, *arguments):
+        environment = plain_environment(AWS_EC2_METADATA_DISABLED="true")
+        done = subprocess.run([venv_python(), "-c", program, *arguments], capture_output=True,
+                              text=True, check=False, env=environment)
+        if done.returncode:
+            raise Failed(f"moto: {done.stderr[-400:]}")
+        return done.stdout
+
+    def objects(self, bucket="logs"):
+        text = self._ask(self.LIST, self.url, self.access_key, self.secret_key, bucket)
+        return {key: base64.b64decode(body) for key, body in json.loads(text).items()}
+
+
+class Rotel(Server):
+    """An OTLP receiver that prints what it was sent."""
+
+    name = "rotel"
+
+    def configure(self):
+        self.grpc = free_port()
+
+    def command(self):
+        python = Path(venv_python())
+        found = [*python.parent.parent.glob("lib/python3*/site-packages/rotel/rotel-agent")]
+        program = found[0] if found else find("rotel-agent")
+        return [program, "start", "--otlp-http-endpoint", f"127.0.0.1:{self.port}",
+                "--otlp-grpc-endpoint", f"127.0.0.1:{self.grpc}", "--exporter", "blackhole",
+                "--debug-log", "logs", "--debug-log-verbosity", "detailed"]
+
+    def seen(self):
+        return self.said()
+
+
+class ClickHouse(Server):
+    """The server with its HTTP interface alone, a user without a password."""
+
+    name = "clickhouse"
+    stop_signal = signal.SIGKILL
+
+    def configure(self):
+        here = self.directory
+        for name in ("data", "temporary", "files", "schemas"):
+            (here / name).mkdir(exist_ok=True)
+        (here / "users.xml").write_text("""<yandex>
+  <profiles><default><max_memory_usage>2000000000</max_memory_usage></default></profiles>
+  <users><default><password></password><networks><ip>127.0.0.1</ip></networks>
+    <profile>default</profile><quota>default</quota></default>
+    <writer><password>se+cret</password><networks><ip>127.0.0.1</ip></networks>
+    <profile>default</profile><quota>default</quota></writer></users>
+  <quotas><default><interval><duration>3600</duration><queries>0</queries><errors>0</errors>
+    <result_rows>0</result_rows><read_rows>0</read_rows><execution_time>0</execution_time>
+  </interval></default></quotas>
+</yandex>""")
+        (here / "config.xml").write_text(f"""<yandex>
+  <logger><level>warning</level><console>1</console></logger>
+  <listen_host>127.0.0.1</listen_host><http_port>{self.port}</http_port>
+  <tcp_port>{free_port()}</tcp_port>
+  <path>{here}/data/</path><tmp_path>{here}/temporary/</tmp_path>
+  <user_files_path>{here}/files/</user_files_path>
+  <format_schema_path>{here}/schemas/</format_schema_path>
+  <users_config>{here}/users.xml</users_config>
+  <default_profile>default</default_profile><default_database>default</default_database>
+  <mark_cache_size>100000000</mark_cache_size><timezone>UTC</timezone>
+</yandex>""")
+
+    def command(self):
+        return [find("clickhouse-server"), f"--config-file={self.directory}/config.xml"]
+
+    def answers(self):
+        with contextlib.suppress(OSError):
+            with urllib.request.urlopen(self.url + "/ping", timeout=2) as reply:
+                return reply.status == 200
+        return False
+
+    def query(self, text, data=None):
+        """The answer's text."""
+        url = self.url + "/?" + urllib.parse.urlencode({"query": text})
+        try:
+            with urllib.request.urlopen(url, data=data or b"", timeout=30) as reply:
+                return reply.read().decode()
+        except urllib.error.HTTPError as error:
+            raise Failed(f"ClickHouse: {error.read().decode()[:300]}") from error
+
+    def rows(self, text):
+        return [json.loads(line) for line in
+                self.query(text + " FORMAT JSONEachRow").splitlines()]
+
+
+class Collector(Server):
+    """`cordwood collect`. `central`: its store."""
+
+    name = "collector"
+
+    def configure(self):
+        self.central = self.directory / "central"
+
+    def command(self):
+        token = ["--token", self.options["token"]] if self.options.get("token") else []
+        return [CORDWOOD, "collect", "--listen", f"127.0.0.1:{self.port}", "--directory",
+                self.central, *token]
+
+    def answers(self):
+        return "listening on" in self.said() and super().answers()
+
+    def archives(self):
+        """Bytes by file name."""
+        return {path.name: path.read_bytes() for path in (self.central / "archives").glob("*.cwa")}
+
+
+class Recorder(Server):
+    """Tests/TestSupport/fault_server.py: answers as it is told, and keeps what it was sent."""
+
+    name = "recorder"
+
+    def configure(self):
+        self.kept = self.directory / "kept"
+        self.kept.mkdir(exist_ok=True)
+
+    def command(self):
+        return [sys.executable, ROOT / "Tests/TestSupport/fault_server.py", self.kept,
+                json.dumps(self.options.get("answers", [])), *self.options.get("arguments", [])]
+
+    def start(self):
+        self.configure()
+        self._begin()
+        until(lambda: self.said().strip() or self.process.poll() is not None, "the recorder's port")
+        self.port = int(self.said().split()[0])
+        return self
+
+    def script(self, answers=(), **rules):
+        """Forgets what came, and answers in this way from now on."""
+        self.count = getattr(self, "count", 0) + 1
+        self.kept = self.directory / f"kept-{self.count}"
+        words = {"directory": str(self.kept), "answers": list(answers), "rules": rules}
+        request = urllib.request.Request(self.url + "/_script", json.dumps(words).encode(),
+                                         method="PUT")
+        urllib.request.urlopen(request, timeout=10).close()
+        return self
+
+    def requests(self):
+        path = self.kept / "requests.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return sorted(map(json.loads, lines), key=lambda request: request["number"])
+
+    def taken(self):
+        """Of all requests, those that were answered 2xx."""
+        return [request for request in self.requests() if 200 <= request["status"] < 300]
+
+    def body(self, request):
+        path = self.kept / f"body-{request['number']}"
+        return path.read_bytes() if path.exists() else None
+
+    def stored(self):
+        path = self.kept / "stored.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def documents(self):
+        """Of the bulk interface: by id."""
+        path = self.kept / "documents.json"
+        return json.loads(path.read_text()) if path.exists() else {}

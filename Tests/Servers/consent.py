@@ -1,0 +1,153 @@
+"""B-SAP-10. Consent that is pending or denied: no connection is made and no byte is sent, counted
+on the listener itself; what waited is gone after a denial, with one callback each."""
+
+import socket
+import threading
+import time
+
+from frame import Server, equal, holds
+from store import Host, Store
+
+
+class Counter(Server):
+    """Accepts, counts connections and bytes, answers 200 to whatever looks like a request."""
+
+    name = "counter"
+
+    def start(self):
+        self.connections = self.bytes = 0
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def stop(self):
+        self.listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        with client:
+            client.settimeout(0.2)
+            try:
+                while data := client.recv(1 << 16):
+                    self.bytes += len(data)
+            except TimeoutError:
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
+                               b"Connection: close\r\n\r\n")
+            except OSError:
+                pass
+
+
+def ticks(host, seconds=3):
+    """Time for three timer ticks and a roll, each of which would upload."""
+    end = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < end:
+        number += 1
+        host("write", messages=[f"later {number}"])
+        host("roll")
+        host("wait")
+        time.sleep(0.3)
+    return number
+
+
+def upload_says_consent(host):
+    answer = host("upload", timeout=10)
+    equal("status of an explicit upload", answer["status"], "CW_E_CONSENT")
+
+
+def denied(place):
+    """Denied while five archives wait: they go, each told once; later ones stay and are not sent.
+    Granted again, what stayed is sent."""
+    listener = Counter(place).start()
+    store = Store(place)
+    with Host(place, store) as host:
+        host.open(consent="pending", upload_interval_s=1)
+        host.target(f"http://127.0.0.1:{listener.port}/logs", kind="http", format="ndjson",
+                    name="t")
+        for number in range(5):
+            host("write", messages=[f"record {number}"])
+            host("roll")
+            host("wait")
+        waiting = [path.name for path in store.archives()]
+        holds(len(waiting) >= 5, f"{len(waiting)} archives wait")
+        upload_says_consent(host)
+        host("consent", word="denied")
+        equal("archives after the denial", [p.name for p in store.archives()
+                                            if p.name in waiting], [])
+        holds(host("until", word="completed", count=len(waiting)), "no callback")
+        after = ticks(host)
+        events = host("events")
+        for name in waiting:
+            equal(f"callbacks completed of {name}",
+                  [e[2:] for e in events if e[0] == "completed" and e[1] == name], [[-18, 0]])
+            equal(f"callbacks removed of {name}",
+                  [e[2] for e in events if e[0] == "removed" and e[1] == name], ["consent"])
+        equal("attempts", [e for e in events if e[0] == "attempting"], [])
+        kept = store.archives()
+        holds(len(kept) >= after, f"{len(kept)} archives stay of {after} rolls after the denial")
+        upload_says_consent(host)
+        equal("connections, bytes", (listener.connections, listener.bytes), (0, 0))
+        host("consent", word="granted")
+        answer = host("upload", timeout=60)
+        equal("status once granted", answer["status"], "CW_OK")
+        equal("archives once granted", store.archives(), [])
+        holds(listener.connections > 0 and listener.bytes > 0, "the listener counts nothing")
+        host("close")
+    place.note(f"{len(waiting)} waiting archives gone, 0 connections, 0 bytes")
+
+
+def pending(place):
+    """Pending keeps everything and sends nothing, over a restart and from the command line, too."""
+    listener = Counter(place).start()
+    store = Store(place)
+    url = f"http://127.0.0.1:{listener.port}/logs"
+    for start in range(2):
+        with Host(place, store) as host:
+            host.open(consent="pending" if start == 0 else "granted", upload_interval_s=1)
+            host.target(url, kind="http", format="ndjson", name="t")
+            host("write", messages=[f"record {start}"])
+            ticks(host, 2)
+            upload_says_consent(host)
+            equal("events", host("events"), [])
+            host("close")
+    done = store.upload(url, form="ndjson")
+    holds(done.code != 0 and "consent" in done.complaint.lower(), f"the tool: {done}")
+    equal("connections, bytes", (listener.connections, listener.bytes), (0, 0))
+    holds(len(store.archives()) > 0, "no archive waits")
+    equal("lines of the archives", len([line for line in store.lines() if b"record " in line]), 2)
+
+
+def denied_during_an_upload(place):
+    """The answer is on its way when consent ends: that transfer may end, no other begins."""
+    listener = Counter(place).start()
+    store = Store(place)
+    with Host(place, store) as host:
+        host.open(upload_interval_s=1, consent="pending")
+        host.target(f"http://127.0.0.1:{listener.port}/logs", kind="http", format="ndjson",
+                    name="t")
+        for number in range(12):
+            host("write", messages=[f"record {number}"])
+            host("roll")
+            host("wait")
+        host("consent", word="granted")
+        holds(host("until", word="attempting", count=1), "no attempt")
+        host("consent", word="denied")
+        before = listener.connections
+        ticks(host, 2)
+        equal("connections after the denial", listener.connections, before)
+        events = host("events")
+        names = [event[1] for event in events if event[0] == "completed"]
+        equal("archives told more than once", len(names), len(set(names)))
+        host("close")
+
+
+CASES = {case.__name__: case for case in (denied, pending, denied_during_an_upload)}

@@ -1,0 +1,109 @@
+"""A fake of Elasticsearch's bulk interface for `create` with ids: keeps each id once, answers each
+document by itself, maps fields as dynamic mapping would and refuses what contradicts that."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+from strict import Answer, Refused, content_type, need, parse, plain, text
+
+BODY_MAX, ID_MAX = 100 << 20, 512
+LONG = range(-(1 << 63), 1 << 63)
+FILTERS = {"errors", "items.create._id", "items.create.status"}
+
+
+class Contradiction(Exception):
+    """A document that the mapping does not take."""
+
+
+class Fake:
+    """settings: `token` of `Authorization: ApiKey`; `busy`: so often is each document whose id
+    ends in 3 answered 429 before it is taken; `refuse`: documents whose message has this word are
+    refused; `unreadable`: 200 without saying what became of the documents."""
+
+    def __init__(self, settings):
+        self.settings, self.stored, self.documents, self.seen, self.mapping = (
+            settings, [], {}, {}, {})
+
+    def answer(self, method, path, headers, body):
+        """What the server says to one request."""
+        parts = urlsplit(path)
+        found = re.match(r"^/([a-z0-9][^/]*)/_bulk$", parts.path)
+        need(method == "POST" and found, "no such path", 404)
+        token = self.settings.get("token")
+        need(token is None or headers.get("authorization") == f"ApiKey {token}", "who", 401)
+        content_type(headers, "application/x-ndjson")
+        content = plain(headers, body)
+        need(len(content) <= BODY_MAX, "too large", 413)
+        string = text(content)
+        if not string.endswith("\n"):
+            raise Refused(400, "The bulk request must be terminated by a newline [\\n]")
+        rows = string[:-1].split("\n")
+        need(len(rows) % 2 == 0, "an action without a document")
+        items = [self.document(found[1], parse(rows[at]), parse(rows[at + 1]))
+                 for at in range(0, len(rows), 2)]
+        if self.settings.get("unreadable"):
+            return Answer(200, b"<html>signed in</html>", {"Content-Type": "text/html"})
+        wanted = set(parse_qs(parts.query).get("filter_path", [""])[0].split(","))
+        need(wanted == FILTERS, f"filter_path {wanted}")
+        return Answer(200, {
+            "errors": any(status not in (200, 201) for _, status in items),
+            "items": [{"create": {"_id": name, "status": status}} for name, status in items]})
+
+    def document(self, index, action, document):
+        """Id and status of one document."""
+        need(set(action) == {"create"} and set(action["create"]) == {"_id"}, "action")
+        name = action["create"]["_id"]
+        need(isinstance(name, str) and 0 < len(name.encode()) <= ID_MAX, "_id")
+        need(isinstance(document, dict), "document")
+        times = self.seen[name] = self.seen.get(name, 0) + 1
+        if name in self.documents:
+            return name, 409
+        if name.endswith("3") and times <= self.settings.get("busy", 0):
+            return name, 429
+        word = self.settings.get("refuse")
+        if word and word in document.get("message", ""):
+            return name, 400
+        try:
+            mapping = dict(self.mapping)
+            need("@timestamp" in document, "a data stream needs @timestamp")
+            add(mapping, (), document)
+            self.mapping = mapping
+        except Contradiction as error:
+            print(f"mapper_parsing_exception: {error}", flush=True)
+            return name, 400
+        self.documents[name] = document
+        self.stored.append({"index": index, "_id": name, "document": document})
+        return name, 201
+
+
+def add(mapping, place, value):
+    """The value's fields into the mapping: objects against values, numbers against text."""
+    for key, inner in value.items():
+        names = tuple(key.split("."))
+        if not all(names) or any(not name.strip() for name in names):
+            raise Contradiction(f"name {key!r}")
+        for end in range(1, len(names)):
+            note(mapping, place + names[:end], "object")
+        full = place + names
+        if isinstance(inner, dict):
+            note(mapping, full, "object")
+            add(mapping, full, inner)
+        elif isinstance(inner, bool):
+            note(mapping, full, "boolean")
+        elif isinstance(inner, int):
+            if inner not in LONG:
+                raise Contradiction(f"{key} out of range of long")
+            note(mapping, full, "number")
+        elif isinstance(inner, float):
+            note(mapping, full, "number")
+        elif isinstance(inner, str):
+            note(mapping, full, "text")
+        else:
+            raise Contradiction(f"{key}: {inner!r}")
+
+
+def note(mapping, place, kind):
+    """Numbers go into text fields, nothing else changes its kind."""
+    known = mapping.setdefault(place, kind)
+    if known != kind and not (known == "text" and kind in ("number", "boolean")):
+        raise Contradiction(f"{'.'.join(place)} is {known}, not {kind}")

@@ -1,0 +1,307 @@
+"""What the transport suite shares: a store per test, the servers it sends to (the scripted one of
+Tests/TestSupport, caddy, tinyproxy, a SOCKS proxy and a TLS front in this process), and the
+certificates. No sleeps for luck: what is waited for is polled, within a bound."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import socketserver
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+BUILD = Path(os.environ.get("CORDWOOD_BUILD", ROOT / "build"))
+VENV = ROOT / "build/servers-venv"
+SCRIPTED = ROOT / "Tests/TestSupport/fault_server.py"
+sys.path[:0] = [str(ROOT / "Tests/TestSupport"), str(ROOT / "bindings/python/src")]
+os.environ.setdefault("CORDWOOD_LIBRARY", str(BUILD / "lib/libcordwood.so"))
+
+import certificates  # noqa: E402
+import cordwood  # noqa: E402
+
+PYTHON = sys.executable
+WORK = Path(tempfile.mkdtemp(prefix="cordwood-transport-"))
+CERTIFICATES = WORK / "certificates"
+
+
+def clean():
+    shutil.rmtree(WORK, ignore_errors=True)
+
+
+def certificate(name):
+    if not CERTIFICATES.exists():
+        certificates.make(CERTIFICATES)
+    return str(CERTIFICATES / name)
+
+
+def until(condition, what, seconds=20):
+    end = time.monotonic() + seconds
+    while True:
+        got = condition()
+        if got:
+            return got
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.005)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def program(name):
+    for place in (str(VENV / "bin"), "/usr/bin", "/usr/sbin", "/usr/local/bin"):
+        if os.access(f"{place}/{name}", os.X_OK):
+            return f"{place}/{name}"
+    raise AssertionError(f"{name} is not installed; run.py installs it")
+
+
+class Scripted:
+    """Tests/TestSupport/fault_server.py: the n-th request gets the n-th answer, then 200."""
+
+    def __init__(self, case, answers=(), *more):
+        self.directory = Path(tempfile.mkdtemp(dir=WORK))
+        self.process = subprocess.Popen(
+            [PYTHON, "-u", SCRIPTED, self.directory, json.dumps(list(answers)), *more],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.port = int(self.process.stdout.readline())
+        self.url = f"{'https' if more else 'http'}://127.0.0.1:{self.port}"
+        case.addCleanup(self.stop)
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    @property
+    def requests(self):
+        path = self.directory / "requests.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return sorted((json.loads(line) for line in lines), key=lambda line: line["number"])
+
+    def body(self, number):
+        return (self.directory / f"body-{number}").read_bytes()
+
+
+class Started:
+    """A real server's process, which is there once its port answers."""
+
+    def __init__(self, case, directory, port, *command):
+        self.log = directory / "output"
+        with open(self.log, "wb") as output:
+            self.process = subprocess.Popen(command, cwd=directory, stdout=output, stderr=output,
+                                            env={**os.environ, "HOME": str(directory)})
+        case.addCleanup(self.stop)
+        until(lambda: listens(port) or self.process.poll() is not None, command[0])
+        if self.process.poll() is not None:
+            raise AssertionError(f"{command[0]} ended: {self.log.read_text()[-2000:]}")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Caddy(Started):
+    """TLS and HTTP/2 with our certificate, and HTTP/2 without TLS, before another server."""
+
+    def __init__(self, case, behind):
+        directory = Path(tempfile.mkdtemp(dir=WORK))
+        self.port, self.plain_port = free_port(), free_port()
+        self.access = directory / "access.json"
+        (directory / "Caddyfile").write_text(f"""{{
+    admin off
+    auto_https off
+    persist_config off
+    default_sni localhost
+    servers {{
+        protocols h1 h2 h2c
+    }}
+}}
+(common) {{
+    bind 127.0.0.1
+    log {{
+        output file {self.access}
+        format json
+    }}
+    reverse_proxy 127.0.0.1:{behind.port}
+}}
+https://localhost:{self.port} {{
+    tls {certificate("server-cert.pem")} {certificate("server-key.pem")}
+    import common
+}}
+http://localhost:{self.plain_port} {{
+    import common
+}}
+""")
+        super().__init__(case, directory, self.port, program("caddy"), "run", "--config",
+                         "Caddyfile", "--adapter", "caddyfile")
+
+    @property
+    def protocols(self):
+        lines = self.access.read_text().splitlines() if self.access.exists() else []
+        return [json.loads(line)["request"]["proto"] for line in lines]
+
+
+class Tinyproxy(Started):
+    """A proxy that wants `proxy-user` and `proxy-secret`."""
+
+    def __init__(self, case):
+        directory = Path(tempfile.mkdtemp(dir=WORK))
+        self.port = free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        (directory / "conf").write_text(f"""Port {self.port}
+Listen 127.0.0.1
+Allow 127.0.0.1
+Timeout 60
+LogLevel Connect
+BasicAuth proxy-user proxy-secret
+""")
+        super().__init__(case, directory, self.port, program("tinyproxy"), "-d", "-c", "conf")
+
+    @property
+    def connects(self):
+        """What it was asked for by CONNECT."""
+        return re.findall(r"\): CONNECT (\S+) HTTP", self.log.read_text(errors="replace"))
+
+
+def pipe(one, other):
+    """Both ways, until one of them ends."""
+    def copy(source, target):
+        try:
+            while True:
+                data = source.recv(65536)
+                if not data:
+                    break
+                target.sendall(data)
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+    back = threading.Thread(target=copy, args=(other, one), daemon=True)
+    back.start()
+    copy(one, other)
+    back.join()
+
+
+class Front:
+    """Calls handle(connection) in a thread for each connection."""
+
+    def __init__(self, case, handle):
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                handle(self.request)
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+            allow_reuse_address = True
+
+            def handle_error(self, request, client_address):
+                pass
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        case.addCleanup(self.stop)
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class TLSFront(Front):
+    """TLS before a port that has none: makes a proxy one that is spoken to by https."""
+
+    def __init__(self, case, port):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate("server.pem"))
+
+        def handle(plain):
+            with context.wrap_socket(plain, server_side=True) as secure:
+                with socket.create_connection(("127.0.0.1", port)) as behind:
+                    pipe(secure, behind)
+        super().__init__(case, handle)
+
+
+class Socks(Front):
+    """SOCKS 5 with a user and a password; resolves names itself, as `names` shows."""
+
+    def __init__(self, case, user, password):
+        self.names, self.refused = [], 0
+
+        def exactly(connection, count):
+            data = b""
+            while len(data) < count:
+                more = connection.recv(count - len(data))
+                if not more:
+                    raise OSError("ended")
+                data += more
+            return data
+
+        def handle(connection):
+            exactly(connection, exactly(connection, 2)[1])
+            connection.sendall(b"\x05\x02")
+            name = exactly(connection, exactly(connection, 2)[1])
+            word = exactly(connection, exactly(connection, 1)[0])
+            if (name, word) != (user.encode(), password.encode()):
+                self.refused += 1
+                connection.sendall(b"\x01\x01")
+                return
+            connection.sendall(b"\x01\x00")
+            kind = exactly(connection, 4)[3]
+            host = exactly(connection, exactly(connection, 1)[0] if kind == 3 else 4)
+            port = int.from_bytes(exactly(connection, 2), "big")
+            self.names.append(host.decode() if kind == 3 else socket.inet_ntoa(host))
+            with socket.create_connection(("127.0.0.1", port)) as behind:
+                connection.sendall(b"\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x00")
+                pipe(connection, behind)
+        super().__init__(case, handle)
+
+
+class StoreCase(unittest.TestCase):
+    """A test with a store and an engine of its own."""
+
+    def setUp(self):
+        self.store = Path(tempfile.mkdtemp(dir=WORK))
+        self.engine = cordwood.open(self.store, upload_interval_s=3600)
+        self.addCleanup(self.engine.close)
+        self.log = self.engine.logger("app")
+
+    def add(self, url, **options):
+        options = {"name": "target", "kind": "http", "format": "ndjson", **options}
+        return self.engine.add_target(url, **options)
+
+    def upload(self, timeout=30):
+        return self.engine.upload(timeout=timeout)
+
+    def fails(self, timeout=30):
+        """The result of an upload that must fail."""
+        with self.assertRaises(cordwood.UploadError) as caught:
+            self.engine.upload(timeout=timeout)
+        return caught.exception
+
+    def sent_lines(self, body):
+        return [line for line in map(json.loads, body.splitlines()) if line["logger"] == "app"]
+
+    @property
+    def causes(self):
+        """What the uploader logged of failures."""
+        return [record.fields["cause"] for record in cordwood.read(self.store, level="warn")
+                if record.logger.startswith("Cordwood.") and "cause" in record.fields]

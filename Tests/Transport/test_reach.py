@@ -1,0 +1,193 @@
+"""How servers are reached, through the whole library: TLS, HTTP/2, proxies of each kind."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+from support import (Caddy, Front, Scripted, Socks, StoreCase, TLSFront, Tinyproxy, certificate,
+                     cordwood)
+
+
+class TLS(StoreCase):
+    """Certificates, both ways."""
+
+    def test_private_authority(self):
+        server = Scripted(self, [], certificate("server.pem"))
+        self.add(server.url, ca_file=certificate("ca.pem"))
+        self.log.info("through TLS")
+        self.assertEqual(self.upload().uploaded, 1)
+        self.assertEqual(self.sent_lines(server.body(1))[0]["message"], "through TLS")
+
+    def test_unknown_authority_and_wrong_host(self):
+        for pem, authority in (("server.pem", "other-ca.pem"), ("elsewhere.pem", "ca.pem")):
+            server = Scripted(self, [], certificate(pem))
+            self.add(server.url, name=pem, ca_file=certificate(authority))
+        self.log.info("for nobody")
+        error = self.fails()
+        self.assertEqual((error.outcome, error.result.failed), ("request_failed", 2))
+        self.assertEqual(server.requests, [])
+        self.assertTrue(all("certificate" in cause.lower() for cause in self.causes), self.causes)
+
+    def test_client_certificate(self):
+        server = Scripted(self, [], certificate("server.pem"), certificate("ca.pem"))
+        self.add(server.url, name="without", ca_file=certificate("ca.pem"))
+        self.log.info("x")
+        self.assertEqual(self.fails().outcome, "request_failed")
+        self.engine.remove_target("without")
+        self.add(server.url, ca_file=certificate("ca.pem"),
+                 client_certificate_file=certificate("client.pem"),
+                 client_key_file=certificate("client-locked.pem"),
+                 client_key_password="key-password")
+        self.assertEqual(self.upload().uploaded, 1)
+
+    def test_files_are_checked_at_once(self):
+        with self.assertRaises(cordwood.ArgumentError) as caught:
+            self.add("https://localhost", ca_file=str(self.store / "nowhere.pem"))
+        self.assertIn("ca_file", str(caught.exception))
+        self.assertIn("No such file", str(caught.exception))
+
+
+class HTTP2(StoreCase):
+    """caddy speaks it, and writes down what was spoken."""
+
+    def test_versions(self):
+        behind = Scripted(self)
+        caddy = Caddy(self, behind)
+        secure, plain = f"https://localhost:{caddy.port}", f"http://localhost:{caddy.plain_port}"
+        ways = ((secure, 0, "HTTP/2.0"), (secure, 1, "HTTP/1.1"), (secure, 2, "HTTP/2.0"),
+                (plain, 0, "HTTP/1.1"), (plain, 2, "HTTP/2.0"))
+        for number, (url, version, _) in enumerate(ways):
+            self.add(f"{url}/{number}", name=str(number), http_version=version,
+                     ca_file=certificate("ca.pem"))
+            self.log.info("by version %d", version)
+            self.assertEqual(self.upload().failed, 0)
+            self.engine.remove_target(str(number))
+        self.assertEqual(caddy.protocols, [spoken for _, _, spoken in ways])
+        self.assertTrue(all(request["bytes"] for request in behind.requests))
+
+    def test_large_body(self):
+        behind = Scripted(self)
+        caddy = Caddy(self, behind)
+        self.add(f"https://localhost:{caddy.port}/", ca_file=certificate("ca.pem"))
+        text = "0123456789abcdef" * 4096
+        for _ in range(320):
+            self.log.info(text)
+        self.assertEqual(self.upload(60).failed, 0)
+        self.assertEqual(set(caddy.protocols), {"HTTP/2.0"})
+        lines = self.sent_lines(b"".join(behind.body(request["number"])
+                                         for request in behind.requests))
+        self.assertEqual(len(lines), 320)
+        self.assertTrue(all(line["message"] == text for line in lines))
+
+
+class Proxies(StoreCase):
+    """tinyproxy with a password, TLS before it, a SOCKS proxy, and none."""
+
+    def test_tunnel(self):
+        server = Scripted(self, [], certificate("server.pem"))
+        proxy = Tinyproxy(self)
+        self.add(server.url, ca_file=certificate("ca.pem"), proxy=proxy.address,
+                 proxy_auth="proxy-user:proxy-secret", auth_token="server-secret")
+        self.log.info("through a tunnel")
+        self.assertEqual(self.upload().uploaded, 1)
+        self.assertEqual(proxy.connects, [f"127.0.0.1:{server.port}"])
+        headers = server.requests[0]["headers"]
+        self.assertEqual(headers["authorization"], "Bearer server-secret")
+        self.assertNotIn("proxy-authorization", headers)
+
+    def test_token_is_not_for_the_proxy(self):
+        heard = []
+
+        def answer(connection):
+            heard.append(connection.recv(65536))
+            connection.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+        front = Front(self, answer)
+        self.add("https://logs.example", proxy=f"http://127.0.0.1:{front.port}",
+                 proxy_auth="a:b", auth_token="server-secret", headers={"X-Key": "server-key"})
+        self.log.info("x")
+        self.fails()
+        self.assertTrue(heard[0].startswith(b"CONNECT logs.example:443 "), heard)
+        self.assertNotIn(b"server-", heard[0])
+        self.assertEqual(set(self.causes), {"the proxy answered 502"})
+
+    def test_wrong_password(self):
+        secure = Scripted(self, [], certificate("server.pem"))
+        plain = Scripted(self)
+        proxy = Tinyproxy(self)
+        for server in (secure, plain):
+            self.add(server.url, name=server.url, proxy=proxy.address,
+                     ca_file=certificate("ca.pem"), proxy_auth="proxy-user:wrong-secret")
+        self.log.info("x")
+        error = self.fails()
+        self.assertEqual((error.outcome, error.result.failed), ("request_failed", 2))
+        self.assertEqual(secure.requests + plain.requests, [])
+        # tinyproxy answers 401, and cuts the connection of a body that is on its way.
+        self.assertIn("the proxy answered 401: proxy_auth", self.causes)
+        self.assertNotIn("wrong-secret", str(self.causes))
+        # Refused by a proxy is no refusal of the archive: nothing is in quarantine.
+        self.assertEqual(error.result.waiting, 2)
+
+    def test_plain_http(self):
+        server = Scripted(self)
+        proxy = Tinyproxy(self)
+        self.add(server.url, proxy=proxy.address, proxy_auth="proxy-user:proxy-secret")
+        self.log.info("x")
+        self.assertEqual(self.upload().uploaded, 1)
+        self.assertEqual(proxy.connects, [])
+
+    def test_proxy_behind_tls(self):
+        server = Scripted(self, [], certificate("server.pem"))
+        proxy = Tinyproxy(self)
+        front = TLSFront(self, proxy.port)
+        self.add(server.url, ca_file=certificate("ca.pem"),
+                 proxy=f"https://127.0.0.1:{front.port}", proxy_auth="proxy-user:proxy-secret")
+        self.log.info("x")
+        self.assertEqual(self.upload().uploaded, 1)
+        self.assertEqual(len(proxy.connects), 1)
+
+    def test_socks(self):
+        server = Scripted(self, [], certificate("server.pem"))
+        socks = Socks(self, "socks-user", "socks-secret")
+        address = f"socks5h://127.0.0.1:{socks.port}"
+        url = f"https://localhost:{server.port}"
+        self.add(url, name="wrong", ca_file=certificate("ca.pem"), proxy=address,
+                 proxy_auth="socks-user:wrong")
+        self.log.info("x")
+        self.assertEqual(self.fails().outcome, "request_failed")
+        self.assertEqual((socks.refused, server.requests), (1, []))
+        self.engine.remove_target("wrong")
+        self.add(url, ca_file=certificate("ca.pem"), proxy=address,
+                 proxy_auth="socks-user:socks-secret")
+        self.assertEqual(self.upload().uploaded, 1)
+        self.assertEqual(socks.names, ["localhost"])
+
+    def test_environment(self):
+        """Its proxy is taken where the target names none, and not where it says none."""
+        server = Scripted(self)
+        proxy = Tinyproxy(self)
+        address = proxy.address.replace("//", "//proxy-user:proxy-secret@")
+        through = []
+        for number, options in enumerate(({}, {"proxy": ""})):
+            before = proxy.log.read_text(errors="replace").count("Request")
+            done = subprocess.run(
+                [sys.executable, "-c", CHILD, self.store / f"child-{number}", server.url,
+                 json.dumps(options)], check=False, capture_output=True, text=True,
+                env={**os.environ, "http_proxy": address, "PYTHONPATH": ":".join(sys.path)})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            through.append(proxy.log.read_text(errors="replace").count("Request") > before)
+        self.assertEqual((through, len(server.requests)), ([True, False], 2))
+
+
+CHILD = """
+import json, sys, cordwood
+store, url, options = sys.argv[1:]
+with cordwood.open(store) as engine:
+    engine.add_target(url, kind="http", format="ndjson", **json.loads(options))
+    engine.logger("app").info("x")
+    assert engine.upload(timeout=30).uploaded == 1
+"""
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,176 @@
+"""What a host sends requests and answers challenges with: its callables behind the C callbacks.
+
+A transport gets a `TransportRequest` and answers status, headers and body; a credentials callable
+gets the target's name and the server's challenge. Both run on the library's threads. Whatever they
+raise or answer, the upload fails and is repeated; of a raised error the log gets the type's name
+alone, since texts of HTTP libraries hold URLs. A request is dead once its callable has returned.
+"""
+import ctypes
+import http.client
+import io
+import socket
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
+
+from . import _abi
+
+Headers = Union[Mapping[str, str], Iterable[Tuple[str, str]], None]
+Response = Union[int, Tuple[int, Headers], Tuple[int, Headers, Union[bytes, bytearray, None]]]
+Transport = Callable[["TransportRequest"], Response]
+# None: there are none. A token, or a user with a password.
+Answer = Union[None, str, Tuple[str, str]]
+Credentials = Callable[[str, Optional[str]], Answer]
+
+_HEADERS_MAX = 64
+_BODY_BYTES_MAX = 4 << 20
+
+
+class RequestBody(io.RawIOBase):
+    """The request's body, read from the file as it is asked for; the same bytes however often.
+    `len()` is its size. Reading raises OSError where the engine breaks the transfer off."""
+
+    def __init__(self, raw: Any) -> None:
+        super().__init__()
+        self._raw: Any = raw
+        self._offset = 0
+        self._bytes = int(raw.contents.body_bytes)
+
+    def __len__(self) -> int:
+        return self._bytes
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True: a request may have to be sent again."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte is read."""
+        return self._offset
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """As of any file."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._bytes}[whence]
+        self._offset = max(0, base + offset)
+        return self._offset
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills the buffer as far as the body goes."""
+        if self._raw is None:
+            raise ValueError("the request is over")
+        view = memoryview(buffer).cast("B")
+        if not len(view):
+            return 0
+        target = (ctypes.c_char * len(view)).from_buffer(view)
+        count = ctypes.c_size_t()
+        status = _abi.library.cw_transport_request_read(self._raw, self._offset, target, len(view),
+                                                        count)
+        if status == _abi.END:
+            return 0
+        if status != _abi.OK:
+            raise OSError("the engine broke the transfer off" if status == _abi.E_CLOSED
+                          else "the body cannot be read")
+        self._offset += count.value
+        return count.value
+
+    def _end(self) -> None:
+        self._raw = None
+
+
+class TransportRequest:
+    """What is to be sent: `method`, `url`, `headers` (a dict, Content-Length among them), `body`
+    (a file), and the seconds it may take: `connect_timeout`, `timeout` of the whole. URL and
+    headers may be secrets."""
+
+    def __init__(self, raw: Any) -> None:
+        content = raw.contents
+        self._raw: Any = raw
+        self.method: str = content.method.decode()
+        self.url: str = content.url.decode()
+        self.headers: Dict[str, str] = {}
+        for index in range(content.header_count):
+            name, _, value = content.headers[index].decode(errors="replace").partition(": ")
+            self.headers[name] = value
+        self.headers["Content-Length"] = str(content.body_bytes)
+        self.body = RequestBody(raw)
+        self.connect_timeout: float = content.connect_timeout_ms / 1000
+        self.timeout: float = content.timeout_ms / 1000
+
+    @property
+    def stopped(self) -> bool:
+        """Whether to give up: the engine closes, the target goes, the time is over. To be asked
+        in the thread of the call."""
+        return self._raw is None or bool(_abi.library.cw_transport_request_stopped(self._raw))
+
+    def _end(self) -> None:
+        self._raw = None
+        self.body._end()
+
+
+def _cause(error: BaseException) -> Tuple[str, bool]:
+    """What may be logged of it, and whether nothing answered there."""
+    inner = getattr(error, "reason", None)  # urllib's wrapper
+    real = inner if isinstance(inner, BaseException) else error
+    unreachable = isinstance(real, (ConnectionRefusedError, socket.gaierror))
+    return type(real).__name__, unreachable
+
+
+def _put_headers(response: Any, headers: Headers) -> None:
+    # Not every mapping of an HTTP library is one to isinstance.
+    given: Any = headers
+    pairs = given.items() if hasattr(given, "items") else (given or ())
+    for index, (name, value) in enumerate(pairs):
+        if index >= _HEADERS_MAX:
+            break
+        _abi.library.cw_transport_response_header(
+            response, str(name).encode(errors="replace").replace(b"\0", b""),
+            str(value).encode(errors="replace").replace(b"\0", b""))
+
+
+def _put(response: Any, given: Any) -> None:
+    parts = given if isinstance(given, tuple) else (given,)
+    if not 1 <= len(parts) <= 3:
+        raise TypeError("a transport answers (status, headers, body)")
+    status, headers, body = (*parts, None, None)[:3]
+    if isinstance(status, bool) or not isinstance(status, int):
+        raise TypeError("a transport answers a status that is an int")
+    if headers is not None:
+        _put_headers(response, headers)
+    if body:
+        content = bytes(memoryview(body)[:_BODY_BYTES_MAX + 1])
+        _abi.library.cw_transport_response_body(response, content, len(content))
+    _abi.library.cw_transport_response_status(response, max(-1, min(status, 1 << 30)))
+
+
+def transport_callback(send: Transport) -> Any:
+    """The cw_transport_fn of a callable."""
+    def call(_: Any, raw: Any, response: Any) -> int:
+        request = TransportRequest(raw)
+        try:
+            _put(response, send(request))
+            return _abi.OK
+        except BaseException as error:
+            cause, unreachable = _cause(error)
+            _abi.library.cw_transport_response_failed(response, cause.encode(), unreachable)
+            if isinstance(error, (OSError, http.client.HTTPException)):
+                return _abi.E_IO
+            raise  # a mistake in the host's code: sys.unraisablehook shows it
+        finally:
+            request._end()
+    return _abi.TRANSPORT(call)
+
+
+def credentials_callback(ask: Credentials) -> Any:
+    """The cw_credentials_fn of a callable."""
+    def call(_: Any, target: bytes, challenge: Optional[bytes], out: Any) -> int:
+        told = None if challenge is None else challenge.decode(errors="replace")
+        answer = ask(target.decode(errors="replace"), told)
+        if answer is None:
+            return _abi.E_NOT_FOUND
+        token, name, password = (answer, None, None) if isinstance(answer, str) else (None, *answer)
+        return int(_abi.library.cw_credentials_set(
+            out, *(None if word is None else word.encode() for word in (token, name, password))))
+
+    # What it raises is shown by sys.unraisablehook; ctypes then answers CW_OK, with nothing set.
+    return _abi.CREDENTIALS(call)

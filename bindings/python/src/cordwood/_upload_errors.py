@@ -1,0 +1,136 @@
+"""How transfers fail: one class for each outcome that is no success, with all that is known of it.
+
+They are made of cw_upload_error, copied whole, so that they outlive the engine. `str()` is English;
+`describe("de")` says the same in German. No attribute holds path, query, headers or token of the
+target.
+"""
+import ctypes
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Dict, NamedTuple, Optional, Tuple, Type
+
+from . import _abi
+from ._errors import UploadError, check
+
+if TYPE_CHECKING:
+    from ._engine import UploadResult
+
+_LANGUAGES = ("en", "de")
+_NEVER = 2 ** 64 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class ErrorDetail(NamedTuple):
+    """One of the errors that a server lists beside its main one."""
+    code: str
+    message: str
+    property: str
+    severity: str
+
+
+class TransferError(UploadError):
+    """A transfer that failed; each is one of the five classes below."""
+
+    target = archive = cause = location = code = message = language = transaction_id = ""
+    """location: of a redirection. code, message, language, transaction_id and details: from an
+    answer in the form of OData or SAP Gateway."""
+    details: Tuple[ErrorDetail, ...] = ()
+    http_status = 0
+    """0: no HTTP answer."""
+    attempt = 0
+    retry_after: Optional[float] = None
+    """Seconds that the server asked us to wait."""
+    time: datetime = _EPOCH
+    _texts: Dict[str, str] = {}
+    _word = "unknown"
+
+    def describe(self, language: str = "en") -> str:
+        """In words for people: "en" or "de", also with a region; others get English."""
+        short = language.replace("_", "-").split("-")[0].split(".")[0].lower()
+        return self._texts.get(short) or self._texts.get("en") or str(self)
+
+    @property
+    def outcome(self) -> str:
+        """request_failed, redirection, client, server or unknown."""
+        return self._word
+
+
+class RequestFailed(TransferError):
+    """No HTTP answer: DNS, connect, TLS, timeout. `.cause` says which."""
+    _word = "request_failed"
+
+
+class Redirection(TransferError):
+    """3xx, with `.location`."""
+    _word = "redirection"
+
+
+class ClientError(TransferError):
+    """4xx."""
+    _word = "client"
+
+
+class ServerError(TransferError):
+    """5xx."""
+    _word = "server"
+
+
+class UnknownOutcome(TransferError):
+    """Anything else; `.cause` is kept."""
+
+
+_CLASSES: Dict[int, Type[TransferError]] = {
+    2: RequestFailed, 3: Redirection, 4: ClientError, 5: ServerError}
+
+
+def outcome_text(outcome: int, language: str = "en") -> str:
+    """One sentence for a CW_OUTCOME_ number."""
+    raw: bytes = _abi.library.cw_outcome_text(outcome, language.encode())
+    return raw.decode()
+
+
+def _word(content: _abi.Str) -> str:
+    return _abi.view(content).decode("utf-8", "replace")
+
+
+def _said(pointer: "ctypes._Pointer[_abi.UploadErrorView]", language: str) -> str:
+    size: int = _abi.library.cw_upload_error_text(pointer, language.encode(), None, 0)
+    buffer = ctypes.create_string_buffer(size + 1)
+    _abi.library.cw_upload_error_text(pointer, language.encode(), buffer, len(buffer))
+    return buffer.value.decode("utf-8", "replace")
+
+
+def last_error(handle: Optional[int], target: Optional[str], status: int = _abi.E_UPLOAD,
+               result: "Optional[UploadResult]" = None) -> Optional[TransferError]:
+    """How the last failed transfer ended; None: none failed."""
+    pointer = ctypes.POINTER(_abi.UploadErrorView)()
+    name = target.encode() if target is not None else None
+    if check(_abi.library.cw_upload_last_error(handle, name, pointer)) != _abi.OK:
+        return None
+    try:
+        raw = pointer[0]
+        texts = {language: _said(pointer, language) for language in _LANGUAGES}
+        error = _CLASSES.get(raw.outcome, UnknownOutcome)(status, texts["en"], result)
+        error._texts = texts
+        for key in ("target", "archive", "cause", "location", "code", "message", "language",
+                    "transaction_id"):
+            setattr(error, key, _word(getattr(raw, key)))
+        error.details = tuple(
+            ErrorDetail(*(_word(getattr(raw.details[i], key)) for key in ErrorDetail._fields))
+            for i in range(raw.detail_count))
+        error.http_status, error.attempt = raw.http_status, raw.attempt
+        error.time = _EPOCH + timedelta(microseconds=raw.time_ns // 1000)
+        if raw.retry_after_ms != _NEVER:
+            error.retry_after = raw.retry_after_ms / 1000
+        return error
+    finally:
+        _abi.library.cw_upload_error_free(pointer)
+
+
+def failed_upload(handle: Optional[int], status: int, result: "UploadResult") -> UploadError:
+    """What an upload raises: the last transfer's own class where one failed, in this call or before
+    it: what a server asked to wait is not tried again by the call."""
+    if status in (_abi.E_UPLOAD, _abi.E_TIMEOUT):
+        found = last_error(handle, None, status, result)
+        if found is not None:
+            return found
+    return UploadError(status, result=result)

@@ -1,0 +1,227 @@
+"""B-SAP-8 and B-SAP-9: policies from the host and from a URL, what they change while an engine
+runs, and what the next start begins with."""
+import json
+import os
+import time
+import unittest
+from pathlib import Path
+from typing import Any, List
+
+from answering import Answer, Answering
+from support import StoreCase, cordwood
+from test_upload_errors import eventually
+
+
+def policy(**keys: Any) -> Answer:
+    """A policy as a server gives it."""
+    return Answer(200, json.dumps(keys).encode())
+
+
+class PolicyTest(StoreCase):
+    """Engine.apply_policy and policy_url."""
+
+    def serve(self, *script: Answer, then: Answer = Answer(304)) -> Answering:
+        """A server with those answers, then 304."""
+        server = Answering(*script, then=then)
+        self.addCleanup(server.close)
+        return server
+
+    def said(self, **which: Any) -> List[cordwood.Record]:
+        """The engine's own records about policies."""
+        return [record for record in cordwood.read(self.store, **which)
+                if record.logger == "Cordwood.Uploader" and "polic" in record.message]
+
+    def test_b_sap_9_levels(self) -> None:
+        engine = self.open(level="info")
+        log, other, new = (engine.logger(name) for name in ("app.db.pool", "app.dbx", "app.q"))
+        engine.set_level("app.q", "error")
+        engine.apply_policy({"levels": {"app.db": "debug", "": "warn", "app.q": 5}})
+        self.assertEqual([log.enabled("debug"), other.enabled("info"), other.enabled("warn")],
+                         [True, False, True])
+        self.assertTrue(new.enabled("debug"))
+        self.assertTrue(engine.logger("app.db.late").enabled("debug"))
+        # The host names a prefix again: its word holds.
+        engine.set_level("app.q", "error")
+        self.assertFalse(new.enabled("warn"))
+        # The next policy replaces the one before; what it does not name is the host's.
+        engine.apply_policy({"levels": {"app.dbx": "trace"}})
+        self.assertEqual([log.enabled("debug"), log.enabled("info"), other.enabled("trace")],
+                         [False, True, True])
+        self.assertFalse(new.enabled("warn"))
+        engine.apply_policy("{}")
+        self.assertFalse(other.enabled("debug"))
+
+    def test_b_sap_9_invalid_changes_nothing(self) -> None:
+        engine = self.open(level="info")
+        engine.apply_policy(b'{"levels": {"a": "debug"}}')
+        wrong = [
+            (b'{"levels": {"a": "off", "b": "loud"}, "max_files": 3}', "levels.b"),
+            (b'{"levels": {"a": "off"}, "quota_bytes": -1}', "quota_bytes"),
+            (b'{"enabled": false, "enabled": true}', "duplicate"),
+            (b'{"enabled": false', "no JSON"), (b"", "no JSON"), (b"\xff", "no JSON"),
+            (b"[" * 60_000, "nested"),
+        ]
+        for text, part in wrong:
+            with self.assertRaises(cordwood.ArgumentError) as caught:
+                engine.apply_policy(text)
+            self.assertIn(part, str(caught.exception))
+            self.assertEqual(caught.exception.status_name, "CW_E_ARGUMENT")
+            self.assertTrue(engine.logger("a").enabled("debug"))
+        with self.assertRaises(cordwood.ArgumentError) as caught:
+            engine.apply_policy(b" " * 65_537)
+        self.assertEqual(caught.exception.status_name, "CW_E_LIMIT")
+        engine.close()
+        told = [record.fields["cause"] for record in self.said(level="warn")]
+        self.assertEqual(len(told), len(wrong))
+        for (_, part), text in zip(wrong, told):
+            self.assertIn(part, text)
+        with self.assertRaises(cordwood.ClosedError):
+            engine.apply_policy("{}")
+
+    def test_b_sap_9_unknown_keys_are_named_at_debug(self) -> None:
+        engine = self.open(level="debug")
+        engine.apply_policy({"enable": True, "max_file": 7})
+        engine.close()
+        told = [record.fields["keys"] for record in self.said() if "keys" in record.fields]
+        self.assertEqual(told, ["enable, max_file"])
+
+    def test_b_sap_8_not_enabled(self) -> None:
+        server = self.serve(then=Answer(200))
+        engine = self.open(upload_interval_s=1)
+        engine.add_target(server.url, kind="http", format="ndjson")
+        engine.apply_policy({"enabled": False})
+        engine.logger("a").info("x")
+        with self.assertRaises(cordwood.UploadError) as caught:
+            engine.upload(timeout=30)
+        self.assertEqual(caught.exception.status_name, "CW_E_NOT_ENABLED")
+        self.assertTrue(engine.logger("a").info("y"), "logging goes on")
+        engine.roll()
+        engine.archive_wait(30)
+        time.sleep(1.5)  # a timer's tick, in which nothing may happen
+        self.assertEqual(server.requests, [])
+        self.assertEqual(len(os.listdir(Path(self.store) / "archives")), 2)
+        engine.apply_policy({"enabled": True})
+        eventually("both are sent", lambda: engine.stats().uploads_succeeded == 2)
+
+    def test_b_sap_9_limits_hold_at_once(self) -> None:
+        engine = self.open(segment_bytes=1 << 20, codec="none")
+        for number in range(6):
+            for _ in range(300):
+                engine.logger("a").info(f"{number}" * 1000)
+            engine.roll()
+            engine.archive_wait(30)
+        archives = Path(self.store) / "archives"
+        self.assertGreaterEqual(len(list(archives.glob("*.cwa"))), 6)
+        engine.apply_policy({"max_files": 5})
+        eventually("the oldest are gone", lambda: len(list(archives.glob("*.cwa"))) == 5)
+        engine.apply_policy({"quota_bytes": 1 << 20})
+        eventually("the quota holds", lambda: sum(
+            path.stat().st_size for path in archives.glob("*.cwa")) <= 1 << 20)
+
+    def test_b_sap_9_segments(self) -> None:
+        engine = self.open(segment_bytes=16 << 20)
+        log = engine.logger("a")
+        text = "x" * 1000
+        for _ in range(200):
+            log.info(text)
+        before = engine.stats().segments_sealed
+        engine.apply_policy({"max_file_size_bytes": 65_536})
+        engine.roll()
+        written = 200
+
+        def small_ones() -> bool:
+            # What lay ready in the old size is taken back by another thread.
+            nonlocal written
+            for _ in range(500):
+                self.assertTrue(log.info(text))
+            written += 500
+            return engine.stats().segments_sealed - before >= 15
+        eventually("small segments", small_ones)
+        # One of a megabyte is cut to what a segment holds now.
+        self.assertTrue(log.info("y" * (1 << 20)))
+        engine.roll()
+        engine.archive_wait(30)
+        engine.apply_policy({"max_file_size_bytes": 8 << 20})
+        self.assertTrue(log.info("z" * (4 << 20)))
+        engine.close()
+        found = self.records()
+        self.assertEqual(sum(record.message == text for record in found), written)
+        longest = {record.message[0]: len(record.message) for record in found}
+        self.assertLess(longest["y"], 65_536)
+        self.assertEqual(longest["z"], 4 << 20)
+
+    def test_b_sap_9_from_a_url(self) -> None:
+        etag = (("ETag", '"v1"'), ("Last-Modified", "Fri, 04 Nov 2014 23:59:59 GMT"))
+        server = self.serve(
+            policy(levels={"a": "debug"})._replace(headers=etag), Answer(304), Answer(500),
+            Answer(200, b'{"levels": 7}'), policy(levels={"a": "error"}))
+        engine = self.open(policy_url=server.url + "/p?key=secret-query", policy_interval_s=1,
+                           policy_headers={"Authorization": "Bearer secret-token"})
+        log = engine.logger("a")
+        eventually("the first holds", lambda: log.enabled("debug"))
+        eventually("it was asked four times", lambda: len(server.requests) >= 4)
+        self.assertTrue(log.enabled("debug"), "304, 500 and an invalid one change nothing")
+        eventually("the second holds", lambda: not log.enabled("warn"))
+        first, second = server.requests[0], server.requests[1]
+        self.assertEqual(first[:2], ("GET", "/p?key=secret-query"))
+        self.assertEqual(first[2]["Authorization"], "Bearer secret-token")
+        self.assertNotIn("If-None-Match", first[2])
+        self.assertEqual((second[2]["If-None-Match"], second[2]["If-Modified-Since"]),
+                         ('"v1"', "Fri, 04 Nov 2014 23:59:59 GMT"))
+        engine.close()
+        messages = [(record.message, record.fields.get("http.status")) for record in self.said()]
+        for said in ("a policy is not valid; nothing was changed",
+                     "no policy came; the last one holds", "a policy was applied"):
+            self.assertIn(said, [message for message, _ in messages])
+        for path in Path(self.store).rglob("*"):
+            if path.is_file():
+                self.assertNotIn(b"secret-", path.read_bytes(), path)
+
+    def test_b_sap_9_the_next_start_begins_with_it(self) -> None:
+        server = self.serve(policy(levels={"a": "trace"}, enabled=False))
+        url = server.url + "/p"
+        engine = self.open(policy_url=url)
+        eventually("it holds", lambda: engine.logger("a").enabled("trace"))
+        eventually("it is kept", (Path(self.store) / "policy").exists)
+        engine.close()
+        server.close()
+        engine = self.open(policy_url=url)
+        self.assertTrue(engine.logger("a").enabled("trace"), "at once, with no server")
+        engine.add_target("http://127.0.0.1:9", kind="http", format="ndjson")
+        engine.logger("a").info("x")
+        with self.assertRaises(cordwood.UploadError) as caught:
+            engine.upload(timeout=30)
+        self.assertEqual(caught.exception.status_name, "CW_E_NOT_ENABLED")
+        engine.close()
+        engine = self.open(policy_url=url + "2")
+        self.assertFalse(engine.logger("a").enabled("trace"), "another URL's is not ours")
+        engine.close()
+        engine = self.open()
+        self.assertFalse(engine.logger("a").enabled("trace"))
+
+    def test_b_sap_9_a_slow_server_holds_up_nothing(self) -> None:
+        slow = self.serve(then=Answer(delay=60))
+        fast = self.serve(then=Answer(200))
+        began = time.monotonic()
+        engine = self.open(policy_url=slow.url)
+        eventually("it is asked", lambda: slow.requests)
+        engine.add_target(fast.url, kind="http", format="ndjson")
+        engine.logger("a").info("x")
+        self.assertEqual(engine.upload(timeout=30).uploaded, 1)
+        engine.apply_policy({"levels": {"a": "debug"}})
+        self.assertTrue(engine.logger("a").enabled("debug"))
+        engine.close()
+        self.assertLess(time.monotonic() - began, 15)
+
+    def test_b_sap_9_options_are_checked(self) -> None:
+        for options in ({"policy_url": "file:///etc/passwd"},
+                        {"policy_url": "http://127.0.0.1:9", "policy_headers": {"a b": "c"}},
+                        {"policy_url": "http://127.0.0.1:9",
+                         "policy_headers": {"If-None-Match": "x"}}):
+            with self.assertRaises(cordwood.ArgumentError) as caught:
+                self.open(**options)
+            self.assertIn("policy", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,161 @@
+// A part of cordwood.hpp, which includes it: what a host says of a place where archives go.
+//
+// A target owns its words; engine::add_target hands them to the library, which copies them. One
+// thread at a time. As there, nothing throws but what an allocation throws.
+#ifndef CORDWOOD_TARGET_HPP
+#define CORDWOOD_TARGET_HPP
+
+#include <cordwood/cordwood.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cordwood {
+
+namespace detail {
+
+// Negative waits become 0; what does not fit means for ever.
+inline uint32_t timeout_ms(std::chrono::milliseconds wait) noexcept {
+    if (wait.count() <= 0) {
+        return 0;
+    }
+    return wait.count() >= static_cast<long long>(UINT32_MAX) ? UINT32_MAX
+                                                              : static_cast<uint32_t>(wait.count());
+}
+
+} // namespace detail
+
+/// A place where archives go: `target("https://logs.example").auth_token("…")`. What is not named
+/// keeps the default of cordwood.h.
+class target {
+public:
+    explicit target(std::string url) {
+        cw_target_options_init(&raw_, sizeof raw_);
+        put(&cw_target_options::url, std::move(url));
+    }
+    target &name(std::string text) { return put(&cw_target_options::name, std::move(text)); }
+    target &kind(std::string text) { return put(&cw_target_options::kind, std::move(text)); }
+    target &format(std::string text) { return put(&cw_target_options::format, std::move(text)); }
+    target &encoding(std::string text) {
+        return put(&cw_target_options::encoding, std::move(text));
+    }
+    target &method(std::string text) { return put(&cw_target_options::method, std::move(text)); }
+    target &auth_token(std::string text) {
+        return put(&cw_target_options::auth_token, std::move(text));
+    }
+    target &auth(std::string user, std::string password) {
+        put(&cw_target_options::auth_user, std::move(user));
+        return put(&cw_target_options::auth_password, std::move(password));
+    }
+    /// May be called for each header, as the next for each parameter.
+    target &header(std::string_view name, std::string_view value) {
+        return line(&cw_target_options::headers, name, ": ", value);
+    }
+    target &parameter(std::string_view name, std::string_view value) {
+        return line(&cw_target_options::parameters, name, "=", value);
+    }
+    target &ca_file(std::string path) {
+        return put(&cw_target_options::ca_file, std::move(path));
+    }
+    target &client_certificate(std::string certificate_file, std::string key_file,
+                               std::string key_password = {}) {
+        put(&cw_target_options::client_certificate_file, std::move(certificate_file));
+        put(&cw_target_options::client_key_file, std::move(key_file));
+        return put(&cw_target_options::client_key_password, std::move(key_password));
+    }
+    /// An empty url: none, whatever the environment says. authentication: "user:password".
+    target &proxy(std::string url, std::string authentication = {}) {
+        text(&cw_target_options::proxy) = std::move(url);
+        return put(&cw_target_options::proxy_auth, std::move(authentication));
+    }
+    target &http_version(uint32_t version) noexcept {
+        return set(&cw_target_options::http_version, version);
+    }
+    target &connect_timeout(std::chrono::milliseconds wait) noexcept {
+        return set(&cw_target_options::connect_timeout_ms, detail::timeout_ms(wait));
+    }
+    target &request_timeout(std::chrono::milliseconds wait) noexcept {
+        return set(&cw_target_options::request_timeout_ms, detail::timeout_ms(wait));
+    }
+    target &bytes_per_s(uint64_t rate) noexcept {
+        return set(&cw_target_options::bytes_per_s, rate);
+    }
+    /// What is sent: from this level on, and (names separated by commas) of these loggers.
+    target &only(cw_level level, std::string loggers = {}) {
+        set(&cw_target_options::level, static_cast<uint32_t>(level));
+        return put(&cw_target_options::loggers, std::move(loggers));
+    }
+    target &body_max(uint64_t bytes, uint32_t records = 0) noexcept {
+        set(&cw_target_options::body_bytes_max, bytes);
+        return set(&cw_target_options::body_records_max, records);
+    }
+    target &requests_max(uint32_t count) noexcept {
+        return set(&cw_target_options::requests_max, count);
+    }
+    target &callbacks(cw_upload_attempting_fn attempting, cw_upload_completed_fn completed,
+                      void *user) noexcept {
+        raw_.attempting = attempting;
+        raw_.completed = completed;
+        raw_.user = user;
+        return *this;
+    }
+    /// With the user of `callbacks`.
+    target &condition(cw_upload_condition_fn ask) noexcept {
+        return set(&cw_target_options::condition, ask);
+    }
+    target &drained(cw_upload_drained_fn tell) noexcept {
+        return set(&cw_target_options::drained, tell);
+    }
+    target &credentials(cw_credentials_fn ask) noexcept {
+        return set(&cw_target_options::credentials, ask);
+    }
+    target &transport(cw_transport_fn send) noexcept {
+        return set(&cw_target_options::transport, send);
+    }
+    /// Holds while the target is neither changed nor moved.
+    cw_target_options &raw() noexcept {
+        for (auto &[member, text] : texts_) {
+            raw_.*member = text.c_str();
+        }
+        return raw_;
+    }
+
+private:
+    using text_member = const char *cw_target_options::*;
+
+    std::string &text(text_member member) {
+        for (auto &pair : texts_) {
+            if (pair.first == member) {
+                return pair.second;
+            }
+        }
+        return texts_.emplace_back(member, std::string()).second;
+    }
+    // An empty word leaves what cw_target_options_init wrote.
+    target &put(text_member member, std::string value) {
+        if (!value.empty()) {
+            text(member) = std::move(value);
+        }
+        return *this;
+    }
+    target &line(text_member member, std::string_view name, const char *between,
+                 std::string_view value) {
+        std::string &all = text(member);
+        all.append(all.empty() ? "" : "\n").append(name).append(between).append(value);
+        return *this;
+    }
+    template <class Value>
+    target &set(Value cw_target_options::*member, Value value) noexcept {
+        raw_.*member = value;
+        return *this;
+    }
+    cw_target_options raw_;
+    std::vector<std::pair<text_member, std::string>> texts_;
+};
+
+} // namespace cordwood
+
+#endif
