@@ -23,7 +23,7 @@ import Glibc
     let journal = Monitor()
     let journalWriter = JournalWriter()
     let flusher = Flusher()
-    private let adoption: Adoption
+    let adoption: Adoption
     let policyKeeper: PolicyKeeper?
     /// Policies are applied one at a time.
     let applying = Monitor()
@@ -44,14 +44,15 @@ import Glibc
     /// Archived, and its segments not removed yet: they are never archived again (FORMAT §11).
     private var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
     private var archiving = ArchivingSummary()
-    private var isAsyncUploading = false
-    private var hasRunEnded = false
     private var hostRecordsAtRoll: UInt64 = 0
-    private var diagnosticRecords: UInt64 = 0
     /// The engine's threads that call the host back.
     private var callers: [pthread_t] = []
     private var shipper: pthread_t?
     private var isShipperWoken = false
+    /// Of uploads (ServicesUploads).
+    var isAsyncUploading = false
+    var hasRunEnded = false
+    var diagnosticRecords: UInt64 = 0
     /// Of a policy (ServicesPolicy).
     var uploadInterval: UInt32 = 30
     var haveLimitsChanged = false
@@ -268,7 +269,7 @@ import Glibc
     }
 
     /// Rolls where the host wrote something since the last roll.
-    private func rollForUpload() throws(CordwoodError) {
+    func rollForUpload() throws(CordwoodError) {
         if hasNewRecords { try roll() }
     }
 
@@ -347,6 +348,13 @@ import Glibc
             }
             isShipperWoken = false
             return !isStopping
+        }
+    }
+
+    func wakeShipper() {
+        monitor.locked {
+            isShipperWoken = true
+            monitor.notify()
         }
     }
 
@@ -433,105 +441,6 @@ import Glibc
         }
     }
 
-    // MARK: Uploading
-
-    func upload(_ deadline: Deadline, _ result: inout UploadResult) throws(CordwoodError) -> Int32 {
-        // In a callback: what it would wait for waits for it.
-        if uploads.isPassing || limits.isRunningHere || isShipper { return Status.busy }
-        // What the background does from here on was done for this call, too: archives that were
-        // made for it may have gone before the pass below.
-        let before = uploads.totals
-        try prepareUpload(deadline)
-        let status = uploads.pass(
-            explicit: true, deadlineMonotonicMs: deadline.monotonicMs, result: &result
-        ).rawValue
-        let after = uploads.totals
-        let sent = UInt32(truncatingIfNeeded: after.succeeded &- before.succeeded)
-        if sent > result.uploaded {
-            result.uploaded = sent
-            result.bytesSent = after.bytes &- before.bytes
-            if result.lastOutcome == .none {
-                result.lastOutcome = .success
-                result.lastHTTPStatus = 200
-            }
-        }
-        let refused = UInt32(truncatingIfNeeded: after.quarantined &- before.quarantined)
-        if refused > result.failed {
-            result.failed = refused
-            if result.lastOutcome == .none {
-                result.lastOutcome = after.lastRefusal.outcome
-                result.lastHTTPStatus = after.lastRefusal.httpStatus
-            }
-            return status >= 0 ? Status.upload : status
-        }
-        return status == Status.end && sent > 0 ? Status.ok : status
-    }
-
-    /// Makes archives of all that was written before the call, of dead processes too.
-    func prepareUpload(_ deadline: Deadline) throws(CordwoodError) {
-        adoption.first(deadline) { wakeShipper() }
-        try rollForUpload()
-        try archiveWait(deadline)
-    }
-
-    /// As the other, on a thread of its own. False: one is under way.
-    func uploadAsync(
-        _ done: (@Sendable (Int32, UploadResult) -> Void)?
-    ) throws(CordwoodError) -> Bool {
-        let begins = monitor.locked {
-            defer { isAsyncUploading = true }
-            return !isAsyncUploading
-        }
-        guard begins else { return false }
-        let started = startThread("cordwood-upload") { [self] in
-            var result = UploadResult()
-            var status = Status.ok
-            do throws(CordwoodError) {
-                status = try upload(Deadline.never, &result)
-            } catch {
-                status = error.status
-            }
-            monitor.locked { isAsyncUploading = false }
-            done?(status, result)
-        }
-        if !started {
-            monitor.locked { isAsyncUploading = false }
-            throw CordwoodError(Status.memory, "the system gave no thread")
-        }
-        return true
-    }
-
-    /// A background run has ended: what came meanwhile may go now.
-    func uploadRunEnded() {
-        monitor.locked { hasRunEnded = true }
-        wakeShipper()
-    }
-
-    func wakeShipper() {
-        monitor.locked {
-            isShipperWoken = true
-            monitor.notify()
-        }
-    }
-
-    /// One line of the engine's own log; never counted as a reason to roll.
-    func report(_ diagnostic: UploadDiagnostic) {
-        guard let logger = try? unsafe logger("Cordwood.Uploader") else { return }
-        monitor.locked { diagnosticRecords += 1 }
-        let fields = diagnostic.fields.map { field -> (String, FieldInput) in
-            switch field.value {
-            case .text(let text): return (field.key, .string(text))
-            case .number(let number): return (field.key, .int(number))
-            }
-        }
-        let words = unsafe cwi_tls_get()!
-        unsafe words.pointee.helper |= UInt8(CWI_HELPER_WRITES)
-        let status = unsafe RecordWriter.write(
-            logger, level: diagnostic.level, message: diagnostic.message, fields: fields)
-        unsafe words.pointee.helper &= ~UInt8(CWI_HELPER_WRITES)
-        if status != Status.ok { monitor.locked { diagnosticRecords -= 1 } }
-    }
-
     // MARK: Stats and close
 
     struct Totals {
@@ -555,7 +464,7 @@ import Glibc
             || monitor.locked { callers.contains { pthread_equal($0, pthread_self()) != 0 } }
     }
 
-    private var isShipper: Bool {
+    var isShipper: Bool {
         monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 

@@ -14,6 +14,16 @@ enum Backoff {
         return delayMsMin + random.multipliedFullWidth(by: span).high
     }
 
+    /// Where the server says "now": a second, for three attempts. One that says it still has not
+    /// looked at its clock, and we grow patient.
+    /// - Parameter random: all 64 bits are used.
+    static func soonMs(attempts: UInt32, random: UInt64) -> UInt64 {
+        attempts <= soonAttempts
+            ? delayMsMin : delayMs(attempts: attempts - soonAttempts, random: random)
+    }
+
+    private static let soonAttempts: UInt32 = 3
+
     /// Added to what a server says, for it says the same date to everybody: up to an eighth of the
     /// wait, at most five minutes. Nothing below half a minute: who answers one client that way
     /// means that client.

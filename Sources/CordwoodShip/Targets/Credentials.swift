@@ -2,8 +2,7 @@
 // one CredentialKeeper, which all its requests share: where several are refused at once the host is
 // asked once. Nothing here is logged, stored or shown.
 
-import Glibc
-import Synchronization
+import CordwoodCore
 
 /// Never logged, stored or shown.
 public struct Credentials: Equatable, Sendable {
@@ -71,28 +70,26 @@ public struct CredentialsQuery: Sendable {
 /// somebody adds it anew or uploads explicitly.
 public typealias AskCredentials = @Sendable (CredentialsQuery) throws -> Credentials?
 
-/// SAFETY: all is guarded by the lock, which is never held while the host is asked.
-final class CredentialKeeper: Sendable {
-    private struct State {
-        var current: Credentials
-        /// Questions that were answered.
-        var rounds: UInt64 = 0
-        /// The process that asks right now; a child inherits no asking thread.
-        var asking: pid_t = 0
-    }
-
-    private let state: Mutex<State>
+/// SAFETY: the variables are guarded by the monitor, which is never held while the host is asked.
+final class CredentialKeeper: @unchecked Sendable {
     private let target: String
     private let ask: AskCredentials?
-    private static let restMicroseconds: UInt32 = 20_000
+    private let monitor = Monitor()
+    private var held: Credentials
+    /// Questions that were answered.
+    private var rounds: UInt64 = 0
+    private var isAsking = false
+
+    /// How long a stop goes unseen.
+    private static let lookMs: UInt64 = 20
 
     init(_ credentials: Credentials, target: String, ask: AskCredentials?) {
-        state = Mutex(State(current: credentials))
+        held = credentials
         self.target = target
         self.ask = ask
     }
 
-    var current: Credentials { state.withLock { $0.current } }
+    var current: Credentials { monitor.locked { held } }
 
     enum Renewal: Equatable {
         /// `isAsked`: the host was asked for these now, rather than by another request before.
@@ -107,22 +104,21 @@ final class CredentialKeeper: Sendable {
         _ refused: Credentials, challenge: String?, isStopped: () -> Bool
     ) -> Renewal {
         guard let ask else { return .none(cause: nil) }
-        let me = getpid()
-        let seen = state.withLock { $0.rounds }
+        let seen = monitor.locked { rounds }
         while true {
-            let (isMine, answer) = state.withLock { state -> (Bool, Renewal?) in
-                if state.current != refused {
-                    return (false, .renewed(state.current, isAsked: false))
+            let (isMine, answer) = monitor.locked { () -> (Bool, Renewal?) in
+                if held != refused { return (false, .renewed(held, isAsked: false)) }
+                if rounds != seen { return (false, Renewal.none(cause: nil)) }
+                guard isAsking else {
+                    isAsking = true
+                    return (true, nil)
                 }
-                if state.asking == me { return (false, nil) }
-                if state.rounds != seen { return (false, Renewal.none(cause: nil)) }
-                state.asking = me
-                return (true, nil)
+                _ = monitor.wait(until: Deadline(afterMs: CredentialKeeper.lookMs))
+                return (false, nil)
             }
             if let answer { return answer }
             if isMine { return put(ask, challenge) }
             if isStopped() { return .none(cause: nil) }
-            usleep(CredentialKeeper.restMicroseconds)
         }
     }
 
@@ -136,13 +132,12 @@ final class CredentialKeeper: Sendable {
         } catch {
             cause = "the credentials callback threw \(type(of: error))"
         }
-        return state.withLock { state in
-            state.asking = 0
-            state.rounds &+= 1
-            guard let fresh, !fresh.isEmpty, fresh != state.current else {
-                return .none(cause: cause)
-            }
-            state.current = fresh
+        return monitor.locked {
+            isAsking = false
+            rounds &+= 1
+            monitor.notify()
+            guard let fresh, !fresh.isEmpty, fresh != held else { return .none(cause: cause) }
+            held = fresh
             return .renewed(fresh, isAsked: true)
         }
     }

@@ -6,6 +6,7 @@ enum Verdict: Equatable {
     case sent(refused: UInt32)
     /// The server has it but for these records, by ordinal, which it asks for again.
     case partly(again: Set<UInt64>, refused: UInt32, RetryReason, delayMs: UInt64?)
+    /// `delayMs`: as the server says, 0 being "now"; nil: it says nothing.
     case retry(RetryReason, delayMs: UInt64?)
     /// Other credentials are needed.
     case pause
@@ -55,8 +56,8 @@ enum Verdict: Equatable {
             let isBusy = outcome.httpStatus == 429 || outcome.httpStatus == 503
             return .retry(isBusy ? .busy : .failed, delayMs: nil)
         }
-        // "Now" asks for no patience; a second keeps us from turning in circles.
-        if wait == 0 { return .retry(.failed, delayMs: Backoff.delayMsMin) }
+        // "Now" is said of us alone: the target's other archives need not wait.
+        if wait == 0 { return .retry(.failed, delayMs: 0) }
         return .retry(.server, delayMs: wait)
     }
 }

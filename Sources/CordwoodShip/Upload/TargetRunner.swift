@@ -98,7 +98,7 @@ final class TargetRunner: @unchecked Sendable {
         case .busy: return TargetRun.End(trouble: .busy)
         case .timeout: return TargetRun.End(trouble: .timeout)
         case .stopped: return TargetRun.End(trouble: .closed)
-        case .entered: break
+        case .entered: planNothing()  // its end plans
         }
         let run = TargetRun(
             self, service, work, explicit: explicit, deadlineMonotonicMs: deadlineMonotonicMs)

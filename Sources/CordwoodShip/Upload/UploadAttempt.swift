@@ -262,7 +262,12 @@ struct UploadAttempt {
             try service.outbox.set(archive.stem, target.key, to: state)
             return state
         case .retry(let reason, let delayMs), .partly(_, _, let reason, let delayMs):
-            var delay = delayMs ?? Backoff.delayMs(attempts: attempt, random: service.random())
+            var delay =
+                switch delayMs {
+                case nil: Backoff.delayMs(attempts: attempt, random: service.random())
+                case 0: Backoff.soonMs(attempts: attempt, random: service.random())
+                case let said?: said
+                }
             if reason == .server {
                 delay += Backoff.spreadMs(delayMs: delay, random: service.random())
                 delay = min(delay, RetryAfter.delayMsMax)

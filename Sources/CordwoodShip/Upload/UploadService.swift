@@ -29,6 +29,8 @@ public final class UploadService: @unchecked Sendable {
     private var isStopping = false
     private var isSwitchedOff = false
     private var isExplicit = false
+    /// Explicit calls under way, from before they make archives.
+    private var explicitCalls = 0
 
     public init(
         storeDirectory: String, hooks: UploadHooks, lines: LineRenderers = .standard,
@@ -140,6 +142,20 @@ public final class UploadService: @unchecked Sendable {
         }
     }
 
+    /// No background run begins within the body: what it finds is its own to try and to tell of.
+    public func holdingBackground<Result, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        monitor.locked { explicitCalls += 1 }
+        defer {
+            monitor.locked { explicitCalls -= 1 }
+            hooks.runEnded()
+        }
+        return try body()
+    }
+
+    private var isBackgroundHeld: Bool { monitor.locked { explicitCalls > 0 } }
+
     /// One explicit call at a time.
     private func beginExplicit() -> Bool {
         monitor.locked {
@@ -151,7 +167,7 @@ public final class UploadService: @unchecked Sendable {
     /// Lets every target that has something to do begin, each on a thread of its own; waits for
     /// none. Where the system has no threads, sends here.
     public func startBackground() {
-        guard !isStopped else { return }
+        guard !isStopped, !isBackgroundHeld else { return }
         guard isEnabled, hasConsent else {
             for runner in currentRunners { runner.planNothing() }
             return
@@ -184,8 +200,10 @@ public final class UploadService: @unchecked Sendable {
         return result.uploaded > 0 ? .ok : .end
     }
 
-    /// When the background has something to do again; UInt64.max: nothing is planned.
+    /// When the background has something to do again; UInt64.max: nothing is planned, or what is
+    /// under way says so when it ends.
     public var nextWakeMonotonicMs: UInt64 {
+        guard !isBackgroundHeld else { return .max }
         let wake = currentRunners.map(\.wakeMs).min() ?? UInt64.max
         guard wake != UInt64.max else { return UInt64.max }
         let realtime = clock.realtimeMs()

@@ -1,0 +1,107 @@
+// Uploads on the host's word, and what the background says when it ends or has something to tell.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+
+extension Services {
+    /// Makes archives of what was written and tries every waiting one once.
+    func upload(_ deadline: Deadline, _ result: inout UploadResult) throws(CordwoodError) -> Int32 {
+        // In a callback: what it would wait for waits for it.
+        if uploads.isPassing || limits.isRunningHere || isShipper { return Status.busy }
+        return try uploads.holdingBackground { () throws(CordwoodError) in
+            // What a background run that was under way does from here on counts as done here.
+            let before = uploads.totals
+            try prepareUpload(deadline)
+            let status = uploads.pass(
+                explicit: true, deadlineMonotonicMs: deadline.monotonicMs, result: &result
+            ).rawValue
+            return Services.add(uploads.totals, since: before, to: &result, status)
+        }
+    }
+
+    private static func add(
+        _ after: UploadTotals, since before: UploadTotals, to result: inout UploadResult,
+        _ status: Int32
+    ) -> Int32 {
+        let sent = UInt32(truncatingIfNeeded: after.succeeded &- before.succeeded)
+        if sent > result.uploaded {
+            result.uploaded = sent
+            result.bytesSent = after.bytes &- before.bytes
+            if result.lastOutcome == .none {
+                result.lastOutcome = .success
+                result.lastHTTPStatus = 200
+            }
+        }
+        result.refused = max(
+            result.refused, UInt32(truncatingIfNeeded: after.refused &- before.refused))
+        let quarantined = UInt32(truncatingIfNeeded: after.quarantined &- before.quarantined)
+        if quarantined > result.failed {
+            result.failed = quarantined
+            if result.lastOutcome == .none {
+                result.lastOutcome = after.lastRefusal.outcome
+                result.lastHTTPStatus = after.lastRefusal.httpStatus
+            }
+            return status >= 0 ? Status.upload : status
+        }
+        return status == Status.end && sent > 0 ? Status.ok : status
+    }
+
+    /// Makes archives of all that was written before the call, of dead processes too.
+    func prepareUpload(_ deadline: Deadline) throws(CordwoodError) {
+        adoption.first(deadline) { wakeShipper() }
+        try rollForUpload()
+        try archiveWait(deadline)
+    }
+
+    /// As the other, on a thread of its own. False: one is under way.
+    func uploadAsync(
+        _ done: (@Sendable (Int32, UploadResult) -> Void)?
+    ) throws(CordwoodError) -> Bool {
+        let begins = monitor.locked {
+            defer { isAsyncUploading = true }
+            return !isAsyncUploading
+        }
+        guard begins else { return false }
+        let started = startThread("cordwood-upload") { [self] in
+            var result = UploadResult()
+            var status = Status.ok
+            do throws(CordwoodError) {
+                status = try upload(Deadline.never, &result)
+            } catch {
+                status = error.status
+            }
+            monitor.locked { isAsyncUploading = false }
+            done?(status, result)
+        }
+        if !started {
+            monitor.locked { isAsyncUploading = false }
+            throw CordwoodError(Status.memory, "the system gave no thread")
+        }
+        return true
+    }
+
+    /// A background run has ended: what came meanwhile may go now.
+    func uploadRunEnded() {
+        monitor.locked { hasRunEnded = true }
+        wakeShipper()
+    }
+
+    /// One line of the engine's own log; never counted as a reason to roll.
+    func report(_ diagnostic: UploadDiagnostic) {
+        guard let logger = try? unsafe logger("Cordwood.Uploader") else { return }
+        monitor.locked { diagnosticRecords += 1 }
+        let fields = diagnostic.fields.map { field -> (String, FieldInput) in
+            switch field.value {
+            case .text(let text): return (field.key, .string(text))
+            case .number(let number): return (field.key, .int(number))
+            }
+        }
+        let words = unsafe cwi_tls_get()!
+        unsafe words.pointee.helper |= UInt8(CWI_HELPER_WRITES)
+        let status = unsafe RecordWriter.write(
+            logger, level: diagnostic.level, message: diagnostic.message, fields: fields)
+        unsafe words.pointee.helper &= ~UInt8(CWI_HELPER_WRITES)
+        if status != Status.ok { monitor.locked { diagnosticRecords -= 1 } }
+    }
+}
