@@ -10,21 +10,6 @@ import XCTest
 @testable import CordwoodShip
 
 final class ArchiveFaultTests: XCTestCase {
-    /// Blocks of about 1 MiB each hold these.
-    private func blocks(_ seed: UInt64, count: Int) -> [Staged] {
-        var maker = RecordMaker(seed: seed)
-        var records: [Staged] = []
-        for _ in 0..<count {
-            records += maker.records(60)
-            var last = Staged(thread: maker.threads[0])
-            last.model = ModelRecord(RecordRef(thread: last.thread))
-            last.model.message = maker.random.bytes(1 << 20)
-            last.model.originalLength = 1 << 20
-            records.append(last)
-        }
-        return records
-    }
-
     private func open(_ bytes: [UInt8], _ path: String) -> (
         records: [ModelRecord], problems: [ReadProblem]
     )? {
@@ -148,7 +133,7 @@ final class ArchiveFaultTests: XCTestCase {
     }
 
     func testEachDamagedBlockLeavesTheOthers() throws {
-        let records = blocks(24, count: 4)
+        let records = RecordMaker.largeBlocks(seed: 24, count: 4, others: 60)
         for codec in Codec.allCases {
             let scratch = Scratch()
             let info = try writeArchive(records, in: scratch, codec: codec)
@@ -175,7 +160,7 @@ final class ArchiveFaultTests: XCTestCase {
     }
 
     func testDamagedHeaderAndLostFooterLeaveTheBlocks() throws {
-        let records = blocks(25, count: 2)
+        let records = RecordMaker.largeBlocks(seed: 25, count: 2, others: 60)
         let scratch = Scratch()
         let info = try writeArchive(records, in: scratch)
         let whole = readAll(info.path)
@@ -202,7 +187,7 @@ final class ArchiveFaultTests: XCTestCase {
     }
 
     func testNewerFilesAndBlocksArePassedOver() throws {
-        let records = blocks(26, count: 2)
+        let records = RecordMaker.largeBlocks(seed: 26, count: 2, others: 60)
         let scratch = Scratch()
         let info = try writeArchive(records, in: scratch)
         let whole = readAll(info.path)

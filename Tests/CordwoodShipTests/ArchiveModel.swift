@@ -101,6 +101,21 @@ struct RecordMaker {
     private var sequences: [Int: UInt64] = [:]
     private var clock: UInt64 = 1_000_000
 
+    /// Blocks of about 1 MiB each hold these: a record that fills one behind so many others.
+    static func largeBlocks(seed: UInt64, count: Int, others: Int) -> [Staged] {
+        var maker = RecordMaker(seed: seed)
+        var records: [Staged] = []
+        for _ in 0..<count {
+            records += maker.records(others)
+            var last = Staged(thread: maker.threads[0])
+            last.model = ModelRecord(RecordRef(thread: last.thread))
+            last.model.message = maker.random.bytes(1 << 20)
+            last.model.originalLength = 1 << 20
+            records.append(last)
+        }
+        return records
+    }
+
     init(seed: UInt64, processes: Int = 4, threadsEach: Int = 6) {
         random = SplitMix(seed)
         for process in 0..<processes {

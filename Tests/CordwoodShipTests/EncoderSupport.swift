@@ -333,10 +333,7 @@ final class FakeServer {
     }
 
     var requests: [Request] {
-        let text = try? String(contentsOfFile: directory + "/requests.jsonl", encoding: .utf8)
-        return (text ?? "").split(separator: "\n").compactMap {
-            try? JSONDecoder().decode(Request.self, from: Data($0.utf8))
-        }.sorted { $0.number < $1.number }
+        decodedLines(directory + "/requests.jsonl").sorted { $0.number < $1.number }
     }
 
     var stored: [Row] {

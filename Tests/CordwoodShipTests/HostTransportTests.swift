@@ -95,7 +95,7 @@ final class HostTransportTests: XCTestCase {
     func testStopIsToldAndIsNoFailure() throws {
         var asked = 0
         let told = ToldTransport { request in
-            while !request.isStopped { usleep(1_000) }
+            eventually("it is told") { request.isStopped }
             var buffer = [UInt8](repeating: 0, count: 8)
             XCTAssertThrowsError(
                 try buffer.withUnsafeMutableBytes {

@@ -150,6 +150,21 @@ final class QueueTests: XCTestCase {
         XCTAssertEqual(Backoff.delayMs(attempts: UInt32.max, random: UInt64.max), 3_600_000)
     }
 
+    func testNowIsBelievedThreeTimes() {
+        for attempts in UInt32(1)...3 {
+            XCTAssertEqual(Backoff.soonMs(attempts: attempts, random: UInt64.max), 1_000)
+        }
+        for attempts in UInt32(4)...40 {
+            XCTAssertEqual(
+                Backoff.soonMs(attempts: attempts, random: UInt64.max),
+                Backoff.delayMs(attempts: attempts - 3, random: UInt64.max))
+        }
+        var outcome = TransferOutcome(kind: .server, httpStatus: 503, cause: "")
+        outcome.headers = [(name: "Retry-After", value: "Fri, 04 Nov 2014 23:59:59 GMT")]
+        XCTAssertEqual(
+            Verdict.retry(outcome, nowUnixMs: 1_800_000_000_000), .retry(.failed, delayMs: 0))
+    }
+
     func testVerdictOfEveryStatus() {
         let retryable: Set<Int32> = [408, 425, 429, 500, 502, 503, 504, 507]
         for isCollector in [true, false] {

@@ -8,7 +8,11 @@ import XCTest
 @testable import CordwoodShip
 
 final class TextEncoderTests: XCTestCase {
-    private let store = try! TestStore()
+    private var held: TestStore?
+    private var store: TestStore { get throws { try XCTUnwrap(held) } }
+
+    override func setUpWithError() throws { held = try TestStore() }
+    override func tearDown() { held = nil }
 
     private func target(
         _ kind: String, _ url: String, _ change: (inout TargetOptions) -> Void = { _ in }

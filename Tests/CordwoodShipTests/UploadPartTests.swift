@@ -196,6 +196,26 @@ final class UploadPartTests: XCTestCase {
         eventually("all has ended") { store.queue.count == 6 }
     }
 
+    func testTheBackgroundWaitsForExplicitCalls() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        let service = try store.service()
+        try add(store, service, server)
+        try service.holdingBackground {
+            store.addArchive(1)
+            service.startBackground()
+            try service.holdingBackground { service.startBackground() }
+            service.startBackground()
+            XCTAssertEqual(service.nextWakeMonotonicMs, .max)
+            XCTAssertEqual(service.pass().1.uploaded, 1, "the call's own")
+        }
+        store.addArchive(2)
+        service.startBackground()
+        eventually("the background goes on") { server.stored.count == 2 }
+        eventually("its run has ended") { store.queue.isEmpty }
+        XCTAssertTrue(server.stored.values.allSatisfy { $0.times == 1 })
+    }
+
     func testRequestsAtATimeGrowAndStayBounded() throws {
         let server = try FaultServer()
         let store = try TestStore()

@@ -410,7 +410,7 @@ final class UploadServerTests: XCTestCase {
             "-out", pem + ".crt",
         ]
         make.standardError = FileHandle.nullDevice
-        guard (try? make.run()) != nil else { throw XCTSkip("no openssl here") }
+        try make.run()
         make.waitUntilExit()
         let both =
             try Data(contentsOf: URL(fileURLWithPath: pem))

@@ -225,10 +225,7 @@ final class FaultServer {
     }
 
     var requests: [Request] {
-        let text = try? String(contentsOfFile: directory + "/requests.jsonl", encoding: .utf8)
-        return (text ?? "").split(separator: "\n").compactMap {
-            try? JSONDecoder().decode(Request.self, from: Data($0.utf8))
-        }.sorted { $0.number < $1.number }
+        decodedLines(directory + "/requests.jsonl").sorted { $0.number < $1.number }
     }
 
     var stored: [String: Stored] {
@@ -244,6 +241,14 @@ final class FaultServer {
 
     func body(_ number: Int) -> [UInt8] {
         Array(FileManager.default.contents(atPath: directory + "/body-\(number)") ?? Data())
+    }
+}
+
+/// A JSON value a line.
+func decodedLines<Row: Decodable>(_ path: String) -> [Row] {
+    let text = try? String(contentsOfFile: path, encoding: .utf8)
+    return (text ?? "").split(separator: "\n").compactMap {
+        try? JSONDecoder().decode(Row.self, from: Data($0.utf8))
     }
 }
 

@@ -1,11 +1,10 @@
 """B-SAP-10. Consent that is pending or denied: no connection is made and no byte is sent, counted
 on the listener itself; what waited is gone after a denial, with one callback each."""
 
-import socket
-import threading
 import time
 
 from frame import Server, equal, holds
+from loopback import Listener, pump
 from store import Host, Store
 
 
@@ -16,34 +15,23 @@ class Counter(Server):
 
     def start(self):
         self.connections = self.bytes = 0
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.listener = Listener(self._serve)
+        self.port = self.listener.port
         return self
 
     def stop(self):
         self.listener.close()
 
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
     def _serve(self, client):
-        with client:
-            client.settimeout(0.2)
-            try:
-                while data := client.recv(1 << 16):
-                    self.bytes += len(data)
-            except TimeoutError:
-                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
-                               b"Connection: close\r\n\r\n")
-            except OSError:
-                pass
+        self.connections += 1
+        client.settimeout(0.2)
+        try:
+            pump(client, self._count)
+        except TimeoutError:
+            client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    def _count(self, data):
+        self.bytes += len(data)
 
 
 def ticks(host, seconds=3):

@@ -8,8 +8,14 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
+
+import loopback  # noqa: E402
+from loopback import free_port  # noqa: E402, F401
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -44,21 +50,7 @@ def short(value):
 
 
 def until(condition, what, seconds=30):
-    """Polls until the condition gives something true, which it returns."""
-    end = time.monotonic() + seconds
-    while True:
-        got = condition()
-        if got:
-            return got
-        if time.monotonic() > end:
-            raise Failed(f"{what}: not within {seconds} s")
-        time.sleep(0.005)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return loopback.until(condition, what, seconds, Failed)
 
 
 def find(program):

@@ -13,6 +13,7 @@ from collections import Counter
 
 from clouds import Collector, Recorder, Rclone
 from frame import CORDWOOD, ROOT, Failed, Server, equal, holds, plain_environment, until
+from loopback import Listener
 from store import Store, archive_id, decoded, same_lines
 from web import Mitmproxy, Nginx
 
@@ -33,29 +34,17 @@ class Cutter(Server):
         self.count, self.lock = 0, threading.Lock()
 
     def start(self):
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.listener = Listener(self._serve)
+        self.port = self.listener.port
         return self
 
     def stop(self):
         self.listener.close()
 
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
     def _serve(self, client):
-        with client, socket.create_connection(("127.0.0.1", self.upstream)) as server:
+        with socket.create_connection(("127.0.0.1", self.upstream)) as server:
             up, down = client.makefile("rb"), server.makefile("rb")
-            try:
-                while self._one(up, down, client, server):
-                    pass
-            except OSError:
+            while self._one(up, down, client, server):
                 pass
 
     def _one(self, up, down, client, server):

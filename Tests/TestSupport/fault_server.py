@@ -34,6 +34,10 @@ import ssl
 import sys
 import threading
 
+sys.dont_write_bytecode = True
+
+from serving import Serving, cut, serve_caller  # noqa: E402
+
 lock = threading.Lock()
 
 
@@ -120,7 +124,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         action = (answer or {}).get("action", "")
         if action == "drop":
             self.note(script, number, b"", 0)
-            return self.cut()
+            return cut(self)
         if action == "stall":
             self.note(script, number, b"", 0)
             return self.wait_for_end()
@@ -129,7 +133,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if len(body) < length:
             # The client left: this is no body, and a server that kept it would keep half.
             self.note(script, number, body, 0)
-            return self.cut()
+            return cut(self)
         with open(os.path.join(script.directory, f"body-{number}"), "wb") as file:
             file.write(body)
         encoding = self.headers.get("Content-Encoding", "")
@@ -144,10 +148,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             script.store(self.headers.get("Idempotency-Key", ""), body)
         self.note(script, number, body, 0 if action in ("lose", "hang", "half") else status)
         if action == "lose":
-            return self.cut()
+            return cut(self)
         if action == "hang":
             self.connection.recv(1)
-            return self.cut()
+            return cut(self)
         if action == "huge":
             return self.answer_huge(status, answer)
         reply = text.encode()
@@ -162,9 +166,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             self.wfile.write(reply)
         except OSError:
-            return self.cut()
+            return cut(self)
         if action == "half":
-            self.cut()
+            cut(self)
 
     def answer_huge(self, status, answer):
         self.send_response(status)
@@ -177,14 +181,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 left -= len(piece)
         except OSError:
             pass
-        self.cut()
+        cut(self)
 
     def wait_for_end(self):
         """Until the client's end is gone; what it sends meanwhile stays where it is."""
         poll = select.poll()
         poll.register(self.connection, select.POLLRDHUP)
         poll.poll()
-        self.cut()
+        cut(self)
 
     def replace(self):
         words = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))))
@@ -200,23 +204,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                      "sha256": hashlib.sha256(body).hexdigest(),
                      "headers": {k.lower(): v for k, v in self.headers.items()}})
 
-    def cut(self):
-        self.close_connection = True
-        try:
-            self.connection.shutdown(2)
-        except OSError:
-            pass
-
     do_POST = do_PUT = do_GET = take
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def handle_error(self, request, client_address):
-        pass
-
+class Server(Serving):
     def process_request(self, request, client_address):
         with lock, open(os.path.join(self.script.directory, "connections"), "a") as file:
             file.write("+")
@@ -235,10 +226,7 @@ def main():
             context.load_verify_locations(pems[1])
             context.verify_mode = ssl.CERT_REQUIRED
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    print(server.server_address[1], flush=True)
-    # The test holds the other end of stdin: when it goes, so does the server.
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    sys.stdin.read()
+    serve_caller(server)
 
 
 main()

@@ -7,13 +7,10 @@ import os
 import re
 import shutil
 import socket
-import socketserver
 import ssl
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import unittest
 from pathlib import Path
 
@@ -27,6 +24,7 @@ os.environ.setdefault("CORDWOOD_LIBRARY", str(BUILD / "lib/libcordwood.so"))
 
 import certificates  # noqa: E402
 import cordwood  # noqa: E402
+from loopback import Listener, free_port, pipe, until  # noqa: E402, F401
 
 PYTHON = sys.executable
 WORK = Path(tempfile.mkdtemp(prefix="cordwood-transport-"))
@@ -41,23 +39,6 @@ def certificate(name):
     if not CERTIFICATES.exists():
         certificates.make(CERTIFICATES)
     return str(CERTIFICATES / name)
-
-
-def until(condition, what, seconds=20):
-    end = time.monotonic() + seconds
-    while True:
-        got = condition()
-        if got:
-            return got
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {seconds} s")
-        time.sleep(0.005)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def listens(port):
@@ -180,50 +161,12 @@ BasicAuth proxy-user proxy-secret
         return re.findall(r"\): CONNECT (\S+) HTTP", self.log.read_text(errors="replace"))
 
 
-def pipe(one, other):
-    """Both ways, until one of them ends."""
-    def copy(source, target):
-        try:
-            while True:
-                data = source.recv(65536)
-                if not data:
-                    break
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-    back = threading.Thread(target=copy, args=(other, one), daemon=True)
-    back.start()
-    copy(one, other)
-    back.join()
+class Front(Listener):
+    """A listener of one test."""
 
-
-class Front:
-    """Calls handle(connection) in a thread for each connection."""
-
-    def __init__(self, case, handle):
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self):
-                handle(self.request)
-
-        class Server(socketserver.ThreadingTCPServer):
-            daemon_threads = True
-            allow_reuse_address = True
-
-            def handle_error(self, request, client_address):
-                pass
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        case.addCleanup(self.stop)
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
+    def __init__(self, case, serve):
+        super().__init__(serve)
+        case.addCleanup(self.close)
 
 
 class TLSFront(Front):

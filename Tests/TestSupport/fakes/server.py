@@ -22,8 +22,10 @@ import threading
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from serving import Serving, cut, serve_caller  # noqa: E402
 from strict import Answer, Refused  # noqa: E402
 
 KINDS = ("sap", "loggly", "loki", "elasticsearch", "splunk", "datadog")
@@ -77,11 +79,11 @@ def serve(directory, kind, settings):
                 number = count[0]
             fault = faults[number - 1] if number <= len(faults) else {}
             if fault.get("action") == "drop":
-                return self.cut()
+                return cut(self)
             length = int(self.headers.get("Content-Length", "0"))
             body = self.rfile.read(length)
             if len(body) < length:
-                return self.cut()
+                return cut(self)
             headers = {key.lower(): value for key, value in self.headers.items()}
             with lock:
                 if "status" in fault:
@@ -91,7 +93,7 @@ def serve(directory, kind, settings):
                     answer = ask(fake, self.command, self.path, headers, body)
                 self.note(number, headers, length, answer)
             if fault.get("action") == "lose":
-                return self.cut()
+                return cut(self)
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)
@@ -113,28 +115,9 @@ def serve(directory, kind, settings):
                 file.writelines(json.dumps(row) + "\n" for row in fake.stored)
             os.rename(new, os.path.join(directory, "stored.jsonl"))
 
-        def cut(self):
-            """Closes without an answer."""
-            self.close_connection = True
-            try:
-                self.connection.shutdown(2)
-            except OSError:
-                pass
-
         do_POST = do_PUT = do_GET = take
 
-    class Server(http.server.ThreadingHTTPServer):
-        """Does not wait for its connections."""
-
-        daemon_threads = True
-
-        def handle_error(self, request, client_address):
-            """A client that left is no error."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    print(server.server_address[1], flush=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    sys.stdin.read()
+    serve_caller(Serving(("127.0.0.1", 0), Handler))
 
 
 if __name__ == "__main__":

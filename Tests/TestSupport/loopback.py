@@ -1,0 +1,77 @@
+"""What suites with servers share: ports of loopback, a listener that serves each connection in a
+thread, a pipe between two connections, and waiting for a condition within a bound."""
+
+import socket
+import threading
+import time
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(condition, what, seconds=30, failure=AssertionError):
+    """Polls until the condition gives something true, which it returns."""
+    end = time.monotonic() + seconds
+    while True:
+        got = condition()
+        if got:
+            return got
+        if time.monotonic() > end:
+            raise failure(f"{what}: not within {seconds} s")
+        time.sleep(0.005)
+
+
+class Listener:
+    """Calls serve(connection) in a thread for each connection, and closes it after that."""
+
+    def __init__(self, serve):
+        self.serve = serve
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        self.socket.close()
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._one, args=(connection,), daemon=True).start()
+
+    def _one(self, connection):
+        """A client that leaves is no error."""
+        with connection:
+            try:
+                self.serve(connection)
+            except OSError:
+                pass
+
+
+def pump(source, sink):
+    """Gives sink(data) what comes until the end."""
+    while data := source.recv(1 << 16):
+        sink(data)
+
+
+def pipe(one, other):
+    """Both ways, until one of them ends."""
+    def copy(source, target):
+        try:
+            pump(source, target.sendall)
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+    back = threading.Thread(target=copy, args=(other, one), daemon=True)
+    back.start()
+    copy(one, other)
+    back.join()
