@@ -52,6 +52,33 @@ void read_all(const char *store, int wanted) {
     expect(found == wanted && saw_order, "records");
 }
 
+cw_status busy(void *, const cw_transport_request *, cw_transport_response *response) {
+    return cw_transport_response_status(response, 503);
+}
+
+void send_all(cordwood::engine &engine) {
+    expect(!engine.last_upload_error(), "no transfer failed yet");
+    expect(static_cast<bool>(engine.add_target(cordwood::target("http://logs.example/in")
+                                                   .name("out")
+                                                   .kind("http")
+                                                   .transport(busy))),
+           "target");
+    expect(engine.upload().code() == CW_E_UPLOAD, "upload to a busy server");
+    const cordwood::upload_error error = engine.last_upload_error("out");
+    expect(error && error->http_status == 503 && error->attempt == 1, "the last error");
+    expect(error.text() != error.text("de"), "its text");
+    expect(!engine.last_upload_error("another"), "another target's");
+    expect(static_cast<bool>(engine.remove_target("out")), "remove");
+}
+
+void apply_policies(cordwood::engine &engine) {
+    expect(engine.apply_policy(R"({"enabled": 1})").code() == CW_E_ARGUMENT, "a wrong policy");
+    expect(cordwood::last_error().find("enabled") != std::string::npos, "the key is named");
+    cordwood::logger log = engine.logger("quiet");
+    expect(static_cast<bool>(engine.apply_policy(R"({"levels": {"quiet": "off"}})")), "policy");
+    expect(log.error("x").code() == CW_DISABLED, "the policy's level");
+}
+
 } // namespace
 
 int main(int count, char **words) {
@@ -62,6 +89,8 @@ int main(int count, char **words) {
     cordwood::logger log = engine.logger("consumer.cpp");
     write_all(log);
     expect(engine.stats()->records_written >= 2, "stats");
+    send_all(engine);
+    apply_policies(engine);
     expect(static_cast<bool>(engine.close()), "close");
     expect(static_cast<bool>(engine.close()), "close again");
     expect(log.info("late").code() == CW_E_CLOSED, "after close");

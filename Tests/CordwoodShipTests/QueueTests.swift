@@ -160,7 +160,7 @@ final class QueueTests: XCTestCase {
                 Backoff.delayMs(attempts: attempts - 3, random: UInt64.max))
         }
         var outcome = TransferOutcome(kind: .server, httpStatus: 503, cause: "")
-        outcome.headers = [(name: "Retry-After", value: "Fri, 04 Nov 2014 23:59:59 GMT")]
+        outcome.headers = [(name: "retry-after", value: "Fri, 04 Nov 2014 23:59:59 GMT")]
         XCTAssertEqual(
             Verdict.retry(outcome, nowUnixMs: 1_800_000_000_000), .retry(.failed, delayMs: 0))
     }

@@ -202,6 +202,33 @@ class Collector(Server):
         return {path.name: path.read_bytes() for path in (self.central / "archives").glob("*.cwa")}
 
 
+class Fake(Server):
+    """One of Tests/TestSupport/fakes; `kind` and its `settings` are options."""
+
+    name = "fake"
+
+    def command(self):
+        return [sys.executable, ROOT / "Tests/TestSupport/fakes/server.py", self.directory,
+                self.options["kind"], json.dumps(self.options.get("settings", {}))]
+
+    def start(self):
+        return begin_with_port(self)
+
+    def stored(self):
+        """What it has, a JSON text a row."""
+        path = self.directory / "stored.jsonl"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def begin_with_port(server):
+    """Starts one that chooses its port itself, and says it first."""
+    server.configure()
+    server._begin()
+    until(lambda: server.said().strip() or server.process.poll() is not None, "the server's port")
+    server.port = int(server.said().split()[0])
+    return server
+
+
 class Recorder(Server):
     """Tests/TestSupport/fault_server.py: answers as it is told, and keeps what it was sent."""
 
@@ -216,11 +243,7 @@ class Recorder(Server):
                 json.dumps(self.options.get("answers", [])), *self.options.get("arguments", [])]
 
     def start(self):
-        self.configure()
-        self._begin()
-        until(lambda: self.said().strip() or self.process.poll() is not None, "the recorder's port")
-        self.port = int(self.said().split()[0])
-        return self
+        return begin_with_port(self)
 
     def script(self, answers=(), **rules):
         """Forgets what came, and answers in this way from now on."""

@@ -15,6 +15,7 @@ wants haproxy
 wants tinyproxy-bin
 wants mitmproxy
 wants clickhouse-server
+wants curl
 wants openssl python3-venv
 
 venv=build/servers-venv

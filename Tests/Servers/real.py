@@ -5,6 +5,7 @@ import json
 import shutil
 import urllib.parse
 
+import page
 from clouds import ClickHouse, Collector, Recorder, Rotel
 from frame import Certificates, equal, holds
 from store import FAILED, Host, Store, archive_lines, decoded, nasty_lines, same_lines
@@ -283,7 +284,6 @@ def rotel(place):
 TABLE = """CREATE TABLE logs (time String, level String, logger String, message String,
 pid UInt32, tid UInt64, kind String) ENGINE = MergeTree ORDER BY (logger, tid)
 """.replace("\n", " ")
-COLUMNS = ("level", "logger", "message", "pid", "tid", "kind")
 
 
 def clickhouse_insert(place):
@@ -309,18 +309,10 @@ def same_rows(server, lines):
     equal("rows' content", got, sorted(tuple(str(row[name]) for name in key) for row in wanted))
 
 
-FLEET = """CREATE TABLE logs (record_id String, time_ns UInt64, level String, level_number UInt8,
-service String, host String, logger String, message String, message_base64 String, pid UInt32,
-tid UInt64, process String, thread String, file String, line UInt32, function String,
-trace_id String, span_id String, sequence UInt64, kind String, fields String, resource String)
-ENGINE = ReplacingMergeTree PARTITION BY toYYYYMMDD(toDateTime(intDiv(time_ns, 1000000000)))
-ORDER BY (service, logger, time_ns, record_id)""".replace("\n", " ")
-
-
 def clickhouse_kind(place):
     """The kind of its own."""
     server = ClickHouse(place).start()
-    server.query(FLEET)
+    server.query(page.table())
     store, lines, _ = filled(place)
     with Host(place, store) as host:
         host.open()
@@ -335,7 +327,7 @@ def clickhouse_fleet(place):
     """The way to fleets, as docs/UPLOADS.md has it: many hosts into one table; an archive that is
     sent twice is there once; a question over all of them."""
     server = ClickHouse(place).start()
-    server.query(FLEET)
+    server.query(page.table())
     to = {"url": server.url, "kind": "clickhouse", "parameters": {"table": "logs"}}
     for number in range(3):
         store = Store(place, f"host-{number}")

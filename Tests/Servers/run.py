@@ -25,10 +25,11 @@ import consent  # noqa: E402
 import hostile  # noqa: E402
 import lost  # noqa: E402
 import real  # noqa: E402
+import recipes  # noqa: E402
 import s3  # noqa: E402
 from frame import CORDWOOD, HERE, Failed, LeftOut, Place  # noqa: E402
 
-THEMES = (real, s3, hostile, lost, consent, away)
+THEMES = (real, recipes, s3, hostile, lost, consent, away)
 
 
 def cases(arguments):

@@ -172,7 +172,8 @@ typedef struct cw_options {
     uint32_t level;           /* root threshold, 1…24 or CW_LEVEL_OFF; default CW_LEVEL_INFO */
     uint64_t segment_bytes;   /* 64 KiB … 1 GiB, rounded up to 64 KiB; 0: 16 MiB (default); at most
                                  an eighth of the quota, whatever is asked for */
-    uint32_t roll_age_s;      /* roll what is older, seconds; 0: never; default 24 h */
+    uint32_t roll_age_s;      /* roll what is older, seconds (up to a tenth earlier, so that
+                                 programs part); 0: never; default 24 h */
     uint64_t quota_bytes;     /* all files of the store; 0: unlimited; default 5 GiB */
     uint32_t archives_max;    /* archives kept; 0: unlimited (default) */
     uint32_t expiration_days; /* age of an archive's newest record; 0: never; default 30 */

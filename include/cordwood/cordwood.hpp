@@ -523,6 +523,16 @@ public:
     cordwood::status upload_async(cw_upload_done_fn done = nullptr, void *user = nullptr) noexcept {
         return cw_upload_async(handle_, done, user);
     }
+    /// How the last failed transfer to a target ended; to any, where no name is given.
+    upload_error last_upload_error(const std::string &target = {}) const noexcept {
+        const cw_upload_error *error = nullptr;
+        cw_upload_last_error(handle_, target.empty() ? nullptr : target.c_str(), &error);
+        return upload_error(error);
+    }
+    /// One JSON object: cw_policy_apply. Where it is wrong, cordwood::last_error() says which key.
+    cordwood::status apply_policy(std::string_view json) noexcept {
+        return cw_policy_apply(handle_, json.data(), json.size());
+    }
     /// Counts since open.
     result<cw_stats> stats() const noexcept {
         cw_stats counts = {};

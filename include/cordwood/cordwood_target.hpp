@@ -1,4 +1,5 @@
-// A part of cordwood.hpp, which includes it: what a host says of a place where archives go.
+// A part of cordwood.hpp, which includes it: what a host says of a place where archives go, and
+// what it hears of transfers that failed.
 //
 // A target owns its words; engine::add_target hands them to the library, which copies them. One
 // thread at a time. As there, nothing throws but what an allocation throws.
@@ -8,6 +9,7 @@
 #include <cordwood/cordwood.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -154,6 +156,31 @@ private:
     }
     cw_target_options raw_;
     std::vector<std::pair<text_member, std::string>> texts_;
+};
+
+/// How a transfer failed; empty where none did. Needs no engine:
+/// `if (auto error = engine.last_upload_error()) std::puts(error.text().c_str());`
+class upload_error {
+public:
+    upload_error() noexcept = default;
+    explicit upload_error(const cw_upload_error *taken) noexcept : raw_(taken) {}
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+    const cw_upload_error *operator->() const noexcept { return raw_.get(); }
+    const cw_upload_error &operator*() const noexcept { return *raw_; }
+    /// For people; language: "en", "de", also with a region.
+    std::string text(const std::string &language = "en") const {
+        std::string words(cw_upload_error_text(raw_.get(), language.c_str(), nullptr, 0), '\0');
+        cw_upload_error_text(raw_.get(), language.c_str(), &words[0], words.size() + 1);
+        return words;
+    }
+
+private:
+    struct freeing {
+        void operator()(const cw_upload_error *error) const noexcept {
+            cw_upload_error_free(&error);
+        }
+    };
+    std::unique_ptr<const cw_upload_error, freeing> raw_;
 };
 
 } // namespace cordwood

@@ -23,6 +23,8 @@ import Glibc
     let journal = Monitor()
     let journalWriter = JournalWriter()
     let flusher = Flusher()
+    /// Up to a tenth less than the host's: programs that start together roll and send apart.
+    private let rollAgeNs: UInt64
     let adoption: Adoption
     let policyKeeper: PolicyKeeper?
     /// Policies are applied one at a time.
@@ -66,6 +68,8 @@ import Glibc
         self.directory = directory
         self.levels = levels
         adoption = Adoption(directory: directory)
+        let age = UInt64(settings.options.rollAgeSeconds) * 1_000_000_000
+        rollAgeNs = age - .random(in: 0...age / 10)
         policyKeeper = settings.policySource.map { PolicyKeeper($0, directory: directory) }
         echo = Echo(
             console: settings.console, level: settings.options.consoleLevel, store: directory)
@@ -178,9 +182,9 @@ import Glibc
     /// What holds nothing but the engine's own diagnostics stays open: an archive of it would be
     /// sent, and of every failure to send it there would be more.
     private func rollByAge(_ now: UInt64) {
-        let age = UInt64(settings.options.rollAgeSeconds) * 1_000_000_000
         let since = unsafe EngineCore.currentSince(engine)
-        guard age > 0, since > 0, now > since, now - since >= age, hasNewRecords else { return }
+        guard rollAgeNs > 0, since > 0, now > since, now - since >= rollAgeNs, hasNewRecords
+        else { return }
         _ = try? roll(onSupply: true)
     }
 
