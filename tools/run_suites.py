@@ -41,6 +41,7 @@ def suites(everything):
         Suite("readme", python, "tools/check_readme.py"),
         Suite("age", python, "Tests/Age/age.py", *flags),
         Suite("round-trip", python, "Tests/CLI/round_trip.py", *flags),
+        Suite("behaviour", python, "Tests/Behaviour/run.py"),
         Suite("transport", python, "Tests/Transport/run.py"),
         Suite("crash", python, "Tests/Crash/crash.py", "--values", "--deaths",
               *(["--kills", "200", "--all"] if everything else [])),

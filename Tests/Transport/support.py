@@ -1,38 +1,25 @@
-"""What the transport suite shares: a store per test, the servers it sends to (the scripted one of
-Tests/TestSupport, caddy, tinyproxy, a SOCKS proxy and a TLS front in this process), and the
-certificates. No sleeps for luck: what is waited for is polled, within a bound."""
+"""What the transport suite shares beyond Tests/TestSupport/sending.py: caddy, tinyproxy, a SOCKS
+proxy and a TLS front in this process, and the certificates. No sleeps for luck: what is waited for
+is polled, within a bound."""
 
 import json
 import os
 import re
-import shutil
 import socket
 import ssl
 import subprocess
 import sys
 import tempfile
-import unittest
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-BUILD = Path(os.environ.get("CORDWOOD_BUILD", ROOT / "build"))
-VENV = ROOT / "build/servers-venv"
-SCRIPTED = ROOT / "Tests/TestSupport/fault_server.py"
-sys.path[:0] = [str(ROOT / "Tests/TestSupport"), str(ROOT / "bindings/python/src")]
-os.environ.setdefault("CORDWOOD_LIBRARY", str(BUILD / "lib/libcordwood.so"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
 import certificates  # noqa: E402
-import cordwood  # noqa: E402
 from loopback import Listener, free_port, pipe, until  # noqa: E402, F401
+from sending import BUILD, ROOT, WORK, Scripted, StoreCase, clean, cordwood  # noqa: E402, F401
 
-PYTHON = sys.executable
-WORK = Path(tempfile.mkdtemp(prefix="cordwood-transport-"))
+VENV = ROOT / "build/servers-venv"
 CERTIFICATES = WORK / "certificates"
-
-
-def clean():
-    shutil.rmtree(WORK, ignore_errors=True)
 
 
 def certificate(name):
@@ -51,33 +38,6 @@ def program(name):
         if os.access(f"{place}/{name}", os.X_OK):
             return f"{place}/{name}"
     raise AssertionError(f"{name} is not installed; run.py installs it")
-
-
-class Scripted:
-    """Tests/TestSupport/fault_server.py: the n-th request gets the n-th answer, then 200."""
-
-    def __init__(self, case, answers=(), *more):
-        self.directory = Path(tempfile.mkdtemp(dir=WORK))
-        self.process = subprocess.Popen(
-            [PYTHON, "-u", SCRIPTED, self.directory, json.dumps(list(answers)), *more],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.port = int(self.process.stdout.readline())
-        self.url = f"{'https' if more else 'http'}://127.0.0.1:{self.port}"
-        case.addCleanup(self.stop)
-
-    def stop(self):
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-
-    @property
-    def requests(self):
-        path = self.directory / "requests.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return sorted((json.loads(line) for line in lines), key=lambda line: line["number"])
-
-    def body(self, number):
-        return (self.directory / f"body-{number}").read_bytes()
 
 
 class Started:
@@ -216,35 +176,3 @@ class Socks(Front):
                 connection.sendall(b"\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x00")
                 pipe(connection, behind)
         super().__init__(case, handle)
-
-
-class StoreCase(unittest.TestCase):
-    """A test with a store and an engine of its own."""
-
-    def setUp(self):
-        self.store = Path(tempfile.mkdtemp(dir=WORK))
-        self.engine = cordwood.open(self.store, upload_interval_s=3600)
-        self.addCleanup(self.engine.close)
-        self.log = self.engine.logger("app")
-
-    def add(self, url, **options):
-        options = {"name": "target", "kind": "http", "format": "ndjson", **options}
-        return self.engine.add_target(url, **options)
-
-    def upload(self, timeout=30):
-        return self.engine.upload(timeout=timeout)
-
-    def fails(self, timeout=30):
-        """The result of an upload that must fail."""
-        with self.assertRaises(cordwood.UploadError) as caught:
-            self.engine.upload(timeout=timeout)
-        return caught.exception
-
-    def sent_lines(self, body):
-        return [line for line in map(json.loads, body.splitlines()) if line["logger"] == "app"]
-
-    @property
-    def causes(self):
-        """What the uploader logged of failures."""
-        return [record.fields["cause"] for record in cordwood.read(self.store, level="warn")
-                if record.logger.startswith("Cordwood.") and "cause" in record.fields]
