@@ -56,12 +56,22 @@ struct UploadCommand: ParsableCommand {
         let made = Keys(
             recipients: try encryption.recipients(), identities: try keys.identities())
         if dryRun { return try plan(store, target, made) }
-        guard watch else { return try attempt(store, target, made) }
+        let progress = UploadProgress(store)
+        let session: StoreUploader.Session
+        do throws(CordwoodError) {
+            session = try StoreUploader.Session(
+                directory: store, target: target, callbacks: progress.callbacks,
+                identities: made.identities)
+        } catch {
+            throw Failure(.cannotOpen, error.text)
+        }
+        guard watch else { return try attempt(store, session, progress, made) }
         while true {
             do {
-                try attempt(store, target, made)
-            } catch let failure where failure.code == .failed {
-                // Said already; the queue remembers when to try again.
+                try attempt(store, session, progress, made)
+            } catch {
+                // The queue remembers when to try again.
+                if !error.text.isEmpty { Complaint.tell(error.text) }
             }
             sleep(UploadCommand.watchSeconds)
         }
@@ -75,16 +85,20 @@ struct UploadCommand: ParsableCommand {
     }
 
     private func attempt(
-        _ store: String, _ target: TargetOptions, _ keys: Keys
+        _ store: String, _ session: StoreUploader.Session, _ progress: UploadProgress, _ keys: Keys
     ) throws(Failure) {
         let outcome: StoreUploader.Outcome
+        var notArchived = ""
         do throws(CordwoodError) {
             try archiveDead(store, keys)
-            let progress = UploadProgress(store)
+        } catch {
+            // On a full disk sending what is there is what helps.
+            notArchived = error.text
+        }
+        do throws(CordwoodError) {
+            progress.begin()
             defer { progress.end() }
-            outcome = try StoreUploader.upload(
-                directory: store, target: target, callbacks: progress.callbacks,
-                timeoutMs: timeoutMs, explicit: !watch, identities: keys.identities)
+            outcome = try session.upload(timeoutMs: timeoutMs, explicit: !watch)
         } catch {
             throw Failure(.cannotOpen, error.text)
         }
@@ -93,6 +107,7 @@ struct UploadCommand: ParsableCommand {
         if !isSilent { Output.standard.append(json ? asJSON(result) : asText(result)) }
         Output.standard.flush()
         for text in outcome.diagnostics { Complaint.tell(text) }
+        guard notArchived.isEmpty else { throw Failure(.cannotOpen, notArchived) }
         guard outcome.status >= 0 else {
             throw Failure(.failed, watch ? "" : statusText(outcome.status))
         }

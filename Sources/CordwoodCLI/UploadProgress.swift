@@ -8,27 +8,39 @@ import Glibc
 /// SAFETY: the numbers are guarded by the mutex, which is never destroyed while a thread may call.
 @safe final class UploadProgress: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let sizes: [String: UInt64]
-    private let bytesAll: UInt64
-    private let began = UploadProgress.now()
+    private let store: String
+    private var sizes: [String: UInt64] = [:]
+    private var bytesAll: UInt64 = 0
+    private var began = UploadProgress.now()
     private let isShown = isatty(2) == 1
     private var bytesDone: UInt64 = 0
     private var archivesDone = 0
-    private var isEnded = false
+    private var isEnded = true
 
     init(_ store: String) {
         unsafe pthread_mutex_init(mutex, nil)
-        var sizes: [String: UInt64] = [:]
-        if isShown, let waiting = try? StoreSettings.queue(directory: store) {
-            for entry in waiting { sizes[entry.archive] = entry.bytes }
-        }
-        self.sizes = sizes
-        bytesAll = sizes.values.reduce(0, &+)
+        self.store = store
     }
 
     deinit {
         unsafe pthread_mutex_destroy(mutex)
         unsafe mutex.deallocate()
+    }
+
+    /// Of what waits now.
+    func begin() {
+        guard isShown else { return }
+        var sizes: [String: UInt64] = [:]
+        for entry in (try? StoreSettings.queue(directory: store)) ?? [] {
+            sizes[entry.archive] = entry.bytes
+        }
+        locked {
+            self.sizes = sizes
+            bytesAll = sizes.values.reduce(0, &+)
+            (bytesDone, archivesDone) = (0, 0)
+            began = UploadProgress.now()
+            isEnded = false
+        }
     }
 
     var callbacks: TargetCallbacks {

@@ -265,15 +265,15 @@ extension TestStore {
             storeDirectory: root,
             hooks: UploadHooks(
                 openRecords: GivenRecords(records).open,
-                archiveInfo: { path in
+                archiveInfo: { path throws(ReadProblem) in
                     guard let dash = path.lastIndex(of: "-"),
                         let number = Int(path[path.index(after: dash)...].dropLast(4))
-                    else { return nil }
+                    else { throw .damaged(path) }
                     return ArchiveSummary(
                         idText: String(format: "00000000-0000-4000-8000-%012d", number),
                         timeMaxNs: UInt64(number), bytes: 1)
                 },
-                isCovered: { _ in false },
+                covering: { { _ in false } },
                 diagnostics: { diagnostic in
                     let fields = diagnostic.fields.map { "\($0.key)=\($0.value)" }
                     events.diagnose(diagnostic.message + " " + fields.joined(separator: " "))

@@ -123,20 +123,6 @@ final class UploadBodyTests: XCTestCase {
         XCTAssertFalse(store.hasArchive(1))
     }
 
-    func testDamagedPlacesArePassedOver() throws {
-        let server = try FaultServer()
-        let store = try TestStore()
-        store.addArchive(1, content: "one\ndamaged\ntwo")
-        let service = try store.service()
-        _ = try service.addTarget(
-            store.target(server.url) {
-                $0.kind = "http"
-                $0.format = "text"
-            })
-        XCTAssertEqual(service.pass().0, .ok)
-        XCTAssertEqual(server.body(1).split(separator: 10).count, 2)
-    }
-
     func testUnreadableArchiveIsQuarantined() throws {
         let store = try TestStore()
         store.addArchive(1, content: "")

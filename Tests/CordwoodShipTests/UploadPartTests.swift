@@ -4,6 +4,7 @@
 import Foundation
 import XCTest
 
+@testable import CordwoodCore
 @testable import CordwoodShip
 
 final class UploadPartTests: XCTestCase {
@@ -169,7 +170,9 @@ final class UploadPartTests: XCTestCase {
         try add(store, service, server) { $0.bodyRecordsMax = 10 }
         XCTAssertEqual(service.pass().0, .upload)
         XCTAssertEqual(store.queue, ["quarantined-422-10-20"])
-        let listing = QueueListing(storeDirectory: store.root, archiveInfo: { _ in nil })
+        let listing = QueueListing(
+            storeDirectory: store.root,
+            archiveInfo: { _ throws(ReadProblem) in throw .damaged("not read") })
         let entry = try XCTUnwrap(listing.list().first)
         XCTAssertEqual(entry.state.word, "quarantined")
         XCTAssertEqual(entry.cause, "HTTP 422")

@@ -35,6 +35,7 @@ final class UploadRulesTests: XCTestCase {
         let service = try store.service { $0.hasSuffix("2.cwa") }
         XCTAssertEqual(try service.removeWaiting(), 0, "nothing waits where no target is")
         _ = try service.addTarget(store.target(nowhere))
+        _ = try StoreFile.setConsent(storeDirectory: store.root, to: .denied)
         XCTAssertEqual(try service.removeWaiting(), 1)
         XCTAssertFalse(store.hasArchive(1))
         XCTAssertTrue(store.hasArchive(2))

@@ -69,35 +69,36 @@ final class TestStore {
         }.sorted()
     }
 
-    func service(isCovered: @escaping @Sendable (String) -> Bool = { _ in false }) throws
-        -> UploadService
-    {
+    func service(
+        isCovered: @escaping @Sendable (String) -> Bool = { _ in false },
+        change: (inout UploadHooks) -> Void = { _ in }
+    ) throws -> UploadService {
         let events = self.events
         let now = clock.unixMs
+        var hooks = UploadHooks(
+            openRecords: { path throws(ReadProblem) in try TestRecords(path) },
+            archiveInfo: { path throws(ReadProblem) in
+                guard let size = try? FileManager.default.attributesOfItem(atPath: path)[.size],
+                    let bytes = size as? Int, let dash = path.lastIndex(of: "-"),
+                    let number = Int(path[path.index(after: dash)...].dropLast(4)), bytes > 0
+                else { throw .damaged("empty") }
+                return ArchiveSummary(
+                    idText: String(format: "00000000-0000-4000-8000-%012d", number),
+                    timeMaxNs: (now + UInt64(number)) * 1_000_000, bytes: UInt64(bytes))
+            },
+            covering: { isCovered },
+            diagnostics: { diagnostic in
+                let fields = diagnostic.fields.map { "\($0.key)=\($0.value)" }
+                events.diagnose(diagnostic.message + " " + fields.joined(separator: " "))
+            },
+            startThread: { body in
+                Thread.detachNewThread(body)
+                return true
+            },
+            archiveRemoved: { name, reason in events.add("removed \(reason)") })
+        change(&hooks)
         return try UploadService(
-            storeDirectory: root,
-            hooks: UploadHooks(
-                openRecords: { path throws(ReadProblem) in try TestRecords(path) },
-                archiveInfo: { path in
-                    guard let size = try? FileManager.default.attributesOfItem(atPath: path)[.size],
-                        let bytes = size as? Int, let dash = path.lastIndex(of: "-"),
-                        let number = Int(path[path.index(after: dash)...].dropLast(4)), bytes > 0
-                    else { return nil }
-                    return ArchiveSummary(
-                        idText: String(format: "00000000-0000-4000-8000-%012d", number),
-                        timeMaxNs: (now + UInt64(number)) * 1_000_000, bytes: UInt64(bytes))
-                },
-                isCovered: isCovered,
-                diagnostics: { diagnostic in
-                    let fields = diagnostic.fields.map { "\($0.key)=\($0.value)" }
-                    events.diagnose(diagnostic.message + " " + fields.joined(separator: " "))
-                },
-                startThread: { body in
-                    Thread.detachNewThread(body)
-                    return true
-                },
-                archiveRemoved: { name, reason in events.add("removed \(reason)") }),
-            clock: clock.clock, random: { UInt64.max })
+            storeDirectory: root, hooks: hooks, clock: clock.clock, random: { UInt64.max })
     }
 
     func target(

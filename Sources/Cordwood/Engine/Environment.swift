@@ -114,9 +114,12 @@ enum Directories {
         return descriptor
     }
 
-    /// Names in a directory, unsorted; none where it does not exist.
-    static func names(_ path: String) -> [String] {
-        guard let directory = unsafe opendir(path) else { return [] }
+    /// Names in a directory, unsorted; none where it does not exist or cannot be read.
+    static func names(_ path: String) -> [String] { list(path) ?? [] }
+
+    /// The same; nil: it cannot be read.
+    static func list(_ path: String) -> [String]? {
+        guard let directory = unsafe opendir(path) else { return errno == ENOENT ? [] : nil }
         defer { unsafe closedir(directory) }
         var names: [String] = []
         while let entry = unsafe readdir(directory) {

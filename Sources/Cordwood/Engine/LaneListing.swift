@@ -21,9 +21,13 @@ struct LaneListing {
     var lanes: [String: Lane] = [:]
     /// Lane files that were being made.
     var unpublished: [String] = []
+    /// False: there may be more, which could not be listed.
+    let isWhole: Bool
 
     init(directory: String) {
-        for name in Directories.names(directory + "/lanes") { add(name) }
+        let names = Directories.list(directory + "/lanes")
+        isWhole = names != nil
+        for name in names ?? [] { add(name) }
     }
 
     private mutating func add(_ fileName: String) {

@@ -80,7 +80,7 @@ import Glibc
                 hooks: UploadWiring.hooks(
                     directory: directory, diagnostics: { link.write($0) },
                     startThread: { link.start($0) }, policyWanted: { link.policyWanted() },
-                    runEnded: { link.runEnded() },
+                    runEnded: { link.runEnded() }, replanned: { link.replanned() },
                     removed: settings.options.archiveRemoved, identities: settings.identities),
                 random: { UInt64.random(in: .min ... .max) })
         } catch {

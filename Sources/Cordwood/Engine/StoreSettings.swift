@@ -71,7 +71,10 @@ public enum StoreSettings {
         do throws(UploadError) {
             return try body(
                 QueueListing(
-                    storeDirectory: directory, archiveInfo: { UploadWiring.summary(path: $0) }))
+                    storeDirectory: directory,
+                    archiveInfo: { path throws(ReadProblem) in
+                        try UploadWiring.summary(path: path)
+                    }))
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }

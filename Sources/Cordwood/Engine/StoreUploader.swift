@@ -15,31 +15,60 @@ public enum StoreUploader {
         public var diagnostics: [String] = []
     }
 
-    /// Registers the target and makes one attempt for each archive that waits for it. Explicit
-    /// overrides backoff and byte rate, never consent or a server's Retry-After. With identities
-    /// encrypted archives go to targets that need plain records, too.
-    public static func upload(
-        directory: String, target options: TargetOptions,
-        callbacks: TargetCallbacks = TargetCallbacks(), timeoutMs: UInt32 = .max,
-        explicit: Bool = true, identities: [AgeIdentity] = []
-    ) throws(CordwoodError) -> Outcome {
-        try StoreSettings.requireStore(directory)
-        let notes = Notes()
-        do throws(UploadError) {
-            let target = try Target(options, callbacks: callbacks)
-            let service = try makeService(directory, notes, identities)
-            _ = try service.addTarget(target)
+    /// One target of a store, and what its server taught us so far.
+    public struct Session: Sendable {
+        private let service: UploadService
+        private let notes: Notes
+        private let directory: String
+
+        /// Registers the target; what was paused for it may be tried again. With identities
+        /// encrypted archives go to targets that need plain records, too.
+        public init(
+            directory: String, target options: TargetOptions,
+            callbacks: TargetCallbacks = TargetCallbacks(), identities: [AgeIdentity] = []
+        ) throws(CordwoodError) {
+            try StoreSettings.requireStore(directory)
+            self.directory = directory
+            notes = Notes()
+            do throws(UploadError) {
+                let target = try Target(options, callbacks: callbacks)
+                service = try makeService(directory, notes, identities)
+                _ = try service.addTarget(target)
+            } catch {
+                throw CordwoodError(error.status.rawValue, error.text)
+            }
+        }
+
+        /// Makes one attempt for each archive that waits for the target. Explicit overrides
+        /// backoff and byte rate, never consent or a server's Retry-After.
+        public func upload(
+            timeoutMs: UInt32 = .max, explicit: Bool = true
+        ) throws(CordwoodError) -> Outcome {
+            do throws(UploadError) {
+                try StoreUploader.obey(directory, service)
+            } catch {
+                throw CordwoodError(error.status.rawValue, error.text)
+            }
             let now = cw_monotonic_ns() / 1_000_000
             let deadline = timeoutMs == .max ? UInt64.max : now + UInt64(timeoutMs)
             var outcome = Outcome(status: Status.ok)
             let status = service.pass(
                 explicit: explicit, deadlineMonotonicMs: deadline, result: &outcome.result)
             outcome.status = status.rawValue
-            outcome.diagnostics = notes.texts
+            outcome.diagnostics = notes.take()
             return outcome
-        } catch {
-            throw CordwoodError(error.status.rawValue, error.text)
         }
+    }
+
+    /// A session of one upload.
+    public static func upload(
+        directory: String, target options: TargetOptions,
+        callbacks: TargetCallbacks = TargetCallbacks(), timeoutMs: UInt32 = .max,
+        explicit: Bool = true, identities: [AgeIdentity] = []
+    ) throws(CordwoodError) -> Outcome {
+        try Session(
+            directory: directory, target: options, callbacks: callbacks, identities: identities
+        ).upload(timeoutMs: timeoutMs, explicit: explicit)
     }
 
     /// Visits every request that `upload` would make, and its body's bytes, and sends nothing; the
@@ -66,10 +95,16 @@ public enum StoreUploader {
                 directory: directory, diagnostics: { notes.add($0) }, removed: nil,
                 identities: identities),
             random: { UInt64.random(in: .min ... .max) })
-        // What programs were told holds for who sends in their place.
+        try obey(directory, service)
+        return service
+    }
+
+    /// What programs were told by a policy holds for who sends in their place.
+    private static func obey(
+        _ directory: String, _ service: UploadService
+    ) throws(UploadError) {
         let policy = try PolicyFile.read(storeDirectory: directory).map { StoredPolicy($0) }
         service.setEnabled(policy?.document?.isEnabled ?? true)
-        return service
     }
 
     /// SAFETY: `kept` is used under the monitor only.
@@ -78,7 +113,12 @@ public enum StoreUploader {
         private let monitor = Monitor()
         private var kept: [String] = []
 
-        var texts: [String] { monitor.locked { kept } }
+        func take() -> [String] {
+            monitor.locked {
+                defer { kept = [] }
+                return kept
+            }
+        }
 
         func add(_ diagnostic: UploadDiagnostic) {
             guard diagnostic.level >= Notes.warn else { return }

@@ -10,35 +10,46 @@ enum UploadWiring {
         startThread: @escaping StartThread = { EngineThread.start("cordwood-upload", $0) },
         policyWanted: @escaping @Sendable () -> Void = {},
         runEnded: @escaping @Sendable () -> Void = {},
+        replanned: @escaping @Sendable () -> Void = {},
         removed: (@Sendable (String, RemovalReason) -> Void)?, identities: [AgeIdentity] = []
     ) -> UploadHooks {
         UploadHooks(
             openRecords: { path throws(ReadProblem) in
                 try ArchiveSource.open(path: path, identities: identities)
             },
-            archiveInfo: { summary(path: $0, identities: identities) },
-            isCovered: { isCovered(directory: directory, archive: $0) },
+            archiveInfo: { path throws(ReadProblem) in
+                try summary(path: path, identities: identities)
+            },
+            covering: {
+                let standing = LaneListing(directory: directory)
+                return { isCovered(directory: directory, standing, archive: $0) }
+            },
             diagnostics: diagnostics,
             startThread: startThread,
             policyWanted: policyWanted,
             runEnded: runEnded,
+            replanned: replanned,
             archiveRemoved: { removed?($0, $1) })
     }
 
-    static func summary(path: String, identities: [AgeIdentity] = []) -> ArchiveSummary? {
-        guard let info = try? ArchiveInfo.peek(path: path, identities: identities) else {
-            return nil
-        }
+    static func summary(
+        path: String, identities: [AgeIdentity] = []
+    ) throws(ReadProblem) -> ArchiveSummary {
+        let info = try ArchiveInfo.peek(path: path, identities: identities)
         return ArchiveSummary(
             idText: info.idText, timeMaxNs: info.timeMax, bytes: info.fileBytes)
     }
 
     /// True while a segment stands that the archive covers (FORMAT §11). Segment 0 stands in the
     /// lane file until that says otherwise.
-    private static func isCovered(directory: String, archive: String) -> Bool {
+    private static func isCovered(
+        directory: String, _ standing: LaneListing, archive: String
+    ) -> Bool {
         let covers = LaneListing.covers(of: archive, directory)
         guard !covers.isEmpty else { return false }
-        let lanes = LaneListing(directory: directory).lanes
+        // What cannot be looked at may stand.
+        guard standing.isWhole else { return true }
+        let lanes = standing.lanes
         return covers.contains { cover in
             guard let lane = lanes[cover.lane] else { return false }
             if cover.range.contains(0), lane.hasLaneFile,
@@ -60,6 +71,7 @@ final class UploaderLink: @unchecked Sendable {
 
     func write(_ diagnostic: UploadDiagnostic) { services?.report(diagnostic) }
     func runEnded() { services?.uploadRunEnded() }
+    func replanned() { services?.wakeShipper() }
     func policyWanted() { services?.policyKeeper?.lookSoon() }
 
     /// A thread that close waits for.

@@ -50,6 +50,8 @@ struct ArchiveParts: ~Copyable {
     private var current: RecordRef?
     private var nextOrdinal: UInt64 = 0
     private var problems = 0
+    /// What was passed over so far for damage, in words; nil: nothing.
+    private(set) var damage: String?
     private var times = DistinctTimes()
     private var isAtEnd = false
 
@@ -230,6 +232,7 @@ struct ArchiveParts: ~Copyable {
         switch problem {
         case .damaged(let text):
             problems += 1
+            damage = damage ?? "\(path): \(text)"
             // What cannot even be opened will not be read by asking again.
             guard source != nil, problems < ArchiveParts.problemsMax else {
                 throw .damaged("\(path): \(text)")

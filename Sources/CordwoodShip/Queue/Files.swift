@@ -67,21 +67,29 @@ enum Files {
 
     /// Names in no order, without those that begin with a dot where they are not wanted. A missing
     /// directory has none.
-    static func list(_ path: String, hidden: Bool = false) throws(UploadError) -> [String] {
+    /// - Parameter prefix: only names that begin so; large directories are looked through for one.
+    static func list(
+        _ path: String, hidden: Bool = false, prefix: String = ""
+    ) throws(UploadError) -> [String] {
         guard let directory = unsafe opendir(path) else {
             if errno == ENOENT { return [] }
             throw UploadError.system(call: "opendir", path: path, errno: errno)
         }
         defer { unsafe closedir(directory) }
         var names: [String] = []
+        let wanted = prefix.utf8CString
+        let count = wanted.count - 1
         errno = 0
         while let entry = unsafe readdir(directory) {
             let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) {
-                    unsafe String(cString: $0)
+                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { name -> String? in
+                    let begins = unsafe wanted.withUnsafeBufferPointer {
+                        unsafe strncmp(name, $0.baseAddress!, count) == 0
+                    }
+                    return begins ? unsafe String(cString: name) : nil
                 }
             }
-            if hidden || !name.hasPrefix(".") { names.append(name) }
+            if let name, hidden || !name.hasPrefix(".") { names.append(name) }
             errno = 0
         }
         guard errno == 0 else {
@@ -98,6 +106,14 @@ enum Files {
     static func exists(_ path: String) -> Bool {
         var status = stat()
         return unsafe lstat(path, &status) == 0
+    }
+
+    /// When the content was last changed: UTC ns; 0: there is none.
+    static func modifiedNs(_ path: String) -> UInt64 {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { return 0 }
+        let time = status.st_mtim
+        return UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
     }
 
     /// 0: there is none.

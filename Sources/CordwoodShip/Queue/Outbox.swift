@@ -58,13 +58,13 @@ struct Outbox: Sendable {
         try Files.syncDirectory(paths.queue)
     }
 
-    /// What its file says of a state.
-    func cause(_ stem: String, _ target: TargetKey) throws(UploadError) -> String {
-        for (name, entry) in try entries(of: stem) where entry.target == target {
-            let bytes = try Files.read(paths.queue + "/" + name) ?? []
-            return String(decoding: bytes, as: UTF8.self)
-        }
-        return ""
+    /// What the file of a state says; empty: nothing, or another state stands by now.
+    func cause(
+        _ stem: String, _ target: TargetKey, _ state: PairState
+    ) throws(UploadError) -> String {
+        guard let suffix = state.suffix else { return "" }
+        let name = "\(stem)@\(target.text).\(suffix)"
+        return String(decoding: try Files.read(paths.queue + "/" + name) ?? [], as: UTF8.self)
     }
 
     /// Forgets an archive that is gone. CRASH: what is left of its states, removeOrphans takes.
@@ -106,8 +106,8 @@ struct Outbox: Sendable {
 
     private func entries(of stem: String) throws(UploadError) -> [(name: String, entry: Entry)] {
         let prefix = stem + "@"
-        return try Files.list(paths.queue).compactMap { name in
-            guard name.hasPrefix(prefix), let entry = Outbox.parse(name) else { return nil }
+        return try Files.list(paths.queue, prefix: prefix).compactMap { name in
+            guard let entry = Outbox.parse(name) else { return nil }
             return (name, entry)
         }
     }

@@ -1,7 +1,7 @@
 // Takes archives off the disk: after upload when every registered target has them, by retention,
 // and when consent is denied. Every deletion happens under the archive's lock, after all targets'
 // states were read again (R38). One enforcer a store: retention holds the lock of archives/.
-// Callbacks are called after the deletion, with no lock held.
+// Callbacks are called after the deletions, with no lock held.
 
 struct Janitor {
     let service: UploadService
@@ -15,7 +15,7 @@ struct Janitor {
         _ archive: borrowing ArchiveLock, done: TargetKey? = nil
     ) throws(UploadError) {
         guard try isDoneEverywhere(archive.stem, done: done), archive.widen(),
-            !service.hooks.isCovered(StorePaths.file(ofStem: archive.stem))
+            !service.hooks.isCovered(archive.stem)
         else { return }
         try archive.deleteArchive(paths: service.paths)
     }
@@ -43,17 +43,26 @@ struct Janitor {
         _ limits: RetentionLimits, otherBytes: UInt64
     ) throws(UploadError) -> UInt32 {
         guard limits != .unlimited else { return 0 }
+        let removed = try remove(limits, otherBytes)
+        for removal in removed { tell(removal) }
+        return UInt32(removed.count)
+    }
+
+    private func remove(
+        _ limits: RetentionLimits, _ otherBytes: UInt64
+    ) throws(UploadError) -> [Removal] {
         let lock = try Files.lockDirectory(service.paths.archives)
         defer { _ = lock.number }
+        let isCovered = service.hooks.covering()
         var items = try service.archives().map { entry in
             RetentionItem(
                 stem: entry.stem,
                 bytes: entry.summary?.bytes ?? Files.size(service.paths.archive(entry.stem)),
                 timeMaxNs: entry.summary?.timeMaxNs ?? 0,
-                isPinned: service.hooks.isCovered(StorePaths.file(ofStem: entry.stem)))
+                isPinned: isCovered(StorePaths.file(ofStem: entry.stem)))
         }
         let now = service.clock.realtimeMs()
-        var removed: UInt32 = 0
+        var removed: [Removal] = []
         var isDone = false
         while !isDone {
             isDone = true
@@ -61,9 +70,9 @@ struct Janitor {
                 items: items, otherBytes: otherBytes, limits: limits,
                 nowNs: now.multipliedReportingOverflow(by: 1_000_000).partialValue)
             for (stem, reason) in decided {
-                if try remove(stem, reason) {
+                if let removal = try remove(stem, reason) {
                     items.removeAll { $0.stem == stem }
-                    removed += 1
+                    removed.append(removal)
                 } else if let index = items.firstIndex(where: { $0.stem == stem }) {
                     // It is being uploaded: decide anew without it.
                     items[index].isPinned = true
@@ -75,46 +84,73 @@ struct Janitor {
         return removed
     }
 
-    func removeWaiting() throws(UploadError) -> UInt32 {
+    /// - Parameter until: UTC ns; what was archived later is kept.
+    func removeWaiting(until: UInt64) throws(UploadError) -> UInt32 {
         let registered = try service.registry.keys()
         let snapshot = try service.outbox.snapshot()
+        let isCovered = service.hooks.covering()
         var removed: UInt32 = 0
         for (stem, _) in try service.archives() {
             guard registered.contains(where: { !snapshot.state(stem, $0).isFinal }),
-                !service.hooks.isCovered(StorePaths.file(ofStem: stem))
+                Files.modifiedNs(service.paths.archive(stem)) <= until,
+                !isCovered(StorePaths.file(ofStem: stem)),
+                let removal = try remove(stem, .consent)
             else { continue }
-            if try remove(stem, .consent) { removed += 1 }
+            tell(removal)
+            removed += 1
         }
         return removed
     }
 
-    /// false: somebody else holds it.
-    private func remove(_ stem: String, _ reason: RemovalReason) throws(UploadError) -> Bool {
-        guard let (states, isDone) = try delete(stem) else {
-            return !Files.exists(service.paths.archive(stem))
+    /// What an earlier attempt could not write down; what is done for all is deleted by that.
+    func writeDown(_ runner: TargetRunner) throws(UploadError) {
+        for (stem, state) in runner.unwrittenStates {
+            let key = runner.target.key
+            guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: key) else {
+                if !Files.exists(service.paths.archive(stem)) { runner.remember(stem, nil) }
+                continue
+            }
+            do throws(UploadError) {
+                try service.outbox.set(lock.stem, key, to: state)
+                runner.remember(stem, nil)
+            } catch {
+                continue  // still not
+            }
         }
-        let file = StorePaths.file(ofStem: stem)
-        service.count { $0.archivesRemoved += 1 }
-        if isDone { return true }
-        for runner in service.currentRunners {
-            if states[runner.target.key]?.isFinal == true { continue }
-            runner.target.callbacks.completed?(file, Janitor.status(reason), 0)
-        }
-        service.hooks.archiveRemoved(file, reason)
-        return true
     }
 
-    /// Gives what the targets had made of it; nil: somebody else holds it, or it is gone.
-    private func delete(
-        _ stem: String
-    ) throws(UploadError) -> (states: [TargetKey: PairState], isDone: Bool)? {
-        guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil) else {
-            return nil
+    private struct Removal {
+        var stem: String
+        var reason: RemovalReason
+        /// What the targets had made of it.
+        var states: [TargetKey: PairState] = [:]
+        /// All had it, or somebody else removed it: nobody is told.
+        var isSilent = true
+    }
+
+    /// nil: somebody else holds it.
+    private func remove(_ stem: String, _ reason: RemovalReason) throws(UploadError) -> Removal? {
+        let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil)
+        guard let lock else {
+            return Files.exists(service.paths.archive(stem))
+                ? nil : Removal(stem: stem, reason: reason)
         }
         let states = try service.outbox.states(stem)
         let isDone = try isDoneEverywhere(stem, done: nil)
         try lock.deleteArchive(paths: service.paths)
-        return (states, isDone)
+        service.count { $0.archivesRemoved += 1 }
+        return Removal(stem: stem, reason: reason, states: states, isSilent: isDone)
+    }
+
+    private func tell(_ removal: Removal) {
+        guard !removal.isSilent else { return }
+        let file = StorePaths.file(ofStem: removal.stem)
+        for runner in service.currentRunners {
+            let read = removal.states[runner.target.key] ?? .waiting
+            if runner.known(removal.stem, read).isFinal { continue }
+            runner.tell { $0.completed?(file, Janitor.status(removal.reason), 0) }
+        }
+        service.hooks.archiveRemoved(file, removal.reason)
     }
 
     /// What `completed` is told.

@@ -18,11 +18,9 @@ public struct QueueEntry: Sendable {
 
 public struct QueueListing: Sendable {
     private let paths: StorePaths
-    private let archiveInfo: @Sendable (_ path: String) -> ArchiveSummary?
+    private let archiveInfo: ReadSummary
 
-    public init(
-        storeDirectory: String, archiveInfo: @escaping @Sendable (_ path: String) -> ArchiveSummary?
-    ) {
+    public init(storeDirectory: String, archiveInfo: @escaping ReadSummary) {
         paths = StorePaths(storeDirectory)
         self.archiveInfo = archiveInfo
     }
@@ -35,7 +33,7 @@ public struct QueueListing: Sendable {
         var archives: [(stem: String, summary: ArchiveSummary?)] = []
         for name in try Files.list(paths.archives) {
             guard let stem = StorePaths.stem(ofFile: name) else { continue }
-            archives.append((stem, archiveInfo(paths.archive(stem))))
+            archives.append((stem, try? archiveInfo(paths.archive(stem))))
         }
         archives.sort {
             let (a, b) = ($0.summary?.timeMaxNs ?? 0, $1.summary?.timeMaxNs ?? 0)
@@ -50,7 +48,7 @@ public struct QueueListing: Sendable {
                         archive: StorePaths.file(ofStem: stem), target: target.name, state: state,
                         bytes: summary?.bytes ?? Files.size(paths.archive(stem)),
                         timeMaxNs: summary?.timeMaxNs ?? 0,
-                        cause: state == .waiting ? "" : try outbox.cause(stem, target.key)))
+                        cause: try outbox.cause(stem, target.key, state)))
             }
         }
         return entries

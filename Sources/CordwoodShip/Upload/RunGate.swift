@@ -24,6 +24,8 @@ final class RunGate: @unchecked Sendable {
     private var threads: [pthread_t] = []
     /// Threads that were started for it and have not joined yet.
     private var coming = 0
+    /// In callbacks outside a run.
+    private var callers: [pthread_t] = []
 
     func withLock<Result>(_ body: () -> Result) -> Result { monitor.locked(body) }
 
@@ -53,12 +55,34 @@ final class RunGate: @unchecked Sendable {
         }
     }
 
-    /// Ends the run, after its other threads have ended.
-    func leave() {
+    /// Waits for the run's other threads to end.
+    func join() {
         withLock {
             while threads.count + coming > 1 { _ = monitor.wait(until: .never) }
+        }
+    }
+
+    /// Ends the run, which has one thread left.
+    func leave() {
+        withLock {
             threads = []
             isRunning = false
+            monitor.notify()
+        }
+    }
+
+    /// A callback outside a run, unless `isOver`, which is asked under the lock.
+    func calling(unless isOver: () -> Bool, _ body: () -> Void) {
+        let begins = withLock {
+            if isOver() { return false }
+            callers.append(pthread_self())
+            return true
+        }
+        guard begins else { return }
+        body()
+        withLock {
+            let index = callers.firstIndex { pthread_equal($0, pthread_self()) != 0 }
+            if let index { callers.remove(at: index) }
             monitor.notify()
         }
     }
@@ -87,10 +111,13 @@ final class RunGate: @unchecked Sendable {
 
     // ── Asked from outside ──
 
-    /// Whether the calling thread is in the run: in one of its callbacks.
+    /// Whether the calling thread is in the run or in a callback.
     var isRunningHere: Bool { withLock { isHere } }
 
-    var isBusy: Bool { withLock { isRunning || isExplicitWaiting } }
+    var isBusy: Bool { withLock { isBusyHeld } }
+
+    /// The same, where the gate is held.
+    var isBusyHeld: Bool { isRunning || isExplicitWaiting }
 
     /// From now on no run begins and transfers are broken off.
     func stop() {
@@ -105,12 +132,16 @@ final class RunGate: @unchecked Sendable {
     /// Whether a background run should let an explicit call have its turn.
     var shouldYield: Bool { withLock { isExplicitWaiting && !isExplicit } }
 
-    /// Waits until no run is under way, unless the calling thread is in it.
+    /// Waits until no run and no callback is under way, unless the calling thread is in one.
     func waitUntilIdle() {
         withLock {
-            while isRunning && !isHere { _ = monitor.wait(until: .never) }
+            while (isRunning || !callers.isEmpty) && !isHere {
+                _ = monitor.wait(until: .never)
+            }
         }
     }
 
-    private var isHere: Bool { threads.contains { pthread_equal($0, pthread_self()) != 0 } }
+    private var isHere: Bool {
+        (threads + callers).contains { pthread_equal($0, pthread_self()) != 0 }
+    }
 }

@@ -61,8 +61,7 @@ final class TargetRun: @unchecked Sendable {
 
     /// The next archive that may be tried; nil: this thread has nothing more to do here.
     private func take() -> UploadWork.Archive? {
-        let mayGoOn =
-            !shouldEnd() && service.isEnabled && service.hasConsent && isConditionMet
+        let mayGoOn = self.mayGoOn && isConditionMet
         let now = service.clock.realtimeMs()
         return runner.gate.withLock {
             while mayGoOn, active <= 1 || Double(active) <= runner.windowHeld,
@@ -86,7 +85,7 @@ final class TargetRun: @unchecked Sendable {
         _ archive: UploadWork.Archive, _ transport: any Transport
     ) throws(UploadError) {
         let key = runner.target.key
-        guard !service.hooks.isCovered(StorePaths.file(ofStem: archive.stem)),
+        guard !service.hooks.isCovered(archive.stem),
             let lock = try ArchiveLock(paths: service.paths, stem: archive.stem, target: key)
         else { return }
         var result = UploadResult()
@@ -105,8 +104,17 @@ final class TargetRun: @unchecked Sendable {
         }
     }
 
-    /// One archive that the system will not give must not keep the others back.
+    /// One archive that the system will not give must not keep the others back, nor be asked for
+    /// without a pause.
     private func note(_ error: UploadError, _ stem: String) {
+        let state = runner.known(stem, work.snapshot.state(stem, runner.target.key))
+        let attempts = state.attempts &+ 1
+        let delay = Backoff.delayMs(attempts: attempts, random: service.random())
+        runner.remember(
+            stem,
+            .retry(
+                attempts: attempts, notBeforeMs: service.clock.realtimeMs() &+ delay,
+                reason: .failed, progress: state.progress))
         runner.gate.withLock {
             sum.trouble = error.status
             sum.attempts += 1
@@ -135,9 +143,21 @@ final class TargetRun: @unchecked Sendable {
 
     // ── Asked by attempts, too ──
 
+    /// Whether one more archive or part may be begun.
+    var mayGoOn: Bool { !shouldEnd() && service.isEnabled && service.hasConsent }
+
+    /// Whether the pair's state, as it is by now, lets it be tried.
+    func allows(_ state: PairState) -> Bool {
+        let now = service.clock.realtimeMs()
+        return runner.gate.withLock {
+            hold.note(state, nowMs: now)
+            return hold.allows(state, explicit: explicit, nowMs: now)
+        }
+    }
+
     /// Whether what is under way goes on.
     func tick() -> TransferTick {
-        if runner.gate.isStopped || runner.isGone { return .stop }
+        if runner.gate.isStopped || runner.isGone || !service.hadConsentLately { return .stop }
         if service.clock.monotonicMs() >= deadlineMonotonicMs { return .stop }
         return explicit || runner.gate.shouldYield ? .goUnlimited : .go
     }

@@ -4,8 +4,7 @@
 // its own threads, so a slow or dead server holds up no other. State that must survive lives in
 // file names (Outbox).
 
-/// SAFETY: `slot`, `window`, `wakeRealtimeMs`, `restMonotonicMs`, `again` and `hadWork` are
-/// guarded by the gate.
+/// SAFETY: the private variables are guarded by the gate.
 final class TargetRunner: @unchecked Sendable {
     /// What a server taught us.
     struct Learned: Sendable {
@@ -31,6 +30,8 @@ final class TargetRunner: @unchecked Sendable {
     /// Of a part that the server took in parts: what it asked for again.
     private var again: [String: (range: PartRange, ordinals: Set<UInt64>)] = [:]
     private var hadWork = false
+    /// States that could not be written down; they hold as long as this process lives.
+    private var unwritten: [String: PairState] = [:]
 
     private static let restMs: UInt64 = 1_000
 
@@ -57,6 +58,38 @@ final class TargetRunner: @unchecked Sendable {
         gate.withLock { again[stem] = ordinals.map { (range, $0) } }
     }
 
+    // ── What could not be written ──
+
+    /// nil: it is written by now, or its archive is gone. True: it was not known before.
+    @discardableResult
+    func remember(_ stem: String, _ state: PairState?) -> Bool {
+        gate.withLock {
+            defer { unwritten[stem] = state }
+            return unwritten[stem] == nil
+        }
+    }
+
+    /// A pair's state: what was read of it, or what we know beyond that.
+    func known(_ stem: String, _ read: PairState) -> PairState {
+        gate.withLock { unwritten[stem].map { PairState.further($0, read) } ?? read }
+    }
+
+    var unwrittenStates: [String: PairState] { gate.withLock { unwritten } }
+
+    func known(_ work: UploadWork) -> UploadWork {
+        var work = work
+        for (stem, state) in unwrittenStates {
+            let read = work.snapshot.state(stem, target.key)
+            work.snapshot.pairs[stem, default: [:]][target.key] = PairState.further(state, read)
+        }
+        return work
+    }
+
+    /// Calls the host outside a run; nobody once the target is removed.
+    func tell(_ call: (TargetCallbacks) -> Void) {
+        gate.calling(unless: { isRemoved }) { call(target.callbacks) }
+    }
+
     /// A request ended well, or in a way that says the server has too much to do.
     func note(success: Bool) {
         let most = target.bytesPerSecond > 0 ? 1.0 : Double(target.requestsAtOnce)
@@ -75,6 +108,7 @@ final class TargetRunner: @unchecked Sendable {
 
     /// Whether the background has something to do here now.
     func isDue(_ work: UploadWork, _ service: UploadService) -> Bool {
+        let work = known(work)
         let now = service.clock.realtimeMs()
         let rests = gate.withLock { restMonotonicMs > service.clock.monotonicMs() }
         guard !rests, !gate.isBusy, !gate.isStopped else { return false }
@@ -100,34 +134,60 @@ final class TargetRunner: @unchecked Sendable {
         case .stopped: return TargetRun.End(trouble: .closed)
         case .entered: planNothing()  // its end plans
         }
+        // Before an explicit call had its turn the background went on.
+        let seen = explicit ? (try? service.work()) ?? work : work
         let run = TargetRun(
-            self, service, work, explicit: explicit, deadlineMonotonicMs: deadlineMonotonicMs)
+            self, service, known(seen), explicit: explicit,
+            deadlineMonotonicMs: deadlineMonotonicMs)
         run.go()
-        gate.leave()
+        gate.join()
         var end = run.end
         end.waiting = takeStock(service, didSomething: end.attempts > 0)
         if !isGone { callDrained(end) }
+        gate.leave()
         return end
     }
 
     /// Counts what waits and plans the next run.
     private func takeStock(_ service: UploadService, didSomething: Bool) -> UInt32 {
-        let now = service.clock.realtimeMs()
+        if !didSomething {
+            let monotonic = service.clock.monotonicMs()
+            gate.withLock { restMonotonicMs = monotonic &+ TargetRunner.restMs }
+        }
+        if isGone { return 0 }
+        // What cannot be listed may well wait.
+        guard let work = try? service.work() else {
+            let now = service.clock.realtimeMs()
+            gate.withLock { wakeRealtimeMs = now &+ TargetRunner.restMs }
+            return 1
+        }
+        return stock(work, service)
+    }
+
+    /// Says when the background has something to do here again. A run that is under way says so
+    /// itself when it ends.
+    func plan(_ work: UploadWork, _ service: UploadService) {
+        if !gate.isBusy { _ = stock(work, service, unlessBusy: true) }
+    }
+
+    private func stock(
+        _ work: UploadWork, _ service: UploadService, unlessBusy: Bool = false
+    ) -> UInt32 {
+        let work = known(work)
+        let (now, monotonic) = (service.clock.realtimeMs(), service.clock.monotonicMs())
+        let hold = TargetHold(work.snapshot, target.key, nowMs: now)
         var wake = UInt64.max
         var waiting: UInt32 = 0
-        if !isGone, let work = try? service.work() {
-            let hold = TargetHold(work.snapshot, target.key, nowMs: now)
-            for archive in work.archives {
-                let state = work.snapshot.state(archive.stem, target.key)
-                if state.isFinal { continue }
-                waiting += 1
-                wake = min(wake, hold.wakeMs(state, nowMs: now) ?? UInt64.max)
-            }
+        for archive in work.archives {
+            let state = work.snapshot.state(archive.stem, target.key)
+            if state.isFinal { continue }
+            waiting += 1
+            wake = min(wake, hold.wakeMs(state, nowMs: now) ?? UInt64.max)
         }
-        let monotonic = service.clock.monotonicMs()
         gate.withLock {
-            wakeRealtimeMs = max(wake, now &+ TargetRunner.restMs)
-            if !didSomething { restMonotonicMs = monotonic &+ TargetRunner.restMs }
+            if unlessBusy && gate.isBusyHeld { return }
+            let rest = restMonotonicMs - min(monotonic, restMonotonicMs)
+            wakeRealtimeMs = max(wake, now &+ max(rest, unlessBusy ? 0 : TargetRunner.restMs))
         }
         return waiting
     }

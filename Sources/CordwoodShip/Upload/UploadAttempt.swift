@@ -3,8 +3,11 @@
 // writes down what came of each, tells the host, deletes the archive when all have it. A part's id
 // and bytes are the same on every attempt.
 
+import CordwoodCore
+
 struct UploadAttempt {
     let run: TargetRun
+    /// nil: it could not be read when it was listed.
     let summary: ArchiveSummary?
 
     private var service: UploadService { run.service }
@@ -23,11 +26,18 @@ struct UploadAttempt {
     func make(
         _ archive: borrowing ArchiveLock, _ transport: any Transport, _ result: inout UploadResult
     ) throws(UploadError) -> PairState? {
-        // Another process may have sent it since the run began.
-        let state = try service.outbox.states(archive.stem)[target.key] ?? .waiting
-        guard !state.isFinal else { return nil }
+        // Another process may have sent it, or been told to wait, since the run began.
+        let read = try service.outbox.states(archive.stem)[target.key] ?? .waiting
+        let state = runner.known(archive.stem, read)
+        guard !state.isFinal, run.allows(state) else { return nil }
         let attempt = state.attempts &+ 1
-        guard let summary else {
+        let known: ArchiveSummary?
+        do throws(UploadError) {
+            known = try readSummary(archive.stem)
+        } catch .locked(let text) {
+            return try wait(archive, state.progress, attempt: attempt, text, &result)
+        }
+        guard let summary = known else {
             return try quarantine(
                 archive, .start, httpStatus: 0, .damaged, "the archive cannot be read", &result)
         }
@@ -50,6 +60,20 @@ struct UploadAttempt {
                 verdict: .retry(.failed, delayMs: nil), outcome: .failed(error.text),
                 progress: progress)
             return try settle(archive, step, attempt: attempt, &result)
+        }
+    }
+
+    /// nil: it is no archive. What the system would not give when it was listed is asked again.
+    private func readSummary(_ stem: String) throws(UploadError) -> ArchiveSummary? {
+        if let summary { return summary }
+        do throws(ReadProblem) {
+            return try service.hooks.archiveInfo(service.paths.archive(stem))
+        } catch .system(let call, let code) {
+            throw .system(call: call, path: service.paths.archive(stem), errno: code)
+        } catch .locked(let text) {
+            throw .locked(text)
+        } catch {
+            return nil
         }
     }
 
@@ -108,6 +132,7 @@ struct UploadAttempt {
                 noteOversized(archive.stem, oversized, &result)
                 progress = Progress(done: upTo)
                 guard isLast else { continue }
+                if let damage = parts.damage { throw .damaged(damage) }
                 var outcome = TransferOutcome(kind: .success, cause: "nothing more to send")
                 outcome.httpStatus = hasSent ? 200 : 0
                 return Step(
@@ -126,11 +151,17 @@ struct UploadAttempt {
                     noteRefused(archive.stem, refused, outcome.cause, &result)
                     runner.ask(archive.stem, range, nil)
                     progress = Progress(done: range.end)
+                    // What could be read is there; what could not is kept for who looks.
+                    if part.isLast, let damage = parts.damage {
+                        advance(archive, progress, outcome, &result)
+                        throw .damaged(damage)
+                    }
                     if part.isLast {
                         return Step(
                             verdict: verdict, outcome: outcome, progress: progress, isLast: true)
                     }
-                    try advance(archive, progress, outcome, &result)
+                    advance(archive, progress, outcome, &result)
+                    if !run.mayGoOn { return stopped(progress) }
                 case .shrink where part.entries > 1:
                     noteRecovered(archive.stem, outcome, "the target wants smaller bodies")
                     runner.learn { $0.bytesMax = max(1, part.rawBytes / 2) }
@@ -158,10 +189,9 @@ struct UploadAttempt {
     private func advance(
         _ archive: borrowing ArchiveLock, _ progress: Progress, _ outcome: TransferOutcome,
         _ result: inout UploadResult
-    ) throws(UploadError) {
-        try service.outbox.set(
-            archive.stem, target.key,
-            to: .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: progress))
+    ) {
+        record(
+            archive, .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: progress))
         result.bytesSent += outcome.bytesSent
         service.count { $0.bytes += outcome.bytesSent }
     }
@@ -259,7 +289,7 @@ struct UploadAttempt {
         case .retry(.stopped, _):
             state = .retry(
                 attempts: attempt, notBeforeMs: 0, reason: .stopped, progress: step.progress)
-            try service.outbox.set(archive.stem, target.key, to: state)
+            record(archive, state)
             return state
         case .retry(let reason, let delayMs), .partly(_, _, let reason, let delayMs):
             var delay =
@@ -276,7 +306,7 @@ struct UploadAttempt {
                 attempts: attempt, notBeforeMs: now &+ delay, reason: reason,
                 progress: step.progress)
         }
-        try service.outbox.set(archive.stem, target.key, to: state, cause: outcome.cause)
+        record(archive, state, cause: outcome.cause)
         result.failed += 1
         service.count { $0.failed += 1 }
         let isPause = step.verdict == .pause
@@ -316,13 +346,7 @@ struct UploadAttempt {
     ) throws(UploadError) -> PairState {
         let state: PairState =
             outcome.httpStatus == 0 ? .filtered : .sent(httpStatus: outcome.httpStatus)
-        do throws(UploadError) {
-            try service.outbox.set(archive.stem, target.key, to: state)
-        } catch {
-            service.report(
-                UploadDiagnostic.error, "what was sent could not be written down",
-                fields(archive.stem, outcome.httpStatus, error.text, attempt: nil))
-        }
+        record(archive, state)
         if state != .filtered {
             result.uploaded += 1
             result.bytesSent += outcome.bytesSent
@@ -348,7 +372,7 @@ struct UploadAttempt {
         known: [(key: String, value: DiagnosticValue)] = []
     ) throws(UploadError) -> PairState {
         let state = PairState.quarantined(httpStatus: httpStatus, progress: progress)
-        try service.outbox.set(archive.stem, target.key, to: state, cause: cause)
+        record(archive, state, cause: cause)
         result.failed += 1
         service.count {
             $0.failed += 1
@@ -356,7 +380,9 @@ struct UploadAttempt {
             $0.lastRefusal = (httpStatus, TransferOutcome.kind(httpStatus: httpStatus))
         }
         service.report(
-            UploadDiagnostic.error, "the target will not take this archive",
+            UploadDiagnostic.error,
+            status == .damaged
+                ? "an archive is damaged; it is kept" : "the target will not take this archive",
             fields(archive.stem, httpStatus, cause, attempt: nil) + known)
         target.callbacks.completed?(StorePaths.file(ofStem: archive.stem), status, httpStatus)
         return state
@@ -372,7 +398,7 @@ struct UploadAttempt {
             attempts: attempt, notBeforeMs: service.clock.realtimeMs() &+ Backoff.delayMsMax,
             reason: .failed, progress: progress)
         let text = cause + "; this target needs plain records"
-        try service.outbox.set(archive.stem, target.key, to: state, cause: text)
+        record(archive, state, cause: text)
         result.failed += 1
         service.count { $0.failed += 1 }
         if attempt == 1 {
@@ -381,6 +407,22 @@ struct UploadAttempt {
                 fields(archive.stem, 0, text, attempt: nil))
         }
         return state
+    }
+
+    /// Writes down what came of it. Where that cannot be, this process remembers: a server is not
+    /// asked again for what it has, nor without a pause.
+    private func record(
+        _ archive: borrowing ArchiveLock, _ state: PairState, cause: String = ""
+    ) {
+        do throws(UploadError) {
+            try service.outbox.set(archive.stem, target.key, to: state, cause: cause)
+            runner.remember(archive.stem, nil)
+        } catch {
+            guard runner.remember(archive.stem, state) else { return }
+            service.report(
+                UploadDiagnostic.error, "what came of an upload could not be written down",
+                fields(archive.stem, 0, error.text, attempt: nil))
+        }
     }
 
     /// A transfer that failed and is made anew within the attempt (B-NET-4).

@@ -33,7 +33,7 @@ extension UploadService {
         for archive in work.archives {
             let state = work.snapshot.state(archive.stem, target.key)
             guard !state.isFinal, let summary = archive.summary,
-                !hooks.isCovered(StorePaths.file(ofStem: archive.stem)),
+                !hooks.isCovered(archive.stem),
                 let lock = try ArchiveLock(paths: paths, stem: archive.stem, target: target.key)
             else { continue }
             var planner = Planner(

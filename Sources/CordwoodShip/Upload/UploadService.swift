@@ -31,6 +31,12 @@ public final class UploadService: @unchecked Sendable {
     private var isExplicit = false
     /// Explicit calls under way, from before they make archives.
     private var explicitCalls = 0
+    /// Targets that are being added.
+    private var adding: Set<TargetKey> = []
+    /// How often in a row the background could not begin, and when it tries again.
+    private var stumbles: UInt32 = 0
+    private var standsStillUntilMs: UInt64 = 0
+    private var consentSeen: (isGranted: Bool, atMs: UInt64)?
 
     public init(
         storeDirectory: String, hooks: UploadHooks, lines: LineRenderers = .standard,
@@ -52,22 +58,33 @@ public final class UploadService: @unchecked Sendable {
     public func addTarget(_ target: Target) throws(UploadError) -> UInt32 {
         try target.requireTransport()
         let refusal: UploadError? = monitor.locked {
-            if runners.contains(where: { $0.target.key == target.key }) {
+            if adding.contains(target.key)
+                || runners.contains(where: { $0.target.key == target.key })
+            {
                 return .exists("a target named \(target.name) is already added")
             }
-            return runners.count < UploadService.targetsMax
-                ? nil : .limit("an engine has at most \(UploadService.targetsMax) targets")
+            guard runners.count + adding.count < UploadService.targetsMax else {
+                return .limit("an engine has at most \(UploadService.targetsMax) targets")
+            }
+            adding.insert(target.key)
+            return nil
         }
         if let refusal { throw refusal }
+        defer { _ = monitor.locked { adding.remove(target.key) } }
         try registry.register(target.registration)
         try unpause(target.key)
-        return monitor.locked {
+        let work = try work()
+        let runner = monitor.locked {
             lastID &+= 1
             let runner = TargetRunner(id: lastID, target: target)
             if isStopping { runner.gate.stop() }
             runners.append(runner)
-            return lastID
+            return runner
         }
+        // What an earlier process failed to send has its time.
+        runner.plan(work, self)
+        hooks.replanned()
+        return runner.id
     }
 
     /// After this returns no callback of that target is called any more.
@@ -167,26 +184,50 @@ public final class UploadService: @unchecked Sendable {
     /// Lets every target that has something to do begin, each on a thread of its own; waits for
     /// none. Where the system has no threads, sends here.
     public func startBackground() {
-        guard !isStopped, !isBackgroundHeld else { return }
-        guard isEnabled, hasConsent else {
-            for runner in currentRunners { runner.planNothing() }
-            return
-        }
+        guard !isStopped, !isBackgroundHeld, !standsStill else { return }
         do throws(UploadError) {
+            guard isEnabled, hasConsent else {
+                for runner in currentRunners { runner.planNothing() }
+                if try isDenied() { _ = try removeWaiting() }
+                return
+            }
             let open = try registered()
+            for runner in currentRunners where !open.contains(where: { $0 === runner }) {
+                runner.planNothing()
+            }
             guard !open.isEmpty else { return }
             _ = try tidy()
-            let work = try work()
-            for runner in open where runner.isDue(work, self) {
-                let body: @Sendable () -> Void = { [self] in
-                    _ = runner.run(work, self, explicit: false, deadlineMonotonicMs: .max)
-                    hooks.runEnded()
-                }
-                if !hooks.startThread(body) { body() }
-            }
+            begin(open, try work())
+            monitor.locked { stumbles = 0 }
         } catch {
+            let isFirst = monitor.locked {
+                stumbles &+= 1
+                let delay = Backoff.delayMs(attempts: min(stumbles, 6), random: random())
+                standsStillUntilMs = clock.monotonicMs() &+ delay
+                return stumbles == 1
+            }
+            guard isFirst else { return }
             report(UploadDiagnostic.error, "uploading failed", [("cause", .text(error.text))])
         }
+    }
+
+    private func begin(_ open: [TargetRunner], _ work: UploadWork) {
+        for runner in open {
+            guard runner.isDue(work, self) else {
+                runner.plan(work, self)
+                continue
+            }
+            runner.planNothing()  // the run's end plans
+            let body: @Sendable () -> Void = { [self] in
+                _ = runner.run(work, self, explicit: false, deadlineMonotonicMs: .max)
+                hooks.runEnded()
+            }
+            if !hooks.startThread(body) { body() }
+        }
+    }
+
+    private var standsStill: Bool {
+        monitor.locked { standsStillUntilMs } > clock.monotonicMs()
     }
 
     private func status(
@@ -207,7 +248,8 @@ public final class UploadService: @unchecked Sendable {
         let wake = currentRunners.map(\.wakeMs).min() ?? UInt64.max
         guard wake != UInt64.max else { return UInt64.max }
         let realtime = clock.realtimeMs()
-        return clock.monotonicMs() &+ (wake - min(realtime, wake))
+        let planned = clock.monotonicMs() &+ (wake - min(realtime, wake))
+        return max(planned, monitor.locked { standsStillUntilMs })
     }
 
     /// Breaks off what runs, within 50 ms, and lets nothing begin any more. Any thread.
@@ -235,9 +277,16 @@ public final class UploadService: @unchecked Sendable {
         try Janitor(service: self).enforce(currentLimits, otherBytes: otherBytes)
     }
 
-    /// Consent was denied: removes every archive that waits to be sent somewhere.
+    /// Consent was denied: removes every archive that waited then to be sent somewhere. What is
+    /// being sent at the moment is broken off, and removed by the next call.
     public func removeWaiting() throws(UploadError) -> UInt32 {
-        try Janitor(service: self).removeWaiting()
+        monitor.locked { consentSeen = nil }
+        return try Janitor(service: self).removeWaiting(
+            until: Files.modifiedNs(paths.root + "/" + StoreFile.fileName))
+    }
+
+    private func isDenied() throws(UploadError) -> Bool {
+        try StoreFile.read(storeDirectory: paths.root)?.consent == .denied
     }
 
     /// A policy switches uploading off and on again; what waits is kept. What is being sent ends.
@@ -251,10 +300,23 @@ public final class UploadService: @unchecked Sendable {
         return store.consent == .granted
     }
 
-    /// Ends what a crash left half done, and removes what is too old to be sent.
+    /// As hasConsent, at most a second old: asked again and again within a transfer.
+    var hadConsentLately: Bool {
+        let now = clock.monotonicMs()
+        if let seen = monitor.locked({ consentSeen }), now - min(seen.atMs, now) < 1_000 {
+            return seen.isGranted
+        }
+        let isGranted = hasConsent
+        monitor.locked { consentSeen = (isGranted, now) }
+        return isGranted
+    }
+
+    /// Ends what a crash left half done or a full disk unwritten, and removes what is too old to be
+    /// sent.
     private func tidy() throws(UploadError) -> UInt32 {
         try outbox.removeOrphans()
         let janitor = Janitor(service: self)
+        for runner in currentRunners { try janitor.writeDown(runner) }
         try janitor.deleteDone()
         var limits = RetentionLimits.unlimited
         limits.expirationDays = currentLimits.expirationDays
@@ -294,7 +356,7 @@ public final class UploadService: @unchecked Sendable {
         for name in try Files.list(paths.archives) {
             guard let stem = StorePaths.stem(ofFile: name) else { continue }
             // An archive never changes, so it is asked once.
-            let summary = known[stem] ?? hooks.archiveInfo(paths.archive(stem))
+            let summary = known[stem] ?? (try? hooks.archiveInfo(paths.archive(stem)))
             fresh[stem] = summary
             list.append((stem, summary))
         }

@@ -2,6 +2,7 @@
 // diagnostics. Values and closures; nothing here decides anything.
 
 import CShims
+import CordwoodCore
 
 /// Both clocks in milliseconds; handed in, so that tests own the time.
 public struct UploadClock: Sendable {
@@ -115,10 +116,10 @@ public struct UploadDiagnostic: Sendable {
 /// Everything the service needs of the rooms it does not see.
 public struct UploadHooks: Sendable {
     public var openRecords: OpenRecords
-    /// nil: the file is gone or is no archive.
-    public var archiveInfo: @Sendable (_ path: String) -> ArchiveSummary?
-    /// By file name: whether segments that the archive covers still stand (FORMAT §11).
-    public var isCovered: @Sendable (_ archiveName: String) -> Bool
+    public var archiveInfo: ReadSummary
+    /// Lists what stands now, for archives by file name: whether segments that one covers still
+    /// stand (FORMAT §11).
+    public var covering: @Sendable () -> IsCovered
     public var diagnostics: @Sendable (UploadDiagnostic) -> Void
     /// Starts a thread of the engine's; false: there is none. Without it all is sent by the caller.
     public var startThread: StartThread
@@ -126,30 +127,41 @@ public struct UploadHooks: Sendable {
     public var policyWanted: @Sendable () -> Void
     /// A background run has ended: the next may have something to do.
     public var runEnded: @Sendable () -> Void
+    /// When the background has something to do was planned anew.
+    public var replanned: @Sendable () -> Void
     /// By file name; once for an archive that left the disk without being sent everywhere.
     public var archiveRemoved: @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void
 
     public init(
         openRecords: @escaping OpenRecords,
-        archiveInfo: @escaping @Sendable (_ path: String) -> ArchiveSummary?,
-        isCovered: @escaping @Sendable (_ archiveName: String) -> Bool,
+        archiveInfo: @escaping ReadSummary,
+        covering: @escaping @Sendable () -> IsCovered,
         diagnostics: @escaping @Sendable (UploadDiagnostic) -> Void = { _ in },
         startThread: @escaping StartThread = { _ in false },
         policyWanted: @escaping @Sendable () -> Void = {},
         runEnded: @escaping @Sendable () -> Void = {},
+        replanned: @escaping @Sendable () -> Void = {},
         archiveRemoved:
             @escaping @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void = { _, _ in
             }
     ) {
         self.openRecords = openRecords
         self.archiveInfo = archiveInfo
-        self.isCovered = isCovered
+        self.covering = covering
         self.diagnostics = diagnostics
         self.startThread = startThread
         self.policyWanted = policyWanted
         self.runEnded = runEnded
+        self.replanned = replanned
         self.archiveRemoved = archiveRemoved
     }
+
+    func isCovered(_ stem: String) -> Bool { covering()(StorePaths.file(ofStem: stem)) }
 }
+
+public typealias IsCovered = @Sendable (_ archiveName: String) -> Bool
+
+/// Throws what keeps an archive from being read.
+public typealias ReadSummary = @Sendable (_ path: String) throws(ReadProblem) -> ArchiveSummary
 
 public typealias StartThread = @Sendable (_ body: @escaping @Sendable () -> Void) -> Bool

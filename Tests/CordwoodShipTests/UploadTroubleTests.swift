@@ -1,0 +1,338 @@
+// What goes on around an upload while it runs: another process changes the queue, consent is taken
+// back, a target is removed, the disk is full, a call comes while the background sends. Servers are
+// functions here, so that a test stands inside a request.
+
+import Foundation
+import Glibc
+import XCTest
+
+@testable import CordwoodCore
+@testable import CordwoodShip
+
+final class UploadTroubleTests: XCTestCase {
+    private let ok = UploadResponse(status: 200)
+
+    /// A target whose server is a function of the request's number, from 1.
+    private func add(
+        _ store: TestStore, _ service: UploadService, name: String = "t",
+        change: (inout TargetOptions) -> Void = { _ in },
+        callbacks: TargetCallbacks = TargetCallbacks(),
+        _ answer: @escaping @Sendable (Int) throws -> UploadResponse
+    ) throws -> ToldTransport {
+        let count = Events()
+        let told = ToldTransport { _ in
+            count.add("request")
+            return try answer(count.all.count)
+        }
+        var options = TargetOptions(url: "http://logs.example")
+        options.name = name
+        options.kind = "http"
+        options.format = "text"
+        options.transport = told
+        change(&options)
+        _ = try service.addTarget(try Target(options, callbacks: callbacks))
+        return told
+    }
+
+    private func lines(_ count: Int) -> String {
+        (0..<count).map { "line \($0)" }.joined(separator: "\n")
+    }
+
+    private func inThread(_ body: @escaping @Sendable () -> Void) -> DispatchSemaphore {
+        let ended = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            body()
+            ended.signal()
+        }
+        return ended
+    }
+
+    // ── When the background looks again ──
+
+    func testWhatOthersDidToTheQueueLeavesNoPlanInThePast() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        _ = try add(store, service) { _ in UploadResponse(status: 500) }
+        XCTAssertEqual(service.pass().0, .upload)
+        XCTAssertNotEqual(service.nextWakeMonotonicMs, .max)
+        let listing = QueueListing(
+            storeDirectory: store.root,
+            archiveInfo: { _ throws(ReadProblem) in throw .damaged("not read") })
+        XCTAssertEqual(
+            try listing.quarantine(archive: StorePaths.file(ofStem: store.stem(1)), target: nil), 1)
+        store.clock.advance(ms: 3_600_000)
+        service.startBackground()
+        XCTAssertEqual(service.nextWakeMonotonicMs, .max)
+        // Nor does a target that another process has removed.
+        store.addArchive(2)
+        XCTAssertEqual(service.pass().0, .upload)
+        try TargetRegistry(storeDirectory: store.root).remove(name: "t")
+        store.clock.advance(ms: 3_600_000)
+        service.startBackground()
+        XCTAssertEqual(service.nextWakeMonotonicMs, .max)
+    }
+
+    func testARetryOfAnEarlierProcessIsPlanned() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        _ = try add(store, service) { _ in UploadResponse(status: 500) }
+        XCTAssertEqual(service.pass().0, .upload)
+        let next = try store.service()
+        _ = try add(store, next) { _ in UploadResponse(status: 200) }
+        let wake = next.nextWakeMonotonicMs
+        XCTAssertNotEqual(wake, .max)
+        XCTAssertGreaterThan(wake, UploadClock.system.monotonicMs())
+    }
+
+    // ── What cannot be written ──
+
+    /// A name with any state behind it is longer than file systems take.
+    private func addArchiveOfALongName(_ store: TestStore) {
+        let stem = String(repeating: "s", count: 242) + "-00000001"
+        XCTAssertTrue(
+            FileManager.default.createFile(
+                atPath: store.paths.archive(stem), contents: Data("line".utf8)))
+    }
+
+    func testWhatCouldNotBeWrittenDownIsNotSentAgain() throws {
+        let store = try TestStore()
+        addArchiveOfALongName(store)
+        let ended = Events()
+        var callbacks = TargetCallbacks()
+        callbacks.completed = { _, status, _ in ended.add("\(status)") }
+        let service = try store.service()
+        let told = try add(
+            store, service, change: { $0.format = "archive" }, callbacks: callbacks
+        ) { _ in UploadResponse(status: 200) }
+        // Another target keeps the archive.
+        _ = try add(store, service, name: "other") { _ in UploadResponse(status: 500) }
+        for _ in 0..<5 { _ = service.pass() }
+        XCTAssertEqual(told.seen.count, 1)
+        XCTAssertEqual(ended.all, ["ok"])
+    }
+
+    func testWhatCouldNotBeWrittenDownHasItsPause() throws {
+        let store = try TestStore()
+        addArchiveOfALongName(store)
+        let service = try store.service()
+        let told = try add(store, service, change: { $0.format = "archive" }) { _ in
+            UploadResponse(status: 500)
+        }
+        for _ in 0..<5 { _ = service.pass(explicit: false) }
+        XCTAssertEqual(told.seen.count, 1)
+        XCTAssertGreaterThan(service.nextWakeMonotonicMs, UploadClock.system.monotonicMs())
+        store.clock.advance(ms: 3_600_000)
+        _ = service.pass(explicit: false)
+        XCTAssertEqual(told.seen.count, 2)
+        XCTAssertEqual(
+            store.events.diagnostics.filter { $0.hasPrefix("what came of") }.count, 1)
+    }
+
+    // ── What cannot be read ──
+
+    func testWhatIsDamagedIsKeptWhenTheRestIsSent() throws {
+        let store = try TestStore()
+        store.addArchive(1, content: "first\ndamaged\nsecond")
+        let ended = Events()
+        var callbacks = TargetCallbacks()
+        callbacks.completed = { _, status, _ in ended.add("\(status)") }
+        let service = try store.service()
+        let told = try add(store, service, callbacks: callbacks) { _ in
+            UploadResponse(status: 200)
+        }
+        XCTAssertEqual(service.pass().0, .upload)
+        XCTAssertEqual(told.seen.count, 1)
+        XCTAssertTrue(store.hasArchive(1))
+        XCTAssertEqual(store.queue, ["quarantined-0-2-0"])
+        XCTAssertEqual(ended.all, ["damaged"])
+        XCTAssertTrue(store.events.diagnostics.contains { $0.contains("a line says so") })
+        XCTAssertEqual(service.pass().1.failed, 0)
+        XCTAssertEqual(told.seen.count, 1)
+    }
+
+    func testWhatCannotBeReadNowIsTriedAgain() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let refusals = Events()
+        let service = try store.service(change: { hooks in
+            let read = hooks.archiveInfo
+            hooks.archiveInfo = { path throws(ReadProblem) in
+                refusals.add("asked")
+                if refusals.all.count <= 2 { throw .system("open", errno: EMFILE) }
+                return try read(path)
+            }
+        })
+        let told = try add(store, service) { _ in UploadResponse(status: 200) }
+        var tries = 0
+        while store.hasArchive(1), tries < 10 {
+            _ = service.pass()
+            store.clock.advance(ms: 3_600_000)
+            tries += 1
+        }
+        XCTAssertEqual(told.seen.count, 1)
+        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertGreaterThan(refusals.all.count, 2)
+    }
+
+    // ── Consent ──
+
+    func testDenialBreaksOffAndRemoves() throws {
+        let store = try TestStore()
+        store.addArchive(1, content: lines(8))
+        let root = store.root
+        let service = try store.service()
+        let told = try add(store, service, change: { $0.bodyRecordsMax = 1 }) { number in
+            if number == 3 {
+                _ = try StoreFile.setConsent(storeDirectory: root, to: .denied)
+            }
+            return UploadResponse(status: 200)
+        }
+        _ = service.pass()
+        XCTAssertEqual(told.seen.count, 3)
+        XCTAssertTrue(store.hasArchive(1), "it was being sent")
+        // What came after the denial stays.
+        usleep(20_000)  // two ticks of a file system's clock
+        store.addArchive(2)
+        service.startBackground()
+        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertTrue(store.hasArchive(2))
+        XCTAssertEqual(store.events.all.filter { $0 == "removed consent" }.count, 1)
+    }
+
+    // ── Turns ──
+
+    func testTheBackgroundGivesWayBetweenParts() throws {
+        let store = try TestStore()
+        store.addArchive(1, content: lines(6))
+        let service = try store.service()
+        let (entered, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let told = try add(store, service, change: { $0.bodyRecordsMax = 1 }) { number in
+            if number == 1 {
+                entered.signal()
+                goOn.wait()
+            }
+            return UploadResponse(status: 200)
+        }
+        service.startBackground()
+        entered.wait()
+        let ended = inThread { _ = service.pass(explicit: true) }
+        eventually("the call waits") { service.currentRunners[0].gate.shouldYield }
+        goOn.signal()
+        ended.wait()
+        XCTAssertEqual(told.seen.count, 6, "each part once, whoever sent it")
+        XCTAssertFalse(store.hasArchive(1))
+        let keys = told.seen.map { request in
+            request.headers.first { $0.name == "Idempotency-Key" }?.value ?? ""
+        }
+        XCTAssertEqual(Set(keys).count, 6)
+    }
+
+    func testACallKeepsToWhatTheServerSaidMeanwhile() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        let (entered, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let told = try add(store, service) { _ in
+            entered.signal()
+            goOn.wait()
+            return UploadResponse(status: 503, headers: [(name: "Retry-After", value: "3600")])
+        }
+        service.startBackground()
+        entered.wait()
+        let ended = inThread { _ = service.pass(explicit: true) }
+        eventually("the call waits") { service.currentRunners[0].gate.shouldYield }
+        goOn.signal()
+        ended.wait()
+        XCTAssertEqual(told.seen.count, 1)
+    }
+
+    // ── Targets ──
+
+    func testOneOfManyAddsATarget() throws {
+        let store = try TestStore()
+        let service = try store.service()
+        let outcomes = Events()
+        DispatchQueue.concurrentPerform(iterations: 16) { _ in
+            do {
+                var options = TargetOptions(url: "http://logs.example")
+                options.name = "t"
+                _ = try service.addTarget(try Target(options))
+                outcomes.add("added")
+            } catch {
+                outcomes.add((error as? UploadError)?.status == .exists ? "exists" : "\(error)")
+            }
+        }
+        XCTAssertEqual(outcomes.all.filter { $0 == "added" }.count, 1)
+        XCTAssertEqual(outcomes.all.filter { $0 == "exists" }.count, 15)
+        XCTAssertEqual(service.currentRunners.count, 1)
+    }
+
+    func testNoCallbackOutlivesItsTarget() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        let (entered, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let order = Events()
+        var callbacks = TargetCallbacks()
+        callbacks.drained = {
+            entered.signal()
+            goOn.wait()
+            order.add("drained")
+        }
+        _ = try add(store, service, callbacks: callbacks) { _ in UploadResponse(status: 200) }
+        let sent = inThread { _ = service.pass() }
+        entered.wait()
+        let removed = inThread {
+            try? service.removeTarget("t")
+            order.add("removed")
+        }
+        eventually("it is being removed") { service.currentRunners.isEmpty }
+        goOn.signal()
+        removed.wait()
+        sent.wait()
+        XCTAssertEqual(order.all, ["drained", "removed"])
+    }
+
+    func testRetentionTellsNobodyWhoseTargetIsRemoved() throws {
+        let store = try TestStore()
+        for number in 1...3 { store.addArchive(number) }
+        let (entered, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let order = Events()
+        let paths = store.paths
+        let service = try store.service(change: { hooks in
+            hooks.archiveRemoved = { _, _ in
+                order.add("told")
+                // Another process may keep its own limits meanwhile.
+                do { _ = try Files.lockDirectory(paths.archives).number } catch {
+                    XCTFail("\(error)")
+                }
+            }
+        })
+        var callbacks = TargetCallbacks()
+        callbacks.completed = { _, _, _ in
+            entered.signal()
+            goOn.wait()
+            order.add("completed")
+        }
+        _ = try add(store, service, callbacks: callbacks) { _ in UploadResponse(status: 500) }
+        var limits = RetentionLimits.unlimited
+        limits.archivesMax = 1
+        service.setLimits(limits)
+        let kept = inThread { _ = try? service.applyRetention(otherBytes: 0) }
+        entered.wait()
+        let removed = inThread {
+            try? service.removeTarget("t")
+            order.add("removed")
+        }
+        eventually("it is being removed") { service.currentRunners.isEmpty }
+        goOn.signal()
+        removed.wait()
+        kept.wait()
+        XCTAssertEqual(order.all.filter { $0 == "completed" }.count, 1)
+        let completed = try XCTUnwrap(order.all.firstIndex(of: "completed"))
+        XCTAssertLessThan(completed, try XCTUnwrap(order.all.firstIndex(of: "removed")))
+        XCTAssertEqual(order.all.filter { $0 == "told" }.count, 2)
+    }
+}
