@@ -125,6 +125,35 @@ final class PolicyTests: XCTestCase {
         XCTAssertEqual(file("{}", etag: String(repeating: "x", count: 2_000)).etag, "")
     }
 
+    /// Whoever writes into a store: a kept policy never ends the program that opens it.
+    func testB_SAP_9_noKeptFileTraps() {
+        let head = "cordwood policy\nformat 1\n"
+        for spaces in [" ", "   ", " \t ", "  url"] {
+            let kept = PolicyFile.parse(Array("\(head)\(spaces)\n\n{}".utf8))
+            XCTAssertEqual(kept?.json, Array("{}".utf8), "'\(spaces)'")
+        }
+        XCTAssertNil(PolicyFile.parse(Array(" \n\n{}".utf8)))
+        let whole = file("{\"max_files\": 3}", etag: "\"v\"", modified: "now").bytes
+        let pieces: [[UInt8]] = [
+            [0x20], [0x0A], [0x20, 0x0A], [0x0A, 0x0A], [0], [0xFF], [0xE2, 0x80, 0xA8],
+            Array("format ".utf8), Array("saved -9223372036854775809".utf8),
+        ]
+        for seed in UInt64(1)...20 {
+            var random = SplitMix(seed)
+            for _ in 0..<500 {
+                var bytes = random.chance(2) ? whole : Array(head.utf8)
+                for _ in 0...random.below(6) {
+                    let at = random.below(bytes.count + 1)
+                    let piece = pieces.randomElement(using: &random)!
+                    bytes.insert(contentsOf: random.chance(2) ? piece : random.bytes(3), at: at)
+                }
+                if random.chance(4) { bytes = random.bytes(random.below(200)) }
+                let kept = PolicyFile.parse(bytes)
+                XCTAssertLessThanOrEqual(kept?.json.count ?? 0, bytes.count, "seed \(seed)")
+            }
+        }
+    }
+
     func testB_SAP_9_optionsAreChecked() {
         func refusal(_ change: (inout PolicyOptions) -> Void) -> String? {
             var options = PolicyOptions(url: "http://127.0.0.1/p")

@@ -84,8 +84,10 @@ public struct PolicyFile: Equatable, Sendable {
             if isFirst && line != firstLine { return nil }
             isFirst = false
             let parts = line.split(separator: " ", maxSplits: 1)
+            // A line of spaces has none.
+            guard let key = parts.first else { continue }
             let value = parts.count == 2 ? String(parts[1]) : ""
-            switch parts[0] {
+            switch key {
             case "format": format = UInt64(value)
             case "url": file.urlHash = value
             case "origin": file.origin = value
