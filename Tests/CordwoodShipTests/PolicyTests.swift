@@ -183,8 +183,8 @@ final class PolicyTests: XCTestCase {
     ) throws -> PolicySource.Answer {
         var options = PolicyOptions(url: server.url + "/policy?key=s")
         options.headers = headers
-        return try PolicySource(options).look(
-            known: known, nowUnixMs: 1_800_000_000_000, shouldStop: shouldStop)
+        let source = try PolicySource(options)
+        return source.look(known: known, nowUnixMs: 1_800_000_000_000, shouldStop: shouldStop)
     }
 
     func testB_SAP_9_aLookAndTheNext() throws {
@@ -251,7 +251,11 @@ final class PolicyTests: XCTestCase {
         var options = PolicyOptions(url: url)
         var source = try PolicySource(options)
         XCTAssertEqual(source.delayMs(after: .unchanged, failures: 0, random: 0), 3_600_000)
-        XCTAssertEqual(source.delayMs(after: .invalid(""), failures: 0, random: .max), 3_240_000)
+        XCTAssertEqual(source.delayMs(after: .unchanged, failures: 0, random: .max), 3_240_000)
+        XCTAssertFalse(PolicySource.Answer.unchanged.isFailure)
+        // A page of a proxy's in its place is no reason to wait for an hour.
+        XCTAssertTrue(PolicySource.Answer.invalid("").isFailure)
+        XCTAssertEqual(source.delayMs(after: .invalid(""), failures: 3, random: .max), 8_000)
         func failed(_ wished: UInt64?) -> PolicySource.Answer {
             .failed(FailureDetail(.failed("x"), nowUnixMs: 0), delayMs: wished)
         }

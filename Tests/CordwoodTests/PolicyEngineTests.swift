@@ -56,6 +56,38 @@ final class PolicyEngineTests: XCTestCase {
         XCTAssertFalse(try limits(#"{"enabled": false}"#).isUploadEnabled)
     }
 
+    /// Explicit uploads one after the other, each refused, ask again and again for a look: it is
+    /// made all the same.
+    func testB_SAP_9_wishesDoNotPutALookOff() throws {
+        final class Looks: @unchecked Sendable {
+            // SAFETY: guarded by the lock.
+            private let lock = NSLock()
+            private var messages: [String] = []
+            func note(_ message: String) { lock.withLock { messages.append(message) } }
+            var all: [String] { lock.withLock { messages } }
+        }
+        var options = PolicyOptions(url: "http://127.0.0.1:9/policy")
+        options.intervalSeconds = 3_600
+        let keeper = PolicyKeeper(try PolicySource(options), directory: try directory())
+        let looks = Looks()
+        let ended = expectation(description: "stopped")
+        Thread.detachNewThread {
+            keeper.run(apply: { _ in }, report: { looks.note($0.message) })
+            ended.fulfill()
+        }
+        // The second wait is about a second, the third about two.
+        let bound = Date().addingTimeInterval(20)
+        while looks.all.count < 3, Date() < bound {
+            keeper.lookSoon()
+            usleep(1_000)
+        }
+        keeper.stop()
+        wait(for: [ended], timeout: 20)
+        XCTAssertEqual(
+            Array(looks.all.prefix(3)),
+            [String](repeating: "no policy came; the last one holds", count: 3))
+    }
+
     func testB_SAP_9_levelsOfHostAndPolicy() {
         var table = LevelTable(root: 9, [(prefix: "a", level: 13), (prefix: "a.b", level: 17)])
         table = table.following([(prefix: "", level: 5), (prefix: "a.b", level: 1)])

@@ -42,7 +42,7 @@ final class PolicyKeeper: @unchecked Sendable {
         while !stops {
             let answer = look()
             if case .stopped = answer { return }
-            if case .failed = answer { failures &+= 1 } else { failures = 0 }
+            failures = answer.isFailure ? failures &+ 1 : 0
             take(answer, apply, report)
             let delay = source.delayMs(
                 after: answer, failures: failures, random: .random(in: .min ... .max))
@@ -69,12 +69,7 @@ final class PolicyKeeper: @unchecked Sendable {
     private var stops: Bool { monitor.locked { isStopping } }
 
     private func look() -> PolicySource.Answer {
-        do throws(UploadError) {
-            return try source.look(
-                known: known, nowUnixMs: cw_realtime_ns() / 1_000_000, shouldStop: { stops })
-        } catch {
-            return .invalid(error.text)
-        }
+        source.look(known: known, nowUnixMs: cw_realtime_ns() / 1_000_000, shouldStop: { stops })
     }
 
     private func take(
@@ -123,11 +118,14 @@ final class PolicyKeeper: @unchecked Sendable {
         monitor.locked {
             isWanted = false
             var deadline = Deadline(afterMs: ms)
+            var isShortened = false
             while !isStopping {
                 if !monitor.wait(until: deadline) { return }
-                guard isWanted else { continue }
-                isWanted = false
-                deadline = Deadline(afterMs: min(ms, PolicyKeeper.soonMs))
+                // Once a wait: who asks again and again must not put it off.
+                guard isWanted, !isShortened else { continue }
+                isShortened = true
+                let soon = Deadline(afterMs: PolicyKeeper.soonMs)
+                if soon.monotonicMs < deadline.monotonicMs { deadline = soon }
             }
         }
     }

@@ -54,6 +54,14 @@ public struct PolicySource: Sendable {
         /// No document came. `delayMs`: the server's wish.
         case failed(FailureDetail, delayMs: UInt64?)
         case stopped
+
+        /// Nothing came that could be used: the next look is soon.
+        public var isFailure: Bool {
+            switch self {
+            case .invalid, .failed: true
+            case .unchanged, .fresh, .stopped: false
+            }
+        }
     }
 
     /// What this source left in the store; nil: nothing, or nothing that is valid.
@@ -107,12 +115,18 @@ public struct PolicySource: Sendable {
 }
 
 extension PolicySource {
-    /// One look by libcurl, with a connection of its own.
+    /// One look by libcurl, with a connection of its own. Where there is none, nothing came.
     public func look(
         known: PolicyFile?, nowUnixMs: UInt64, shouldStop: () -> Bool
-    ) throws(UploadError) -> Answer {
-        look(
-            try CurlTransport(), known: known, nowUnixMs: nowUnixMs, shouldStop: shouldStop)
+    ) -> Answer {
+        let transport: CurlTransport
+        do throws(UploadError) {
+            transport = try CurlTransport()
+        } catch {
+            return .failed(
+                FailureDetail(.failed(error.text), nowUnixMs: nowUnixMs), delayMs: nil)
+        }
+        return look(transport, known: known, nowUnixMs: nowUnixMs, shouldStop: shouldStop)
     }
 
     /// Throws where there is no libcurl. Any thread.
@@ -125,10 +139,12 @@ extension PolicySource {
     ///   - random: all 64 bits are used.
     public func delayMs(after answer: Answer, failures: UInt32, random: UInt64) -> UInt64 {
         let interval = UInt64(intervalSeconds) * 1_000
-        guard case .failed(_, let wished) = answer else {
+        guard answer.isFailure else {
             let early = random.multipliedFullWidth(by: interval / 10 + 1).high
             return interval - early
         }
+        var wished: UInt64?
+        if case .failed(_, let delayMs) = answer { wished = delayMs }
         let own = min(Backoff.delayMs(attempts: failures, random: random), max(interval, 1_000))
         return max(own, wished ?? 0)
     }
