@@ -274,6 +274,33 @@ final class TextTargetTests: XCTestCase {
         XCTAssertFalse(store.hasArchive(1))
     }
 
+    /// A full disk makes an index read-only, a role may not write, a template is missing: the
+    /// archive waits, and what is really refused stays so.
+    func testElasticsearchThatForbidsPauses() throws {
+        for (status, type) in [
+            (401, "security_exception"), (403, "cluster_block_exception"),
+            (404, "index_not_found_exception"),
+        ] {
+            let server = try FakeServer(
+                "elasticsearch", #"{"forbid":[\#(status),2],"busy":1,"refuse":"record 4"}"#)
+            let (store, results) = try send("elasticsearch", server, 20, passes: 2)
+            XCTAssertEqual(results.map(\.0), [.upload, .upload])
+            XCTAssertEqual(results.map(\.1.refused), [0, 0])
+            XCTAssertTrue(store.queue[0].hasPrefix("paused-2-200"), "\(store.queue)")
+            XCTAssertTrue(store.hasArchive(1))
+            let said = store.events.diagnostics.filter { $0.contains("\(status) \(type)") }
+            XCTAssertEqual(said.count, 2, "\(store.events.diagnostics)")
+            let later = try store.service(records(20))
+            _ = try later.addTarget(store.target(server.url) { $0.kind = "elasticsearch" })
+            let (end, result) = later.pass()
+            XCTAssertEqual(end, .ok, "\(store.events.diagnostics)")
+            XCTAssertEqual(result.refused, 2)
+            XCTAssertEqual(server.stored.count, 18)
+            XCTAssertTrue(server.requests[2].said.contains("409"))
+            XCTAssertFalse(store.hasArchive(1))
+        }
+    }
+
     func testElasticsearchThatDoesNotSayIsNoSuccess() throws {
         let server = try FakeServer("elasticsearch", #"{"unreadable":true}"#)
         let (store, results) = try send("elasticsearch", server, passes: 2)
@@ -295,6 +322,12 @@ final class TextTargetTests: XCTestCase {
             #" { "took" : 3.5e1, "errors":true, "items":[\#(many.joined(separator: " , "))]}  "#)
         XCTAssertEqual(answer?.again, [7, 8])
         XCTAssertEqual(answer?.refused, 1)
+        XCTAssertEqual(answer?.isForbidden, false)
+        XCTAssertEqual(answer?.reasons, ["429", "503", "400"])
+        let typed = item("1", "403").dropLast(2) + #","error":{"type":"a\n\u00e9b"}}}"#
+        let forbidden = read(#"{"errors":true,"items":[\#(item("0", "400")),\#(typed)]}"#)
+        XCTAssertEqual(forbidden?.isForbidden, true)
+        XCTAssertEqual(forbidden?.reasons, ["403 a???b"])
         let nested = item("1", "409").dropLast(2) + #","error":{"a":[null,true,"\"}"]}}}"#
         XCTAssertEqual(read(#"{"errors":true,"items":[\#(nested)]}"#)?.refused, 0)
         let deep = String(repeating: "[", count: 100_000)

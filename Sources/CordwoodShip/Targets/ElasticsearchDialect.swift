@@ -1,6 +1,7 @@
 // Elasticsearch's and OpenSearch's bulk interface: `create` with our own ids into an index or data
 // stream, so that what is sent twice is there once. 200 says nothing but that the answer tells each
-// document's fate: 409 is there already, 429 and 5xx are asked for again, the rest is refused.
+// document's fate: 409 is there already, 429 and 5xx are asked for again, 401, 403 and 404 are
+// about the index or our rights and pause the target, the rest is refused.
 
 struct ElasticsearchDialect: Dialect {
     let contentType = "application/x-ndjson"
@@ -11,11 +12,12 @@ struct ElasticsearchDialect: Dialect {
 
     /// The server takes 100 MB; what a few megabytes do not hold gains nothing.
     static let bodyBytesMax: UInt64 = 8 << 20
-    /// An answer has about 90 bytes for each, of which at most 4 MiB are read, and becomes a tree
+    /// An answer has 90 to 200 bytes for each, of which at most 4 MiB are read, and becomes a tree
     /// ten times as large.
     static let documentsMax: UInt32 = 5_000
     static let indexDefault = "logs-cordwood-default"
-    static let filter = "errors,items.create._id,items.create.status"
+    static let filter =
+        "errors,items.create._id,items.create.status,items.create.error.type"
 
     init(_ options: DialectOptions) throws(UploadError) {
         try options.parameters.require(
@@ -67,6 +69,21 @@ struct ElasticsearchDialect: Dialect {
         return [RequestHeader(name: "Authorization", value: "\(scheme) \(token)")]
     }
 
+    /// The outcome says why documents were not taken.
+    func send(
+        _ request: TransferRequest, _ delivery: Delivery, _ body: borrowing Body,
+        _ perform: (TransferRequest) -> TransferOutcome
+    ) throws(UploadError) -> TransferOutcome {
+        var outcome = perform(request)
+        // Most answers have no error: they are not read twice.
+        guard outcome.kind == .success, AnswerText.has(outcome.body, "true"),
+            let answer = BulkAnswer(outcome.body, archiveID: delivery.archiveID),
+            !answer.reasons.isEmpty
+        else { return outcome }
+        outcome.cause += ": " + answer.reasons.joined(separator: ", ")
+        return outcome
+    }
+
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
         guard outcome.kind == .success else { return nil }
         let again = Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
@@ -74,6 +91,8 @@ struct ElasticsearchDialect: Dialect {
         guard let answer = BulkAnswer(outcome.body, archiveID: delivery.archiveID) else {
             return again
         }
+        // What was created is answered with 409 next time; nothing of the part is given up.
+        if answer.isForbidden { return .pause }
         guard !answer.again.isEmpty else { return .sent(refused: answer.refused) }
         guard case .retry(let reason, let delayMs) = again else { return again }
         return .partly(
@@ -87,6 +106,13 @@ struct BulkAnswer: Equatable {
     private(set) var again: Set<UInt64> = []
     /// So many it will never take.
     private(set) var refused: UInt32 = 0
+    /// The index takes no documents, is not there, or is not ours: no document is to blame.
+    private(set) var isForbidden = false
+    /// Statuses and types of errors, those that pause the target first.
+    private(set) var reasons: [String] = []
+
+    private static let reasonsMax = 3
+    private static let typeBytesMax = 64
 
     /// nil: not what a bulk request is answered with.
     init?(_ body: [UInt8], archiveID: String) {
@@ -102,10 +128,28 @@ struct BulkAnswer: Equatable {
             else { return nil }
             switch status {
             case 200...299, 409: break
-            case 408, 429, 500...599: again.insert(ordinal)
-            case 300...499: refused &+= 1
+            case 401, 403, 404:
+                if !isForbidden { reasons = [] }
+                isForbidden = true
+                note(status, result["error"])
+            case 408, 429, 500...599:
+                again.insert(ordinal)
+                if !isForbidden { note(status, result["error"]) }
+            case 300...499:
+                refused &+= 1
+                if !isForbidden { note(status, result["error"]) }
             default: return nil
             }
         }
+    }
+
+    private mutating func note(_ status: Int64, _ error: JSONValue?) {
+        let type = (error?["type"]?.string ?? "").utf8.prefix(BulkAnswer.typeBytesMax).map {
+            $0 > 0x20 && $0 < 0x7f ? $0 : 0x3f
+        }
+        let reason =
+            type.isEmpty ? "\(status)" : "\(status) \(String(decoding: type, as: UTF8.self))"
+        guard reasons.count < BulkAnswer.reasonsMax, !reasons.contains(reason) else { return }
+        reasons.append(reason)
     }
 }

@@ -8,7 +8,10 @@ from strict import Answer, Refused, content_type, need, parse, plain, text
 
 BODY_MAX, ID_MAX = 100 << 20, 512
 LONG = range(-(1 << 63), 1 << 63)
-FILTERS = {"errors", "items.create._id", "items.create.status"}
+FILTERS = {"errors", "items.create._id", "items.create.status", "items.create.error.type"}
+TYPES = {400: "document_parsing_exception", 401: "security_exception",
+         403: "cluster_block_exception", 404: "index_not_found_exception",
+         409: "version_conflict_engine_exception", 429: "es_rejected_execution_exception"}
 
 
 class Contradiction(Exception):
@@ -17,8 +20,9 @@ class Contradiction(Exception):
 
 class Fake:
     """settings: `token` of `Authorization: ApiKey`; `busy`: so often is each document whose id
-    ends in 3 answered 429 before it is taken; `refuse`: documents whose message has this word are
-    refused; `unreadable`: 200 without saying what became of the documents."""
+    ends in 3 answered 429 before it is taken; `forbid`: [status, times] of each document whose id
+    ends in 7; `refuse`: documents whose message has this word are refused; `unreadable`: 200
+    without saying what became of the documents."""
 
     def __init__(self, settings):
         self.settings, self.stored, self.documents, self.seen, self.mapping = (
@@ -47,7 +51,7 @@ class Fake:
         need(wanted == FILTERS, f"filter_path {wanted}")
         return Answer(200, {
             "errors": any(status not in (200, 201) for _, status in items),
-            "items": [{"create": {"_id": name, "status": status}} for name, status in items]})
+            "items": [{"create": fate(name, status)} for name, status in items]})
 
     def document(self, index, action, document):
         """Id and status of one document."""
@@ -60,6 +64,9 @@ class Fake:
             return name, 409
         if name.endswith("3") and times <= self.settings.get("busy", 0):
             return name, 429
+        status, most = self.settings.get("forbid", (0, 0))
+        if name.endswith("7") and times <= most:
+            return name, status
         word = self.settings.get("refuse")
         if word and word in document.get("message", ""):
             return name, 400
@@ -74,6 +81,12 @@ class Fake:
         self.documents[name] = document
         self.stored.append({"index": index, "_id": name, "document": document})
         return name, 201
+
+
+def fate(name, status):
+    """What the filter leaves of one document's result."""
+    error = {"error": {"type": TYPES[status]}} if status in TYPES else {}
+    return {"_id": name, "status": status, **error}
 
 
 def add(mapping, place, value):
