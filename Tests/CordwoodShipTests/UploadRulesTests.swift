@@ -130,6 +130,35 @@ final class UploadRulesTests: XCTestCase {
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)
     }
 
+    /// A lease refuses to let a file be opened for writing, whoever asks, as immutable ones do.
+    func testWhatCannotBeDeletedHoldsNothingElseUp() throws {
+        let store = try TestStore()
+        for number in 1...4 { store.addArchive(number) }
+        // Neither is an archive.
+        XCTAssertEqual(mkdir(store.paths.archive("directory"), 0o700), 0)
+        XCTAssertEqual(symlink("nowhere", store.paths.archive("link")), 0)
+        let service = try store.service()
+        service.setLimits(RetentionLimits(quotaBytes: 0, archivesMax: 2, expirationDays: 0))
+        let former = signal(SIGIO, SIG_IGN)
+        defer { signal(SIGIO, former) }
+        let held = open(store.paths.archive(store.stem(1)), O_RDONLY)
+        let setLease: Int32 = 1_024
+        try XCTSkipUnless(fcntl(held, setLease, Int32(F_RDLCK)) == 0, "no leases here")
+        XCTAssertEqual(try service.applyRetention(otherBytes: 0), 2)
+        XCTAssertEqual((1...4).map { store.hasArchive($0) }, [true, false, false, true])
+        XCTAssertEqual(try service.applyRetention(otherBytes: 0), 0)
+        store.addArchive(5)
+        XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)
+        XCTAssertEqual((1...5).map { store.hasArchive($0) }, [true, false, false, false, true])
+        XCTAssertEqual(store.events.diagnostics.count, 1, "\(store.events.diagnostics)")
+        XCTAssertTrue(store.events.diagnostics[0].hasPrefix("an archive cannot be deleted; it"))
+        XCTAssertTrue(store.events.diagnostics[0].contains(store.stem(1)))
+        close(held)
+        store.addArchive(6)
+        XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)
+        XCTAssertFalse(store.hasArchive(1))
+    }
+
     private func XCTUnwrapLock(_ store: TestStore, _ number: Int) throws -> ArchiveLock {
         guard let lock = try ArchiveLock(paths: store.paths, stem: store.stem(number), target: nil)
         else {

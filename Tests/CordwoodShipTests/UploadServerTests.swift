@@ -139,6 +139,27 @@ final class UploadServerTests: XCTestCase {
         XCTAssertEqual(other.queue, ["quarantined-409"])
     }
 
+    /// The archive cannot go; what was sent is sent all the same, and not sent again.
+    func testSentIsSentWhereTheArchiveCannotBeDeleted() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        store.addArchive(1)
+        // No directory: it cannot be synced, which is what a deletion begins with.
+        writeAll([], store.paths.lanes)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url))
+        XCTAssertEqual(service.pass().0, .ok)
+        XCTAssertEqual(service.pass().0, .end)
+        XCTAssertEqual(store.queue, ["sent-200"])
+        XCTAssertEqual(server.requests.count, 1)
+        XCTAssertTrue(store.hasArchive(1))
+        let said = store.events.diagnostics.filter { $0.hasPrefix("an archive cannot be deleted") }
+        XCTAssertEqual(said.count, 1, "\(store.events.diagnostics)")
+        unlink(store.paths.lanes)
+        XCTAssertEqual(service.pass().0, .end)
+        XCTAssertFalse(store.hasArchive(1))
+    }
+
     func testBadRequestIsQuarantinedAndNothingIsWedged() throws {
         let (store, server, service, results) = try run(
             #"[{"status":400}]"#, passes: 2, archives: 2)

@@ -1,7 +1,8 @@
 // Takes archives off the disk: after upload when every registered target has them, by retention,
 // and when consent is denied. Every deletion happens under the archive's lock, after all targets'
 // states were read again (R38). One enforcer a store: retention holds the lock of archives/.
-// Callbacks are called after the deletions, with no lock held.
+// Callbacks are called after the deletions, with no lock held. An archive that cannot be deleted
+// (immutable, somebody else's) stays, is told of once, and holds nothing else up.
 
 struct Janitor {
     let service: UploadService
@@ -17,7 +18,12 @@ struct Janitor {
         guard try isDoneEverywhere(archive.stem, done: done), archive.widen(),
             !service.hooks.isCovered(archive.stem)
         else { return }
-        try archive.deleteArchive(paths: service.paths)
+        do throws(UploadError) {
+            try archive.deleteArchive(paths: service.paths)
+        } catch {
+            // Not the attempt's failure: what was sent stays sent.
+            complain(archive.stem, error)
+        }
     }
 
     /// The same for all archives: what a crash, or two targets that ended at once, left.
@@ -25,10 +31,14 @@ struct Janitor {
         let registered = try service.registry.keys()
         guard !registered.isEmpty else { return }
         for (stem, states) in try service.outbox.snapshot().pairs {
-            guard registered.allSatisfy({ states[$0]?.isDone == true }),
-                let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil)
-            else { continue }
-            try deleteIfDone(lock)
+            guard registered.allSatisfy({ states[$0]?.isDone == true }) else { continue }
+            do throws(UploadError) {
+                guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil)
+                else { continue }
+                try deleteIfDone(lock)
+            } catch {
+                complain(stem, error)
+            }
         }
     }
 
@@ -43,9 +53,18 @@ struct Janitor {
         _ limits: RetentionLimits, otherBytes: UInt64
     ) throws(UploadError) -> UInt32 {
         guard limits != .unlimited else { return 0 }
-        let removed = try remove(limits, otherBytes)
-        for removal in removed { tell(removal) }
-        return UInt32(removed.count)
+        do throws(UploadError) {
+            let removed = try remove(limits, otherBytes)
+            for removal in removed { tell(removal) }
+            return UInt32(removed.count)
+        } catch {
+            if service.isNews(service.paths.archives) {
+                service.report(
+                    UploadDiagnostic.error, "the limits of the store cannot be kept",
+                    [("cause", .text(error.text))])
+            }
+            throw error
+        }
     }
 
     private func remove(
@@ -54,8 +73,10 @@ struct Janitor {
         let lock = try Files.lockDirectory(service.paths.archives)
         defer { _ = lock.number }
         let isCovered = service.hooks.covering()
-        var items = try service.archives().map { entry in
-            RetentionItem(
+        var items = try service.archives().compactMap { entry -> RetentionItem? in
+            // A directory or a link of such a name is no archive, and would never go.
+            guard Files.isRegular(service.paths.archive(entry.stem)) else { return nil }
+            return RetentionItem(
                 stem: entry.stem,
                 bytes: entry.summary?.bytes ?? Files.size(service.paths.archive(entry.stem)),
                 timeMaxNs: entry.summary?.timeMaxNs ?? 0,
@@ -70,11 +91,11 @@ struct Janitor {
                 items: items, otherBytes: otherBytes, limits: limits,
                 nowNs: now.multipliedReportingOverflow(by: 1_000_000).partialValue)
             for (stem, reason) in decided {
-                if let removal = try remove(stem, reason) {
+                if let removal = tryRemove(stem, reason) {
                     items.removeAll { $0.stem == stem }
                     removed.append(removal)
                 } else if let index = items.firstIndex(where: { $0.stem == stem }) {
-                    // It is being uploaded: decide anew without it.
+                    // It is being uploaded, or cannot go: decide anew without it.
                     items[index].isPinned = true
                     isDone = false
                     break
@@ -90,16 +111,41 @@ struct Janitor {
         let snapshot = try service.outbox.snapshot()
         let isCovered = service.hooks.covering()
         var removed: UInt32 = 0
+        var trouble: UploadError?
         for (stem, _) in try service.archives() {
             guard registered.contains(where: { !snapshot.state(stem, $0).isFinal }),
                 Files.modifiedNs(service.paths.archive(stem)) <= until,
-                !isCovered(StorePaths.file(ofStem: stem)),
-                let removal = try remove(stem, .consent)
+                !isCovered(StorePaths.file(ofStem: stem))
             else { continue }
-            tell(removal)
-            removed += 1
+            do throws(UploadError) {
+                guard let removal = try remove(stem, .consent) else { continue }
+                tell(removal)
+                removed += 1
+            } catch {
+                complain(stem, error)
+                trouble = trouble ?? error
+            }
         }
+        if let trouble { throw trouble }
         return removed
+    }
+
+    /// nil: somebody else holds it, or it cannot be deleted.
+    private func tryRemove(_ stem: String, _ reason: RemovalReason) -> Removal? {
+        do throws(UploadError) {
+            return try remove(stem, reason)
+        } catch {
+            complain(stem, error)
+            return nil
+        }
+    }
+
+    /// Once an archive: it is tried again in every round.
+    private func complain(_ stem: String, _ error: UploadError) {
+        guard service.isNews(service.paths.archive(stem)) else { return }
+        service.report(
+            UploadDiagnostic.error, "an archive cannot be deleted; it stays, the others go",
+            [("archive", .text(StorePaths.file(ofStem: stem))), ("cause", .text(error.text))])
     }
 
     /// What an earlier attempt could not write down; what is done for all is deleted by that.

@@ -9,6 +9,7 @@ import CordwoodCore
 /// SAFETY: the private variables are guarded by `monitor`, which is held for no call out of here.
 public final class UploadService: @unchecked Sendable {
     public static let targetsMax = 64
+    private static let toldMax = 1_000
 
     let paths: StorePaths
     let outbox: Outbox
@@ -36,6 +37,8 @@ public final class UploadService: @unchecked Sendable {
     /// How often in a row the background could not begin, and when it tries again.
     private var stumbles: UInt32 = 0
     private var standsStillUntilMs: UInt64 = 0
+    /// Paths of what cannot be deleted and was told of.
+    private var told: Set<String> = []
     private var consentSeen: (isGranted: Bool, atMs: UInt64)?
 
     public init(
@@ -340,6 +343,14 @@ public final class UploadService: @unchecked Sendable {
         UploadWork(
             archives: try archives().map { UploadWork.Archive(stem: $0.stem, summary: $0.summary) },
             snapshot: try outbox.snapshot())
+    }
+
+    /// True once for each path, more or less: so many are remembered.
+    func isNews(_ path: String) -> Bool {
+        monitor.locked {
+            if told.count >= UploadService.toldMax { told = [] }
+            return told.insert(path).inserted
+        }
     }
 
     func report(
