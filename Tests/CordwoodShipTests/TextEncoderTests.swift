@@ -534,6 +534,49 @@ final class TextEncoderTests: XCTestCase {
         }
     }
 
+    /// A line of ndjson is `cat --json`'s, but for the mark of a message that was cut.
+    func testHostileNDJSON() throws {
+        for seed in seeds {
+            let given = hostile(seed)
+            let target = try target("http", "http://h/x") {
+                $0.format = "ndjson"
+                $0.bodyBytesMax = 100_000
+            }
+            let made = try store.bodies(given, target)
+            XCTAssertTrue(made.bodies.allSatisfy { $0.count <= 100_000 })
+            let lines = made.bodies.flatMap { $0.split(separator: 10) }
+            let source = FakeSource(given.map(\.staged))
+            for (line, record) in zip(lines, given) {
+                let row = try XCTUnwrap(
+                    JSONSerialization.jsonObject(with: Data(line)) as? Row, "seed \(seed)")
+                assertMessage(row["message"] as? String ?? "", of: record, seed)
+                guard let read = try source.advance(), record.mark.isEmpty, line.count < 60_000
+                else { continue }
+                var plain: [UInt8] = []
+                JSONLine.append(read, to: &plain)
+                XCTAssertEqual(Array(line) + [10], plain, "seed \(seed)")
+            }
+            XCTAssertEqual(lines.count, given.count)
+        }
+    }
+
+    /// Sent as UTF-8, so it is; where it was, it is what `cat` prints.
+    func testHostileText() throws {
+        for seed in seeds {
+            let given = hostile(seed).filter { $0.model.message.count < 60_000 }
+            let target = try target("http", "http://h/x") { $0.format = "text" }
+            let body = try store.bodies(given, target).bodies[0]
+            XCTAssertNotNil(String(validating: body, as: UTF8.self), "seed \(seed)")
+            var plain: [UInt8] = []
+            let source = FakeSource(given.map(\.staged))
+            while let read = try source.advance() {
+                TextLine.append(read, to: &plain, utc: true, color: false, escape: false)
+            }
+            XCTAssertNil(String(validating: plain, as: UTF8.self), "cat gives bytes as they are")
+            XCTAssertTrue(Array(utf8(plain).utf8) == body, "seed \(seed)")
+        }
+    }
+
     func testSmallerBodiesHoldTheSame() throws {
         let given = hostile(3).filter { $0.model.message.count < 60_000 }
         for (kind, url) in TextEncoderTests.jsonKinds where kind != "loki" {

@@ -6,8 +6,15 @@
 
 public enum JSONLine {
     public static func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
+        append(r, mark: "", to: &out)
+    }
+
+    /// `mark` ends the message; it needs no escapes.
+    package static func append(
+        _ r: borrowing RecordRef, mark: String, to out: inout [UInt8]
+    ) {
         out.append(0x7b)
-        appendHead(r, mark: "", to: &out)
+        appendHead(r, mark: mark, to: &out)
         fields(r, &out)
         appendTail(r, to: &out)
         literal("}\n", &out)
@@ -244,6 +251,30 @@ public enum UTF8Scan {
             at &+= size
         }
         return true
+    }
+
+    /// What is not UTF-8 from `start` on becomes U+FFFD.
+    package static func mend(_ text: inout [UInt8], from start: Int) {
+        let mended: [UInt8]? = unsafe text.withUnsafeBytes { all in
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: all[start...])
+            if isValid(rest) { return nil }
+            var out: [UInt8] = []
+            out.reserveCapacity(rest.count &+ rest.count / 8)
+            var at = 0
+            while at < rest.count {
+                let size = length(rest, at)
+                if size > 0 {
+                    unsafe out.append(contentsOf: rest[at..<(at &+ size)])
+                } else {
+                    out.append(contentsOf: "\u{FFFD}".utf8)
+                }
+                at &+= abs(size)
+            }
+            return out
+        }
+        guard let mended else { return }
+        text.removeSubrange(start...)
+        text += mended
     }
 
     /// Length of the character at `at`; where it is not one, minus the length of what is replaced

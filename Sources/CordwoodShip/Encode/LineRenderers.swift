@@ -1,5 +1,6 @@
-// The lines of ndjson and text bodies: the same as `cordwood cat` prints, in UTC and without
-// colour, so that the same archive gives the same bytes on every machine.
+// The lines of ndjson and text bodies: as `cordwood cat` prints them, in UTC and without colour, so
+// that the same archive gives the same bytes on every machine. Where they differ it is for servers:
+// a message that was cut says so in ndjson, too, and what is no UTF-8 in text becomes U+FFFD.
 
 import CordwoodCore
 
@@ -14,8 +15,12 @@ public struct LineRenderers: Sendable {
     }
 
     public static let standard = LineRenderers(
-        json: { record, into in JSONLine.append(record, to: &into) },
+        json: { record, into in
+            JSONLine.append(record, mark: Cut.mark(of: record), to: &into)
+        },
         text: { record, into in
+            let start = into.count
             TextLine.append(record, to: &into, utc: true, color: false, escape: false)
+            UTF8Scan.mend(&into, from: start)
         })
 }
