@@ -1,8 +1,10 @@
 // Where an archive comes from, for names that say so (S3 keys): the process of its first record and
-// the time of its newest one. The same on every attempt, for a key that changed would be a second
-// object. A value.
+// the time of its newest one. The same on every attempt and on every machine, for a key that
+// changed would be a second object: so what an encrypted archive says only to who has a key does
+// not count where it is sent without one. A value.
 
 import CordwoodCore
+import Glibc
 
 struct ArchiveOrigin: Equatable, Sendable {
     /// Of the newest record; 0: not known.
@@ -11,12 +13,15 @@ struct ArchiveOrigin: Equatable, Sendable {
     var service = ""
     /// host.name; empty: not known.
     var host = ""
+    /// Service and host are known to who has a key.
+    var isEncrypted = false
 
     /// - Throws: what may be over at the next attempt. Damage lasts, so it means not known.
     static func read(
         _ path: String, timeUnixMs: UInt64, _ openRecords: OpenRecords
     ) throws(UploadError) -> ArchiveOrigin {
         var origin = ArchiveOrigin(timeUnixMs: timeUnixMs)
+        origin.isEncrypted = try isAge(path)
         do throws(ReadProblem) {
             guard let process = try openRecords(path).process else { return origin }
             func attribute(_ name: String) -> String? {
@@ -28,5 +33,18 @@ struct ArchiveOrigin: Equatable, Sendable {
             throw .system(call: text, path: path, errno: code)
         } catch {}
         return origin
+    }
+
+    private static func isAge(_ path: String) throws(UploadError) -> Bool {
+        let file = try FileDescriptor(path: path, flags: O_RDONLY | O_NONBLOCK)
+        defer { _ = file.number }
+        do throws(AgeError) {
+            return AgeHeader.isStart(
+                try AgePayload.prefix(of: file.number, AgeHeader.startBytes))
+        } catch .system(let text, let code) {
+            throw .system(call: text, path: path, errno: code)
+        } catch {
+            return false
+        }
     }
 }

@@ -80,7 +80,9 @@ struct S3Key: Equatable, Sendable {
     }
 
     private func value(_ word: String, _ delivery: Delivery) -> String {
-        let origin = delivery.origin
+        var origin = delivery.origin
+        // It goes without a key: whether this sender has one must not change its name.
+        if origin.isEncrypted, format == .archive { (origin.service, origin.host) = ("", "") }
         let time = UTCText.seconds(Int64(clamping: origin.timeUnixMs / 1_000))
         switch word {
         case "date": return String(time.prefix(10))
