@@ -339,6 +339,39 @@ final class S3DialectTests: XCTestCase {
         XCTAssertEqual(verdict(404, "NoSuchBucket"), .pause)
         XCTAssertEqual(verdict(301, "PermanentRedirect"), .pause)
         XCTAssertEqual(verdict(400, "ExpiredToken"), .pause)
+    /// A proxy's date beside a refusal for another reason must not spoil every later signature.
+    func testAClockThatDidNotHelpIsTakenBack() throws {
+        let bucket = FakeBucket()
+        var date = "Fri, 15 Jan 2027 10:00:00 GMT"
+        var isRefused = { (_: String) in true }
+        bucket.answer = { request in
+            guard isRefused(request.headers["x-amz-date"]!) else { return nil }
+            var outcome = FakeBucket.say(403, "<Error><Code>AccessDenied</Code></Error>")
+            outcome.headers = [("date", date)]
+            return outcome
+        }
+        func dates() -> [String] {
+            defer { bucket.requests = [] }
+            return bucket.requests.map { String($0.headers["x-amz-date"]!.dropLast(3)) }
+        }
+        let target = try target()
+        XCTAssertEqual(try send(target, [1], bucket).httpStatus, 403)
+        XCTAssertEqual(dates(), ["20270115T0800", "20270115T1000"])
+        XCTAssertEqual(try send(target, [1], bucket).httpStatus, 403)
+        XCTAssertEqual(dates(), ["20270115T0800", "20270115T1000"], "it was taken back")
+        // One that helps is kept, and one that does not help later leaves it.
+        isRefused = { !$0.hasPrefix("20270115T10") }
+        XCTAssertEqual(try send(target, [1], bucket).httpStatus, 200)
+        XCTAssertEqual(try send(target, [1], bucket).httpStatus, 200)
+        XCTAssertEqual(dates(), ["20270115T0800", "20270115T1000", "20270115T1000"])
+        date = "Fri, 15 Jan 2027 12:00:00 GMT"
+        isRefused = { _ in true }
+        XCTAssertEqual(try send(target, [1], bucket).httpStatus, 403)
+        isRefused = { _ in false }
+        XCTAssertEqual(try send(target, [1], bucket).httpStatus, 200)
+        XCTAssertEqual(dates(), ["20270115T1000", "20270115T1200", "20270115T1000"])
+    }
+
         XCTAssertEqual(verdict(400, "RequestTimeout"), .retry(.failed, delayMs: nil))
         XCTAssertEqual(verdict(400, "EntityTooLarge"), .shrink)
         XCTAssertEqual(verdict(400, "InvalidArgument"), .refuse)

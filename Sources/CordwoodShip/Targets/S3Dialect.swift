@@ -166,7 +166,18 @@ struct S3Dialect: Dialect {
 final class ClockSkew: Sendable {
     private let ms = Atomic<Int64>(0)
 
-    // ORDER: relaxed, both. A number by itself; an older one costs one more request.
+    // ORDER: relaxed, all. A number by itself; an older one costs one more request.
     var current: Int64 { ms.load(ordering: .relaxed) }
-    func set(_ value: Int64) { ms.store(value, ordering: .relaxed) }
+    func make(_ change: Change) { ms.store(change.new, ordering: .relaxed) }
+
+    /// What another request has learnt since stays.
+    func takeBack(_ change: Change) {
+        // ORDER: relaxed, as above.
+        _ = ms.compareExchange(expected: change.new, desired: change.old, ordering: .relaxed)
+    }
+    struct Change {
+        var old: Int64
+        var new: Int64
+    }
+
 }

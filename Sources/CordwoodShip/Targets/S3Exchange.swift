@@ -32,6 +32,7 @@ struct S3Exchange {
         request.body = body
         request.headers = template.headers.filter { isPut || !S3Exchange.isOfObject($0) } + more
         let plain = request.headers
+        var learned: ClockSkew.Change?
         for isLast in [false, true] {
             if let signer {
                 let host = plain.first { $0.lowercasedName == "host" }?.value ?? place.host
@@ -42,7 +43,13 @@ struct S3Exchange {
             }
             var outcome = perform(request)
             let answer = S3Answer(outcome.kind == .success ? [] : outcome.body)
-            if !isLast, learnsTime(outcome) { continue }
+            if !isLast, let change = timeLearned(outcome) {
+                learned = change
+                skew.make(change)
+                continue
+            }
+            // It was not the clock, or not that one.
+            if let learned, S3Exchange.isRefusal(outcome) { skew.takeBack(learned) }
             if !answer.text.isEmpty { outcome.cause += ": \(answer.text)" }
             return outcome
         }
@@ -50,24 +57,31 @@ struct S3Exchange {
     }
 
     /// The server's clock, as far as it is known.
-    private var nowMs: Int64 {
+    private var nowMs: Int64 { ownMs &+ skew.current }
+
+    private var ownMs: Int64 {
         let elapsed = (cw_monotonic_ns() &- startedNs) / 1_000_000
-        return Int64(clamping: startedUnixMs &+ elapsed) &+ skew.current
+        return Int64(clamping: startedUnixMs &+ elapsed)
     }
 
-    /// True where the server refuses and its clock is another than ours, whatever code it gives for
-    /// that: S3 says 403 RequestTimeTooSkewed, others 400 AccessDenied.
-    private func learnsTime(_ outcome: TransferOutcome) -> Bool {
-        guard signer != nil, outcome.httpStatus == 400 || outcome.httpStatus == 403,
+    private static func isRefusal(_ outcome: TransferOutcome) -> Bool {
+        outcome.httpStatus == 400 || outcome.httpStatus == 403
+    }
+
+    /// Where the server refuses and its clock is another than the one we signed by, whatever code
+    /// it gives for that: S3 says 403 RequestTimeTooSkewed, others 400 AccessDenied.
+    private func timeLearned(_ outcome: TransferOutcome) -> ClockSkew.Change? {
+        guard signer != nil, S3Exchange.isRefusal(outcome),
             let date = outcome.header("date").flatMap({ RetryAfter.dateSeconds($0) })
-        else { return false }
+        else { return nil }
         let (server, overflow) = date.multipliedReportingOverflow(by: 1_000)
-        let ahead = server.subtractingReportingOverflow(nowMs)
-        guard !overflow, !ahead.overflow,
-            ahead.partialValue.magnitude > S3Exchange.skewMsMax.magnitude
-        else { return false }
-        skew.set(skew.current &+ ahead.partialValue)
-        return true
+        let ahead = server.subtractingReportingOverflow(ownMs)
+        let old = skew.current
+        let more = ahead.partialValue.subtractingReportingOverflow(old)
+        guard !overflow, !ahead.overflow, !more.overflow,
+            more.partialValue.magnitude > S3Exchange.skewMsMax.magnitude
+        else { return nil }
+        return ClockSkew.Change(old: old, new: ahead.partialValue)
     }
 
     private static func isSigned(_ header: RequestHeader) -> Bool {
