@@ -256,6 +256,18 @@ final class S3DialectTests: XCTestCase {
         _ = try send(target, [1], bucket, delivery(.zstd))
         XCTAssertNil(bucket.requests[0].headers["content-encoding"])
         XCTAssertEqual(bucket.requests[0].headers["content-type"], "application/zstd")
+        // What became of zstd after a 415; a host's own type stands.
+        _ = try send(target, [1], bucket, delivery(.gzip))
+        XCTAssertEqual(bucket.requests[1].headers["content-type"], "application/gzip")
+        XCTAssertEqual(bucket.requests[1].line, "PUT /logs/\(id).ndjson.gz")
+        _ = try send(target, [1], bucket, delivery(.none))
+        XCTAssertEqual(bucket.requests[2].headers["content-type"], "application/x-ndjson")
+        let own = try self.target("key={id}.{ext}") {
+            $0.format = "ndjson"
+            $0.headers = "Content-Type: text/x-own"
+        }
+        _ = try send(own, [1], bucket, delivery(.gzip))
+        XCTAssertEqual(bucket.requests[3].headers["content-type"], "text/x-own")
     }
 
     func testAlreadyThere() throws {
@@ -327,18 +339,6 @@ final class S3DialectTests: XCTestCase {
         }
     }
 
-    func testVerdicts() throws {
-        let dialect = try target().dialect
-        func verdict(_ status: Int32, _ code: String) -> Verdict? {
-            dialect.verdict(
-                FakeBucket.say(status, "<?xml?>\n<Error><Code>\(code)</Code></Error>"), delivery())
-        }
-        XCTAssertNil(verdict(200, ""))
-        XCTAssertNil(verdict(403, "AccessDenied"))
-        XCTAssertNil(verdict(503, "SlowDown"))
-        XCTAssertEqual(verdict(404, "NoSuchBucket"), .pause)
-        XCTAssertEqual(verdict(301, "PermanentRedirect"), .pause)
-        XCTAssertEqual(verdict(400, "ExpiredToken"), .pause)
     /// A proxy's date beside a refusal for another reason must not spoil every later signature.
     func testAClockThatDidNotHelpIsTakenBack() throws {
         let bucket = FakeBucket()
@@ -372,6 +372,18 @@ final class S3DialectTests: XCTestCase {
         XCTAssertEqual(dates(), ["20270115T1000", "20270115T1200", "20270115T1000"])
     }
 
+    func testVerdicts() throws {
+        let dialect = try target().dialect
+        func verdict(_ status: Int32, _ code: String) -> Verdict? {
+            dialect.verdict(
+                FakeBucket.say(status, "<?xml?>\n<Error><Code>\(code)</Code></Error>"), delivery())
+        }
+        XCTAssertNil(verdict(200, ""))
+        XCTAssertNil(verdict(403, "AccessDenied"))
+        XCTAssertNil(verdict(503, "SlowDown"))
+        XCTAssertEqual(verdict(404, "NoSuchBucket"), .pause)
+        XCTAssertEqual(verdict(301, "PermanentRedirect"), .pause)
+        XCTAssertEqual(verdict(400, "ExpiredToken"), .pause)
         XCTAssertEqual(verdict(400, "RequestTimeout"), .retry(.failed, delayMs: nil))
         XCTAssertEqual(verdict(400, "EntityTooLarge"), .shrink)
         XCTAssertEqual(verdict(400, "InvalidArgument"), .refuse)

@@ -34,6 +34,8 @@ struct Delivery: Sendable {
 protocol Dialect: Sendable {
     var method: String { get }
     var contentType: String { get }
+    /// The same, where it does not depend on the encoding.
+    func contentType(_ delivery: Delivery) -> String
     /// `.init()`: archives go whole.
     var limits: BodyLimits { get }
 
@@ -65,6 +67,7 @@ protocol Dialect: Sendable {
 
 extension Dialect {
     var method: String { "POST" }
+    func contentType(_ delivery: Delivery) -> String { contentType }
     var limits: BodyLimits { BodyLimits() }
     var needsOrigin: Bool { false }
 

@@ -8,13 +8,14 @@ import Synchronization
 
 struct S3Dialect: Dialect {
     let method = "PUT"
-    let contentType: String
+    var contentType: String { S3Dialect.contentType(format, encoding) }
     let limits: BodyLimits
     let place: S3Place
     let key: S3Key
     let partBytes: UInt64
     let isOnlyIfAbsent: Bool
     private let format: BodyFormat
+    private let encoding: BodyEncoding
     private let sessionToken: String?
     private let skew = ClockSkew()
 
@@ -46,7 +47,7 @@ struct S3Dialect: Dialect {
         sessionToken = parameters["session_token"]
         format = options.format
         limits = options.limits(BodyLimits())
-        contentType = S3Dialect.contentType(options.format, options.encoding)
+        encoding = options.encoding
     }
 
     private static func partBytes(_ text: String?) throws(UploadError) -> UInt64 {
@@ -60,7 +61,11 @@ struct S3Dialect: Dialect {
 
     /// An object is a file: what is compressed stays so until its reader opens it, by its name. A
     /// Content-Encoding some stores and clients would undo on the way.
-    static func contentType(_ format: BodyFormat, _ encoding: BodyEncoding) -> String {
+    func contentType(_ delivery: Delivery) -> String {
+        S3Dialect.contentType(format, delivery.encoding)
+    }
+
+    private static func contentType(_ format: BodyFormat, _ encoding: BodyEncoding) -> String {
         switch encoding {
         case .none: HTTPDialect.contentType(format)
         case .gzip: "application/gzip"
@@ -164,6 +169,11 @@ struct S3Dialect: Dialect {
 
 /// How far the server's clock is ahead of ours, as it last said. Shared by a target's requests.
 final class ClockSkew: Sendable {
+    struct Change {
+        var old: Int64
+        var new: Int64
+    }
+
     private let ms = Atomic<Int64>(0)
 
     // ORDER: relaxed, all. A number by itself; an older one costs one more request.
@@ -175,9 +185,4 @@ final class ClockSkew: Sendable {
         // ORDER: relaxed, as above.
         _ = ms.compareExchange(expected: change.new, desired: change.old, ordering: .relaxed)
     }
-    struct Change {
-        var old: Int64
-        var new: Int64
-    }
-
 }

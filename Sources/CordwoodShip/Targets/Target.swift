@@ -114,7 +114,7 @@ public struct Target: Sendable {
             all.append(RequestHeader(name: name, value: value))
         }
         for header in dialect.headers(delivery) { set(header.name, header.value) }
-        set("Content-Type", dialect.contentType)
+        set("Content-Type", dialect.contentType(delivery))
         set("User-Agent", "cordwood")
         if delivery.encoding != .none { set("Content-Encoding", delivery.encoding.rawValue) }
         set("Idempotency-Key", "\"\(delivery.id)\"")
