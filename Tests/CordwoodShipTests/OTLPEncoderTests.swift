@@ -357,6 +357,61 @@ final class OTLPEncoderTests: XCTestCase {
         lines.finish(&out)
         XCTAssertEqual(out.count, expected.count + 1, "an empty line is none")
         var maker = RecordMaker(seed: 3)
+    /// A resource of many attributes, a long name of a logger, a record of many fields: all of it
+    /// goes, in bodies of the smallest size, whatever the kind.
+    func testTheFirstEntryOfABodyHasRoomForItsGroups() throws {
+        let scratch = Scratch()
+        let paths = StorePaths(scratch.path)
+        try paths.makeDirectories()
+        let process = CordwoodCore.ProcessInfo(
+            laneID: LaneID(high: 1, low: 2), bootID: .zero, processID: 7, name: "p",
+            createdRealtime: 0, createdMonotonic: 0,
+            resource: (0..<100).map { ("key\($0)", String(repeating: "\u{1}v", count: 100)) })
+        let logger = String(repeating: "\u{1}", count: 255)
+        let records = (0..<20).map { number in
+            var staged = OTLPSamples.record(
+                logger, level: 9, time: UInt64(number), [UInt8](repeating: 1, count: 90_000),
+                sections: OTLPSamples.section(
+                    2,
+                    OTLPSamples.fields(
+                        (0..<40).map {
+                            OTLPSamples.text("f\($0)", [UInt8](repeating: 0x78, count: 200))
+                        })))
+            staged.thread = ThreadInfo(process: process, serial: 1, threadID: 1, name: "")
+            return staged
+        }
+        for (kind, format) in [
+            ("otlp", "otlp-json"), ("otlp", "otlp-protobuf"), ("http", "otlp-json"),
+            ("http", "otlp-protobuf"),
+        ] {
+            var options = TargetOptions(url: "http://localhost:4318")
+            options.kind = kind
+            options.format = format
+            options.bodyBytesMax = 65_535
+            XCTAssertThrowsError(try Target(options)) { error in
+                XCTAssertEqual(
+                    (error as? UploadError)?.text, "OTLP needs bodies of at least 65536 bytes")
+            }
+            options.bodyBytesMax = 65_536
+            let dialect = try Target(options).dialect
+            var parts = ArchiveParts(
+                paths: paths, stem: "x", archiveID: OTLPSamples.archiveID,
+                filter: try TargetFilter(level: 0, loggers: ""), limits: dialect.limits,
+                encoder: dialect.makeEncoder(.standard)!,
+                openRecords: { _ in FakeSource(records) })
+            var next: UInt64 = 0
+            while next < UInt64(records.count) {
+                let part = try parts.next(from: next, end: nil, encoding: .none) { false }
+                guard case .part(let part) = consume part else {
+                    return XCTFail("\(kind) \(format)")
+                }
+                XCTAssertLessThanOrEqual(part.body.bytes, 65_536, "\(kind) \(format)")
+                XCTAssertEqual(part.oversized, 0, "\(kind) \(format)")
+                next = part.range.end
+            }
+        }
+    }
+
         let many = FakeSource(maker.records(5_000))
         out = []
         while let record = try many.advance() { lines.append(record, to: &out) }

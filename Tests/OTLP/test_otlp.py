@@ -257,7 +257,7 @@ class Fields(Case):
     def test_long_messages_are_cut_to_fit_and_say_so(self):
         engine = self.engine()
         engine.logger("a").info("%s", "ü" * 100_000, field="kept")
-        engine.add_target(self.receiver.url, kind="otlp", body_bytes_max=50_000)
+        engine.add_target(self.receiver.url, kind="otlp", body_bytes_max=1 << 16)
         self.assertEqual(engine.upload(timeout=60).refused, 0)
         found = [r for _, logger, r in flat(self.receiver.requests()) if logger == "a"]
         attributes = {a.key: value_of(a.value)[1] for a in found[0].attributes}

@@ -15,13 +15,12 @@ struct HTTPDialect: Dialect {
         template = options.url
         format = options.format
         let isOTLP = [.otlpProtobuf, .otlpJSON].contains(options.format)
-        // Its encoder holds a whole body.
-        limits = options.limits(BodyLimits(bytes: isOTLP ? OTLPDialect.bodyBytesMax : 0))
+        limits = isOTLP ? try OTLPDialect.limits(options) : options.limits(BodyLimits())
         contentType = HTTPDialect.contentType(options.format)
     }
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
-        HTTPDialect.makeEncoder(format, lines)
+        HTTPDialect.makeEncoder(format, lines, entryBytesMax: Int(limits.entryBytes))
     }
 
     func url(_ delivery: Delivery) -> String {
@@ -42,7 +41,8 @@ struct HTTPDialect: Dialect {
     }
 
     static func makeEncoder(
-        _ format: BodyFormat, _ lines: LineRenderers
+        _ format: BodyFormat, _ lines: LineRenderers,
+        entryBytesMax: Int = OTLPEncoder.entryBytesMax
     ) -> (any RecordEncoder)? {
         switch format {
         case .archive: nil
@@ -50,8 +50,8 @@ struct HTTPDialect: Dialect {
         case .text: LineEncoder(render: lines.text)
         case .sap: EntryEncoder(.none, CommonEntries.sap)
         case .json: EntryEncoder(.array, CommonEntries.json)
-        case .otlpProtobuf: OTLPEncoder(.protobuf, entryBytesMax: OTLPEncoder.entryBytesMax)
-        case .otlpJSON: OTLPEncoder(.json, entryBytesMax: OTLPEncoder.entryBytesMax)
+        case .otlpProtobuf: OTLPEncoder(.protobuf, entryBytesMax: entryBytesMax)
+        case .otlpJSON: OTLPEncoder(.json, entryBytesMax: entryBytesMax)
         }
     }
 

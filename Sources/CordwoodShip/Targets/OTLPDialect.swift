@@ -11,6 +11,8 @@ struct OTLPDialect: Dialect {
     static let path = "/v1/logs"
     /// Collectors take 20 MiB or 64 MiB; smaller bodies are cheaper to send again.
     static let bodyBytesMax: UInt64 = 4 << 20
+    /// Less would not hold one record with its resource.
+    static let bodyBytesMin: UInt64 = 64 << 10
     /// Logger and resource of a record stand in the body beside it.
     private static let groupBytesMax: UInt64 = 40 << 10
     /// A 400 to a body of at most this size is about its content.
@@ -25,11 +27,18 @@ struct OTLPDialect: Dialect {
         address = base.hasSuffix(OTLPDialect.path) ? base : base + OTLPDialect.path
         isJSON = options.format == .otlpJSON
         contentType = HTTPDialect.contentType(options.format)
-        var limits = options.limits(BodyLimits(bytes: OTLPDialect.bodyBytesMax))
-        let room = max(
-            limits.bytes / 2, limits.bytes - min(limits.bytes, OTLPDialect.groupBytesMax))
-        limits.entryBytes = UInt32(clamping: max(1, room))
-        self.limits = limits
+        limits = try OTLPDialect.limits(options)
+    }
+
+    /// Of bodies in OTLP, whatever the kind: an entry leaves room for its groups, and the encoder
+    /// holds a whole body.
+    static func limits(_ options: DialectOptions) throws(UploadError) -> BodyLimits {
+        var limits = options.limits(BodyLimits(bytes: bodyBytesMax))
+        guard limits.bytes >= bodyBytesMin else {
+            throw UploadError.argument("OTLP needs bodies of at least \(bodyBytesMin) bytes")
+        }
+        limits.entryBytes = UInt32(clamping: limits.bytes - groupBytesMax)
+        return limits
     }
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
