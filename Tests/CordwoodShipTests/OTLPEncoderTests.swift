@@ -210,7 +210,7 @@ final class OTLPEncoderTests: XCTestCase {
         }
     }
 
-    func testOfTwoFieldsOfOneKeyTheFirstCounts() throws {
+    func testOfTwoFieldsOfOneKeyTheLastCounts() throws {
         let record = OTLPSamples.record(
             "a", level: 1, time: 0, [],
             sections: OTLPSamples.section(
@@ -222,16 +222,28 @@ final class OTLPEncoderTests: XCTestCase {
         ) {
             $0.context = OTLPSamples.fields([
                 OTLPSamples.word(1, "k", 3), OTLPSamples.word(1, "c", 4),
+                OTLPSamples.word(1, "c", 5),
             ])
         }
         let json = try OTLPSamples.json([record])
         XCTAssertTrue(
             json.contains(
-                #""attributes":[{"key":"k","value":{"intValue":"1"}},"#
+                #""attributes":[{"key":"k","value":{"intValue":"2"}},"#
                     + #"{"key":"thread.id","value":{"stringValue":"mine"}},"#
-                    + #"{"key":"c","value":{"intValue":"4"}},{"key":"log.record.uid""#), json)
-        // The record's own field stands over the context's: that is no loss.
-        XCTAssertTrue(json.contains(#""droppedAttributesCount":1"#), json)
+                    + #"{"key":"c","value":{"intValue":"5"}},{"key":"log.record.uid""#), json)
+        XCTAssertFalse(json.contains("droppedAttributesCount"), "that is no loss")
+        // One that does not fit is one.
+        let long = OTLPSamples.record(
+            "a", level: 1, time: 0, [],
+            sections: OTLPSamples.section(
+                2,
+                OTLPSamples.fields([
+                    OTLPSamples.word(1, "k", 1),
+                    OTLPSamples.text("k", [UInt8](repeating: 0x61, count: 600)),
+                ])))
+        let cut = try OTLPSamples.json([long], entryBytesMax: 1_000)
+        XCTAssertTrue(cut.contains(#"{"key":"k","value":{"intValue":"1"}}"#), cut)
+        XCTAssertTrue(cut.contains(#""droppedAttributesCount":1"#), cut)
     }
 
     func testManyFieldsAreStillUnique() throws {
@@ -243,8 +255,8 @@ final class OTLPEncoderTests: XCTestCase {
                 OTLPSamples.fields(
                     keys.enumerated().map { OTLPSamples.word(1, $1, UInt64($0)) })))
         let json = try OTLPSamples.json([record])
-        XCTAssertTrue(json.contains(#""droppedAttributesCount":10"#), json)
-        XCTAssertTrue(json.contains(#"{"key":"k9","value":{"intValue":"9"}},{"key":"k10""#), json)
+        XCTAssertFalse(json.contains("droppedAttributesCount"), json)
+        XCTAssertTrue(json.contains(#"{"key":"k9","value":{"intValue":"39"}},{"key":"k10""#), json)
         XCTAssertTrue(json.contains(#"{"key":"k29","value":{"intValue":"29"}}"#), json)
     }
 
@@ -345,18 +357,6 @@ final class OTLPEncoderTests: XCTestCase {
         }
     }
 
-    func testExportedLinesAreRequestsOfTheirOwn() throws {
-        var lines = OTLPLines()
-        var out: [UInt8] = []
-        let source = FakeSource(OTLPSamples.golden)
-        while let record = try source.advance() { lines.append(record, to: &out) }
-        XCTAssertEqual(out, [], "a line is held until it is full")
-        lines.finish(&out)
-        let expected = try OTLPSamples.body(OTLPSamples.golden, .json, id: "").bytes
-        XCTAssertEqual(out, expected + [0x0A])
-        lines.finish(&out)
-        XCTAssertEqual(out.count, expected.count + 1, "an empty line is none")
-        var maker = RecordMaker(seed: 3)
     /// A resource of many attributes, a long name of a logger, a record of many fields: all of it
     /// goes, in bodies of the smallest size, whatever the kind.
     func testTheFirstEntryOfABodyHasRoomForItsGroups() throws {
@@ -412,6 +412,18 @@ final class OTLPEncoderTests: XCTestCase {
         }
     }
 
+    func testExportedLinesAreRequestsOfTheirOwn() throws {
+        var lines = OTLPLines()
+        var out: [UInt8] = []
+        let source = FakeSource(OTLPSamples.golden)
+        while let record = try source.advance() { lines.append(record, to: &out) }
+        XCTAssertEqual(out, [], "a line is held until it is full")
+        lines.finish(&out)
+        let expected = try OTLPSamples.body(OTLPSamples.golden, .json, id: "").bytes
+        XCTAssertEqual(out, expected + [0x0A])
+        lines.finish(&out)
+        XCTAssertEqual(out.count, expected.count + 1, "an empty line is none")
+        var maker = RecordMaker(seed: 3)
         let many = FakeSource(maker.records(5_000))
         out = []
         while let record = try many.advance() { lines.append(record, to: &out) }

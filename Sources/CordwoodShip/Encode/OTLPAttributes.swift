@@ -1,7 +1,7 @@
 // What a record says beside its message, as the attributes of an OTLP LogRecord: the host's fields,
 // the context's, the exception's, then what the record itself knows (place, thread, kind). Keys are
-// unique there: of two the first counts, as where records are read. What exceeds the bytes for
-// attributes is left out and counted. Values: they hold as long as the record's views.
+// unique there: the record's own stand over the context's, of either the last. What exceeds the
+// bytes for attributes is left out and counted. Values: they hold as long as the record's views.
 // SAFETY: views of the record, or literals; they are read and not kept beyond the entry.
 
 import CordwoodCore
@@ -13,7 +13,7 @@ import CordwoodCore
 
 struct OTLPAttributes {
     private(set) var kept: [OTLPAttribute] = []
-    /// Those that did not fit, and those of a key that was there.
+    /// Those that did not fit.
     private(set) var dropped: UInt32 = 0
 
     private let form: OTLPForm
@@ -29,10 +29,15 @@ struct OTLPAttributes {
         bytesLeft = bytesMax
         if record.sections.count > 0 || record.context.count > 0 {
             var fields = RecordFields(record)
+            var ownCount: Int?
             while let (key, value) = fields.next() {
                 let attribute = unsafe OTLPAttribute(key: key, value: value)
-                // One of the record's own stands over the context's: that is no loss.
-                if fields.part == .own || position(of: attribute.key) == nil { add(attribute) }
+                if fields.part != .own, ownCount == nil { ownCount = kept.count }
+                guard let position = position(of: attribute.key) else {
+                    add(attribute)
+                    continue
+                }
+                if position >= ownCount ?? 0 { replace(position, attribute) }
             }
         }
         addPlace(record)
@@ -78,9 +83,22 @@ struct OTLPAttributes {
 
     @safe func contains(_ key: UnsafeRawBufferPointer) -> Bool { position(of: key) != nil }
 
+    /// Who says a thing twice means the later: that is no loss, unless it does not fit.
+    private mutating func replace(_ position: Int, _ attribute: OTLPAttribute) {
+        let room = bytesLeft + bytes(kept[position])
+        let bytes = self.bytes(attribute)
+        guard bytes <= room else {
+            dropped &+= 1
+            return
+        }
+        bytesLeft = room - bytes
+        kept[position] = attribute
+    }
+
+    /// Of a key that is not there.
     private mutating func add(_ attribute: OTLPAttribute) {
         let bytes = self.bytes(attribute)
-        guard position(of: attribute.key) == nil, bytes <= bytesLeft else {
+        guard bytes <= bytesLeft else {
             dropped &+= 1
             return
         }

@@ -185,7 +185,11 @@ struct OTLPEncoder: RecordEncoder {
         if !has("process.executable.name"), !process.name.isEmpty {
             add("process.executable.name", .text(process.name))
         }
-        for (key, value) in process.resource { add(key, .text(value)) }
+        for (index, (key, value)) in process.resource.enumerated() {
+            // As of fields: the last holds.
+            let later = process.resource[(index + 1)...]
+            if !later.contains(where: { $0.key == key }) { add(key, .text(value)) }
+        }
         switch form {
         case .protobuf: return OTLPProtobuf.resource(attributes, dropped: dropped)
         case .json: return OTLPJSON.resource(attributes, dropped: dropped)
