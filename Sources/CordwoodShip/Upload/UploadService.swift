@@ -191,7 +191,7 @@ public final class UploadService: @unchecked Sendable {
         do throws(UploadError) {
             guard isEnabled, hasConsent else {
                 for runner in currentRunners { runner.planNothing() }
-                if try isDenied() { _ = try removeWaiting() }
+                try removeDenied()
                 return
             }
             let open = try registered()
@@ -280,16 +280,18 @@ public final class UploadService: @unchecked Sendable {
         try Janitor(service: self).enforce(currentLimits, otherBytes: otherBytes)
     }
 
-    /// Consent was denied: removes every archive that waited then to be sent somewhere. What is
-    /// being sent at the moment is broken off, and removed by the next call.
+    /// Consent was denied: removes every archive that waits to be sent somewhere. What is being
+    /// sent at the moment is broken off, and removed by the background.
     public func removeWaiting() throws(UploadError) -> UInt32 {
         monitor.locked { consentSeen = nil }
-        return try Janitor(service: self).removeWaiting(
-            until: Files.modifiedNs(paths.root + "/" + StoreFile.fileName))
+        return try Janitor(service: self).removeWaiting(until: .max)
     }
 
-    private func isDenied() throws(UploadError) -> Bool {
-        try StoreFile.read(storeDirectory: paths.root)?.consent == .denied
+    /// What waited when consent was denied and could not be removed then.
+    private func removeDenied() throws(UploadError) {
+        guard try StoreFile.read(storeDirectory: paths.root)?.consent == .denied else { return }
+        _ = try Janitor(service: self).removeWaiting(
+            until: Files.modifiedNs(paths.root + "/" + StoreFile.fileName))
     }
 
     /// A policy switches uploading off and on again; what waits is kept. What is being sent ends.
