@@ -260,6 +260,19 @@ final class OTLPEncoderTests: XCTestCase {
         XCTAssertTrue(json.contains(#"{"key":"k29","value":{"intValue":"29"}}"#), json)
     }
 
+    func testOfTwoAttributesOfAResourceTheLastCounts() throws {
+        var staged = OTLPSamples.record("a", level: 1, time: 0, [])
+        let process = CordwoodCore.ProcessInfo(
+            laneID: .zero, bootID: .zero, processID: 0, name: "", createdRealtime: 0,
+            createdMonotonic: 0, resource: [("service.name", "a"), ("t", "1"), ("t", "2")])
+        staged.thread = ThreadInfo(process: process, serial: 1, threadID: 0, name: "")
+        let json = try OTLPSamples.json([staged])
+        XCTAssertTrue(
+            json.contains(
+                #"{"attributes":[{"key":"service.name","value":{"stringValue":"a"}},"#
+                    + #"{"key":"t","value":{"stringValue":"2"}}]}"#), json)
+    }
+
     func testAttributesThatDoNotFitAreLeftOutAndCounted() throws {
         let control = [UInt8](repeating: 1, count: 3_000)
         let record = OTLPSamples.record(

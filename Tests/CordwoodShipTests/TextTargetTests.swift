@@ -286,7 +286,7 @@ final class TextTargetTests: XCTestCase {
             let (store, results) = try send("elasticsearch", server, 20, passes: 2)
             XCTAssertEqual(results.map(\.0), [.upload, .upload])
             XCTAssertEqual(results.map(\.1.refused), [0, 0])
-            XCTAssertTrue(store.queue[0].hasPrefix("paused-2-200"), "\(store.queue)")
+            XCTAssertTrue(store.queue.first?.hasPrefix("paused-2-200") ?? false, "\(store.queue)")
             XCTAssertTrue(store.hasArchive(1))
             let said = store.events.diagnostics.filter { $0.contains("\(status) \(type)") }
             XCTAssertEqual(said.count, 2, "\(store.events.diagnostics)")
