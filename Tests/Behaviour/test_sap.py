@@ -29,7 +29,7 @@ class SAP(StoreCase):
         for _ in range(count):
             self.log.info("x")
             self.engine.roll()
-        self.engine.archive_wait(30)
+            self.engine.archive_wait(30)
 
     def test_B_SAP_1_attach(self):
         with self.assertRaises(cordwood.StoreError):
