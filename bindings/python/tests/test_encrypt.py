@@ -3,7 +3,7 @@ the age specification."""
 import os
 import unittest
 from pathlib import Path
-from typing import Optional
+from typing import List, Optional, Union
 
 from support import StoreCase, cordwood
 
@@ -51,7 +51,8 @@ class EncryptTest(StoreCase):
                 self.assertEqual((found % 2, damaged), (0, 0))
 
     def test_bad_keys_are_refused(self) -> None:
-        for recipient in ("", "bob", IDENTITY, RECIPIENT[:-1] + "q", []):
+        bad: List[Union[str, List[str]]] = ["", "bob", IDENTITY, RECIPIENT[:-1] + "q", []]
+        for recipient in bad:
             with self.assertRaises(cordwood.ArgumentError) as caught:
                 cordwood.open(self.store, encrypt_to=recipient)
             self.assertEqual(caught.exception.status_name, "CW_E_ARGUMENT")

@@ -3,6 +3,7 @@ import contextlib
 import io
 import logging
 import unittest
+from typing import Any, Dict
 
 from support import StoreCase, cordwood
 
@@ -70,7 +71,7 @@ class HandlerTest(StoreCase):
         self.assertIn("test_stack_info", str(self.only().fields["stack_info"]))
 
     def test_extra_with_keys_that_are_no_strings(self) -> None:
-        keys: dict = {b"user": 1, 5: 2, None: 3, "plain": 4}
+        keys: Dict[Any, int] = {b"user": 1, 5: 2, None: 3, "plain": 4}
         with cordwood.context(user="anna"):
             self.log.handle(logging.makeLogRecord(
                 {**keys, "msg": "x", "name": "app", "levelno": 30, "levelname": "WARNING"}))

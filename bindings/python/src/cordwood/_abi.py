@@ -305,5 +305,9 @@ def view(content: Any) -> bytes:
 
 
 def timeout_ms(seconds: Any) -> int:
-    """Milliseconds for C: None is for ever, less than 0 is 0."""
-    return FOREVER if seconds is None else max(0, min(int(seconds * 1000), FOREVER))
+    """Milliseconds for C: None and infinity are for ever, less than 0 is 0."""
+    if seconds is None:
+        return FOREVER
+    if seconds != seconds:
+        raise ValueError("a timeout is no number")
+    return int(max(0, min(seconds * 1000, FOREVER)))

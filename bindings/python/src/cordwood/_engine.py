@@ -13,15 +13,14 @@ from types import TracebackType
 from typing import (Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence,
                     Set, Tuple, Type, Union)
 
-from . import _abi, _accelerator, _levels, _upload_errors
+from . import _abi, _accelerator, _callbacks, _levels, _upload_errors
 from ._accelerator import Logger
-from ._errors import check
-from ._transport import Credentials, Transport, credentials_callback, transport_callback
+from ._callbacks import Attempting, Completed, Condition, Drained
+from ._errors import ArgumentError, check
+from ._transport import Credentials, Transport
 
 PathLike = Union[str, bytes, "os.PathLike[str]"]
 ArchiveRemoved = Callable[[str, str], None]
-Attempting = Callable[[str, int], None]
-Completed = Callable[[str, int, int], None]
 
 _EXIT_WAIT_S = 1.0
 _WORDS: Dict[str, Tuple[str, ...]] = {
@@ -34,8 +33,8 @@ _WORDS: Dict[str, Tuple[str, ...]] = {
 _REASONS = ("", "quota", "count", "expired", "consent")
 _OUTCOMES = ("none", "success", "request_failed", "redirection", "client", "server", "unknown")
 
-# A helper that is still busy after close may call once more: callbacks live as long as the process.
-_callbacks: List[Any] = []
+# A helper that is still busy after close may call once more: these live as long as the process.
+_removed_callbacks: List[Any] = []
 # Strong: a host may keep a logger alone, and its engine is to be closed at exit all the same.
 _open: "Set[Engine]" = set()
 
@@ -86,19 +85,22 @@ def _named(names: Tuple[str, ...], index: int) -> str:
     return names[index] if 0 <= index < len(names) else str(index)
 
 
-def _bytes(value: Union[str, bytes, None]) -> Optional[bytes]:
-    return value.encode() if isinstance(value, str) else value
+def _path(option: str, value: Optional[PathLike]) -> Optional[bytes]:
+    return None if value is None else _text(option, os.fsencode(value))
+
+
+def _text(option: str, value: Union[str, bytes, None]) -> Optional[bytes]:
+    """For C, which would cut it at a NUL silently. Values may be secrets: the error has none."""
+    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    if raw is not None and b"\0" in raw:
+        raise ArgumentError(_abi.E_ARGUMENT, f"{option} holds a NUL")
+    return raw
 
 
 def _result(raw: _abi.UploadResult) -> UploadResult:
     return UploadResult(raw.uploaded, raw.failed, raw.waiting, raw.expired, raw.bytes_sent,
                         raw.last_http_status, _named(_OUTCOMES, raw.last_outcome),
                         raw.refused)
-
-
-def _keep(pointer: Any) -> Any:
-    _callbacks.append(pointer)
-    return pointer
 
 
 class Engine:
@@ -110,6 +112,7 @@ class Engine:
         self._handle = self._pointer.value  # stays usable after close: calls answer so
         self._blocks = options.overflow == _WORDS["overflow"].index("block")
         self._loggers: Dict[str, Logger] = {}
+        self._targets: Dict[str, int] = {}  # the callbacks' numbers by name
         _open.add(self)
 
     def logger(self, name: str = "") -> Logger:
@@ -127,11 +130,13 @@ class Engine:
 
     def set_level(self, prefix: str, level: _levels.Level) -> None:
         """The threshold of a name and all dotted names below it; "" is the root."""
-        check(_abi.library.cw_level_set(self._handle, prefix.encode(), _levels.number(level)))
+        check(_abi.library.cw_level_set(self._handle, _text("prefix", prefix),
+                                        _levels.number(level)))
 
     def set_resource(self, key: str, value: str) -> None:
         """An attribute of what logs (service.name, service.version …); "" removes it."""
-        check(_abi.library.cw_resource_set(self._handle, key.encode(), value.encode()))
+        check(_abi.library.cw_resource_set(self._handle, _text("key", key),
+                                           _text("value", value)))
 
     def set_consent(self, consent: Union[str, int]) -> None:
         """granted, pending or denied; stored. Denied removes what waited to be sent."""
@@ -197,8 +202,8 @@ class Engine:
                    requests_max: Optional[int] = None,
                    attempting: Optional[Attempting] = None,
                    completed: Optional[Completed] = None,
-                   condition: Optional[Callable[[], bool]] = None,
-                   drained: Optional[Callable[[], None]] = None,
+                   condition: Optional[Condition] = None,
+                   drained: Optional[Drained] = None,
                    credentials: Optional[Credentials] = None,
                    transport: Optional[Transport] = None) -> int:
         """Adds a place where archives go; its number. Timeouts in seconds. What is not named has
@@ -208,19 +213,25 @@ class Engine:
         library's threads; a condition that raises counts as false. credentials(target, challenge)
         is asked on 401 and 403 and answers a token, (user, password) or None. transport(request)
         sends in place of libcurl and answers (status, headers, body).
-        Raises ArgumentError, StoreError, LimitError."""
+        The callables are kept until remove_target, those of a target without a name (and what
+        close leaves) until the process ends. Raises ArgumentError, StoreError; ValueError for a
+        number that does not fit."""
         raw = _abi.TargetOptions()
         _abi.library.cw_target_options_init(raw, ctypes.sizeof(raw))
-        texts: Dict[str, Union[str, PathLike, None]] = dict(
+        texts: Dict[str, Optional[str]] = dict(
             url=url, name=name, kind=kind, format=format, encoding=encoding,
-            headers=_lines(headers, ": "), parameters=_lines(parameters, "="), method=method,
+            headers=_lines("headers", headers, ": "),
+            parameters=_lines("parameters", parameters, "="), method=method,
             auth_token=auth_token, auth_user=auth_user, auth_password=auth_password,
+            client_key_password=client_key_password, proxy=proxy, proxy_auth=proxy_auth,
+            loggers=",".join(loggers) if loggers else None)
+        paths: Dict[str, Optional[PathLike]] = dict(
             ca_file=ca_file, client_certificate_file=client_certificate_file,
-            client_key_file=client_key_file, client_key_password=client_key_password, proxy=proxy,
-            proxy_auth=proxy_auth, loggers=",".join(loggers) if loggers else None)
-        for key, text in texts.items():
-            if text is not None:
-                setattr(raw, key, os.fsencode(text))
+            client_key_file=client_key_file)
+        for key, content in [*((key, _text(key, text)) for key, text in texts.items()),
+                             *((key, _path(key, path)) for key, path in paths.items())]:
+            if content is not None:
+                setattr(raw, key, content)
         numbers: Dict[str, Optional[int]] = dict(
             bytes_per_s=bytes_per_s, body_bytes_max=body_bytes_max, requests_max=requests_max,
             body_records_max=body_records_max, http_version=http_version,
@@ -231,19 +242,26 @@ class Engine:
             else _abi.timeout_ms(request_timeout))
         for key, number in numbers.items():
             if number is not None:
-                setattr(raw, key, number)
-        _put_target_callbacks(raw, attempting, completed, condition, drained)
-        if credentials is not None:
-            raw.credentials = _keep(credentials_callback(credentials))
-        if transport is not None:
-            raw.transport = _keep(transport_callback(transport))
+                _put_number(raw, key, number)
+        calls = _callbacks.put_target(raw, _callbacks.Target(
+            attempting, completed, condition, drained, credentials, transport))
         target = ctypes.c_uint32()
-        check(_abi.library.cw_target_add(self._handle, raw, target))
+        status = _abi.library.cw_target_add(self._handle, raw, target)
+        if status < 0:
+            _callbacks.forget_target(calls)
+        elif name is not None:
+            self._targets[name] = calls
+        check(status)
         return target.value
 
     def remove_target(self, name: str) -> None:
         """Ends a target: its state leaves the store, archives stay."""
-        check(_abi.library.cw_target_remove(self._handle, name.encode()))
+        calls = self._targets.get(name)
+        check(_abi.library.cw_target_remove(self._handle, _text("name", name)))
+        # Whoever adds the name anew meanwhile has put its own number there.
+        if calls is not None and self._targets.get(name) == calls:
+            del self._targets[name]
+        _callbacks.forget_target(calls)
 
     def upload(self, timeout: Optional[float] = None) -> UploadResult:
         """Seals what is open and makes one attempt per waiting archive and target; waits for it
@@ -261,7 +279,7 @@ class Engine:
         bodies = [bytearray()]
 
         def take(_: Any, data: Optional[int], length: int) -> bool:
-            if length == 0:
+            if not data or length == 0:
                 bodies.append(bytearray())
             else:
                 bodies[-1] += ctypes.string_at(data, length)
@@ -272,12 +290,10 @@ class Engine:
 
     def upload_async(self, done: Optional[Callable[[int, UploadResult], None]] = None) -> None:
         """As upload, in the background; done(status, result) is called on the library's thread."""
-        pointer = _abi.UPLOAD_DONE()
-        if done is not None:
-            call = done
-            pointer = _keep(_abi.UPLOAD_DONE(
-                lambda _, status, raw: call(status, _result(raw[0]))))
-        check(_abi.library.cw_upload_async(self._handle, pointer, None))
+        call = done
+        ended = None if call is None else (
+            lambda status, raw: call(status, _result(raw)))
+        check(_callbacks.upload_async(self._handle, ended))
 
     def close(self, timeout: float = 5.0) -> None:
         """Closes and waits up to timeout seconds for the helper's present job. Idempotent. Raises
@@ -299,28 +315,12 @@ class Engine:
         self.close()
 
 
-def _lines(pairs: Optional[Mapping[str, object]], between: str) -> Optional[str]:
-    return "\n".join(f"{key}{between}{value}" for key, value in pairs.items()) if pairs else None
-
-
-def _put_target_callbacks(raw: _abi.TargetOptions, attempting: Optional[Attempting],
-                          completed: Optional[Completed],
-                          condition: Optional[Callable[[], bool]],
-                          drained: Optional[Callable[[], None]]) -> None:
-    if attempting is not None:
-        begin = attempting
-        raw.attempting = _keep(_abi.ATTEMPTING(
-            lambda _, archive, count: begin(os.fsdecode(archive), count)))
-    if completed is not None:
-        end = completed
-        raw.completed = _keep(_abi.COMPLETED(
-            lambda _, archive, status, http: end(os.fsdecode(archive), status, http)))
-    if condition is not None:
-        ask = condition
-        raw.condition = _keep(_abi.CONDITION(lambda _: bool(ask())))
-    if drained is not None:
-        tell = drained
-        raw.drained = _keep(_abi.DRAINED(lambda _: tell()))
+def _lines(option: str, pairs: Optional[Mapping[str, object]], between: str) -> Optional[str]:
+    lines = [f"{key}{between}{value}" for key, value in (pairs or {}).items()]
+    # Values may be secrets: the error has none. A NUL is found by _text.
+    if any("\n" in line or "\r" in line for line in lines):
+        raise ArgumentError(_abi.E_ARGUMENT, f"{option}: a name or a value holds a line break")
+    return "\n".join(lines) if lines else None
 
 
 def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = None,
@@ -351,19 +351,17 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
     raw = _abi.Options()
     _abi.library.cw_options_init(raw, ctypes.sizeof(raw))
     if directory is not None:
-        raw.directory = os.fsencode(directory)
+        raw.directory = _path("directory", directory)
     words = {"codec": codec, "consent": consent, "overflow": overflow, "console": console}
     levels = {"level": level, "console_level": console_level}
     given: Dict[str, Any] = {
-        "process_name": _bytes(process_name), "segment_bytes": segment_bytes,
+        "process_name": _text("process_name", process_name), "segment_bytes": segment_bytes,
         "roll_age_s": roll_age_s, "quota_bytes": quota_bytes, "archives_max": archives_max,
         "expiration_days": expiration_days, "codec_level": codec_level,
         "upload_interval_s": upload_interval_s, "policy_interval_s": policy_interval_s,
-        "policy_url": _bytes(policy_url),
-        "policy_ca_file": None if policy_ca_file is None else os.fsencode(policy_ca_file),
-        "policy_headers": "\n".join(
-            f"{key}: {value}" for key, value in policy_headers.items()).encode()
-        if policy_headers else None,
+        "policy_url": _text("policy_url", policy_url),
+        "policy_ca_file": _path("policy_ca_file", policy_ca_file),
+        "policy_headers": _text("policy_headers", _lines("policy_headers", policy_headers, ": ")),
         **{key: _word(key, value) for key, value in words.items() if value is not None},
         **{key: _levels.number(value) for key, value in levels.items() if value is not None},
     }
@@ -377,17 +375,18 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
             raw.flags |= flag
     if encrypt_to is not None:
         recipients = [encrypt_to] if isinstance(encrypt_to, str) else encrypt_to
-        raw.encrypt_to = " ".join(recipients).encode()
+        raw.encrypt_to = _text("encrypt_to", " ".join(recipients))
     if identity_file is not None:
-        raw.identity_file = os.fsencode(identity_file)
+        raw.identity_file = _path("identity_file", identity_file)
     if archive_removed is not None:
         call = archive_removed
-        raw.archive_removed = _keep(_abi.ARCHIVE_REMOVED(lambda _, archive, reason: call(
-            os.fsdecode(archive), _named(_REASONS, reason))))
+        raw.archive_removed = _abi.ARCHIVE_REMOVED(lambda _, archive, reason: call(
+            os.fsdecode(archive), _named(_REASONS, reason)))
+        _removed_callbacks.append(raw.archive_removed)
     return Engine(raw)
 
 
-def _put_number(raw: _abi.Options, key: str, value: Any) -> None:
+def _put_number(raw: ctypes.Structure, key: str, value: Any) -> None:
     """ctypes cuts numbers silently: what does not fit is refused here."""
     setattr(raw, key, value)
     if getattr(raw, key) != value:

@@ -1,7 +1,8 @@
 """What a host sends requests and answers challenges with: its callables behind the C callbacks.
 
 A transport gets a `TransportRequest` and answers status, headers and body; a credentials callable
-gets the target's name and the server's challenge. Both run on the library's threads. Whatever they
+gets the target's name and the server's challenge. Both run on the library's threads, called by
+_callbacks.py. Whatever they
 raise or answer, the upload fails and is repeated; of a raised error the log gets the type's name
 alone, since texts of HTTP libraries hold URLs. A request is dead once its callable has returned.
 """
@@ -143,34 +144,32 @@ def _put(response: Any, given: Any) -> None:
     _abi.library.cw_transport_response_status(response, max(-1, min(status, 1 << 30)))
 
 
-def transport_callback(send: Transport) -> Any:
-    """The cw_transport_fn of a callable."""
-    def call(_: Any, raw: Any, response: Any) -> int:
-        request = TransportRequest(raw)
-        try:
-            _put(response, send(request))
-            return _abi.OK
-        except BaseException as error:
-            cause, unreachable = _cause(error)
-            _abi.library.cw_transport_response_failed(response, cause.encode(), unreachable)
-            if isinstance(error, (OSError, http.client.HTTPException)):
-                return _abi.E_IO
-            raise  # a mistake in the host's code: sys.unraisablehook shows it
-        finally:
-            request._end()
-    return _abi.TRANSPORT(call)
+def send_by(send: Transport, raw: Any, response: Any) -> int:
+    """A cw_transport_fn by a callable."""
+    request = TransportRequest(raw)
+    try:
+        _put(response, send(request))
+        return _abi.OK
+    except BaseException as error:
+        cause, unreachable = _cause(error)
+        # Takes back a status that is set already: ctypes answers CW_OK for what is raised.
+        _abi.library.cw_transport_response_failed(response, cause.encode(), unreachable)
+        if isinstance(error, (OSError, http.client.HTTPException)):
+            return _abi.E_IO
+        raise  # a mistake in the host's code: sys.unraisablehook shows it
+    finally:
+        request._end()
 
 
-def credentials_callback(ask: Credentials) -> Any:
-    """The cw_credentials_fn of a callable."""
-    def call(_: Any, target: bytes, challenge: Optional[bytes], out: Any) -> int:
-        told = None if challenge is None else challenge.decode(errors="replace")
-        answer = ask(target.decode(errors="replace"), told)
-        if answer is None:
-            return _abi.E_NOT_FOUND
-        token, name, password = (answer, None, None) if isinstance(answer, str) else (None, *answer)
-        return int(_abi.library.cw_credentials_set(
-            out, *(None if word is None else word.encode() for word in (token, name, password))))
-
-    # What it raises is shown by sys.unraisablehook; ctypes then answers CW_OK, with nothing set.
-    return _abi.CREDENTIALS(call)
+def answer_challenge(ask: Credentials, target: bytes, challenge: Optional[bytes],
+                     out: Any) -> int:
+    """A cw_credentials_fn by a callable. Of what it raises ctypes makes CW_OK, with nothing set."""
+    told = None if challenge is None else challenge.decode(errors="replace")
+    answer = ask(target.decode(errors="replace"), told)
+    if answer is None:
+        return _abi.E_NOT_FOUND
+    token, name, password = (answer, None, None) if isinstance(answer, str) else (None, *answer)
+    if any(word is not None and "\0" in word for word in (token, name, password)):
+        return _abi.E_ARGUMENT  # C would see what stands before it
+    return int(_abi.library.cw_credentials_set(
+        out, *(None if word is None else word.encode() for word in (token, name, password))))

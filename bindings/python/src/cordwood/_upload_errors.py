@@ -31,8 +31,8 @@ class TransferError(UploadError):
     """A transfer that failed; each is one of the five classes below."""
 
     target = archive = cause = location = code = message = language = transaction_id = ""
-    """location: of a redirection. code, message, language, transaction_id and details: from an
-    answer in the form of OData or SAP Gateway."""
+    """location: of a redirection: scheme, host and port, or "/…" on the same server. code, message,
+    language, transaction_id and details: from an answer in the form of OData or SAP Gateway."""
     details: Tuple[ErrorDetail, ...] = ()
     http_status = 0
     """0: no HTTP answer."""
