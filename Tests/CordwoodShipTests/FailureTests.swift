@@ -49,12 +49,20 @@ final class FailureTests: XCTestCase {
         func shown(_ text: String) -> String {
             detail(302, headers: [("location", text)]).location
         }
-        XCTAssertEqual(shown("https://a.example/b?token=s#f"), "https://a.example/b")
-        XCTAssertEqual(shown("https://u:secret@a.example:8443/b"), "https://a.example:8443/b")
-        XCTAssertEqual(shown("//u:secret@a.example/b@c"), "//a.example/b@c")
-        XCTAssertEqual(shown("/login?next=x"), "/login")
-        XCTAssertEqual(shown("a\u{1b}[2J"), "a?[2J")
-        XCTAssertEqual(shown(String(repeating: "x", count: 9_000)).utf8.count, 512)
+        // Loggly's token stands in the path.
+        XCTAssertEqual(shown("https://a.example/inputs/s3cret/"), "https://a.example")
+        XCTAssertEqual(shown("https://a.example?token=s#f"), "https://a.example")
+        XCTAssertEqual(shown("https://a.example#f"), "https://a.example")
+        XCTAssertEqual(shown("https://a.example\\s3cret"), "https://a.example")
+        XCTAssertEqual(shown("https://u:secret@a.example:8443/b"), "https://a.example:8443")
+        XCTAssertEqual(shown("//u:secret@a.example/b@c"), "//a.example")
+        for relative in ["/login?next=x", "s3cret", "?s3cret", "/s3cret://a", "javascript:s3cret"] {
+            XCTAssertEqual(shown(relative), "/…", relative)
+        }
+        XCTAssertEqual(shown(""), "")
+        XCTAssertEqual(shown("http://a\u{1b}[2J/"), "http://a?[2J")
+        XCTAssertEqual(
+            shown("http://" + String(repeating: "x", count: 9_000)).utf8.count, 512)
         XCTAssertEqual(
             detail(404, headers: [("location", "/x")]).location, "", "of redirections only")
     }
@@ -128,10 +136,10 @@ final class FailureTests: XCTestCase {
         let moved = detail(302, headers: [("location", "https://b.example/x?t=secret")])
         XCTAssertEqual(
             moved.text(.english),
-            "The server points to another address. HTTP 302. Address: https://b.example/x.")
+            "The server points to another address. HTTP 302. Address: https://b.example.")
         XCTAssertEqual(
             moved.text(.german),
-            "Der Server verweist auf eine andere Adresse. HTTP 302. Adresse: https://b.example/x.")
+            "Der Server verweist auf eine andere Adresse. HTTP 302. Adresse: https://b.example.")
         let body =
             #"{"error": {"code": "SY/530", "message": {"lang": "en", "value": "No such team"},"#
             + #" "innererror": {"transactionid": "TX1"}}}"#

@@ -177,7 +177,7 @@ typedef struct cw_upload_error {
     cw_str target;           /* its name */
     cw_str archive;          /* its file name */
     cw_str cause;            /* the transport's: DNS, connect, TLS, timeout …; or "HTTP 404" */
-    cw_str location;         /* of a redirection, without user, query and fragment */
+    cw_str location;         /* of a redirection: scheme, host and port; "/…": on that server */
     cw_str code;
     cw_str message;
     cw_str language; /* of message: "en" */

@@ -1,6 +1,6 @@
 // What is known of a transfer that did not succeed (B-NET-1, B-NET-2), fit to be logged and shown:
-// of a redirection's address neither user, query nor fragment is kept. A value, made of the outcome
-// where an attempt fails. Pure.
+// of a redirection's address scheme, host and port alone are kept, for tokens stand in paths, too.
+// A value, made of the outcome where an attempt fails. Pure.
 
 public struct FailureDetail: Equatable, Sendable {
     /// Never `success`.
@@ -9,7 +9,8 @@ public struct FailureDetail: Equatable, Sendable {
     public var httpStatus: Int32
     /// The transport's cause, or the status in words.
     public var cause: String
-    /// Where a redirection points; empty: nowhere, or no redirection.
+    /// Where a redirection points: `https://host:port`, or `/…` on the same server; empty:
+    /// nowhere, or no redirection.
     public var location: String
     /// What the server asks us to wait; nil: it said nothing.
     public var retryAfterMs: UInt64?
@@ -48,24 +49,31 @@ public struct FailureDetail: Equatable, Sendable {
         self.odata = odata
     }
 
-    /// Scheme, host and path of an address, or a path by itself.
+    /// Scheme, host and port of an address.
     private static func shown(_ address: String) -> String {
-        var rest = address.prefix { $0 != "?" && $0 != "#" }
-        var scheme: Substring = ""
-        if let colon = rest.firstIndex(of: ":"), rest[colon...].hasPrefix("://") {
-            scheme = rest[..<colon] + "://"
-            rest = rest.dropFirst(scheme.count)
-        } else if rest.hasPrefix("//") {
-            scheme = "//"
+        guard !address.isEmpty else { return "" }
+        let scheme = address.utf8.prefix { isSchemeByte($0) }
+        var rest = address.utf8[scheme.endIndex...]
+        if !scheme.isEmpty && rest.starts(with: "://".utf8) {
+            rest = rest.dropFirst(3)
+        } else if address.hasPrefix("//") {
             rest = rest.dropFirst(2)
+        } else {
+            return "/…"
         }
-        if !scheme.isEmpty {
-            let authority = rest.prefix { $0 != "/" }
-            if let at = authority.lastIndex(of: "@") { rest = rest[rest.index(after: at)...] }
-        }
-        let bytes = (scheme + rest).utf8.prefix(locationBytesMax).map {
+        let start = rest.startIndex
+        rest = rest.prefix { !"/?#\\".utf8.contains($0) }
+        if let at = rest.lastIndex(of: UInt8(ascii: "@")) { rest = rest[rest.index(after: at)...] }
+        let bytes = [address.utf8[..<start], rest].joined().prefix(locationBytesMax).map {
             $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "?") : $0
         }
         return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func isSchemeByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2B, 0x2D, 0x2E: return true
+        default: return false
+        }
     }
 }
