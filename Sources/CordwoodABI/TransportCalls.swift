@@ -92,27 +92,39 @@ public func cw_credentials_set(
     }
 }
 
-/// What a host's function says of the answer. One thread: that of the call.
+/// What a host's function says of the answer: of a status and a failure the later one holds, for
+/// a host may try a second way. One thread: that of the call.
 private final class TransportAnswer {
+    private(set) var isAnswered = false
+    private var failure: UploadTransportError?
     var response = UploadResponse(status: 0)
-    var isAnswered = false
-    var failure: UploadTransportError?
 
     static let headersMax = 64
     static let headerBytesMax = 8192
     /// One more than is kept, so that a longer one is seen to be cut.
     static let bodyBytesMax = (4 << 20) + 1
 
+    func begin(_ status: Int) {
+        // Headers may come before the first status, but none is another answer's.
+        if isAnswered { response = UploadResponse(status: 0) }
+        response.status = status
+        isAnswered = true
+    }
+
+    func fail(_ error: UploadTransportError) {
+        response = UploadResponse(status: 0)
+        isAnswered = false
+        failure = error
+    }
+
     func response(_ status: cw_status) throws(UploadTransportError) -> UploadResponse {
+        if status == Status.ok && isAnswered { return response }
         if let failure { throw failure }
         guard status == Status.ok else {
             let name = unsafe String(cString: cw_status_name(status))
             throw UploadTransportError("the host's transport returned \(name)")
         }
-        guard isAnswered else {
-            throw UploadTransportError("the host's transport set no status")
-        }
-        return response
+        throw UploadTransportError("the host's transport set no status")
     }
 }
 
@@ -189,8 +201,7 @@ public func cw_transport_response_status(
     guard let answer = unsafe answer(handle) else {
         return failed(Status.argument, "cw_transport_response_status: response is NULL")
     }
-    answer.response.status = Int(httpStatus)
-    answer.isAnswered = true
+    answer.begin(Int(httpStatus))
     return Status.ok
 }
 
@@ -239,7 +250,7 @@ public func cw_transport_response_failed(
     guard let answer = unsafe answer(handle) else {
         return failed(Status.argument, "cw_transport_response_failed: response is NULL")
     }
-    answer.failure = UploadTransportError(
-        unsafe CText.string(cause) ?? "", isUnreachable: unreachable)
+    answer.fail(
+        UploadTransportError(unsafe CText.string(cause) ?? "", isUnreachable: unreachable))
     return Status.ok
 }

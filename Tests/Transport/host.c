@@ -136,6 +136,27 @@ static cw_status nonsense(const cw_transport_request *request, cw_transport_resp
         CHECK(headers == 64);
         return CW_OK;
     }
+    if (strcmp(mode, "second-way") == 0) {
+        cw_transport_response_header(response, "Retry-After", "3600");
+        cw_transport_response_failed(response, "the first way", true);
+        return cw_transport_response_status(response, 200);
+    }
+    if (strcmp(mode, "taken-back") == 0) {
+        cw_transport_response_status(response, 200);
+        return cw_transport_response_failed(response, "half an answer", false);
+    }
+    if (strcmp(mode, "anew") == 0) {
+        static char block[4 << 20];
+        cw_transport_response_header(response, "Early", "y");
+        cw_transport_response_status(response, 503);
+        for (int i = 1; i < 64; i++)
+            CHECK(cw_transport_response_header(response, "Retry-After", "3600") == CW_OK);
+        CHECK(cw_transport_response_header(response, "x", "y") == CW_E_LIMIT);
+        CHECK(cw_transport_response_body(response, block, sizeof block) == CW_OK);
+        CHECK(cw_transport_response_status(response, 200) == CW_OK);
+        CHECK(cw_transport_response_body(response, block, sizeof block) == CW_OK);
+        return cw_transport_response_header(response, "x", "y");
+    }
     if (strcmp(mode, "silent") == 0) return CW_OK;
     if (strcmp(mode, "odd") == 0) return 12345;
     if (strcmp(mode, "failed") == 0) {

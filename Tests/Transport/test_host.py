@@ -313,6 +313,15 @@ class CTransport(unittest.TestCase):
     def test_bad_arguments(self):
         self.assertEqual(self.run_host("nulls")["status"], "CW_OK")
 
+    def test_of_status_and_failure_the_later_holds(self):
+        for mode in ("second-way", "anew"):
+            said = self.run_host(mode)
+            self.assertEqual((said["status"], said["http"], said["uploaded"], said["calls"]),
+                             ("CW_OK", "200", "1", "1"), mode)
+        said = self.run_host("taken-back")
+        self.assertEqual((said["status"], said["waiting"]), ("CW_E_UPLOAD", "1"))
+        self.assertEqual(self.causes[0], "half an answer")
+
     def test_huge_answer(self):
         self.assertEqual(self.run_host("huge")["status"], "CW_OK")
 

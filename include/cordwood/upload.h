@@ -288,8 +288,8 @@ cw_status cw_transport_request_read(const cw_transport_request *request, uint64_
  * last. Blocks: no. */
 bool cw_transport_request_stopped(const cw_transport_request *request);
 
-/* The server's status; of several calls the last. What is not within 200 to 599 counts as no
- * answer. CW_OK · CW_E_ARGUMENT */
+/* The server's status. What is not within 200 to 599 counts as no answer. A second one clears
+ * headers and body of the first: who tries another way begins with it. CW_OK · CW_E_ARGUMENT */
 cw_status cw_transport_response_status(cw_transport_response *response, int32_t http_status);
 
 /* A header of the answer; Location, Retry-After, WWW-Authenticate and ETag mean something.
@@ -303,7 +303,8 @@ cw_status cw_transport_response_body(cw_transport_response *response, const void
                                      size_t count);
 
 /* Why no answer came, for logs: no URL, header or token. `unreachable`: no connection came to
- * stand, so that all archives wait for the target. CW_OK · CW_E_ARGUMENT */
+ * stand, so that all archives wait for the target. Takes a status that was set before back, with
+ * its headers and body; a status set after it holds. CW_OK · CW_E_ARGUMENT */
 cw_status cw_transport_response_failed(cw_transport_response *response, const char *cause,
                                        bool unreachable);
 
