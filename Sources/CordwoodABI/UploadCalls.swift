@@ -154,7 +154,8 @@ public func cw_upload(
                 + "\(result.failed) failed, \(result.waiting) waiting, "
                 + "last HTTP status \(result.lastHTTPStatus)")
     }
-    if let out = unsafe out, answer != Status.argument, answer != Status.closed {
+    // Also where the engine was closed meanwhile: what was sent before is sent.
+    if let out = unsafe out, answer != Status.argument {
         unsafe Stamped.write(convert(result, size), to: out, size: size)
     }
     return answer

@@ -65,7 +65,15 @@ static void case_transfer_errors(void) {
     EXPECT(CW_E_UPLOAD, cw_upload(engine, 20000, NULL, 0));
     EXPECT(CW_END, cw_upload_last_error(engine, "somebody", &error));
     EXPECT(CW_OK, cw_upload_last_error(engine, "nobody", &error));
+    cw_engine *old = engine;
     EXPECT(CW_OK, cw_close(&engine, 5000));
+    cw_upload_result result;
+    memset(&result, 0xFF, sizeof result);
+    EXPECT(CW_E_CLOSED, cw_upload(old, 0, &result, sizeof result));
+    HOLDS(result.struct_size == sizeof result && result.uploaded == 0 && result.refused == 0);
+    memset(&result, 0xFF, sizeof result);
+    EXPECT(CW_E_ARGUMENT, cw_upload(NULL, 0, &result, sizeof result));
+    EXPECT(UINT32_MAX, result.uploaded);
     /* It needs no engine. */
     EXPECT(CW_OUTCOME_REQUEST_FAILED, error->outcome);
     EXPECT(0, error->http_status);

@@ -133,8 +133,8 @@ cw_status cw_upload(cw_engine *engine, uint32_t timeout_ms, cw_upload_result *ou
 /* Called once, on a thread of the engine's, with the status cw_upload would give. */
 typedef void (*cw_upload_done_fn)(void *user, cw_status status, const cw_upload_result *result);
 
-/* As cw_upload, in the background. done may be NULL. Blocks: no. CW_OK (begun) · CW_E_ARGUMENT ·
- * CW_E_BUSY · CW_E_CLOSED */
+/* As cw_upload, in the background. done may be NULL; with an error it is not called. Blocks: no.
+ * CW_OK (begun) · CW_E_ARGUMENT · CW_E_BUSY · CW_E_MEMORY · CW_E_CLOSED */
 cw_status cw_upload_async(cw_engine *engine, cw_upload_done_fn done, void *user);
 
 /* Takes a piece of what would be sent; holds during the call. A body ends with a call of length 0.
