@@ -63,6 +63,15 @@ void send_all(cordwood::engine &engine) {
                                                    .kind("http")
                                                    .transport(busy))),
            "target");
+    using namespace std::string_view_literals;
+    for (const std::string_view word : {"a\nX: b"sv, "a\r\nX: b"sv, "a\0X"sv}) {
+        const auto where = [] { return cordwood::target("http://logs.example/in").kind("http"); };
+        expect(engine.add_target(where().header("A", word)).code() == CW_E_ARGUMENT, "a header");
+        expect(engine.add_target(where().header(word, "a")).code() == CW_E_ARGUMENT, "its name");
+        expect(engine.add_target(where().kind("loki").parameter("tenant", word)).code() ==
+                   CW_E_ARGUMENT,
+               "a parameter");
+    }
     expect(engine.upload().code() == CW_E_UPLOAD, "upload to a busy server");
     const cordwood::upload_error error = engine.last_upload_error("out");
     expect(error && error->http_status == 503 && error->attempt == 1, "the last error");

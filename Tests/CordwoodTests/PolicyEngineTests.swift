@@ -31,6 +31,16 @@ final class PolicyEngineTests: XCTestCase {
         XCTAssertTrue(log.isEnabled(.warn))
     }
 
+    func testParametersOfTargetsStartNoSecondLine() throws {
+        let engine = try Engine(directory: directory())
+        defer { _ = try? engine.close() }
+        for word in ["a\nservice=b", "a\r\nservice=b", "a\rb", "a\0b"] {
+            XCTAssertThrowsError(
+                try engine.addTarget(.loki("http://127.0.0.1:9", tenant: word)), word
+            ) { error in XCTAssertEqual((error as? CordwoodError)?.status, -1) }
+        }
+    }
+
     func testB_SAP_9_limitsUnderAPolicy() throws {
         var options = EngineOptions()
         options.quotaBytes = 1 << 30

@@ -52,7 +52,8 @@ public:
         put(&cw_target_options::auth_user, std::move(user));
         return put(&cw_target_options::auth_password, std::move(password));
     }
-    /// May be called for each header, as the next for each parameter.
+    /// May be called for each header, as the next for each parameter. What holds a line break or
+    /// a NUL is refused by add_target: CW_E_ARGUMENT.
     target &header(std::string_view name, std::string_view value) {
         return line(&cw_target_options::headers, name, ": ", value);
     }
@@ -146,8 +147,19 @@ private:
     target &line(text_member member, std::string_view name, const char *between,
                  std::string_view value) {
         std::string &all = text(member);
-        all.append(all.empty() ? "" : "\n").append(name).append(between).append(value);
+        all.append(all.empty() ? "" : "\n");
+        one_line(all, name);
+        all.append(between);
+        one_line(all, value);
         return *this;
+    }
+    // A word cannot start a second line, nor cut those behind it: with DEL for what would do that
+    // the library refuses the line.
+    static void one_line(std::string &all, std::string_view word) {
+        for (const char character : word) {
+            const bool ends = character == '\n' || character == '\r' || character == '\0';
+            all.push_back(ends ? '\x7f' : character);
+        }
     }
     template <class Value>
     target &set(Value cw_target_options::*member, Value value) noexcept {

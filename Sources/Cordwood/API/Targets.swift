@@ -99,9 +99,14 @@ extension TargetOptions {
         var options = TargetOptions(url: url)
         options.kind = kind
         options.authToken = token
-        let lines = parameters.keys.sorted().map { "\($0)=\(parameters[$0] ?? "")" }
+        let lines = parameters.keys.sorted().map { "\($0)=\(inOneLine(parameters[$0] ?? ""))" }
         options.parameters = lines.isEmpty ? nil : lines.joined(separator: "\n")
         return options
+    }
+
+    /// A value cannot start a second line: with DEL in place of its newline addTarget refuses it.
+    private static func inOneLine(_ value: String) -> String {
+        String(decoding: value.utf8.map { $0 == 0x0A ? 0x7F : $0 }, as: UTF8.self)
     }
 }
 
