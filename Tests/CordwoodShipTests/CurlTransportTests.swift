@@ -1,6 +1,7 @@
 // How libcurl reaches a server (TARGETS, rules for every target): whose certificates are believed,
 // what a client shows of itself, what ends an exchange, what an error says and does not say.
 
+import CCurl
 import Foundation
 import Glibc
 import XCTest
@@ -188,6 +189,35 @@ final class CurlTransportTests: XCTestCase {
         XCTAssertEqual(outcome.kind, .success)
         XCTAssertTrue(outcome.isBodyCut)
         XCTAssertEqual(outcome.body.count, 4 << 20)
+    }
+
+    func testRefusalWhoseBodyIsCutIsAnAnswer() throws {
+        let server = try FaultServer(
+            """
+            [{"action":"half","status":503,"headers":{"Retry-After":"7"}},
+             {"action":"half","status":401}, {"action":"half","status":413}, {"action":"half"}]
+            """)
+        let busy = try CurlTransport().send(server.url)
+        XCTAssertEqual(busy.httpStatus, 503, busy.cause)
+        XCTAssertEqual(busy.kind, .server)
+        XCTAssertEqual(busy.header("retry-after"), "7")
+        XCTAssertTrue(busy.isBodyCut)
+        XCTAssertEqual(try CurlTransport().send(server.url).httpStatus, 401)
+        XCTAssertEqual(try CurlTransport().send(server.url).httpStatus, 413)
+        XCTAssertEqual(try CurlTransport().send(server.url).kind, .requestFailed, "a cut 2xx")
+    }
+
+    func testWhatWeBrokeOffIsNoAnswer() {
+        let exchange = CurlExchange(
+            TransferRequest(
+                method: "POST", url: "http://h", headers: [], body: nil,
+                settings: TransportSettings()), easy: nil, tick: { .stop })
+        let outcome = exchange.outcome(
+            CurlFacts(
+                code: CURLE_ABORTED_BY_CALLBACK, detail: "", status: 503, connectStatus: 0,
+                isBegun: true))
+        XCTAssertEqual(outcome.kind, .requestFailed)
+        XCTAssertTrue(outcome.isStopped)
     }
 
     func testOneTransportSendsToManyWithItsConnectionsKept() throws {

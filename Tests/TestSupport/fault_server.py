@@ -10,7 +10,7 @@ the default: 200, or what `respond` says.
 An answer: status (200), headers, body, body_bytes (so many, instead of body), action:
     drop   close the connection before reading the body
     lose   store the body, then close without an answer (a lost acknowledgement)
-    half   announce a longer answer than is sent
+    half   announce a longer answer than is sent, of any status
     hang   read the request, never answer (until the client leaves)
     huge   an answer of `bytes` bytes, as far as the client reads it
     stall  read no body, never answer (until the client leaves)

@@ -98,8 +98,12 @@ import Glibc
     }
 
     func outcome(_ facts: CurlFacts) -> TransferOutcome {
+        // Of a refusal the status and the headers say enough; of a 2xx the end of the body belongs
+        // to the success.
+        let isRefused =
+            facts.status >= 300 && facts.code != CURLE_ABORTED_BY_CALLBACK && !mayBeProxys(facts)
         let isAnswered =
-            facts.code == CURLE_OK || (facts.code == CURLE_WRITE_ERROR && isBodyCut)
+            facts.code == CURLE_OK || isRefused || (facts.code == CURLE_WRITE_ERROR && isBodyCut)
         var outcome: TransferOutcome
         if isAnswered && facts.status == HTTPStatus.proxyAuthentication {
             // Not the server's word: no archive is to suffer for it.
@@ -108,7 +112,7 @@ import Glibc
             let kind = TransferOutcome.kind(httpStatus: facts.status)
             outcome = TransferOutcome(
                 kind: kind, httpStatus: facts.status, cause: "HTTP \(facts.status)")
-            outcome.isBodyCut = isBodyCut
+            outcome.isBodyCut = isBodyCut || facts.code != CURLE_OK
         } else {
             outcome = .failed(CurlExchange.cause(facts), isUnreachable: !facts.isBegun)
             outcome.isStopped = facts.code == CURLE_ABORTED_BY_CALLBACK
@@ -117,6 +121,13 @@ import Glibc
         outcome.body = body
         outcome.bytesSent = bytesSent
         return outcome
+    }
+
+    /// Some proxies answer 401 where they mean 407, and cut off the body that is on its way. Without
+    /// a tunnel that looks like the server's word.
+    private func mayBeProxys(_ facts: CurlFacts) -> Bool {
+        facts.status == HTTPStatus.unauthorized && request.settings.proxyUser != nil
+            && !request.url.lowercased().hasPrefix("https:")
     }
 
     /// libcurl's texts name hosts and files, never paths of URLs, headers or passwords.
