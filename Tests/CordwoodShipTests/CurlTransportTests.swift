@@ -220,6 +220,21 @@ final class CurlTransportTests: XCTestCase {
         XCTAssertTrue(outcome.isStopped)
     }
 
+    func testProxyOfTheEnvironmentKeepsItsPassword() throws {
+        let server = try FaultServer()
+        defer { unsetenv("http_proxy") }
+        for proxy in [
+            "http://user:s3cret@[bad", "gopher://user:s3cret@127.0.0.1:9", "s3cret://127.0.0.1:9",
+            "http://user:s3cret@127.0.0.1:none", "http://user:s3cret@ bad",
+        ] {
+            setenv("http_proxy", proxy, 1)
+            let outcome = try CurlTransport().send(server.url)
+            XCTAssertEqual(outcome.kind, .requestFailed, proxy)
+            XCTAssertFalse(outcome.cause.contains("s3cret"), outcome.cause)
+            XCTAssertFalse(outcome.cause.isEmpty, proxy)
+        }
+    }
+
     func testOneTransportSendsToManyWithItsConnectionsKept() throws {
         let transport = try CurlTransport()
         let server = try FaultServer(#"[{"status":401},{"status":503}]"#)

@@ -130,10 +130,12 @@ import Glibc
             && !request.url.lowercased().hasPrefix("https:")
     }
 
-    /// libcurl's texts name hosts and files, never paths of URLs, headers or passwords.
+    /// libcurl's texts name hosts and files, never paths of URLs, headers or passwords; but of a
+    /// proxy of the environment that it does not understand they hold the whole, password included.
     private static func cause(_ facts: CurlFacts) -> String {
         let general = unsafe String(cString: cwi_curl_error_text(facts.code))
-        let text = facts.detail.isEmpty ? general : facts.detail
+        let isSecret = facts.detail.hasPrefix("Unsupported proxy") || facts.detail.contains("@")
+        let text = facts.detail.isEmpty || isSecret ? general : facts.detail
         switch facts.code {
         case CURLE_SSL_CERTPROBLEM:
             return "client_certificate_file, client_key_file or client_key_password: \(text)"
