@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 import unittest
+from pathlib import Path
 
-from support import (Caddy, Front, Scripted, Socks, StoreCase, TLSFront, Tinyproxy, certificate,
-                     cordwood)
+from support import (WORK, Caddy, Front, Scripted, Socks, StoreCase, TLSFront, Tinyproxy,
+                     certificate, cordwood)
 
 
 class TLS(StoreCase):
@@ -179,6 +181,42 @@ class Proxies(StoreCase):
             through.append(proxy.log.read_text(errors="replace").count("Request") > before)
         self.assertEqual((through, len(server.requests)), ([True, False], 2))
 
+
+class Resolver(StoreCase):
+    """One that does not come back in time."""
+
+    def test_does_not_hold_the_upload(self):
+        library = WORK / "slow.so"
+        subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Werror", "-shared", "-fPIC",
+                        Path(__file__).with_name("slow_resolver.c"), "-o", library], check=True)
+        begin = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", IMPATIENT, self.store / "child"], check=False,
+            capture_output=True, text=True, timeout=120,
+            env={**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": ":".join(sys.path)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        upload, close = map(float, done.stdout.split())
+        # Of 40 s that the resolver takes; a second is what was allowed.
+        self.assertLess(upload, 15)
+        self.assertLess(close, 15)
+        self.assertLess(time.monotonic() - begin, 30)
+
+
+IMPATIENT = """
+import sys, time, cordwood
+engine = cordwood.open(sys.argv[1], upload_interval_s=3600)
+engine.add_target("http://slow.example/", kind="http", format="ndjson")
+engine.logger("app").info("x")
+begin = time.monotonic()
+try:
+    engine.upload(timeout=1)
+    sys.exit("it was sent")
+except (cordwood.UploadError, cordwood.WaitTimeout):
+    pass
+middle = time.monotonic()
+engine.close(1)
+print(middle - begin, time.monotonic() - middle)
+"""
 
 CHILD = """
 import json, sys, cordwood

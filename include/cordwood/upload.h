@@ -123,7 +123,9 @@ typedef struct cw_upload_result {
 /* Seals what is open, archives it, and makes one attempt per waiting archive and target, overriding
  * backoff and byte rate, never consent or a server's Retry-After. Joins a background attempt that
  * is running. *out (may be NULL) is written on every return past the checks of the arguments.
- * Blocks: up to timeout_ms. Signals: not safe.
+ * Blocks: up to timeout_ms, and for what does not let itself be broken off: a host's transport or
+ * credentials function that does not return, the name resolver with a libcurl before 7.87.
+ * Signals: not safe.
  * CW_OK (all sent) · CW_END (nothing waited) · CW_E_UPLOAD (some failed or must wait) ·
  * CW_E_TIMEOUT · CW_E_CONSENT · CW_E_NOT_ENABLED · CW_E_NO_TARGET · CW_E_BUSY (one runs) ·
  * CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_IO · CW_E_FULL · CW_E_CLOSED */

@@ -12,6 +12,8 @@ import CCurl
 
     private static let basic = 1  // CURLAUTH_BASIC
     private static let pacedBufferBytes = 64 << 10
+    // CURLOPT_QUICK_EXIT, by number: it came with 7.87, and older headers lack it.
+    private static var quickExit: CURLoption { CURLoption(rawValue: 322) }
 
     init(_ easy: UnsafeMutableRawPointer) {
         unsafe self.easy = easy
@@ -53,6 +55,8 @@ import CCurl
             attempt(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
         }
         attempt(CURLOPT_UPLOAD_BUFFERSIZE, settings.uploadBufferBytes)
+        // A resolver that hangs is left to itself; else the end of a transfer waits for its thread.
+        attempt(CurlOptions.quickExit, 1)
     }
 
     private mutating func setTLS(_ settings: TransportSettings) {
