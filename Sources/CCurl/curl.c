@@ -92,9 +92,40 @@ int cwi_curl_session_open(cwi_curl_session *session) {
 
 void cwi_curl_session_reset(cwi_curl_session *session) { curl.easy_reset(session->easy); }
 
+/* A TLS library may write to a closed socket without MSG_NOSIGNAL, also for its farewell when a
+ * kept connection is closed: SIGPIPE is blocked meanwhile, and one that arose here is taken off
+ * again. */
+struct pipe_hold {
+    sigset_t before;
+    bool was_pending;
+};
+
+static void hold_pipe(struct pipe_hold *hold) {
+    sigset_t pipe_set, pending;
+    sigemptyset(&pipe_set);
+    sigaddset(&pipe_set, SIGPIPE);
+    sigpending(&pending);
+    hold->was_pending = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_set, &hold->before);
+}
+
+static void release_pipe(const struct pipe_hold *hold) {
+    if (!hold->was_pending) {
+        sigset_t pipe_set;
+        sigemptyset(&pipe_set);
+        sigaddset(&pipe_set, SIGPIPE);
+        struct timespec none = {0, 0};
+        sigtimedwait(&pipe_set, NULL, &none);
+    }
+    pthread_sigmask(SIG_SETMASK, &hold->before, NULL);
+}
+
 void cwi_curl_session_close(cwi_curl_session *session) {
+    struct pipe_hold hold;
+    hold_pipe(&hold);
     if (session->easy) curl.easy_cleanup(session->easy);
     if (session->multi) curl.multi_cleanup(session->multi);
+    release_pipe(&hold);
     session->easy = NULL;
     session->multi = NULL;
 }
@@ -153,26 +184,15 @@ static CURLcode drive(cwi_curl_session *session, cwi_curl_tick_fn tick, void *us
     }
 }
 
-/* A TLS library may write to a closed socket without MSG_NOSIGNAL: SIGPIPE is blocked meanwhile,
- * and one that arose here is taken off again. */
 CURLcode cwi_curl_run(cwi_curl_session *session, cwi_curl_tick_fn tick, void *user) {
-    sigset_t pipe_set, before, pending;
-    sigemptyset(&pipe_set);
-    sigaddset(&pipe_set, SIGPIPE);
-    sigpending(&pending);
-    bool was_pending = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
-
+    struct pipe_hold hold;
+    hold_pipe(&hold);
     CURLcode code = CURLE_FAILED_INIT;
     if (curl.multi_add_handle(session->multi, session->easy) == CURLM_OK) {
         code = drive(session, tick, user);
         curl.multi_remove_handle(session->multi, session->easy);
     }
-    if (!was_pending) {
-        struct timespec none = {0, 0};
-        sigtimedwait(&pipe_set, NULL, &none);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    release_pipe(&hold);
     return code;
 }
 

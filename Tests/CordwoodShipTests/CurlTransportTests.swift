@@ -8,6 +8,9 @@ import XCTest
 
 @testable import CordwoodShip
 
+/// What a C callback saw.
+private let closings = Events()
+
 final class CurlTransportTests: XCTestCase {
     private func authority() throws -> Authority {
         try XCTUnwrap(Authority.made, "openssl or python3 is missing")
@@ -233,6 +236,44 @@ final class CurlTransportTests: XCTestCase {
             XCTAssertFalse(outcome.cause.contains("s3cret"), outcome.cause)
             XCTAssertFalse(outcome.cause.isEmpty, proxy)
         }
+    }
+
+    // ── The end of a session ──
+
+    func testSIGPIPEOfAClosingSessionStaysHere() throws {
+        let server = try FaultServer()
+        XCTAssertEqual(cwi_curl_load(), 0)
+        var session = cwi_curl_session()
+        XCTAssertEqual(cwi_curl_session_open(&session), 0)
+        let easy = session.easy
+        // libcurl closes its sockets through this, at the latest with the session.
+        let close: @convention(c) (UnsafeMutableRawPointer?, Int32) -> Int32 = { _, descriptor in
+            var blocked = sigset_t()
+            pthread_sigmask(SIG_BLOCK, nil, &blocked)
+            let isHeld = sigismember(&blocked, SIGPIPE) == 1
+            closings.add(isHeld ? "held" : "open")
+            if isHeld { pthread_kill(pthread_self(), SIGPIPE) }
+            return Glibc.close(descriptor)
+        }
+        XCTAssertEqual(
+            cwi_curl_set_text(
+                easy, CURLOPT_CLOSESOCKETFUNCTION,
+                unsafeBitCast(close, to: UnsafePointer<CChar>.self)),
+            CURLE_OK)
+        cwi_curl_set_text(easy, CURLOPT_URL, server.url)
+        cwi_curl_set_text(easy, CURLOPT_PROXY, "")
+        XCTAssertEqual(
+            cwi_curl_set_callbacks(
+                easy, { _, _, _, _ in 0 }, { _, _, _ in CURL_SEEKFUNC_OK },
+                { _, size, count, _ in size * count }, { _, size, count, _ in size * count }, nil),
+            CURLE_OK)
+        XCTAssertEqual(cwi_curl_run(&session, { _ in true }, nil), CURLE_OK)
+        let before = closings.all.count
+        cwi_curl_session_close(&session)
+        XCTAssertEqual(closings.all.dropFirst(before), ["held"])
+        var pending = sigset_t()
+        sigpending(&pending)
+        XCTAssertEqual(sigismember(&pending, SIGPIPE), 0, "it was taken off")
     }
 
     func testOneTransportSendsToManyWithItsConnectionsKept() throws {

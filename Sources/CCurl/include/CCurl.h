@@ -32,6 +32,7 @@ typedef struct cwi_curl_session {
 int cwi_curl_session_open(cwi_curl_session *session);
 /* Forgets all options, keeps the connections. */
 void cwi_curl_session_reset(cwi_curl_session *session);
+/* Closes the connections, too. SIGPIPE does not reach the host. */
 void cwi_curl_session_close(cwi_curl_session *session);
 
 CURLcode cwi_curl_set_long(CURL *easy, CURLoption option, long value);
