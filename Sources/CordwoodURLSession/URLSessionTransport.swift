@@ -45,7 +45,17 @@ public final class URLSessionTransport: UploadTransport {
         made.httpShouldHandleCookies = false
         // Of two ends that wait, the session's is the one that is not asked.
         made.timeoutInterval = Double(request.timeoutMs) / 1000 + 5
-        for (name, value) in request.headers { made.setValue(value, forHTTPHeaderField: name) }
+        for (name, value) in request.headers { made.addValue(value, forHTTPHeaderField: name) }
+        // Foundation refuses a GET with a stream, also with an empty one.
+        if request.bodyBytes > 0 { URLSessionTransport.stream(request, &made) }
+        let task = session.dataTask(with: made)
+        let exchange = exchanges.begin(task, request)
+        defer { exchanges.end(task) }
+        task.resume()
+        return try wait(task, exchange, request)
+    }
+
+    private static func stream(_ request: UploadRequest, _ made: inout URLRequest) {
         made.httpBodyStream = BodyStream(request)
         made.setValue(String(request.bodyBytes), forHTTPHeaderField: "Content-Length")
         #if canImport(FoundationNetworking)
@@ -53,11 +63,6 @@ public final class URLSessionTransport: UploadTransport {
         // Foundation's libcurl send neither chunks nor the header.
         made.setValue(" ", forHTTPHeaderField: "Transfer-Encoding")
         #endif
-        let task = session.dataTask(with: made)
-        let exchange = exchanges.begin(task, request)
-        defer { exchanges.end(task) }
-        task.resume()
-        return try wait(task, exchange, request)
     }
 
     private func wait(
@@ -148,7 +153,8 @@ private final class Exchange: @unchecked Sendable {
 
     func complete(_ response: HTTPURLResponse?, _ error: (any Error)?) {
         condition.withLock {
-            if let response, error == nil || isFull {
+            // Of a refusal the status and the headers say enough.
+            if let response, error == nil || isFull || response.statusCode >= 300 {
                 result = .success(Exchange.answer(response, received))
             } else {
                 result = .failure(Exchange.failure(error))

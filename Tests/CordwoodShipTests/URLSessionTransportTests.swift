@@ -41,6 +41,32 @@ final class URLSessionTransportTests: XCTestCase {
         XCTAssertEqual(server.body(1), Array(file.bytes[1_000..<6_000]))
     }
 
+    func testRequestsWithoutABody() throws {
+        let server = try FaultServer()
+        for method in ["GET", "POST", "PUT"] {
+            let outcome = try transport.send(server.url, method: method) { $0.body = nil }
+            XCTAssertEqual(outcome.httpStatus, 200, "\(method): \(outcome.cause)")
+        }
+        XCTAssertEqual(server.requests.map(\.method), ["GET", "POST", "PUT"])
+        XCTAssertEqual(server.requests.map(\.bytes), [0, 0, 0])
+    }
+
+    func testHeadersOfOneNameAreAllSent() throws {
+        let server = try FaultServer()
+        XCTAssertEqual(
+            try transport.send(server.url, headers: "X-A: b\nX-A: c").httpStatus, 200)
+        let value = try XCTUnwrap(server.requests.first?.headers["x-a"])
+        XCTAssertEqual(value.split(separator: ",").map(String.init), ["b", "c"])
+    }
+
+    func testRefusalWhoseBodyIsCutIsAnAnswer() throws {
+        let server = try FaultServer(
+            #"[{"action":"half","status":503,"headers":{"Retry-After":"7"}}]"#)
+        let busy = try transport.send(server.url)
+        XCTAssertEqual(busy.httpStatus, 503, busy.cause)
+        XCTAssertEqual(busy.header("retry-after"), "7")
+    }
+
     func testAnswersComeBack() throws {
         let server = try FaultServer(
             """
