@@ -123,8 +123,8 @@ import Glibc
         return outcome
     }
 
-    /// Some proxies answer 401 where they mean 407, and cut off the body that is on its way. Without
-    /// a tunnel that looks like the server's word.
+    /// Some proxies answer 401 where they mean 407, and cut off the body that is on its way.
+    /// Without a tunnel that looks like the server's word.
     private func mayBeProxys(_ facts: CurlFacts) -> Bool {
         facts.status == HTTPStatus.unauthorized && request.settings.proxyUser != nil
             && !request.url.lowercased().hasPrefix("https:")
