@@ -26,7 +26,6 @@ struct AgeStanza: Equatable, Sendable {
 
 struct AgeHeader: Sendable {
     private static let start = Array("age-encryption.org/".utf8)
-    static let startBytes = start.count
     private static let firstLine = Array("age-encryption.org/v1\n".utf8)
     private static let arrow = Array("-> ".utf8)
     private static let end = Array("---".utf8)

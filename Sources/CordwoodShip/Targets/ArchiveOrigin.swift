@@ -35,16 +35,18 @@ struct ArchiveOrigin: Equatable, Sendable {
         return origin
     }
 
+    /// FORMAT §11.5: how every age file begins.
     private static func isAge(_ path: String) throws(UploadError) -> Bool {
+        let start: StaticString = "age-encryption.org/"
+        let wanted = start.utf8CodeUnitCount
         let file = try FileDescriptor(path: path, flags: O_RDONLY | O_NONBLOCK)
         defer { _ = file.number }
-        do throws(AgeError) {
-            return AgeHeader.isStart(
-                try AgePayload.prefix(of: file.number, AgeHeader.startBytes))
-        } catch .system(let text, let code) {
-            throw .system(call: text, path: path, errno: code)
-        } catch {
-            return false
-        }
+        var bytes = [UInt8](repeating: 0, count: wanted)
+        var got: Int
+        repeat {
+            got = unsafe pread(file.number, &bytes, wanted, 0)
+        } while got < 0 && errno == EINTR
+        guard got >= 0 else { throw .system(call: "read", path: path, errno: errno) }
+        return got == wanted && start.withUTF8Buffer { unsafe bytes.elementsEqual($0) }
     }
 }
