@@ -176,6 +176,22 @@ final class UploadTroubleTests: XCTestCase {
         XCTAssertGreaterThan(refusals.all.count, 2)
     }
 
+    func testHalfAnObjectionIsNoLastWord() throws {
+        let server = try FaultServer(#"[{"action": "half", "status": 400, "body": "because"}]"#)
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        _ = try service.addTarget(
+            store.target(server.url) {
+                $0.kind = "http"
+                $0.format = "text"
+            })
+        XCTAssertEqual(service.pass().0, .upload)
+        XCTAssertEqual(store.queue.map { $0.prefix(5) }, ["retry"])
+        XCTAssertEqual(service.pass().0, .ok)
+        XCTAssertFalse(store.hasArchive(1))
+    }
+
     // ── Consent ──
 
     func testDenialBreaksOffAndRemoves() throws {

@@ -228,13 +228,19 @@ struct UploadAttempt {
     }
 
     private func judge(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict {
+        // What a server objects to stands in its answer: half of one is no last word.
+        let isHalf =
+            outcome.httpStatus == 400 && outcome.isBodyCut
+            && outcome.body.count < TransferOutcome.bodyBytesMax
         let verdict =
-            target.dialect.verdict(outcome, delivery)
-            ?? Verdict.judge(
-                outcome, isCollector: target.kind == .collector,
-                isOnlyIfAbsent: target.asksOnlyIfAbsent,
-                isEncodingProven: runner.learned.isEncodingProven,
-                nowUnixMs: service.clock.realtimeMs())
+            isHalf
+            ? .retry(.failed, delayMs: nil)
+            : target.dialect.verdict(outcome, delivery)
+                ?? Verdict.judge(
+                    outcome, isCollector: target.kind == .collector,
+                    isOnlyIfAbsent: target.asksOnlyIfAbsent,
+                    isEncodingProven: runner.learned.isEncodingProven,
+                    nowUnixMs: service.clock.realtimeMs())
         switch verdict {
         case .sent, .partly:
             runner.learn { $0.isEncodingProven = true }
@@ -329,7 +335,9 @@ struct UploadAttempt {
     private func noted(
         _ outcome: TransferOutcome, _ stem: String, attempt: UInt32
     ) -> [(key: String, value: DiagnosticValue)] {
-        guard outcome.kind != .success else { return [] }
+        var outcome = outcome
+        // Some servers refuse behind a 200: no success, and nothing that a status names.
+        if outcome.kind == .success { outcome.kind = .unknown }
         let now = service.clock.realtimeMs()
         let detail = FailureDetail(outcome, nowUnixMs: now)
         service.failures.note(
