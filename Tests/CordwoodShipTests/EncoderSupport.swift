@@ -259,31 +259,11 @@ extension TestStore {
     }
 
     func service(_ records: [Given], archives: Int = 1) throws -> UploadService {
-        let events = self.events
         for number in 1...archives { addArchive(number) }
-        return try UploadService(
-            storeDirectory: root,
-            hooks: UploadHooks(
-                openRecords: GivenRecords(records).open,
-                archiveInfo: { path throws(ReadProblem) in
-                    guard let dash = path.lastIndex(of: "-"),
-                        let number = Int(path[path.index(after: dash)...].dropLast(4))
-                    else { throw .damaged(path) }
-                    return ArchiveSummary(
-                        idText: String(format: "00000000-0000-4000-8000-%012d", number),
-                        timeMaxNs: UInt64(number), bytes: 1)
-                },
-                covering: { { _ in false } },
-                diagnostics: { diagnostic in
-                    let fields = diagnostic.fields.map { "\($0.key)=\($0.value)" }
-                    events.diagnose(diagnostic.message + " " + fields.joined(separator: " "))
-                },
-                startThread: { body in
-                    Thread.detachNewThread(body)
-                    return true
-                },
-                archiveRemoved: { _, _ in }),
-            clock: clock.clock, random: { UInt64.max })
+        return try service(change: { hooks in
+            hooks.openRecords = GivenRecords(records).open
+            hooks.archiveRemoved = { _, _ in }
+        })
     }
 }
 

@@ -47,6 +47,19 @@ final class UploadTroubleTests: XCTestCase {
         return ended
     }
 
+    /// Removes the target while it is in a callback, which goes on after that has begun.
+    private func removeTarget(
+        _ service: UploadService, _ order: Events, _ goOn: DispatchSemaphore
+    ) {
+        let removed = inThread {
+            try? service.removeTarget("t")
+            order.add("removed")
+        }
+        eventually("it is being removed") { service.currentRunners.isEmpty }
+        goOn.signal()
+        removed.wait()
+    }
+
     // ── When the background looks again ──
 
     func testWhatOthersDidToTheQueueLeavesNoPlanInThePast() throws {
@@ -300,13 +313,7 @@ final class UploadTroubleTests: XCTestCase {
         _ = try add(store, service, callbacks: callbacks) { _ in UploadResponse(status: 200) }
         let sent = inThread { _ = service.pass() }
         entered.wait()
-        let removed = inThread {
-            try? service.removeTarget("t")
-            order.add("removed")
-        }
-        eventually("it is being removed") { service.currentRunners.isEmpty }
-        goOn.signal()
-        removed.wait()
+        removeTarget(service, order, goOn)
         sent.wait()
         XCTAssertEqual(order.all, ["drained", "removed"])
     }
@@ -338,13 +345,7 @@ final class UploadTroubleTests: XCTestCase {
         service.setLimits(limits)
         let kept = inThread { _ = try? service.applyRetention(otherBytes: 0) }
         entered.wait()
-        let removed = inThread {
-            try? service.removeTarget("t")
-            order.add("removed")
-        }
-        eventually("it is being removed") { service.currentRunners.isEmpty }
-        goOn.signal()
-        removed.wait()
+        removeTarget(service, order, goOn)
         kept.wait()
         XCTAssertEqual(order.all.filter { $0 == "completed" }.count, 1)
         let completed = try XCTUnwrap(order.all.firstIndex(of: "completed"))

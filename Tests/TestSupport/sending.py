@@ -10,6 +10,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from settings import forget_settings
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(os.environ.get("CORDWOOD_BUILD", ROOT / "build"))
 CORDWOOD = BUILD / "bin/cordwood"
@@ -17,13 +19,26 @@ SCRIPTED = ROOT / "Tests/TestSupport/fault_server.py"
 sys.path.insert(0, str(ROOT / "bindings/python/src"))
 os.environ.setdefault("CORDWOOD_LIBRARY", str(BUILD / "lib/libcordwood.so"))
 
+# Settings and proxies of whoever runs this are none of the tests'.
+forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_BUILD")
+for proxy in [name for name in os.environ if name.lower().endswith("_proxy")]:
+    del os.environ[proxy]
+
 import cordwood  # noqa: E402
 
 WORK = Path(tempfile.mkdtemp(prefix="cordwood-sending-"))
 
 
-def clean():
+def run_all(folder):
+    """The tests of a folder, or those that `-k NAME …` names; the exit code."""
+    names = sys.argv[sys.argv.index("-k") + 1:] if "-k" in sys.argv else []
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = [f"*{name}*" for name in names] or None
+    result = unittest.TextTestRunner(verbosity=2).run(loader.discover(str(folder)))
     shutil.rmtree(WORK, ignore_errors=True)
+    bad = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    print(f"{result.testsRun - bad} passed, {bad} failed")
+    return 1 if bad or not result.testsRun else 0
 
 
 class Scripted:

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
 import certificates  # noqa: E402
 from loopback import Listener, free_port, pipe, until  # noqa: E402, F401
-from sending import BUILD, ROOT, WORK, Scripted, StoreCase, clean, cordwood  # noqa: E402, F401
+from sending import BUILD, ROOT, WORK, Scripted, StoreCase, cordwood  # noqa: E402, F401
 
 VENV = ROOT / "build/servers-venv"
 CERTIFICATES = WORK / "certificates"

@@ -43,13 +43,7 @@ import Glibc
 
     deinit { unsafe cwi_curl_session_close(&session) }
 
-    func perform(
-        _ request: TransferRequest, tick: () -> TransferTick
-    ) -> TransferOutcome {
-        Redirection.follow(request) { performOnce($0, tick: tick) }
-    }
-
-    private func performOnce(
+    func performOnce(
         _ request: TransferRequest, tick: () -> TransferTick
     ) -> TransferOutcome {
         withoutActuallyEscaping(tick) { tick in

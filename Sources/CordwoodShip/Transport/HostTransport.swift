@@ -10,13 +10,7 @@ final class HostTransport: Transport {
         self.host = host
     }
 
-    func perform(
-        _ request: TransferRequest, tick: () -> TransferTick
-    ) -> TransferOutcome {
-        Redirection.follow(request) { performOnce($0, tick: tick) }
-    }
-
-    private func performOnce(
+    func performOnce(
         _ request: TransferRequest, tick: () -> TransferTick
     ) -> TransferOutcome {
         withoutActuallyEscaping(tick) { tick in

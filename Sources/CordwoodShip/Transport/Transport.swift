@@ -3,9 +3,16 @@
 // that ended. One thread at a time.
 
 protocol Transport: AnyObject {
-    /// One exchange. Follows 307 and 308 within the origin; throws nothing: what fails is an
-    /// outcome. `tick` is asked at least every 50 ms, on the calling thread.
-    func perform(_ request: TransferRequest, tick: () -> TransferTick) -> TransferOutcome
+    /// One exchange that follows nothing. Throws nothing: what fails is an outcome. `tick` is asked
+    /// at least every 50 ms, on the calling thread.
+    func performOnce(_ request: TransferRequest, tick: () -> TransferTick) -> TransferOutcome
+}
+
+extension Transport {
+    /// One exchange, which follows 307 and 308 within the origin.
+    func perform(_ request: TransferRequest, tick: () -> TransferTick) -> TransferOutcome {
+        Redirection.follow(request) { performOnce($0, tick: tick) }
+    }
 }
 
 struct TransferRequest {
