@@ -222,8 +222,11 @@ final class UploadTroubleTests: XCTestCase {
         XCTAssertEqual(told.seen.count, 3)
         XCTAssertTrue(store.hasArchive(1), "it was being sent")
         // What came after the denial stays.
-        usleep(20_000)  // two ticks of a file system's clock
-        store.addArchive(2)
+        let denied = Files.modifiedNs(store.root + "/" + StoreFile.fileName)
+        eventually("the file system's clock goes on") {
+            store.addArchive(2)
+            return Files.modifiedNs(store.paths.archive(store.stem(2))) > denied
+        }
         service.startBackground()
         XCTAssertFalse(store.hasArchive(1))
         XCTAssertTrue(store.hasArchive(2))
