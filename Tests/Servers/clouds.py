@@ -12,8 +12,8 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from frame import (CORDWOOD, ROOT, Failed, Server, find, free_port, plain_environment, until,
-                   venv_python)
+from frame import (CORDWOOD, ROOT, Failed, Server, equal, find, free_port, plain_environment,
+                   until, venv_python)
 
 ACCESS_KEY, SECRET_KEY = "AKIDTESTSONLY", "a+secret/of=tests"
 
@@ -26,17 +26,22 @@ class Rclone(Server):
     access_key, secret_key = ACCESS_KEY, SECRET_KEY
 
     def configure(self):
-        (self.directory / "data").mkdir(exist_ok=True)
-        self.make_bucket("logs")
+        (self.directory / "data/logs").mkdir(parents=True, exist_ok=True)
 
     def command(self):
         return [find("rclone"), "serve", "s3", "--auth-key", f"{ACCESS_KEY},{SECRET_KEY}",
                 "--addr", f"127.0.0.1:{self.port}", "--config", self.directory / "none.conf",
-                "--dir-cache-time", "0s",
                 self.directory / "data"]
 
     def make_bucket(self, name):
-        (self.directory / "data" / name).mkdir(exist_ok=True)
+        """By a request: rclone keeps folders in memory, and a folder made behind its back needs
+        `--dir-cache-time 0s`, with which a PUT can look for its own folder for minutes."""
+        done = subprocess.run(
+            [find("curl"), "-sS", "--fail-with-body", "-X", "PUT", "--max-time", "30",
+             "--aws-sigv4", f"aws:amz:{self.region}:s3", "--user", f"{ACCESS_KEY}:{SECRET_KEY}",
+             "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD", f"{self.url}/{name}"],
+            capture_output=True, text=True, check=False, env=plain_environment())
+        equal(f"making bucket {name}: {done.stdout} {done.stderr}", done.returncode, 0)
 
     def objects(self, bucket="logs"):
         """By key."""

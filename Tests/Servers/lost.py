@@ -18,8 +18,6 @@ from store import Store, archive_id, decoded, same_lines
 from web import Mitmproxy, Nginx
 
 KILLS, KILLS_ALL = 30, 200
-# Where each costs a second.
-KILLS_OF = {"s3": 8}
 
 
 class Cutter(Server):
@@ -329,7 +327,7 @@ def kills(what):
         equal("exit of the whole run", whole.returncode, 3)
         points = points_of(whole.stdout.splitlines())
         holds(len(points) >= 10, f"only {len(points)} points: {whole.stdout[-300:]}")
-        count = KILLS_ALL if place.everything else KILLS_OF.get(what, KILLS)
+        count = KILLS_ALL if place.everything else KILLS
         chance = random.Random(place.seed)
         chosen = [(*point, 0) for point in points]
         if count < len(chosen):
