@@ -28,7 +28,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from serving import Serving, cut, serve_caller  # noqa: E402
 from strict import Answer, Refused  # noqa: E402
 
-KINDS = ("sap", "loggly", "loki", "elasticsearch", "splunk", "datadog")
+KINDS = ("sap", "loggly", "loki", "elasticsearch", "splunk", "datadog",
+         "transactions")
 
 
 def make(kind, settings):
