@@ -160,7 +160,8 @@ class InstalledTest(ConsumerCase):
         self.assertIn("[libcordwood.so.0]", names)
         headers = {path.name for path in (self.installed() / "include" / "cordwood").iterdir()}
         self.assertEqual(headers, {"cordwood.h", "cordwood.hpp", "cordwood_format.hpp",
-                                   "cordwood_reader.hpp", "cordwood_target.hpp", "log.h",
+                                   "cordwood_reader.hpp", "cordwood_target.hpp",
+                                   "cordwood_transaction.hpp", "log.h", "transaction.h",
                                    "upload.h"})
 
     def test_find_package(self) -> None:
@@ -245,7 +246,8 @@ class PythonTest(ConsumerCase):
             names = {name.partition("/")[2] for name in archive.getnames()}
         self.assertLessEqual(
             {"setup.py", "pyproject.toml", "README.md", "include/cordwood/cordwood.h",
-             "include/cordwood/log.h", "include/cordwood/upload.h", "speed/speed.c",
+             "include/cordwood/log.h", "include/cordwood/transaction.h",
+             "include/cordwood/upload.h", "speed/speed.c",
              "speed/speed.h", "speed/module.h", "speed/places.h", "speed/values.h",
              "src/cordwood/__init__.py", "src/cordwood/_speed.pyi", "src/cordwood/py.typed"}, names)
         for compiler, tag, way in (("cc", f"cp3{sys.version_info[1]}-cp3{sys.version_info[1]}",

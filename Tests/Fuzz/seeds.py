@@ -160,6 +160,24 @@ def remote_seeds():
         yield f"answer-{number}", b"\0" + text.encode()
 
 
+UUID = "586AB00B-0A2C-4E61-9C53-3F4C59D1A0F7"
+WORDS = [
+    ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+     "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more"),
+    ('Bearer realm="a \\"b\\"", scope=x', "Basic, Digest nonce=\"a,b\", realm=c", "=,=\"\\"),
+    (f"TXN17-{UUID}", f"TXN-2147483648-{UUID}", "TXN0-" + UUID.replace("5", "0")),
+    ("42\0Baad!", "\xff\xfe", "x" * 4097 + "\0" + "\u00e9" * 3000),
+    (f"cordwood deleted\nformat 1\nall 17\nTXN17-{UUID} 18446744073709551615\n",
+     "cordwood deleted\nformat 2\n", "cordwood deleted\nformat 1\nall x\n\n"),
+]
+
+
+def word_seeds():
+    for which, texts in enumerate(WORDS):
+        for number, text in enumerate(texts):
+            yield f"word-{which}-{number}", bytes([which]) + text.encode()
+
+
 def call_seeds():
     """Calls are taken from bytes: any bytes are calls."""
     chance = random.Random(7)
@@ -177,7 +195,7 @@ def make(library, out):
         program = build(library, folder)
         found = list(store_seeds(program, folder))
         seeds = {"store": found, "adopt": found, "text": text_seeds(), "abi": call_seeds(),
-                 "remote": remote_seeds()}
+                 "remote": remote_seeds(), "words": word_seeds()}
         for target, inputs in seeds.items():
             (out / target).mkdir(parents=True)
             for name, data in inputs:
