@@ -342,6 +342,27 @@ class Txn(StoreCase):
         self.assertEqual((events.index(0), events.count(0), events.count(1)), (0, 1, 1))
         self.assertEqual(len(events), 2 + len(during) + len(without))
 
+    def test_B_TXN_6_other_records_stay(self):
+        """Who is sent events alone ends no archive: what else is in it was sent to nobody."""
+        self.add(Strict(self).url)
+        self.log.info("beside them")
+        with self.engine.transaction(17) as one:
+            one.event(0)
+        self.assertEqual(self.flush().records, 1)
+        self.assertEqual(self.flush().records, 0, "they are sent once")
+
+        def kept():
+            return [record.message for record in cordwood.read(self.store)
+                    if record.logger == "app"]
+        self.assertEqual(kept(), ["beside them"])
+        lines = Scripted(self)
+        self.engine.add_target(lines.url, name="lines", kind="http", format="ndjson",
+                               encoding="none")
+        self.upload()
+        self.assertEqual(kept(), [])
+        self.assertIn(b"beside them", b"".join(
+            lines.body(request["number"]) for request in lines.requests))
+
     def test_B_TXN_6_other_targets_keep_it(self):
         """Forgotten is what was sent, also where somebody else still needs the archive."""
         server = Strict(self)

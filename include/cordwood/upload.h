@@ -100,7 +100,8 @@ void cw_target_options_init(cw_target_options *options, size_t size_of_options);
 
 /* Adds a place where archives go. All strings are copied. Uploading starts at the first roll, timer
  * tick (at most 30 s) or cw_upload after this. The name is registered in the store: archives are
- * deleted after upload when every registered target has them. Blocks: for file creation.
+ * deleted after upload when every registered target has them, and one of them is not of the kind
+ * transactions. Blocks: for file creation.
  * Signals: not safe. out_target_id may be NULL.
  * CW_OK · CW_E_ARGUMENT (what is wrong stands in cw_last_error) · CW_E_STRUCT_SIZE ·
  * CW_E_STRUCT_TAIL · CW_E_EXISTS (that name is already added here) · CW_E_UNSUPPORTED (no

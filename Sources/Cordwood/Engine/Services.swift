@@ -49,6 +49,8 @@ import Glibc
     private var archiving = ArchivingSummary()
     private var hostRecordsAtRoll: UInt64 = 0
     private var eventsAtRoll: UInt64 = 0
+    /// When events may next make an archive; 0: as soon as there are any.
+    private var transactionsDue: UInt64 = 0
     /// The engine's threads that call the host back.
     private var callers: [pthread_t] = []
     private var shipper: pthread_t?
@@ -59,6 +61,7 @@ import Glibc
     var diagnosticRecords: UInt64 = 0
     /// Of a policy (ServicesPolicy).
     var uploadInterval: UInt32 = 30
+    var transactionInterval: UInt32 = 300
     var haveLimitsChanged = false
     private var finished = false
 
@@ -290,9 +293,12 @@ import Glibc
     }
 
     /// Events were written since, which a target of theirs waits for.
-    func rollForTransactions() {
+    private func rollForTransactions(_ now: UInt64) {
         let events = transactions.events
-        guard monitor.locked({ events > eventsAtRoll }), uploads.wantsTransactions else { return }
+        guard monitor.locked({ events > eventsAtRoll && now >= transactionsDue }),
+            uploads.wantsTransactions
+        else { return }
+        monitor.locked { transactionsDue = now + UInt64(transactionInterval) * 1_000_000_000 }
         _ = try? roll()
     }
 
@@ -322,7 +328,7 @@ import Glibc
         while true {
             let now = cw_monotonic_ns()
             if adoption.isDue(now) { adopt() }
-            if now >= nextTick { rollForTransactions() }
+            if now >= nextTick { rollForTransactions(now) }
             let archived = archiveNext()
             if takesNewLimits() {
                 limits.keep()

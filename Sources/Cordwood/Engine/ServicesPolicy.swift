@@ -12,8 +12,11 @@ struct RunningLimits: Equatable, Sendable {
     var segmentBytes: UInt64
     var ringMax: UInt32
     var uploadIntervalSeconds: UInt32
+    /// At most so often what is open is made an archive for the events in it.
+    var transactionIntervalSeconds: UInt32
 
     private static let uploadIntervalSecondsDefault: UInt32 = 30
+    private static let transactionIntervalSecondsDefault: UInt32 = 300
 
     init(_ settings: Settings, _ policy: PolicyDocument?) {
         let host = settings.options
@@ -29,6 +32,8 @@ struct RunningLimits: Equatable, Sendable {
         let interval = policy?.uploadIntervalSeconds ?? host.uploadIntervalSeconds
         uploadIntervalSeconds =
             interval == 0 ? RunningLimits.uploadIntervalSecondsDefault : interval
+        transactionIntervalSeconds =
+            interval == 0 ? RunningLimits.transactionIntervalSecondsDefault : interval
     }
 }
 
@@ -87,7 +92,10 @@ extension Services {
         limits.set(
             LimitKeeper.Bounds(
                 quotaBytes: running.retention.quotaBytes, segmentBytes: running.segmentBytes))
-        monitor.locked { uploadInterval = running.uploadIntervalSeconds }
+        monitor.locked {
+            uploadInterval = running.uploadIntervalSeconds
+            transactionInterval = running.transactionIntervalSeconds
+        }
     }
 
     /// The ship thread looks at what a policy changed.

@@ -46,7 +46,8 @@ public struct EngineOptions: Sendable {
     /// A handler of SIGBUS for the process: a store's file that somebody cuts, or a file system
     /// that turns read-only, does not kill it.
     public var guardsAgainstBusErrors = false
-    public var uploadIntervalSeconds: UInt32 = 30
+    /// 0: 30.
+    public var uploadIntervalSeconds: UInt32 = 0
     /// Archives are encrypted to these age recipients (`age1…`, separated by spaces or commas);
     /// nil: they are plain.
     public var encryptTo: String?

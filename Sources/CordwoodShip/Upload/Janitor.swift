@@ -29,7 +29,7 @@ struct Janitor {
     /// The same for all archives: what a crash, or two targets that ended at once, left.
     func deleteDone() throws(UploadError) {
         let registered = try service.registry.keys()
-        guard !registered.isEmpty else { return }
+        guard try takesArchives(registered) else { return }
         for (stem, states) in try service.outbox.snapshot().pairs {
             guard registered.allSatisfy({ states[$0]?.isDone == true }) else { continue }
             do throws(UploadError) {
@@ -44,9 +44,20 @@ struct Janitor {
 
     func isDoneEverywhere(_ stem: String, done: TargetKey?) throws(UploadError) -> Bool {
         let registered = try service.registry.keys()
-        guard !registered.isEmpty else { return false }
         let states = try service.outbox.states(stem)
-        return registered.allSatisfy { $0 == done || states[$0]?.isDone == true }
+        guard registered.allSatisfy({ $0 == done || states[$0]?.isDone == true }) else {
+            return false
+        }
+        return try takesArchives(registered)
+    }
+
+    /// Somebody is sent what is logged. Who is sent events of transactions alone has not got the
+    /// rest, which is then kept under retention, as where nobody is sent anything.
+    private func takesArchives(_ registered: [TargetKey]) throws(UploadError) -> Bool {
+        guard !registered.isEmpty else { return false }
+        return try service.registry.list().contains {
+            $0.kind != TargetKind.transactions.rawValue
+        }
     }
 
     func enforce(
