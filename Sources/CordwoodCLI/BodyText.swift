@@ -106,8 +106,10 @@ enum BodyText {
 /// JSON, each member in a line. Tokens are moved and never changed, so what is no JSON further on,
 /// or ends too early, is shown as far as it goes.
 enum JSONText {
-    /// Deeper ones are not indented further, or a text of brackets alone would grow by its square.
+    /// Deeper ones are not indented further.
     private static let indentMax = 40
+    /// A text that grows beyond this, as one of brackets alone does, goes on as it is.
+    private static func bytesMax(_ count: Int) -> Int { count * 4 + 65_536 }
 
     /// nil: it does not look like JSON.
     static func indented(_ text: ArraySlice<UInt8>, isSure: Bool) -> [UInt8]? {
@@ -121,7 +123,8 @@ enum JSONText {
         var isString = false
         var isEscaped = false
         var isEmptyOpen = false
-        for byte in text {
+        for (index, byte) in zip(text.indices, text) {
+            if out.count > bytesMax(text.count) { return out + text[index...] }
             if isString {
                 out.append(byte)
                 if isEscaped {

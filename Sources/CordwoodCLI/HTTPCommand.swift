@@ -7,8 +7,8 @@ struct HTTPCommand: ParsableCommand {
         commandName: "http",
         abstract: "List captured HTTP exchanges, show one, export them.",
         discussion: """
-            Without a subcommand it lists: `cordwood http logs` is `cordwood http list logs`, whose \
-            options `cordwood http list --help` has. Works while programs write.
+            Without a subcommand it lists: `cordwood http logs` is `cordwood http list logs`, \
+            whose options `cordwood http list --help` has. Works while programs write.
 
             Examples:
               cordwood http logs --failed --since 10m

@@ -1,5 +1,5 @@
-// Exchanges as HAR 1.2, which browsers' tools read: `begin`, `append` for each, `finish`. Nothing is
-// held between them, so a store of any size goes through. What HAR has no place for stands in
+// Exchanges as HAR 1.2, which browsers' tools read: `begin`, `append` for each, `finish`. Nothing
+// is held between them, so a store of any size goes through. What HAR has no place for stands in
 // members of our own, with an underscore: `_id`, `_error`, `_state`, `_conversation`, … Pure.
 
 import CordwoodCore
