@@ -45,7 +45,8 @@ ROOMS = {
         "Record": set(),
         "Engine": {"Record"},
         "Store": {"Record"},
-        "API": {"Record", "Engine", "Store"},
+        "Capture": {"Record", "Engine", "Store"},
+        "API": {"Record", "Engine", "Store", "Capture"},
     },
 }
 IMPORT = re.compile(
