@@ -28,6 +28,7 @@ struct CordwoodCommand: ParsableCommand {
             StatsCommand.self, VerifyCommand.self, ExportCommand.self, ArchiveCommand.self,
             UploadCommand.self, QueueCommand.self, TargetCommand.self, ConsentCommand.self,
             PolicyCommand.self, CollectCommand.self, KeygenCommand.self, HTTPCommand.self,
+            TransactionsCommand.self,
         ])
 }
 

@@ -10,6 +10,7 @@
 @_exported import enum CordwoodCore.SAPLine
 @_exported import enum CordwoodCore.TextLine
 @_exported import enum CordwoodCore.Times
+@_exported import struct CordwoodCore.TransactionID
 @_exported import enum CordwoodCore.UTF8Scan
 @_exported import struct CordwoodShip.AgeIdentity
 @_exported import struct CordwoodShip.AgeRecipient
