@@ -1,8 +1,8 @@
 // A host's regular expression over bytes. It finds every byte that lies in some match, not one
-// match after the other: all states go through the text together, each with the leftmost place where it
-// may have begun, so one look at each byte is enough and the time is linear in the text whatever
-// the pattern (libtre, and every search for "the next match", is quadratic for patterns like
-// `c|a.*z`). Built once, never changed; any thread.
+// match after the other: all states go through the text together, each with the leftmost place
+// where it may have begun, so one look at each byte is enough and the time is linear in the text
+// whatever the pattern (libtre, and every search for "the next match", is quadratic for patterns
+// like `c|a.*z`). Built once, never changed; any thread.
 
 import Glibc
 

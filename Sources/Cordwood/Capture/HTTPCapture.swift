@@ -1,6 +1,7 @@
 // The calls of a captured exchange, for C and Swift hosts alike: begin, pieces of bodies, the
-// answer, end. Each exchange is the host's between begin and end and one thread's at a time; different ones
-// share nothing but the engine. Nothing here takes a lock; memory comes from the heap.
+// answer, end. Each exchange is the host's between begin and end and one thread's at a time;
+// different ones share nothing but the engine. Nothing here takes a lock; memory comes from the
+// heap.
 // SAFETY: pointers of requests, responses and outcomes are the host's and hold during the call; who
 // calls has checked that strings and lists have the bytes that their lengths say.
 

@@ -1,6 +1,7 @@
 // One request and its answer while they are under way: what is known so far, most of it redacted
-// and encoded already. Made by begin, owned by the host's handle, used again after end; one thread at a
-// time. The memory lies outside Swift's objects, so that nothing is counted or locked on the way.
+// and encoded already. Made by begin, owned by the host's handle, used again after end; one
+// thread at a time. The memory lies outside Swift's objects, so that nothing is counted or
+// locked on the way.
 // SAFETY: `fixed` is fixedBytes from malloc and freed with the exchange: the id's text, then the
 // trace. `logger` and its engine are never unmapped.
 

@@ -1,6 +1,6 @@
-// How exchanges of an engine are captured, from one cw_http_options_set to the next: what is kept,
-// of which hosts, and whose values are secrets. Built once and never changed; exchanges under way keep
-// what was in force when they began. Any thread.
+// How exchanges of an engine are captured, from one cw_http_options_set to the next: what is
+// kept, of which hosts, and whose values are secrets. Built once and never changed; exchanges
+// under way keep what was in force when they began. Any thread.
 // SAFETY: `logger` lies in the engine's memory, which is never unmapped.
 
 import CShims

@@ -1,8 +1,8 @@
 // Finds secrets in a text of any kind and notes which bytes of it are to be replaced; the text
-// itself stays as it is. In one look each: `name=value` as queries, forms and cookies have it (also where
-// the '=' is percent-encoded), passwords in URLs, JSON Web Tokens, "Bearer …". JSON, parts and
-// markup are in files of their own. Linear: each byte is looked at a bounded number of times.
-// One value on one thread; the text may be anybody's, cut or damaged.
+// itself stays as it is. In one look each: `name=value` as queries, forms and cookies have it
+// (also where the '=' is percent-encoded), passwords in URLs, JSON Web Tokens, "Bearer …". JSON,
+// parts and markup are in files of their own. Linear: each byte is looked at a bounded number of
+// times. One value on one thread; the text may be anybody's, cut or damaged.
 
 import Glibc
 
