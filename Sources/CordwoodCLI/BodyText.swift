@@ -7,7 +7,7 @@ enum BodyText {
     /// Shown of what is no text.
     private static let hexBytesMax = 256
 
-    static func append(_ message: HTTPExchange.Message, to out: inout [UInt8]) {
+    static func append(_ message: CapturedExchange.Message, to out: inout [UInt8]) {
         let body = message.body ?? []
         let type = message.header("Content-Type") ?? ""
         if !body.isEmpty {
@@ -28,7 +28,7 @@ enum BodyText {
     }
 
     /// What is not shown of it.
-    private static func ending(_ message: HTTPExchange.Message) -> String {
+    private static func ending(_ message: CapturedExchange.Message) -> String {
         let kept = message.body?.count ?? 0
         var parts: [String] = []
         if !message.bodyNote.isEmpty { parts.append(OneLine.text(message.bodyNote)) }
@@ -52,7 +52,7 @@ enum BodyText {
     }
 
     private static func form(_ text: ArraySlice<UInt8>, _ out: inout [UInt8]) {
-        for item in URLParts.items(text) {
+        for item in CapturedURL.items(text) {
             put("  ", &out)
             ExchangeLine.bytes(item.name, &out)
             if item.hasValue {

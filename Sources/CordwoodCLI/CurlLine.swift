@@ -9,7 +9,7 @@ enum CurlLine {
     private static let argumentBytesMax = 65_536
 
     /// `complain` is told what the command cannot say.
-    static func text(_ exchange: HTTPExchange, _ complain: (String) -> Void) -> String {
+    static func text(_ exchange: CapturedExchange, _ complain: (String) -> Void) -> String {
         let request = exchange.request
         let body = request.body ?? []
         let method = exchange.method.isEmpty ? "GET" : exchange.method
@@ -51,7 +51,7 @@ enum CurlLine {
     ]
 
     private static func headers(
-        _ exchange: HTTPExchange, hasBody: Bool, _ complain: (String) -> Void
+        _ exchange: CapturedExchange, hasBody: Bool, _ complain: (String) -> Void
     ) -> [String] {
         var words: [String] = []
         var out = left

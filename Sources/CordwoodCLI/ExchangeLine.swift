@@ -13,7 +13,7 @@ struct ExchangeStyle {
         isUTC = selection.utc
     }
 
-    func print(_ exchange: HTTPExchange) {
+    func print(_ exchange: CapturedExchange) {
         let output = Output.standard
         if isJSON {
             output.append(ExchangeJSON.object(exchange).text + "\n")
@@ -25,7 +25,7 @@ struct ExchangeStyle {
 }
 
 enum ExchangeLine {
-    static func append(_ exchange: HTTPExchange, _ isUTC: Bool, to out: inout [UInt8]) {
+    static func append(_ exchange: CapturedExchange, _ isUTC: Bool, to out: inout [UInt8]) {
         let hasColor = Output.standard.hasColor
         if hasColor, let color = color(exchange) { put(color, &out) }
         Times.appendReadable(exchange.start, utc: isUTC, to: &out)
@@ -44,13 +44,13 @@ enum ExchangeLine {
     }
 
     /// `200`, `open`, `gone` (broken off), `-`: no answer.
-    static func state(_ exchange: HTTPExchange) -> String {
+    static func state(_ exchange: CapturedExchange) -> String {
         if exchange.isOpen { return "open" }
         if exchange.isCancelled { return "gone" }
         return exchange.status.map { String($0) } ?? "-"
     }
 
-    static func duration(_ exchange: HTTPExchange) -> String {
+    static func duration(_ exchange: CapturedExchange) -> String {
         exchange.duration.map { "\(milliseconds($0)) ms" } ?? ""
     }
 
@@ -60,7 +60,7 @@ enum ExchangeLine {
     }
 
     /// What went wrong, in a line; of one that ended well, nothing.
-    static func problem(_ exchange: HTTPExchange) -> String {
+    static func problem(_ exchange: CapturedExchange) -> String {
         var parts: [String] = []
         if exchange.isCancelled { parts.append("cancelled") }
         if !exchange.errorType.isEmpty { parts.append(exchange.errorType) }
@@ -75,7 +75,7 @@ enum ExchangeLine {
     }
 
     /// 917, 64.0K, 20.0M; empty: no body.
-    private static func size(_ message: HTTPExchange.Message) -> String {
+    private static func size(_ message: CapturedExchange.Message) -> String {
         guard let bytes = message.bodyBytes else { return "-" }
         var scaled = bytes
         var tenths: UInt64 = 0
@@ -87,7 +87,7 @@ enum ExchangeLine {
         return "\(scaled)E"
     }
 
-    private static func color(_ exchange: HTTPExchange) -> String? {
+    private static func color(_ exchange: CapturedExchange) -> String? {
         if exchange.isOpen { return "\u{1B}[36m" }
         guard exchange.isFailed else { return nil }
         return (400..<500).contains(exchange.status ?? 0) ? "\u{1B}[33m" : "\u{1B}[31m"
@@ -109,7 +109,7 @@ enum ExchangeLine {
 }
 
 enum ExchangeJSON {
-    static func object(_ exchange: HTTPExchange) -> JSONObject {
+    static func object(_ exchange: CapturedExchange) -> JSONObject {
         var object = JSONObject()
         func add(_ key: String, _ value: String) {
             if !value.isEmpty { object.add(key, value) }
@@ -159,7 +159,7 @@ enum ExchangeJSON {
         }
     }
 
-    private static func message(_ message: HTTPExchange.Message) -> JSONObject {
+    private static func message(_ message: CapturedExchange.Message) -> JSONObject {
         var object = JSONObject()
         if !message.headers.isEmpty {
             object.add(

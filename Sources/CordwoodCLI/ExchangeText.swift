@@ -8,7 +8,7 @@ enum ExchangeText {
     private static let barWidth = 50
 
     static func append(
-        _ exchange: HTTPExchange, chain: [HTTPExchange], utc: Bool, to out: inout [UInt8]
+        _ exchange: CapturedExchange, chain: [CapturedExchange], utc: Bool, to out: inout [UInt8]
     ) {
         head(exchange, utc, &out)
         redirects(chain, of: exchange, &out)
@@ -28,7 +28,7 @@ enum ExchangeText {
 
     // ── The head ──
 
-    private static func head(_ exchange: HTTPExchange, _ utc: Bool, _ out: inout [UInt8]) {
+    private static func head(_ exchange: CapturedExchange, _ utc: Bool, _ out: inout [UInt8]) {
         field("id", exchange.id, &out)
         put("time           ", &out)
         Times.appendReadable(exchange.start, utc: utc, to: &out)
@@ -51,7 +51,7 @@ enum ExchangeText {
             "process", "\(exchange.processName)[\(exchange.processID):\(exchange.threadID)]", &out)
     }
 
-    private static func state(_ exchange: HTTPExchange) -> String {
+    private static func state(_ exchange: CapturedExchange) -> String {
         var parts: [String] = []
         if exchange.isOpen { parts.append("open") }
         if exchange.isCancelled { parts.append("cancelled") }
@@ -73,7 +73,7 @@ enum ExchangeText {
     }
 
     private static func redirects(
-        _ chain: [HTTPExchange], of exchange: HTTPExchange, _ out: inout [UInt8]
+        _ chain: [CapturedExchange], of exchange: CapturedExchange, _ out: inout [UInt8]
     ) {
         for (index, one) in chain.enumerated() {
             put(index == 0 ? "redirects      " : "            -> ", &out)
@@ -89,7 +89,7 @@ enum ExchangeText {
     // ── The bar ──
 
     /// Each phase in a line, where in the whole it lies.
-    private static func timings(_ exchange: HTTPExchange, _ out: inout [UInt8]) {
+    private static func timings(_ exchange: CapturedExchange, _ out: inout [UInt8]) {
         let phases = exchange.phases.named.compactMap { phase in phase.ns.map { (phase.name, $0) } }
         let sum = phases.reduce(0.0) { $0 + Double($1.1) }
         guard sum > 0 else { return }
@@ -115,7 +115,7 @@ enum ExchangeText {
     // ── Messages ──
 
     private static func message(
-        _ message: HTTPExchange.Message, mark: String, _ out: inout [UInt8]
+        _ message: CapturedExchange.Message, mark: String, _ out: inout [UInt8]
     ) {
         for header in message.headers {
             line(mark, header.nameBytes + [0x3a, 0x20] + header.valueBytes, &out)

@@ -112,7 +112,7 @@ enum HAROutput {
         var gatherer = ExchangeGatherer()
         var writer = HARWriter()
         writer.begin(&Output.standard.bytes)
-        func show(_ exchange: HTTPExchange) {
+        func show(_ exchange: CapturedExchange) {
             writer.append(exchange, to: &Output.standard.bytes)
             Output.standard.settle()
         }

@@ -61,7 +61,7 @@ struct HTTPListCommand: ParsableCommand {
         var writer = HARWriter()
         if har { writer.begin(&Output.standard.bytes) }
         var found: UInt64 = 0
-        func show(_ exchange: HTTPExchange) {
+        func show(_ exchange: CapturedExchange) {
             guard filter.matches(exchange, now: TimeArgument.now()) else { return }
             if let pattern, !pattern.matches(exchange) { return }
             found &+= 1
@@ -153,7 +153,7 @@ final class ExchangePattern {
 
     init(_ pattern: consuming Pattern) { self.pattern = pattern }
 
-    func matches(_ exchange: HTTPExchange) -> Bool {
+    func matches(_ exchange: CapturedExchange) -> Bool {
         if matches(exchange.urlBytes) { return true }
         for message in [exchange.request, exchange.response] {
             if let body = message.body, matches(body) { return true }

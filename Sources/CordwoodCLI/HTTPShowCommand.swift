@@ -78,7 +78,7 @@ private struct ExchangeSearch {
     static let toldMax = 5
 
     private let prefix: String
-    private var found: HTTPExchange?
+    private var found: CapturedExchange?
     private var others: [String] = []
     /// Whose answer led to it, by id; and back.
     private var from: [String: String] = [:]
@@ -86,7 +86,7 @@ private struct ExchangeSearch {
 
     init(prefix: String) { self.prefix = prefix.lowercased() }
 
-    mutating func take(_ exchange: HTTPExchange) {
+    mutating func take(_ exchange: CapturedExchange) {
         if !exchange.redirectedFrom.isEmpty, !exchange.id.isEmpty,
             from.count < ExchangeSearch.edgesMax
         {
@@ -109,7 +109,7 @@ private struct ExchangeSearch {
         }
     }
 
-    func result() throws(Failure) -> HTTPExchange? {
+    func result() throws(Failure) -> CapturedExchange? {
         guard let found, !others.isEmpty, found.id != prefix else { return found }
         throw Failure(
             .usage,
@@ -119,8 +119,8 @@ private struct ExchangeSearch {
 
     /// All of its chain, the first one first; empty where it stands alone.
     func chain(
-        of exchange: HTTPExchange, _ paths: [String], _ options: ReaderOptions
-    ) throws(Failure) -> [HTTPExchange] {
+        of exchange: CapturedExchange, _ paths: [String], _ options: ReaderOptions
+    ) throws(Failure) -> [CapturedExchange] {
         var ids = [exchange.id]
         while let before = from[ids[0]], !ids.contains(before), ids.count < ExchangeSearch.chainMax
         {
@@ -133,9 +133,9 @@ private struct ExchangeSearch {
         }
         guard ids.count > 1 else { return [] }
         // What was damaged is told by the first look.
-        var members: [String: HTTPExchange] = [:]
+        var members: [String: CapturedExchange] = [:]
         var gatherer = ExchangeGatherer(bodies: false)
-        let keep = { (exchange: HTTPExchange) in
+        let keep = { (exchange: CapturedExchange) in
             guard ids.contains(exchange.id) else { return }
             if !exchange.isOpen || members[exchange.id] == nil { members[exchange.id] = exchange }
         }
@@ -149,7 +149,7 @@ private struct ExchangeSearch {
         return ids.map { id in
             members[id]
                 ?? {
-                    var unknown = HTTPExchange()
+                    var unknown = CapturedExchange()
                     unknown.id = id
                     return unknown
                 }()

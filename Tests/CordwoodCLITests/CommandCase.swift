@@ -163,7 +163,7 @@ extension CommandCase.Writer {
         var fields: [(String, Value)] = [
             ("http.id", .text(id)), ("http.op", .text("end")), ("http.side", .text("client")),
             ("http.request.method", .text(method)), ("url.full", .text(url)),
-            ("server.address", .text(URLParts(Array(url.utf8)).host)), ("http.start", .uint(at)),
+            ("server.address", .text(CapturedURL(Array(url.utf8)).host)), ("http.start", .uint(at)),
             ("http.duration", .uint(ms * 1_000_000)),
         ]
         if let status { fields.append(("http.response.status_code", .uint(status))) }

@@ -129,7 +129,8 @@ final class HTTPShowTests: CommandCase {
     // MARK: curl
 
     /// The arguments and the input that a shell gives curl for the line.
-    private func asked(_ exchange: HTTPExchange) throws -> (arguments: [[UInt8]], body: [UInt8]) {
+    private func asked(_ exchange: CapturedExchange) throws -> (arguments: [[UInt8]], body: [UInt8])
+    {
         let line = CurlLine.text(exchange) { _ in }
         XCTAssertFalse(line.utf8.contains { $0 < 0x20 && $0 != 0x0a && $0 != 0x09 }, line)
         let input = folder + "/input"
@@ -146,8 +147,8 @@ final class HTTPShowTests: CommandCase {
         return (arguments, body)
     }
 
-    private func exchange(_ url: String, body: [UInt8]? = nil) -> HTTPExchange {
-        var exchange = HTTPExchange()
+    private func exchange(_ url: String, body: [UInt8]? = nil) -> CapturedExchange {
+        var exchange = CapturedExchange()
         exchange.methodBytes = Array("POST".utf8)
         exchange.urlBytes = Array(url.utf8)
         exchange.request.body = body

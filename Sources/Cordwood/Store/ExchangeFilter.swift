@@ -35,11 +35,11 @@ public struct ExchangeFilter: Sendable {
     }
 
     /// `now`: UTC, ns.
-    public func matches(_ exchange: HTTPExchange, now: UInt64) -> Bool {
+    public func matches(_ exchange: CapturedExchange, now: UInt64) -> Bool {
         if failedOnly, !exchange.isFailed { return false }
         if !hosts.isEmpty {
-            let host = exchange.host.isEmpty ? URLParts(exchange.urlBytes).host : exchange.host
-            let port = exchange.port ?? URLParts(exchange.urlBytes).effectivePort
+            let host = exchange.host.isEmpty ? CapturedURL(exchange.urlBytes).host : exchange.host
+            let port = exchange.port ?? CapturedURL(exchange.urlBytes).effectivePort
             guard hosts.contains(where: { ExchangeFilter.isHost(host, port, $0) }) else {
                 return false
             }
@@ -85,7 +85,7 @@ public struct ExchangeFilter: Sendable {
 }
 
 /// What of an absolute URL is what; for reading, so nothing is refused.
-public struct URLParts {
+public struct CapturedURL {
     public var scheme = ""
     public var host = ""
     public var port: UInt64?

@@ -26,7 +26,7 @@ public struct ExchangeGatherer: Sendable {
     private var openBytes = 0
 
     private struct Waiting {
-        var exchange: HTTPExchange
+        var exchange: CapturedExchange
         var serial: UInt64
         var cost: Int
     }
@@ -37,8 +37,8 @@ public struct ExchangeGatherer: Sendable {
     public var openCount: Int { open.count }
 
     /// Takes a record of any kind and hands out what is finished by it.
-    public mutating func take(_ record: borrowing RecordRef, _ sink: (HTTPExchange) -> Void) {
-        guard let exchange = HTTPExchange(record, bodies: bodies) else { return }
+    public mutating func take(_ record: borrowing RecordRef, _ sink: (CapturedExchange) -> Void) {
+        guard let exchange = CapturedExchange(record, bodies: bodies) else { return }
         guard exchange.isOpen else {
             if let waiting = open.removeValue(forKey: exchange.id) {
                 openBytes = openBytes &- waiting.cost
@@ -54,7 +54,7 @@ public struct ExchangeGatherer: Sendable {
     }
 
     /// Hands out what is still open, the oldest first.
-    public mutating func finish(_ sink: (HTTPExchange) -> Void) {
+    public mutating func finish(_ sink: (CapturedExchange) -> Void) {
         let rest = open.values.sorted {
             ($0.exchange.start, $0.serial) < ($1.exchange.start, $1.serial)
         }
@@ -65,7 +65,7 @@ public struct ExchangeGatherer: Sendable {
         for waiting in rest { sink(waiting.exchange) }
     }
 
-    private mutating func hold(_ exchange: HTTPExchange) {
+    private mutating func hold(_ exchange: CapturedExchange) {
         var exchange = exchange
         if exchange.cost > ExchangeGatherer.oneBytesMax {
             exchange.request.headers = []
@@ -84,7 +84,7 @@ public struct ExchangeGatherer: Sendable {
         if order.count &- orderHead > 2 &* open.count &+ 1_024 { tidy() }
     }
 
-    private mutating func removeOldest() -> HTTPExchange? {
+    private mutating func removeOldest() -> CapturedExchange? {
         while orderHead < order.count {
             let (id, serial) = order[orderHead]
             orderHead &+= 1

@@ -8,7 +8,7 @@ public final class ExchangeReader {
     /// What was met besides records: `problems` and the like.
     public let records: StoreReader
     private var gatherer: ExchangeGatherer
-    private var ready: [HTTPExchange] = []
+    private var ready: [CapturedExchange] = []
     private var readyHead = 0
     private var isDrained = false
 
@@ -31,7 +31,7 @@ public final class ExchangeReader {
 
     /// nil: the end, or while following nothing for now: call again after 5 ms or more. Throws once
     /// per damaged place: call again for what follows it.
-    public func advance() throws(ReadProblem) -> HTTPExchange? {
+    public func advance() throws(ReadProblem) -> CapturedExchange? {
         while true {
             if readyHead < ready.count {
                 readyHead &+= 1
@@ -53,7 +53,7 @@ public final class ExchangeReader {
     }
 
     /// As `advance`; what is damaged goes to `records.problems` and is passed over.
-    public func next() -> HTTPExchange? {
+    public func next() -> CapturedExchange? {
         while true {
             do throws(ReadProblem) { return try advance() } catch { continue }
         }

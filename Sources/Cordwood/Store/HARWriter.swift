@@ -16,7 +16,7 @@ public struct HARWriter: Sendable {
         HARText.put("},\"entries\":[", &out)
     }
 
-    public mutating func append(_ exchange: HTTPExchange, to out: inout [UInt8]) {
+    public mutating func append(_ exchange: CapturedExchange, to out: inout [UInt8]) {
         HARText.put(count == 0 ? "\n" : ",\n", &out)
         count &+= 1
         HAREntry(exchange).append(to: &out)
@@ -27,12 +27,12 @@ public struct HARWriter: Sendable {
 
 /// One entry.
 struct HAREntry {
-    private let exchange: HTTPExchange
-    private let url: URLParts
+    private let exchange: CapturedExchange
+    private let url: CapturedURL
 
-    init(_ exchange: HTTPExchange) {
+    init(_ exchange: CapturedExchange) {
         self.exchange = exchange
-        url = URLParts(exchange.urlBytes)
+        url = CapturedURL(exchange.urlBytes)
     }
 
     func append(to out: inout [UInt8]) {
@@ -64,7 +64,7 @@ struct HAREntry {
         HARText.quote(exchange.urlBytes, &out)
         appendHead(message, &out)
         HARText.put(",\"queryString\":", &out)
-        HARText.pairs(URLParts.items(url.query ?? []).map { ($0.name, $0.value) }, &out)
+        HARText.pairs(CapturedURL.items(url.query ?? []).map { ($0.name, $0.value) }, &out)
         if let body = message.body {
             let type = message.header("Content-Type") ?? ""
             HARText.put(",\"postData\":{\"mimeType\":", &out)
@@ -76,7 +76,7 @@ struct HAREntry {
             let isForm = isText && BodyKind.isForm(type)
             HARText.put(",\"params\":", &out)
             HARText.pairs(
-                isForm ? URLParts.items(body[...]).map { ($0.name, $0.value) } : [], &out)
+                isForm ? CapturedURL.items(body[...]).map { ($0.name, $0.value) } : [], &out)
             appendNote(message, &out)
             HARText.put("}", &out)
         }
@@ -106,13 +106,13 @@ struct HAREntry {
     }
 
     /// Why a body is not whole.
-    private func appendNote(_ message: HTTPExchange.Message, _ out: inout [UInt8]) {
+    private func appendNote(_ message: CapturedExchange.Message, _ out: inout [UInt8]) {
         guard !message.bodyNote.isEmpty else { return }
         HARText.put(",\"comment\":", &out)
         HARText.quote(message.bodyNote, &out)
     }
 
-    private func appendHead(_ message: HTTPExchange.Message, _ out: inout [UInt8]) {
+    private func appendHead(_ message: CapturedExchange.Message, _ out: inout [UInt8]) {
         HARText.put(",\"httpVersion\":", &out)
         HARText.quote(HAREntry.version(exchange.networkProtocol), &out)
         HARText.put(",\"cookies\":[", &out)
@@ -141,7 +141,7 @@ struct HAREntry {
         HARText.pair(Array(pair[..<equals].drop { $0 == 0x20 }), Array(pair[(equals + 1)...]), &out)
     }
 
-    private static func size(_ message: HTTPExchange.Message) -> String {
+    private static func size(_ message: CapturedExchange.Message) -> String {
         if let bytes = message.bodyBytes { return String(bytes) }
         return message.body.map { String($0.count) } ?? "0"
     }
@@ -191,7 +191,7 @@ private struct HARTimings {
     let total: UInt64
     private var known: [(name: String, ns: UInt64?)] = []
 
-    init(_ exchange: HTTPExchange) {
+    init(_ exchange: CapturedExchange) {
         let phases = exchange.phases
         let duration = exchange.duration ?? 0
         var connect = phases.connect

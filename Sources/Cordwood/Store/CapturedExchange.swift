@@ -5,7 +5,7 @@
 
 import CordwoodCore
 
-public struct HTTPExchange: Sendable {
+public struct CapturedExchange: Sendable {
     public struct Header: Sendable, Equatable {
         public var nameBytes: [UInt8]
         public var valueBytes: [UInt8]
@@ -152,8 +152,8 @@ public struct HTTPExchange: Sendable {
         case .redirectedFrom: redirectedFrom = Bytes.string(text)
         case .networkProtocol: networkProtocol = Bytes.string(text)
         case .peer: peer = Bytes.string(text)
-        case .requestHeaders: request.headers = HTTPExchange.headers(text)
-        case .responseHeaders: response.headers = HTTPExchange.headers(text)
+        case .requestHeaders: request.headers = CapturedExchange.headers(text)
+        case .responseHeaders: response.headers = CapturedExchange.headers(text)
         case .requestBody: if bodies { request.body = unsafe Array(text) }
         case .responseBody: if bodies { response.body = unsafe Array(text) }
         case .requestNote: request.bodyNote = Bytes.string(text)
