@@ -11,6 +11,7 @@ struct HTTPCommand: ParsableCommand {
             whose options `cordwood http list --help` has. Works while programs write.
 
             Examples:
+              cordwood http enable logs                    running programs follow in a second
               cordwood http logs --failed --since 10m
               cordwood http -f logs --host '*.example.com'
               cordwood http logs --grep 'SY/530'           headers, bodies and errors, too
@@ -18,6 +19,9 @@ struct HTTPCommand: ParsableCommand {
               cordwood http show 9f3c logs
               cordwood http show 9f3c logs --curl | sh
             """,
-        subcommands: [HTTPListCommand.self, HTTPShowCommand.self],
+        subcommands: [
+            HTTPListCommand.self, HTTPShowCommand.self, HTTPEnableCommand.self,
+            HTTPDisableCommand.self, HTTPAutoCommand.self,
+        ],
         defaultSubcommand: HTTPListCommand.self)
 }

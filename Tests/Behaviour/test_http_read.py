@@ -322,7 +322,8 @@ class B_HTTP_8(Reading):
         empty.mkdir()
         for number, text in enumerate(HOSTILE):
             value = bytes(byte for byte in text if byte >= 0x20 and byte != 0x7f)[:8_000].strip()
-            path = "/" + urllib.parse.quote_from_bytes(text[:2_000], safe="'$()*;!@&=+,~-_.[]{}|`\"")
+            path = "/" + urllib.parse.quote_from_bytes(
+                text[:2_000], safe="'$()*;!@&=+,~-_.[]{}|`\"")
             method = ("GET", "PUT", "HEAD", "DELETE", "O'PT$IONS")[number % 5]
             one = answered(
                 self.engine, method, target.url + path, 200,
