@@ -11,8 +11,8 @@ struct Destination: ParsableArguments {
 
     @Option(
         help: """
-            collector, http, sap, loggly, s3, otlp, loki, elasticsearch, splunk, datadog or \
-            clickhouse.
+            collector, http, sap, loggly, s3, otlp, loki, elasticsearch, splunk, datadog, \
+            clickhouse or transactions.
             """)
     var kind = "collector"
 

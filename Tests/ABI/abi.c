@@ -501,6 +501,7 @@ static void case_no_standard_streams(void) { /* nothing of ours becomes the host
 #include "abi_upload.h"
 #include "abi_supply.h"
 #include "abi_encrypt.h"
+#include "abi_transactions.h"
 
 static const struct {
     const char *name;
@@ -522,6 +523,7 @@ static const struct {
     CASE(tmpfs), CASE(tmpfs_full), CASE(tmpfs_cleaned), CASE(places_alike), CASE(site_text),
     CASE(encrypt), CASE(first_failure),
     CASE(policy), CASE(transfer_errors),
+    CASE(transactions), CASE(transaction_names), CASE(transaction_threads), CASE(traceparent),
 };
 
 int main(int argc, char **argv) {

@@ -126,7 +126,7 @@ close_race file_limit file_limit_exact block no_standard_streams fork_steps fork
 fork_handler jump_steps jump_nested cancel no_links membarrier_lost formats macros format_refused
 format_strings places_storm places_fork errno reused reused_fork coarse_clock
 idle_threads tmpfs tmpfs_full tmpfs_cleaned places_alike site_text encrypt first_failure policy
-transfer_errors""".split()
+transfer_errors transactions transaction_names transaction_threads traceparent""".split()
 
 
 def cases():

@@ -199,7 +199,7 @@ class SAP(StoreCase):
                          ("server", 500, "HTTP 500"))
         engine.upload(timeout=30)
         self.assertEqual(engine.upload(timeout=30).uploaded, 0, "nothing to upload is no error")
-        entered, done = threading.Event(), threading.Event()
+        entered, done, over = threading.Event(), threading.Event(), threading.Event()
 
         def hold(request):
             entered.set()
@@ -208,11 +208,11 @@ class SAP(StoreCase):
         engine.remove_target("target")
         self.add("http://held.example", transport=hold)
         self.log.info("x")
-        engine.upload_async()
+        engine.upload_async(lambda *_: over.set())
         self.assertTrue(entered.wait(20))
         found["in progress"] = status(engine.upload)
         done.set()
-        until(lambda: not self.archives(), "the first upload's end")
+        self.assertTrue(over.wait(30), "the first upload's end")
         engine.set_consent("pending")
         found["no consent"] = status(engine.upload)
         engine.set_consent("granted")

@@ -517,6 +517,19 @@ class Txn(StoreCase):
                        stdout=subprocess.DEVNULL)
         self.assertEqual(server.events, [(one.id, 1)])
 
+    def test_consent_comes_first(self):
+        self.engine.close()
+        engine = self.engine = self.open(upload_interval_s=1)
+        server = Strict(self)
+        self.add(server.url)
+        engine.set_consent("pending")
+        one = engine.transaction(17)
+        one.event(1)
+        self.assertEqual(self.refused().status_name, "CW_E_CONSENT")
+        self.assertEqual(server.requests, [])
+        engine.set_consent("granted")
+        until(lambda: server.events == [(one.id, 1)], "the timer, once it may")
+
     def test_a_damaged_list_of_the_deleted_sends_nothing(self):
         server = Strict(self)
         self.add(server.url)

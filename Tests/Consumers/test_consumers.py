@@ -246,7 +246,8 @@ class PythonTest(ConsumerCase):
             names = {name.partition("/")[2] for name in archive.getnames()}
         self.assertLessEqual(
             {"setup.py", "pyproject.toml", "README.md", "include/cordwood/cordwood.h",
-             "include/cordwood/log.h", "include/cordwood/upload.h", "speed/speed.c",
+             "include/cordwood/log.h", "include/cordwood/transaction.h",
+             "include/cordwood/upload.h", "speed/speed.c",
              "speed/speed.h", "speed/module.h", "speed/places.h", "speed/values.h",
              "src/cordwood/__init__.py", "src/cordwood/_speed.pyi", "src/cordwood/py.typed"}, names)
         for compiler, tag, way in (("cc", f"cp3{sys.version_info[1]}-cp3{sys.version_info[1]}",

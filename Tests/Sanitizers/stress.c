@@ -19,6 +19,7 @@ enum { WRITERS = 4, RECORDS_MAX = 400000 };
 static const char *store;
 static cw_engine *engine;
 static cw_logger *logger;
+static cw_transaction *transaction; /* of all writers */
 static atomic_int ending;
 static atomic_ullong written;
 static uint64_t wrote[WRITERS];
@@ -36,6 +37,7 @@ static uint64_t wrote[WRITERS];
 static void *write_records(void *argument) {
     unsigned writer = (unsigned)(uintptr_t)argument;
     uint64_t count = 0;
+    bool attached = false;
     while (!ending && count < RECORDS_MAX) {
         char text[200];
         int length = snprintf(text, sizeof text, "w%u %llu %0*d", writer,
@@ -57,8 +59,18 @@ static void *write_records(void *argument) {
                                 .field_count = 1, .line = 7, .file = {"stress.c", 8}};
             OK(cw_write_record(logger, &record) == CW_OK);
         }
+        if (!attached && count % 64 < 20) {
+            OK(cw_transaction_attach(transaction) == CW_OK);
+            attached = true;
+            OK(cw_transaction_event(transaction, 1, count % 128 ? "42" : NULL, NULL) == CW_OK);
+        }
+        if (attached && count % 64 >= 20) {
+            OK(cw_transaction_detach(transaction) == CW_OK);
+            attached = false;
+        }
         if (count % 1000 < 2) cw_context_set("batch", count % 2 ? "odd" : NULL);
     }
+    if (attached) OK(cw_transaction_detach(transaction) == CW_OK);
     wrote[writer] = count;
     written += count;
     return NULL;
@@ -89,6 +101,8 @@ static void *roll(void *argument) {
         OK(cw_level_set(engine, "other", i % 2 ? CW_LEVEL_DEBUG : CW_LEVEL_WARN) == CW_OK);
         char name[32];
         snprintf(name, sizeof name, "other.%d", i % 50);
+        cw_transaction_name names[] = {{17, 1, name}, {17, i, "new"}};
+        OK(cw_transaction_names_set(engine, names, i < 4000 ? 2 : 1) == CW_OK);
         cw_logger *found = NULL;
         OK(cw_logger_get(engine, name, &found) == CW_OK);
         cw_write(found, CW_LEVEL_DEBUG, "sometimes", 9);
@@ -137,6 +151,7 @@ int main(int argc, char **argv) {
     options.segment_bytes = 256 << 10;
     OK(cw_open(&options, &engine) == CW_OK);
     OK(cw_logger_get(engine, "stress", &logger) == CW_OK);
+    OK(cw_transaction_begin(engine, 17, &transaction) == CW_OK);
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     struct itimerval often = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
@@ -158,6 +173,7 @@ int main(int argc, char **argv) {
     ending = 1;
     setitimer(ITIMER_REAL, &never, NULL);
     for (int i = 0; i < WRITERS + 3; i++) pthread_join(threads[i], NULL);
+    OK(cw_transaction_end(&transaction) == CW_OK);
     OK(cw_close(&engine, 60000) == CW_OK);
     OK(cw_write(logger, CW_LEVEL_INFO, "late", 4) == CW_E_CLOSED);
 

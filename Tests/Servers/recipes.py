@@ -6,11 +6,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import page
 from clouds import ClickHouse, Collector, Fake, Recorder, Rclone, Rotel
-from frame import BUILD, VENV, Failed, equal, find, holds, plain_environment, until
+from frame import BUILD, LIBRARY, ROOT, VENV, Failed, equal, find, holds, plain_environment, until
 from store import Store, decoded, same_lines
 
 LINES = 60
@@ -113,6 +114,32 @@ def http(place):
             equal("condition", request["headers"]["if-none-match"], "*")
         bodies = [decoded(server.body(request), "gzip") for request in server.taken()]
         once(b"".join(bodies).decode(), number)
+
+
+EVENTS = '''
+import cordwood, sys
+with cordwood.open(sys.argv[1]) as engine:
+    with engine.transaction(17) as one:
+        for line in range(int(sys.argv[3])):
+            one.event(line, error_code="x", error_description="recipe %s line %04d"
+                      % (sys.argv[2], line))
+'''
+
+
+def transactions(place):
+    """A store of events in place of lines."""
+    fake = Fake(place, kind="transactions", settings={
+        "content_type": "application/vnd.example.apptxnset-v1+json;charset=UTF-8",
+        "path": "/apptxns"}).start()
+    shell = Shell(place, fake)
+    for number, command in enumerate(uploads("transactions")):
+        store = shell.fill(number)
+        subprocess.run([sys.executable, "-c", EVENTS, store.directory, str(number), str(LINES)],
+                       check=True, env={**os.environ, "CORDWOOD_LIBRARY": LIBRARY,
+                                        "PYTHONPATH": str(ROOT / "bindings/python/src")})
+        shell.run(command)
+        store.is_empty()
+        once(fake.stored(), number)
 
 
 def collector(place):
@@ -224,4 +251,5 @@ CASES = {
     "elasticsearch": of_fake("elasticsearch"), "splunk": of_fake("splunk"),
     "datadog": of_fake("datadog"), "http": http, "collector": collector, "s3": s3, "otlp": otlp,
     "encrypted": encrypted, "clickhouse": clickhouse, "fleets": fleets,
+    "transactions": transactions,
 }

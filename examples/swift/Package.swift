@@ -10,5 +10,8 @@ let package = Package(
             name: "Example", dependencies: [.product(name: "Cordwood", package: "cordwood")]),
         .executableTarget(
             name: "Hello", dependencies: [.product(name: "Cordwood", package: "cordwood")]),
+        .executableTarget(
+            name: "Transactions",
+            dependencies: [.product(name: "Cordwood", package: "cordwood")]),
     ]
 )

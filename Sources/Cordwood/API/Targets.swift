@@ -93,6 +93,22 @@ extension TargetOptions {
         return options
     }
 
+    /// A server of application transactions; the address is complete.
+    /// - Parameters:
+    ///   - prefix: of the media type, before `apptxnset`.
+    ///   - scheme, parameter: of `Authorization: <scheme> <parameter>="<token>"`.
+    public static func transactions(
+        _ url: String, token: String? = nil, prefix: String? = nil, version: String? = nil,
+        scheme: String? = nil, parameter: String? = nil
+    ) -> TargetOptions {
+        var parameters: [String: String] = [:]
+        parameters["prefix"] = prefix
+        parameters["version"] = version
+        parameters["scheme"] = scheme
+        parameters["param"] = parameter
+        return make("transactions", url, token: token, parameters)
+    }
+
     private static func make(
         _ kind: String, _ url: String, token: String?, _ parameters: [String: String] = [:]
     ) -> TargetOptions {

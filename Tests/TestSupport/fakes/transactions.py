@@ -18,7 +18,7 @@ DESCRIPTION = "apptxnlog/in-ctx-err-desc"
 
 class Fake:
     """settings: `content_type`, `authorization` as they must be, byte by byte; `path`;
-    `events_max`, `body_max`."""
+    `events_max`, `body_max`; `any_key`: none is asked for."""
 
     def __init__(self, settings):
         self.settings, self.stored, self.keys = settings, [], set()
@@ -34,7 +34,8 @@ class Fake:
                                    "application/apptxnset-v1+json;charset=UTF-8")
         need(headers.get("content-type") == wanted, headers.get("content-type", ""), 415)
         need("content-encoding" not in headers, "compressed", 415)
-        need(KEY.match(headers.get("idempotency-key", "")), "Idempotency-Key")
+        key = headers.get("idempotency-key", "")
+        need(KEY.match(key) or self.settings.get("any_key"), "Idempotency-Key")
         need(len(body) <= self.settings.get("body_max", 256 << 10), "too large", 413)
         string = text(body)
         document = parse(string)
@@ -43,8 +44,8 @@ class Fake:
         ids = [one["apptxn/id"] for one in document["apptxns"]]
         need(len(set(ids)) == len(ids), "an id twice")
         need(len(rows) <= self.settings.get("events_max", 1000), "too many events", 413)
-        if headers["idempotency-key"] not in self.keys:
-            self.keys.add(headers["idempotency-key"])
+        if not key or key not in self.keys:
+            self.keys.add(key)
             self.stored += rows
         return Answer(200)
 

@@ -1,0 +1,143 @@
+"""Transactions: handles and scopes, contextvars and asyncio, enums, threads, what is not valid."""
+
+import asyncio
+import enum
+import gc
+import threading
+import unittest
+
+import cordwood
+from support import StoreCase
+
+
+class Usecase(enum.IntEnum):
+    CHECKOUT = 17
+
+
+class Event(enum.IntEnum):
+    PAID = 1
+
+
+class TransactionTest(StoreCase):
+    def setUp(self):
+        super().setUp()
+        self.engine = self.open()
+        self.log = self.engine.logger("app")
+
+    def logged(self):
+        return {record.message: record for record in cordwood.read(self.store)}
+
+    def written(self):
+        return list(cordwood.read(self.store, kinds="transaction"))
+
+    def test_with(self):
+        with cordwood.context(user="anna"), cordwood.trace("ab" * 16, "cd" * 8):
+            with self.engine.transaction(17) as one:
+                self.log.info("inside", own=1)
+                with self.engine.join_transaction(one.id) as two:
+                    self.log.info("deeper")
+                self.log.info("inside again")
+            self.log.info("behind")
+        found = self.logged()
+        self.assertEqual(found["inside"].fields, {"own": 1, "user": "anna", "txn.id": one.id})
+        for message, span in (("inside", one), ("deeper", two), ("inside again", one)):
+            self.assertEqual((found[message].trace_id, found[message].span_id),
+                             (one.traceparent[3:35], span.traceparent[36:52]))
+        self.assertEqual((found["behind"].fields, found["behind"].trace_id),
+                         ({"user": "anna"}, "ab" * 16))
+        self.assertTrue(self.engine.transactions()[0].ended)
+
+    def test_tasks_keep_their_own(self):
+        async def one(number):
+            with self.engine.transaction(number) as transaction:
+                for turn in range(3):
+                    await asyncio.sleep(0)
+                    self.log.info("%d %d", number, turn)
+
+                async def child():
+                    self.log.info("child of %d", number)
+                await asyncio.gather(child(), asyncio.to_thread(
+                    self.log.info, "thread of %d", number))
+                return transaction.id
+
+        async def all_of_them():
+            return await asyncio.gather(*(one(number) for number in range(20)))
+        ids = asyncio.run(all_of_them())
+        found = self.logged()
+        for number, identity in enumerate(ids):
+            for message in [f"{number} {turn}" for turn in range(3)] + [
+                    f"child of {number}", f"thread of {number}"]:
+                self.assertEqual(found[message].fields["txn.id"], identity)
+
+    def test_left_by_an_exception(self):
+        with self.assertRaises(KeyError):
+            with self.engine.transaction(17) as one:
+                raise KeyError("x")
+        self.assertTrue(self.engine.transactions()[0].ended)
+        with self.assertRaises(cordwood.ClosedError):
+            one.event(1)
+        self.log.info("behind")
+        self.assertEqual(self.logged()["behind"].fields, {})
+
+    def test_enums_give_names(self):
+        with self.engine.transaction(Usecase.CHECKOUT) as one:
+            one.event(Event.PAID)
+            one.event(2)
+        names = [(record.fields["txn.usecase.name"], record.fields.get("txn.event.name"))
+                 for record in self.written()]
+        self.assertEqual(names, [("CHECKOUT", None), ("CHECKOUT", "PAID"), ("CHECKOUT", None),
+                                 ("CHECKOUT", None)])
+        self.engine.name_transaction(17, None)
+        self.engine.name_transaction(17, "done", event=2)
+        with self.engine.transaction(17) as one:
+            one.event(2)
+        self.assertEqual([record.message.split(" ", 1)[1] for record in self.written()[-3:]],
+                         ["begin", "done", "end"])
+        self.assertNotIn("txn.usecase.name", self.written()[-1].fields)
+
+    def test_ended_by_another_thread(self):
+        """A handle that goes while others use it is an error of theirs, never a crash."""
+        for _ in range(30):
+            one = self.engine.transaction(1)
+            begin = threading.Barrier(4)
+
+            def use(one=one, begin=begin):
+                begin.wait()
+                try:
+                    for number in range(2000):
+                        one.event(number)
+                except cordwood.ClosedError:
+                    pass
+            threads = [threading.Thread(target=use) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            begin.wait()
+            one.end()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(len(self.engine.transactions()), 30)
+
+    def test_collected(self):
+        self.engine.transaction(1)
+        gc.collect()
+        self.assertEqual([info.ended for info in self.engine.transactions()], [True])
+
+    def test_bad_input(self):
+        for usecase in (1 << 31, -(1 << 31) - 1):
+            with self.assertRaises(cordwood.ArgumentError):
+                self.engine.transaction(usecase)
+        with self.assertRaises((TypeError, ValueError)):
+            self.engine.transaction("checkout")
+        with self.assertRaises(cordwood.ArgumentError):
+            self.engine.name_transaction(1, "n" * 256)
+        with self.assertRaises(cordwood.ArgumentError):
+            self.engine.name_transaction(1, "a\0b")
+        with self.assertRaises(cordwood.ArgumentError):
+            self.engine.delete_transactions("")
+        self.assertEqual(cordwood.parse_challenge(None), ("", ""))
+        self.assertEqual(cordwood.parse_challenge("B\0earer \udcff, realm=\"\udcff\"").scheme,
+                         "Bearer")
+
+
+if __name__ == "__main__":
+    unittest.main()
