@@ -54,7 +54,8 @@ class Outcome(Structure):
     ]
 
 
-LIBRARY = _abi.library
+# The same library, with calls of its own: the binding's know the binding's structs alone.
+LIBRARY = ctypes.CDLL(_abi.library._name)
 LIBRARY.cw_http_id.restype = c_char_p
 
 
