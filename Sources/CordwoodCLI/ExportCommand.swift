@@ -17,13 +17,13 @@ struct ExportCommand: ParsableCommand {
             otlp    OTLP JSON, an ExportLogsServiceRequest of many records a line, all kinds:
                     what the OpenTelemetry Collector's file exporter writes and its
                     otlpjsonfile receiver reads
-            har     captured HTTP exchanges as HAR 1.2; to choose among them: cordwood http --har
+            har     captured HTTP exchanges as HAR 1.2 (cordwood http --har chooses)
             transactions
-                    events of application transactions as the target kind of that name sends
+                    events of transactions as the target kind of that name sends
                     them, a body a line
             otlp-spans
-                    transactions as OTLP JSON, an ExportTraceServiceRequest a line: a span for
-                    what each process did of each
+                    transactions as OTLP JSON, an ExportTraceServiceRequest a line:
+                    a span for what each process did of each
 
             Example:
               cordwood export logs --format ndjson --since 2026-11-21 > today.ndjson

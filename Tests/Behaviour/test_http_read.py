@@ -129,7 +129,9 @@ class B_HTTP_4(Reading):
                      '    "size": 11\n', "odata code     SY/530\n", "odata message  No such team\n",
                      "odata id       4FDF3748112322F4E1\n", "         9.0 ms\n"):
             self.assertIn(line, text)
-        self.assertIn(refused, self.cordwood("cat", "--where", f"http.id={refused}"))
+        lines = self.cordwood("cat", "--where", f"http.id={refused}").splitlines()
+        self.assertEqual(len(lines), 2, "the beginning and the end")
+        self.assertRegex(lines[1], f"HTTP: POST http://a.test/teams 403 .* http.id={refused}$")
 
     def test_B_HTTP_4_redirects(self):
         first = answered(self.engine, "GET", "http://a.test/1", 302, answer=[("Location", "/2")])
