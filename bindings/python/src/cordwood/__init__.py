@@ -18,14 +18,17 @@ from ._upload_errors import (ClientError, ErrorDetail, Redirection, RequestFaile
                              TransferError, UnknownOutcome, outcome_text)
 from ._levels import (CRITICAL, DEBUG, ERROR, FATAL, INFO, NOTICE, OFF, TRACE, WARN, WARNING)
 from ._reader import Reader, Record, read
+from ._transaction import (TRANSACTION_HEADER, Transaction, TransactionInfo, parse_traceparent)
+from ._transport import Challenge, parse_challenge
 
 __version__: str = _library.cw_version_string().decode()
 
 __all__ = [
-    "ArgumentError", "CRITICAL", "ClientError", "ClosedError", "CordwoodError", "DEBUG",
-    "DamagedError", "ERROR", "EncryptedError", "Engine", "ErrorDetail", "FATAL", "Handler", "INFO",
-    "Logger", "NOTICE", "NotFoundError", "OFF", "Reader", "Record", "Redirection", "RequestFailed",
-    "ServerError", "Stats", "StoreError", "TRACE", "TransferError", "UnknownOutcome", "UploadError",
-    "UploadResult", "WARN", "WARNING", "WaitTimeout", "accelerated", "context", "open",
-    "outcome_text", "read", "trace",
+    "ArgumentError", "CRITICAL", "Challenge", "ClientError", "ClosedError", "CordwoodError",
+    "DEBUG", "DamagedError", "ERROR", "EncryptedError", "Engine", "ErrorDetail", "FATAL",
+    "Handler", "INFO", "Logger", "NOTICE", "NotFoundError", "OFF", "Reader", "Record",
+    "Redirection", "RequestFailed", "ServerError", "Stats", "StoreError", "TRACE",
+    "TRANSACTION_HEADER", "Transaction", "TransactionInfo", "TransferError", "UnknownOutcome",
+    "UploadError", "UploadResult", "WARN", "WARNING", "WaitTimeout", "accelerated", "context",
+    "open", "outcome_text", "parse_challenge", "parse_traceparent", "read", "trace",
 ]
