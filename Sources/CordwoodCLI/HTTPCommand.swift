@@ -18,6 +18,7 @@ struct HTTPCommand: ParsableCommand {
               cordwood http logs --slow 500 --har > slow.har
               cordwood http show 9f3c logs
               cordwood http show 9f3c logs --curl | sh
+              cordwood http enable logs                    from the next second on
             """,
         subcommands: [
             HTTPListCommand.self, HTTPShowCommand.self, HTTPEnableCommand.self,
