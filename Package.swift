@@ -97,6 +97,7 @@ let package = Package(
         .testTarget(
             name: "CordwoodCollectorTests",
             dependencies: ["CordwoodCollector", "CordwoodShip", "CordwoodCore"]),
-        .testTarget(name: "CordwoodCLITests", dependencies: ["CordwoodCLI"]),
+        .testTarget(
+            name: "CordwoodCLITests", dependencies: ["CordwoodCLI", "Cordwood", "CordwoodCore"]),
     ]
 )

@@ -35,6 +35,7 @@ ROOMS = {
         "Archive": {"Age"},
         "Queue": set(),
         "JSON": set(),
+        "Content": set(),
         "Transport": {"Queue", "JSON"},
         "Policy": {"Queue", "Transport", "JSON"},
         "Encode": {"Queue"},

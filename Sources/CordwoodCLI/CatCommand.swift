@@ -7,7 +7,8 @@ struct CatCommand: ParsableCommand {
         commandName: "cat",
         abstract: "Print the records of stores, in order of time.",
         discussion: """
-            Shows records of every kind, also while programs write.
+            Shows records of every kind, also while programs write; of captured HTTP exchanges a \
+            summary and the id that `cordwood http show` takes.
 
             Example:
               cordwood cat logs --since 10m --level warn --where order=7

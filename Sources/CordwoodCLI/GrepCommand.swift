@@ -8,7 +8,8 @@ struct GrepCommand: ParsableCommand {
         abstract: "Print the records whose message matches a pattern.",
         discussion: """
             The pattern is an extended regular expression on the bytes of the message; fields are \
-            asked for with --where. Ends with 1 where nothing matched.
+            asked for with --where; in captured HTTP exchanges, their headers and bodies too, \
+            `cordwood http --grep` looks. Ends with 1 where nothing matched.
 
             Example:
               cordwood grep -i 'time(d )?out' logs --since 2h

@@ -89,11 +89,31 @@ struct LineStyle {
     func append(_ record: RecordRef, to bytes: inout [UInt8]) {
         if isJSON {
             JSONLine.append(record, to: &bytes)
+        } else if record.kind == LineStyle.exchange {
+            appendExchange(record, to: &bytes)
         } else {
-            let output = Output.standard
-            TextLine.append(
-                record, to: &bytes, utc: isUTC, color: output.hasColor, escape: output.isTerminal)
+            appendText(record, to: &bytes)
         }
+    }
+
+    private func appendText(_ record: RecordRef, to bytes: inout [UInt8]) {
+        let output = Output.standard
+        TextLine.append(
+            record, to: &bytes, utc: isUTC, color: output.hasColor, escape: output.isTerminal)
+    }
+
+    /// CW_KIND_HTTP
+    private static let exchange: UInt8 = 4
+
+    /// Its message, and the id that `http show` takes; headers and bodies would be pages.
+    private func appendExchange(_ record: RecordRef, to bytes: inout [UInt8]) {
+        let id = CapturedExchange(record, bodies: false)?.id ?? ""
+        var line = record
+        unsafe line.sections = UnsafeRawBufferPointer(start: nil, count: 0)
+        appendText(line, to: &bytes)
+        if id.isEmpty || bytes.last != 0x0a { return }
+        bytes.removeLast()
+        bytes += Array(" http.id=\(OneLine.text(id))\n".utf8)
     }
 
     func print(_ record: RecordRef) {

@@ -36,7 +36,7 @@ def main():
     environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1",
                        CORDWOOD_LIBRARY=os.environ.get("CORDWOOD_LIBRARY", str(LIBRARY)),
                        PYTHONPATH=f"{ROOT / 'bindings/python/src'}:{HERE}")
-    command = [prepare(), "-m", "unittest", *(sys.argv[1:] or ["test_otlp"])]
+    command = [prepare(), "-m", "unittest", *(sys.argv[1:] or ["test_otlp", "test_spans"])]
     return subprocess.run(command, cwd=HERE, env=environment, check=False).returncode
 
 

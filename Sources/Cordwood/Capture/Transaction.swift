@@ -103,7 +103,7 @@ import CordwoodCore
     /// It takes no more events, and says how long it took. Once; later calls do nothing.
     @discardableResult
     public func end() -> Int32 {
-        // ORDER: exchange. One caller writes the record (A33).
+        // ORDER: exchange. One caller writes the record (A34).
         guard unsafe cwa_exchange_u32(memory + Transaction.endedAt, 1) == 0 else {
             return Status.ok
         }

@@ -63,6 +63,8 @@ import Glibc
     var uploadInterval: UInt32 = 30
     var transactionInterval: UInt32 = 300
     var haveLimitsChanged = false
+    /// The supply thread's, once it runs.
+    private var control = ControlKeeper()
     private var finished = false
 
     init(
@@ -98,6 +100,7 @@ import Glibc
         link.services = self
         restoreNames()
         beginPolicy()
+        beginControl(&control)
     }
 
     // MARK: Threads
@@ -154,6 +157,7 @@ import Glibc
                 sealing.locked { unsafe EngineCore.watchFiles(engine) }
                 nextWatch = now + 100_000_000
             }
+            followControl(&control, now: now)
             if limits.beginsSoon(now: now) { keepLimitsSoon() }
             rollByAge(now)
             seal()

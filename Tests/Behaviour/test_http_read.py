@@ -1,0 +1,350 @@
+"""B-HTTP-4 and B-HTTP-8: captured exchanges as another process sees them, live, in detail, as HAR
+and as curl commands. Exchanges are captured by the C calls themselves."""
+
+import base64
+import http.client
+import http.server
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import urllib.parse
+from pathlib import Path
+
+import exchanges
+from exchanges import Exchange, answered
+from json_schema import problems
+from sending import CORDWOOD, StoreCase
+
+SCHEMA = Path(exchanges.__file__).with_name("har_schema.json")
+ODATA = json.dumps({"error": {"code": "SY/530", "message": {"lang": "en", "value": "No such team"},
+                              "innererror": {"transactionid": "4FDF3748112322F4E1"}}})
+JSON = [("Content-Type", "application/json")]
+
+
+class Reading(StoreCase):
+    def setUp(self):
+        super().setUp()
+        exchanges.enable(self.engine)
+
+    def cordwood(self, *arguments, code=0, **options):
+        done = subprocess.run([CORDWOOD, *arguments, self.store], capture_output=True,
+                              check=False, **options)
+        self.assertEqual(done.returncode, code, done.stderr.decode())
+        return done.stdout.decode()
+
+    def objects(self, *arguments, **options):
+        return [json.loads(line) for line in
+                self.cordwood("http", *arguments, "--json", **options).splitlines()]
+
+
+class Followed:
+    """`cordwood http -f`; its lines with the time each came at."""
+
+    def __init__(self, case, *arguments):
+        self.process = subprocess.Popen([CORDWOOD, "http", "-f", *arguments, case.store],
+                                        stdout=subprocess.PIPE, text=True)
+        self.lines, self.news = [], threading.Condition()
+        self.thread = threading.Thread(target=self.gather, daemon=True)
+        self.thread.start()
+        case.addCleanup(self.stop)
+
+    def gather(self):
+        for line in self.process.stdout:
+            with self.news:
+                self.lines.append((time.monotonic(), line.rstrip("\n")))
+                self.news.notify_all()
+
+    def wait(self, condition, seconds=20):
+        """The first line for which it holds, and when it came."""
+        found = []
+
+        def look():
+            found[:] = [line for line in self.lines if condition(line[1])]
+            return found
+        with self.news:
+            if not self.news.wait_for(look, seconds):
+                raise AssertionError(f"not within {seconds} s; lines: {self.lines}")
+        return found[0]
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.thread.join()
+        self.process.stdout.close()
+
+
+class B_HTTP_4(Reading):
+    def test_B_HTTP_4_live_from_another_process(self):
+        followed = Followed(self, "--json")
+        marker = answered(self.engine, "GET", "http://first.test/")
+        followed.wait(lambda line: marker in line)  # it has begun to look
+        late = []
+        for number in range(20):
+            began = time.monotonic()
+            exchange = Exchange(self.engine, "GET", f"http://a.test/{number}")
+            line = followed.wait(lambda line, one=exchange.id: one in line)
+            self.assertEqual(json.loads(line[1])["state"], "open")
+            ended = time.monotonic()
+            exchange.respond(500 if number % 2 else 200).end()
+            done = followed.wait(lambda line, one=exchange.id:
+                                 one in line and '"state":"done"' in line)
+            self.assertEqual(json.loads(done[1])["failed"], number % 2 == 1)
+            late += [line[0] - began, done[0] - ended]
+        self.assertLess(max(late), 1.0, "each is shown within a second, begun and ended")
+
+    def test_B_HTTP_4_list_marks_errors_and_shows_open_ones(self):
+        hangs = Exchange(self.engine, "POST", "https://slow.test/upload")
+        answered(self.engine, "GET", "http://a.test/fine", duration_ns=12_300_000)
+        answered(self.engine, "GET", "http://a.test/no", 403, answer=JSON, content=ODATA)
+        Exchange(self.engine, "GET", "http://a.test/never").end(
+            error="no answer within 10 s", error_type="timeout", duration_ns=10_003_100_000)
+        lines = self.cordwood("http").splitlines()
+        self.assertEqual(len(lines), 4, "a line an exchange")
+        fine, refused, never, opened = lines
+        self.assertRegex(fine, r" > GET    200 +12\.3 ms .* http://a\.test/fine$")
+        self.assertIn("http://a.test/no  ! SY/530 No such team", refused)
+        self.assertRegex(never, r" - +10003\.1 ms ")
+        self.assertTrue(never.endswith("http://a.test/never  ! timeout: no answer within 10 s"))
+        self.assertIn(" POST   open ", opened)
+        self.assertEqual(self.cordwood("http", "--failed").splitlines(), [refused, never])
+        hangs.respond(200).end()
+        self.assertEqual([one["state"] for one in self.objects()], ["done"] * 4)
+
+    def test_B_HTTP_4_search_and_detail(self):
+        answered(self.engine, "GET", "http://a.test/x")
+        refused = answered(
+            self.engine, "POST", "http://a.test/teams?x=1", 403, [*JSON, ("X-Team", "blue")],
+            '{"team": "blue", "size": 11}', JSON, ODATA, dns_ns=1_000_000, wait_ns=9_000_000)
+        for pattern in ("X-Team: blue", "SY/530", "No such", "4FDF37", '"size": 11', "teams[?]x"):
+            found = self.objects("--grep", pattern)
+            self.assertEqual([one["id"] for one in found], [refused], pattern)
+        self.cordwood("http", "--grep", "nowhere", code=1)
+        text = self.cordwood("http", "show", refused[:8])
+        for line in ("> POST http://a.test/teams?x=1\n", "> X-Team: blue\n", "< 403 Forbidden\n",
+                     '    "size": 11\n', "odata code     SY/530\n", "odata message  No such team\n",
+                     "odata id       4FDF3748112322F4E1\n", "         9.0 ms\n"):
+            self.assertIn(line, text)
+        lines = self.cordwood("cat", "--where", f"http.id={refused}").splitlines()
+        self.assertEqual(len(lines), 2, "the beginning and the end")
+        self.assertRegex(lines[1], f"HTTP: POST http://a.test/teams 403 .* http.id={refused}$")
+
+    def test_B_HTTP_4_redirects(self):
+        first = answered(self.engine, "GET", "http://a.test/1", 302, answer=[("Location", "/2")])
+        second = Exchange(self.engine, "GET", "http://a.test/2",
+                          redirected_from=first.encode()).respond(200).end()
+        for one in (first, second):
+            text = self.cordwood("http", "show", one)
+            self.assertIn(f"redirects      {first} 302 GET http://a.test/1", text)
+            self.assertIn(f"            -> {second} 200 GET http://a.test/2", text)
+
+    def test_B_HTTP_4_memory_is_bounded(self):
+        """A store is listed in memory that does not grow with it."""
+        limit = 48 << 20
+
+        def bound():
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        count = 60_000
+        for number in range(count):
+            answered(self.engine, "GET", f"http://a.test/{number}", 200, JSON, "x" * 500, JSON,
+                     "y" * 500)
+        self.assertGreater(count * 1_000, limit, "holding the bodies would not fit")
+        for options in ((), ("--har",), ("--json",), ("--grep", "test/59999")):
+            done = subprocess.run([CORDWOOD, "http", *options, self.store], check=False,
+                                  stdout=subprocess.PIPE, preexec_fn=bound)
+            self.assertEqual(done.returncode, 0, options)
+            wanted = 1 if "--grep" in options else count
+            self.assertEqual(done.stdout.count(b"http://a.test/"), wanted, options)
+
+
+class Target:
+    """Answers /status/N with N, and keeps what it was asked."""
+
+    def __init__(self, case):
+        asked = self.asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def __getattr__(self, name):
+                if name.startswith("do_"):
+                    return self.answer
+                raise AttributeError(name)
+
+            def answer(self):
+                size = int(self.headers.get("Content-Length") or 0)
+                line = self.raw_requestline.decode("latin-1").split(" ")
+                asked.append({"method": self.command, "target": line[1], "headers": self.headers,
+                              "body": self.rfile.read(size)})
+                part = urllib.parse.urlsplit(self.path).path.split("/")
+                status = int(part[2]) if part[1:2] == ["status"] else 200
+                body = b"" if status == 204 else b"done"
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        thread.start()
+        case.addCleanup(thread.join)
+        case.addCleanup(self.server.server_close)
+        case.addCleanup(self.server.shutdown)
+
+
+HOSTILE = [b"plain", b"it's", b"$(touch x) `touch x` $HOME %s %% \\n \\", b"@/etc/passwd", b"-v",
+           b"two\nlines\n\n", b"\"double\" !! ;&|<>(){}[]*?~#", "grüße 🪵".encode(),
+           b"\0nul\0\xff\x30'\\%\n", b"--", b"\xfe\xfd", bytes(range(256)), b"x" * 60_000,
+           b"\x1b]0;title\x07", b"\r\n\r\nGET / HTTP/1.1\r\n"]
+
+
+class B_HTTP_8(Reading):
+    def fill(self, url):
+        """Exchanges of all sorts with that server; (id, status) of those that it answers."""
+        made = []
+        for number, (method, status, body) in enumerate([
+                ("GET", 200, None), ("POST", 201, '{"a": [1, 2]}'), ("PUT", 404, b"\xff\0bytes"),
+                ("DELETE", 204, None), ("GET", 302, None), ("POST", 503, "a=1&b=%20two")]):
+            form = body and isinstance(body, str) and body.startswith("a=")
+            kind = "application/x-www-form-urlencoded" if form else "application/json"
+            headers = [("Host", url[7:]), ("X-Number", str(number)), ("Cookie", "a=b; c=d")]
+            if body is not None:
+                headers.append(("Content-Type", kind))
+            exchange = Exchange(self.engine, method, f"{url}/status/{status}?q={number}&e=",
+                                headers, body)
+            exchange.respond(status, [("Content-Type", "text/plain"), ("Location", "/x"),
+                                      ("Set-Cookie", "s=1; Path=/; HttpOnly")],
+                             b"\xfe\xfd" if number % 2 else "text", b"http/1.1")
+            made.append((exchange.end(dns_ns=1_000_000, connect_ns=2_000_000, tls_ns=3_000_000,
+                                      send_ns=1_000_000, wait_ns=4_000_000, receive_ns=5_000_000,
+                                      duration_ns=20_000_000, remote_address=b"127.0.0.1:80"),
+                         status))
+        Exchange(self.engine, "GET", f"{url}/never").end(error="timed out", error_type="timeout")
+        self.hanging = Exchange(self.engine, "GET", f"{url}/open")
+        return made
+
+    def test_B_HTTP_8_har_is_har_and_replays(self):
+        target = Target(self)
+        made = self.fill(target.url)
+        schema = json.loads(SCHEMA.read_text())
+        exported = self.cordwood("export", "--format", "har")
+        text = self.cordwood("http", "--har")
+        self.assertEqual(exported, text)
+        har = json.loads(text)
+        self.assertEqual(problems(har, schema), [])
+        self.assertTrue(problems({"log": {"version": "1.1"}}, schema), "the schema refuses")
+        for broken in ("request", "timings", "startedDateTime"):
+            worse = json.loads(text)
+            del worse["log"]["entries"][0][broken]
+            self.assertTrue(problems(worse, schema), broken)
+        entries = {entry["_id"]: entry for entry in har["log"]["entries"]}
+        self.assertEqual(len(entries), 8)
+        self.assertEqual(entries[self.hanging.id]["_state"], "open")
+        first = entries[made[0][0]]
+        self.assertEqual(first["timings"], {"blocked": 4, "dns": 1, "connect": 5, "ssl": 3,
+                                            "send": 1, "wait": 4, "receive": 5})
+        self.assertEqual(first["time"], 20)
+        self.assertEqual(first["serverIPAddress"], "127.0.0.1")
+        self.assertEqual(first["request"]["queryString"],
+                         [{"name": "q", "value": "0"}, {"name": "e", "value": ""}])
+        self.assertEqual(entries[made[1][0]]["response"]["content"],
+                         {"size": 2, "mimeType": "text/plain", "text": "/v0=",
+                          "encoding": "base64"})
+        self.assertEqual(entries[made[5][0]]["request"]["postData"]["params"],
+                         [{"name": "a", "value": "1"}, {"name": "b", "value": " two"}])
+        never = [entry for entry in entries.values() if entry.get("_error")]
+        self.assertEqual([entry["response"]["status"] for entry in never], [0])
+        for one, status in made:
+            self.assertEqual(self.replay(entries[one]["request"]), status)
+        bodies = [asked["body"] for asked in target.asked]
+        self.assertEqual(bodies, [b"", b'{"a": [1, 2]}', b"\xff\0bytes", b"", b"", b"a=1&b=%20two"])
+        self.assertEqual(problems(json.loads(self.cordwood("http", "show", made[0][0], "--har")),
+                                  schema), [])
+
+    def replay(self, request):
+        """Makes the request of an entry; the status."""
+        url = urllib.parse.urlsplit(request["url"])
+        connection = http.client.HTTPConnection(url.netloc, timeout=20)
+        post = request.get("postData")
+        body = None
+        if post:
+            is_binary = post.get("_encoding") == "base64"
+            body = base64.b64decode(post["text"]) if is_binary else post["text"].encode()
+        connection.request(request["method"], urllib.parse.urlunsplit(("", "", *url[2:])), body,
+                           {pair["name"]: pair["value"] for pair in request["headers"]})
+        response = connection.getresponse()
+        response.read()
+        connection.close()
+        return response.status
+
+    def run_line(self, one, cwd):
+        done = subprocess.run([CORDWOOD, "http", "show", one, self.store, "--curl"],
+                              capture_output=True, check=True)
+        printable = all(byte >= 0x20 or byte in b"\n\t" for byte in done.stdout)
+        self.assertTrue(printable, "nothing that moves a cursor is printed")
+        line = done.stdout.decode()
+        # A line longer than an argument may be is typed or piped.
+        ran = subprocess.run(["sh"], input=f"set -e\n{line}".encode(), capture_output=True,
+                             cwd=cwd, check=False,
+                             env={"PATH": os.environ["PATH"], "HOME": str(cwd)})
+        self.assertEqual(ran.returncode, 0, (line[:500], ran.stderr))
+        if len(line) < 100_000:
+            again = subprocess.run(["sh", "-c", line], capture_output=True, cwd=cwd, check=False)
+            self.assertEqual(again.stdout, ran.stdout)
+
+    def test_B_HTTP_8_curl_runs_as_printed(self):
+        target = Target(self)
+        empty = self.store.with_name(self.store.name + "-cwd")
+        empty.mkdir()
+        for number, body in enumerate(HOSTILE):
+            kind = [("Content-Type", "application/octet-stream")] if number % 2 else []
+            one = answered(self.engine, "POST", target.url + "/body", 200, kind, body)
+            captured = self.objects("--grep", "/body")[-1]["request"]
+            kept = (base64.b64decode(captured["body_base64"]) if "body_base64" in captured
+                    else captured["body"].encode())
+            self.assertEqual(kept, body, "captured as it was sent")
+            self.run_line(one, empty)
+            asked = target.asked[-1]
+            self.assertEqual(asked["body"], body)
+            self.assertEqual(asked["headers"].get("Content-Type"),
+                             "application/octet-stream" if kind else None)
+        self.assertEqual(list(empty.iterdir()), [], "no shell ran what was captured")
+
+    def test_B_HTTP_8_curl_headers_urls_and_methods(self):
+        target = Target(self)
+        empty = self.store.with_name(self.store.name + "-cwd")
+        empty.mkdir()
+        for number, text in enumerate(HOSTILE):
+            value = bytes(byte for byte in text if byte >= 0x20 and byte != 0x7f)[:8_000].strip()
+            path = "/" + urllib.parse.quote_from_bytes(
+                text[:2_000], safe="'$()*;!@&=+,~-_.[]{}|`\"")
+            method = ("GET", "PUT", "HEAD", "DELETE", "O'PT$IONS")[number % 5]
+            one = answered(
+                self.engine, method, target.url + path, 200,
+                [("X-Hostile", value), ("X-Empty", ""), ("Host", "other.test"),
+                 ("Accept-Encoding", "gzip"), ("Connection", "close, X-Hop"), ("X-Hop", "1"),
+                 ("Content-Length", "7"), ("Authorization", "Bearer secret")])
+            self.run_line(one, empty)
+            asked = target.asked[-1]
+            self.assertEqual(asked["method"], method)
+            self.assertEqual(asked["target"], path)
+            got = asked["headers"]
+            self.assertEqual((got["X-Hostile"] or "").encode("latin-1"), value)
+            self.assertEqual(got["X-Empty"], "")
+            self.assertEqual(got["Authorization"], "[redacted]")
+            self.assertIn("gzip", got["Accept-Encoding"])
+            self.assertEqual(got["Host"], target.url[7:])
+            self.assertIsNone(got["X-Hop"])
+        self.assertEqual(list(empty.iterdir()), [])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,127 @@
+"""Exchanges captured by the C calls themselves, for tests of what reads them: any bytes as method,
+URL, header and body."""
+
+import ctypes
+from ctypes import (POINTER, Structure, byref, c_char_p, c_int32, c_size_t, c_uint32, c_uint64,
+                    c_void_p)
+
+from cordwood import _abi
+from cordwood._abi import Field, Text
+
+
+class Header(Structure):
+    """cw_http_header."""
+    _fields_ = [("name", Text), ("value", Text)]
+
+
+class Options(Structure):
+    """cw_http_options."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("enabled", c_uint32), ("body_bytes_max", c_uint64),
+        ("sample_per_million", c_uint32), ("hosts", c_char_p), ("hosts_excluded", c_char_p),
+        ("conversation_header", c_char_p), ("redact_headers", c_char_p),
+        ("redact_keys", c_char_p), ("redact_patterns", c_char_p),
+    ]
+
+
+class Request(Structure):
+    """cw_http_request."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("side", c_uint32), ("method", Text), ("url", Text),
+        ("headers", POINTER(Header)), ("header_count", c_size_t), ("body", Text),
+        ("start_ns", c_uint64), ("redirected_from", c_char_p), ("protocol", c_char_p),
+        ("attempt", c_uint32), ("trace_flags", c_uint32), ("trace_id", c_char_p),
+        ("span_id", c_char_p), ("fields", POINTER(Field)), ("field_count", c_size_t),
+    ]
+
+
+class Response(Structure):
+    """cw_http_response."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("status", c_int32), ("headers", POINTER(Header)),
+        ("header_count", c_size_t), ("body", Text), ("protocol", c_char_p),
+    ]
+
+
+class Outcome(Structure):
+    """cw_http_outcome."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("flags", c_uint32), ("error", Text), ("error_type", Text),
+        ("dns_ns", c_uint64), ("connect_ns", c_uint64), ("tls_ns", c_uint64),
+        ("send_ns", c_uint64), ("wait_ns", c_uint64), ("receive_ns", c_uint64),
+        ("duration_ns", c_uint64), ("request_body_bytes", c_uint64),
+        ("response_body_bytes", c_uint64), ("remote_address", c_char_p),
+    ]
+
+
+# The same library, with calls of its own: the binding's know the binding's structs alone.
+LIBRARY = ctypes.CDLL(_abi.library._name)
+LIBRARY.cw_http_id.restype = c_char_p
+
+
+def raw(value):
+    return value if isinstance(value, bytes) else value.encode()
+
+
+def text(value):
+    value = raw(value)
+    return Text(value, len(value))
+
+
+def header_array(headers):
+    made = (Header * max(len(headers), 1))()
+    for index, (name, value) in enumerate(headers):
+        made[index] = Header(text(name), text(value))
+    return made
+
+
+def check(status):
+    assert status == 0, f"status {status}"
+
+
+def enable(engine, **options):
+    """Captures what engine's host asks from now on."""
+    made = Options()
+    LIBRARY.cw_http_options_init(byref(made), c_size_t(ctypes.sizeof(made)))
+    made.enabled = 1
+    for name, value in options.items():
+        setattr(made, name, value)
+    check(LIBRARY.cw_http_options_set(c_void_p(engine._handle), byref(made)))
+
+
+class Exchange:
+    """One from begin to end."""
+
+    def __init__(self, engine, method, url, headers=(), body=None, **more):
+        request = Request(struct_size=ctypes.sizeof(Request), method=text(method), url=text(url))
+        kept = header_array(headers)
+        request.headers, request.header_count = kept, len(headers)
+        if body is not None:
+            request.body = text(body)
+        for name, value in more.items():
+            setattr(request, name, value)
+        self.handle = c_void_p()
+        check(LIBRARY.cw_http_begin(c_void_p(engine._handle), byref(request), byref(self.handle)))
+        self.id = LIBRARY.cw_http_id(self.handle).decode()
+
+    def respond(self, status, headers=(), body=None, protocol=None):
+        kept = header_array(headers)
+        response = Response(ctypes.sizeof(Response), status, kept, len(headers), Text(), protocol)
+        if body is not None:
+            response.body = text(body)
+        check(LIBRARY.cw_http_response(self.handle, byref(response)))
+        return self
+
+    def end(self, error="", error_type="", **outcome):
+        made = Outcome(ctypes.sizeof(Outcome), 0, text(error), text(error_type))
+        for name, value in outcome.items():
+            setattr(made, name, value)
+        check(LIBRARY.cw_http_end(byref(self.handle), byref(made)))
+        return self.id
+
+
+def answered(engine, method, url, status=200, headers=(), body=None, answer=(), content=None,
+             **outcome):
+    """A whole one; its id."""
+    return Exchange(engine, method, url, headers, body).respond(
+        status, answer, content).end(**outcome)
