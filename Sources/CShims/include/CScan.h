@@ -46,6 +46,37 @@ static inline uint64_t cwi_quote_bits(const uint8_t *text, size_t at, size_t cou
     return bits;
 }
 
+/* Bits of 64 bytes: quotes; those with a colon or white space behind them; backslashes. */
+typedef struct cwi_quotes {
+    uint64_t quotes;
+    uint64_t names;
+    uint64_t slashes;
+} cwi_quotes;
+
+static inline cwi_quotes cwi_quotes_of(const uint8_t *text, size_t at, size_t count) {
+    cwi_quotes found = {0, 0, 0};
+#if defined(__SSE2__)
+    if (at + 65 <= count) {
+        for (int i = 0; i < 4; i++) {
+            cwi_v16 v = cwi_load16(text + at + 16 * i), next = cwi_load16(text + at + 16 * i + 1);
+            cwi_v16 quote = (cwi_v16)(v == '"');
+            cwi_v16 ends = (cwi_v16)((next == ':') | ((next >= 0) & (next <= 0x20)));
+            found.quotes |= (uint64_t)cwi_mask16(quote) << (16 * i);
+            found.names |= (uint64_t)cwi_mask16(quote & ends) << (16 * i);
+            found.slashes |= (uint64_t)cwi_mask16((cwi_v16)(v == '\\')) << (16 * i);
+        }
+        return found;
+    }
+#endif
+    for (size_t i = 0; i < 64 && at + i < count; i++) {
+        uint8_t byte = text[at + i], next = at + i + 1 < count ? text[at + i + 1] : 0;
+        found.quotes |= (uint64_t)(byte == '"') << i;
+        found.names |= (uint64_t)(byte == '"' && (next == ':' || next <= 0x20)) << i;
+        found.slashes |= (uint64_t)(byte == '\\') << i;
+    }
+    return found;
+}
+
 /* Index of the next byte from `at` on where a secret may be told: '=', '%', "yJ" (of "eyJ"),
  * ":/" (of "://"), or a 'b' or 'B' that may begin "Bearer"; count: there is none. */
 static inline size_t cwi_scan_mark(const uint8_t *text, size_t at, size_t count) {

@@ -10,10 +10,43 @@ extension TextScan {
     /// Strings within strings that are opened; one that is deeper is replaced whole.
     private static let levelMax: UInt32 = 6
 
+    /// As long as there are no escapes only quotes that may end a name are looked at.
     func json(_ edits: inout Edits) {
-        var walk = QuoteWalk(text)
+        guard let start = unsafe text.start else { return }
+        var block = 0
+        // Nothing before it counts: a value that was replaced.
+        var floor = 0
+        // The last quote of the blocks before; -1: none that could begin a name.
+        var last = -1
+        scan: while block < text.count {
+            let found = unsafe cwi_quotes_of(start, block, text.count)
+            let counting: UInt64 = floor > block ? UInt64.max << UInt64(floor &- block) : .max
+            if found.slashes & counting != 0 {
+                return escapedJSON(from: max(block, floor), before: last, &edits)
+            }
+            let quotes = found.quotes & counting
+            var ends = found.names & counting
+            while ends != 0 {
+                let bit = ends.trailingZeroBitCount
+                ends &= ends &- 1
+                let lower = quotes & ((1 << UInt64(bit)) &- 1)
+                let from = lower != 0 ? block &+ 63 &- lower.leadingZeroBitCount : last
+                guard from >= 0, let value = member(from, block &+ bit, false) else { continue }
+                floor = self.value(value, &edits)
+                block = floor & ~63
+                last = -1
+                continue scan
+            }
+            if quotes != 0 { last = block &+ 63 &- quotes.leadingZeroBitCount }
+            block &+= 64
+        }
+    }
+
+    /// The same quote by quote.
+    private func escapedJSON(from start: Int, before quote: Int, _ edits: inout Edits) {
+        var walk = QuoteWalk(text, from: start)
         // Where the last quote stood; -1: none yet that could begin a name.
-        var before = -1
+        var before = quote
         var hasEscapes = false
         var at = walk.next()
         while at < text.count {
@@ -141,9 +174,10 @@ extension TextScan {
     private var base = 0
     private var bits: UInt64 = 0
 
-    init(_ text: ByteText) {
+    init(_ text: ByteText, from start: Int) {
         self.text = text
         load()
+        seek(start)
     }
 
     @inline(__always)
