@@ -14,9 +14,11 @@ from ._engine import Engine, Stats, UploadResult, open
 from ._errors import (ArgumentError, ClosedError, CordwoodError, DamagedError, EncryptedError,
                       NotFoundError, StoreError, UploadError, WaitTimeout)
 from ._handler import Handler
+from ._hooks import HTTPHooks, install_http_hooks
 from ._upload_errors import (ClientError, ErrorDetail, Redirection, RequestFailed, ServerError,
                              TransferError, UnknownOutcome, outcome_text)
 from ._levels import (CRITICAL, DEBUG, ERROR, FATAL, INFO, NOTICE, OFF, TRACE, WARN, WARNING)
+from ._middleware import ASGIMiddleware, WSGIMiddleware
 from ._reader import Reader, Record, read
 
 __version__: str = _library.cw_version_string().decode()

@@ -32,6 +32,12 @@ _patched: "Dict[str, Patches]" = {}
 _silent = threading.local()
 
 
+def _calls() -> Any:
+    """The module of the calls, made when they are needed."""
+    from . import _hooks_calls
+    return _hooks_calls
+
+
 class suppressed:
     """Inside, this thread's requests are not captured: they are the engine's own."""
 
@@ -89,7 +95,7 @@ def is_capturing(hooks: HTTPHooks) -> bool:
     if engine is None:
         return False
     try:
-        captures: bool = engine.http_enabled
+        captures = bool(_calls().enabled(engine._handle))
     except Exception as error:
         hooks.diagnose(error)
         return False

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 from urllib.parse import urldefrag, urljoin
 
+from . import _hooks_calls
 from ._context import STATE, State, context
 from ._hooks import HTTPHooks
 
@@ -93,7 +94,7 @@ def propagated(hooks: HTTPHooks, present: Iterable[Any]) -> List[Tuple[str, str]
         if state is None:
             return []
         engine: Any = hooks.engine
-        wanted = ((engine.conversation_header, state.fields.get(CONVERSATION)),
+        wanted = ((conversation_header(engine), state.fields.get(CONVERSATION)),
                   ("traceparent", traceparent(state)),
                   ("X-Transaction-Id", state.fields.get("txn.id")))
         there = {name.lower() if isinstance(name, str) else bytes(name).decode("latin-1").lower()
@@ -103,6 +104,12 @@ def propagated(hooks: HTTPHooks, present: Iterable[Any]) -> List[Tuple[str, str]
     except Exception as error:
         hooks.diagnose(error)
         return []
+
+
+def conversation_header(engine: Any) -> str:
+    """The name that the host gave it; "": none."""
+    name: str = getattr(engine, "_conversation_header", "X-Conversation-Id")
+    return name
 
 
 def _is_line(value: str) -> bool:
@@ -212,8 +219,9 @@ def begin(hooks: HTTPHooks, method: str, url: str, headers: Pairs, *, body: Any 
                 redirected_from = came.id
             _redirection.set(None)
         engine: Any = hooks.engine
-        exchange = engine.http_begin(
-            method, url, headers, body=body, protocol=protocol, attempt=attempt, side=side,
+        exchange = _hooks_calls.begin(
+            engine._handle, method, url, headers, body=body, protocol=protocol, attempt=attempt,
+            side=side,
             start_ns=time.time_ns() - before_ns if before_ns else 0,
             redirected_from=redirected_from)
         if exchange is None:

@@ -7,13 +7,13 @@ is called and its answer goes out.
 """
 import re
 from contextvars import Token
-from typing import (TYPE_CHECKING, Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping,
-                    Optional, Tuple)
+from typing import (TYPE_CHECKING, Any, Awaitable, Callable, Dict, Iterable, Iterator, List,
+                    Mapping, Optional, Tuple)
 from urllib.parse import quote
 
 from ._context import STATE, State, TraceIds
 from ._hooks import HTTPHooks, is_capturing
-from ._hooks_record import CONVERSATION, Recording, begin
+from ._hooks_record import CONVERSATION, Recording, begin, conversation_header
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -86,7 +86,7 @@ class _Middleware:
         """Also where nothing is captured the ids are in force."""
         try:
             engine: Any = self._hooks.engine
-            state = _state(told, engine.conversation_header)
+            state = _state(told, conversation_header(engine))
             if not is_capturing(self._hooks):
                 return None, state
             with _Inside(state):
@@ -104,7 +104,8 @@ class WSGIMiddleware(_Middleware):
 
     def __call__(self, environ: Dict[str, Any], start_response: Callable[..., Any]) -> Any:
         headers = [(_name(key), value) for key, value in environ.items()
-                   if key.startswith("HTTP_") or key in ("CONTENT_TYPE", "CONTENT_LENGTH") and value]
+                   if key.startswith("HTTP_")
+                   or value and key in ("CONTENT_TYPE", "CONTENT_LENGTH")]
         told = {name.lower(): value for name, value in headers}
         recording, state = self._begin(
             environ.get("REQUEST_METHOD", "GET"), _wsgi_url(environ), headers, told,
@@ -257,8 +258,8 @@ Message = Dict[str, Any]
 
 
 class ASGIMiddleware(_Middleware):
-    """An ASGI application around `app` that records each exchange of scope "http"; others (lifespan,
-    websocket) go by. What `app` raises is recorded and raised."""
+    """An ASGI application around `app` that records each exchange of scope "http"; others
+    (lifespan, websocket) go by. What `app` raises is recorded and raised."""
 
     async def __call__(self, scope: Message, receive: Callable[[], Awaitable[Message]],
                        send: Callable[[Message], Awaitable[None]]) -> None:

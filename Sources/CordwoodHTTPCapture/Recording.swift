@@ -1,0 +1,187 @@
+// One task's exchanges, a hop of a redirection after the other, from begin to end. Told by the
+// task's protocol (its work queue) and by the session's delegate (its delegate queue).
+// SAFETY: everything that changes is guarded by the lock.
+
+import Cordwood
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+
+final class Recording: @unchecked Sendable {
+    private let lock = NSLock()
+    private let engine: Engine
+    private var exchange: HTTPExchange?
+    /// The delegate is ours and gets data, and the end, after the protocol has finished.
+    private let isWatched: Bool
+    private var isAnswered = false
+    private var hasData = false
+    /// How it went, where the delegate has the last word.
+    private var outcome: HTTPOutcome?
+    private var began = DispatchTime.now()
+    private var answered: DispatchTime?
+
+    init?(_ engine: Engine, _ task: URLSessionTask) {
+        guard let request = task.currentRequest ?? task.originalRequest else { return nil }
+        self.engine = engine
+        isWatched = task.delegate is SessionDelegate
+        begin(request, nil)
+        guard exchange != nil else { return nil }
+        if let body = request.httpBody {
+            sent(body)
+        } else {
+            KnownBody(task).forEach(sent)
+        }
+    }
+
+    deinit { end(outcome ?? HTTPOutcome()) }
+
+    private func begin(_ request: URLRequest, _ from: String?) {
+        guard let url = request.url?.absoluteString else { return }
+        (isAnswered, hasData, outcome, answered) = (false, false, nil, nil)
+        began = .now()
+        exchange = engine.beginHTTP(
+            HTTPRequest(
+                method: request.httpMethod ?? "GET", url: url,
+                headers: (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) },
+                redirectedFrom: from))
+    }
+
+    private func sent(_ data: Data) {
+        _ = data.withUnsafeBytes { unsafe exchange?.requestBody($0) }
+    }
+
+    /// Under the lock, or where nobody else can be.
+    private func end(_ outcome: HTTPOutcome) {
+        guard let exchange else { return }
+        self.exchange = nil
+        var outcome = outcome
+        let now = DispatchTime.now().uptimeNanoseconds
+        outcome.durationNs = now &- began.uptimeNanoseconds
+        if let answered { outcome.receiveNs = now &- answered.uptimeNanoseconds }
+        exchange.end(outcome)
+    }
+
+    func answered(_ response: URLResponse) {
+        guard let response = response as? HTTPURLResponse else { return }
+        lock.withLock { take(response) }
+    }
+
+    private func take(_ response: HTTPURLResponse) {
+        guard !isAnswered, let exchange else { return }
+        isAnswered = true
+        answered = .now()
+        exchange.response(
+            status: response.statusCode,
+            headers: response.allHeaderFields.compactMap { name, value in
+                guard let name = name as? String else { return nil }
+                return (name, "\(value)")
+            })
+    }
+
+    func received(_ data: Data) {
+        lock.withLock {
+            hasData = true
+            _ = data.withUnsafeBytes { unsafe exchange?.responseBody($0) }
+        }
+    }
+
+    func redirected(_ response: HTTPURLResponse, _ next: URLRequest) {
+        lock.withLock {
+            take(response)
+            let from = exchange?.id
+            end(HTTPOutcome())
+            begin(next, from)
+        }
+    }
+
+    /// The protocol has all of it.
+    func finished(_ task: URLSessionTask) {
+        lock.withLock {
+            if let response = task.response as? HTTPURLResponse { take(response) }
+            // Of a download, or to a delegate that is not ours: nobody showed it.
+            if !hasData, !isWatched || task is URLSessionDownloadTask { hidden(task) }
+            if isWatched, !hasData, outcome == nil {
+                outcome = HTTPOutcome()
+            } else {
+                end(HTTPOutcome())
+            }
+        }
+    }
+
+    private func hidden(_ task: URLSessionTask) {
+        let expected = task.response?.expectedContentLength ?? -1
+        let count = max(task.countOfBytesReceived, expected)
+        if count > 0 { exchange?.responseBodyHidden(Int(clamping: count)) }
+        hasData = true
+    }
+
+    func failed(_ error: any Error) {
+        lock.withLock {
+            let outcome = Recording.outcome(error)
+            if isWatched { self.outcome = outcome } else { end(outcome) }
+        }
+    }
+
+    func cancelled() {
+        lock.withLock { end(Recording.outcome(URLError(.cancelled))) }
+    }
+
+    /// The session's delegate has got everything.
+    func completed(_ task: URLSessionTask, _ error: (any Error)?) {
+        lock.withLock { end(error.map(Recording.outcome) ?? outcome ?? HTTPOutcome()) }
+    }
+
+    private static func outcome(_ error: any Error) -> HTTPOutcome {
+        var outcome = HTTPOutcome()
+        guard let error = error as? URLError else {
+            outcome.error = "\(error)"
+            outcome.errorType = "\(type(of: error))"
+            return outcome
+        }
+        (outcome.errorType, outcome.error) = words(error.code)
+        outcome.isCancelled = error.code == .cancelled
+        return outcome
+    }
+
+    /// Foundation's own texts are empty here.
+    private static func words(_ code: URLError.Code) -> (type: String, text: String) {
+        switch code {
+        case .cancelled: return ("cancelled", "cancelled")
+        case .timedOut: return ("timeout", "timed out")
+        case .cannotFindHost, .dnsLookupFailed: return ("dns", "cannot find the host")
+        case .cannotConnectToHost: return ("connect", "cannot connect to the host")
+        case .networkConnectionLost: return ("connection", "the connection was lost")
+        case .badServerResponse: return ("response", "no whole answer")
+        case .httpTooManyRedirects: return ("redirects", "too many redirections")
+        case .secureConnectionFailed, .serverCertificateUntrusted, .serverCertificateHasBadDate,
+            .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid,
+            .clientCertificateRejected, .clientCertificateRequired:
+            return ("tls", "URLError \(code.rawValue)")
+        default: return ("URLError", "URLError \(code.rawValue)")
+        }
+    }
+}
+
+/// The body of an upload task, which Foundation does not publish: read from what the task shows of
+/// itself. Where it shows nothing, or a stream, it is empty.
+private struct KnownBody: Sequence, IteratorProtocol {
+    private var parts: [Data] = []
+
+    init(_ task: URLSessionTask) {
+        let mirrors = sequence(first: Mirror(reflecting: task), next: { $0.superclassMirror })
+        guard let body = mirrors.lazy.flatMap(\.children).first(where: { $0.label == "knownBody" }),
+            let some = Mirror(reflecting: body.value).children.first?.value,
+            let content = Mirror(reflecting: some).children.first?.value
+        else { return }
+        if let data = content as? DispatchData {
+            parts = data.regions.map { Data($0) }
+        } else if let url = content as? URL, let file = try? FileHandle(forReadingFrom: url) {
+            parts = (try? file.read(upToCount: 64 << 10)).flatMap { $0 }.map { [$0] } ?? []
+        }
+        parts.reverse()
+    }
+
+    mutating func next() -> Data? { parts.popLast() }
+}
+#endif
