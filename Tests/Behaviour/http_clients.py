@@ -17,7 +17,7 @@ import sys
 import urllib.error
 import urllib.request
 
-BIG = bytes(range(256)) * 4096 * 20  # 20 MiB
+BIG = bytes(range(32, 96)) * 16384 * 20  # 20 MiB
 TIMEOUT_S = 1.0
 
 

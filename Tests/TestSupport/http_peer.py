@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 JSON = json.dumps({"name": "order", "lines": list(range(40)), "note": "grün"}).encode()
 ODATA = json.dumps({"error": {"code": "SY/530", "message": {"lang": "en", "value": "No right"},
                               "innererror": {"transactionid": "T0123456789"}}}).encode()
-BLOCK = bytes(range(256)) * 256  # 64 KiB
+BLOCK = bytes(range(32, 96)) * 1024  # 64 KiB that are text
 HANG_S = 30
 
 
@@ -71,7 +71,7 @@ class Peer(BaseHTTPRequestHandler):
         elif path == "/download":
             self._download(int(asked["bytes"]))
         elif path == "/gzip":
-            self._answer(200, gzip.compress(JSON * 20), Content_Encoding="gzip")
+            self._answer(200, gzip.compress(JSON * 20, mtime=0), Content_Encoding="gzip")
         elif path == "/chunked":
             self._chunked()
         elif path == "/empty":

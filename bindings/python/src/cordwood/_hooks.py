@@ -5,11 +5,13 @@ newest hooks that are installed get the exchanges. Process-wide state: `_stack`,
 lock. What goes wrong in here is told once, under `Cordwood.HTTP`, and the host's request goes on.
 The modules `_hooks_*` know the clients; `_exchange` is what they record with.
 """
-import importlib.util
+import ctypes
+import importlib
 import logging
 import os
 import sys
 import threading
+from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType, TracebackType
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple,
@@ -32,12 +34,6 @@ _patched: "Dict[str, Patches]" = {}
 _silent = threading.local()
 
 
-def _calls() -> Any:
-    """The module of the calls, made when they are needed."""
-    from . import _hooks_calls
-    return _hooks_calls
-
-
 class suppressed:
     """Inside, this thread's requests are not captured: they are the engine's own."""
 
@@ -48,6 +44,17 @@ class suppressed:
         _silent.depth -= 1
 
 
+def _switch(engine: "Optional[Engine]", hooks: "HTTPHooks") -> Callable[[], bool]:
+    """What tells whether the engine captures: one load."""
+    if engine is not None:
+        try:
+            from . import _hooks_calls
+            return partial(_hooks_calls.enabled, ctypes.c_void_p(engine._handle))
+        except Exception as error:
+            hooks.diagnose(error)
+    return bool  # which is False
+
+
 class HTTPHooks:
     """Hooks that are installed; `remove()`, or leaving it as a context manager, takes them out."""
 
@@ -56,6 +63,7 @@ class HTTPHooks:
         self.clients = frozenset(clients)
         self.propagate = propagate
         self._told = engine is None
+        self.is_on = _switch(engine, self)
 
     def remove(self) -> None:
         """What is under way is still recorded; the clients are as they were before."""
@@ -91,24 +99,16 @@ class HTTPHooks:
 
 def is_capturing(hooks: HTTPHooks) -> bool:
     """Whether an exchange of this thread that begins now may be captured. Never raises."""
-    engine = hooks.engine
-    if engine is None:
-        return False
-    try:
-        captures = bool(_calls().enabled(engine._handle))
-    except Exception as error:
-        hooks.diagnose(error)
-        return False
-    return captures and not getattr(_silent, "depth", 0)
+    return hooks.is_on() and not getattr(_silent, "depth", 0)
 
 
 def active(client: str) -> Optional[HTTPHooks]:
     """The hooks that a request of this client which begins now goes to; None: it is not captured.
     Never raises."""
     for hooks in reversed(_stack):
-        if client not in hooks.clients:
-            continue
-        if is_capturing(hooks) or (hooks.propagate and hooks.engine is not None):
+        if client in hooks.clients and (
+                (hooks.is_on() and not getattr(_silent, "depth", 0))
+                or (hooks.propagate and hooks.engine is not None)):
             return hooks
     return None
 
