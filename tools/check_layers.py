@@ -35,6 +35,7 @@ ROOMS = {
         "Archive": {"Age"},
         "Queue": set(),
         "JSON": set(),
+        "Content": set(),
         "Transport": {"Queue", "JSON"},
         "Policy": {"Queue", "Transport", "JSON"},
         "Encode": {"Queue"},
@@ -45,7 +46,8 @@ ROOMS = {
         "Record": set(),
         "Engine": {"Record"},
         "Store": {"Record"},
-        "API": {"Record", "Engine", "Store"},
+        "Capture": {"Record", "Engine", "Store"},
+        "API": {"Record", "Engine", "Store", "Capture"},
     },
 }
 IMPORT = re.compile(

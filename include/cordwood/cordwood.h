@@ -4,7 +4,8 @@
  * returned. After cw_flush(…, CW_DURABLE_MACHINE, …) power loss loses nothing before it.
  *
  * In the order in which one learns it: words and numbers · open · write · flush and close · levels
- * · context · reading · errors; then log.h (formats) and upload.h (servers), which this includes.
+ * · context · reading · errors; then log.h (formats), upload.h (servers)
+ * and http.h (captured exchanges), which this includes.
  * Conventions that hold for every function:
  *
  *   - A function is named for its first parameter. It returns cw_status; outputs come last and are
@@ -482,6 +483,7 @@ const char *cw_version_string(void);
 
 #include "log.h"
 #include "upload.h"
+#include "http.h"
 
 #ifdef __cplusplus
 }

@@ -187,6 +187,10 @@ typedef struct cwi_engine {
     uint64_t lanes_inode;
     char lanes_path[CWI_PATH_MAX]; /* absolute, for who lost `lanes_fd`; empty: too long */
     cwi_catalog catalogs[CWI_CATALOGS_MAX]; /* by index; under the lane's catalog_lock */
+    uint32_t http_on;      /* A33: 1: exchanges that begin now are captured */
+    uint32_t http_host;    /* A33: what the host says: 1: on; under the services' monitor */
+    uint32_t http_control; /* A33: what the control file says: 0 nothing, 1 off, 2 on; likewise */
+    uint64_t http_rules;   /* A33: how; a retained object, opaque here; survives a fork */
 } cwi_engine;
 
 enum { CWI_ENGINES_MAX = 256, CWI_SITES_MAX = 65536, CWI_SITES_INDEX = 131072 };

@@ -423,6 +423,7 @@ import Glibc
             throw CordwoodError(Status.busy, "an engine cannot be closed from its own callback")
         }
         guard unsafe cwa_exchange_u64(slot, 0) != 0 else { return true }
+        unsafe HTTPSwitch.close(block)
         let ended = services.close(Deadline(timeoutMs: timeoutMs))
         ClosedServices.keep(services)
         return ended

@@ -73,6 +73,15 @@ public enum ThreadContext {
         return Status.ok
     }
 
+    /// Copies the calling thread's trace (25 bytes, FORMAT §8.4). False: it has none.
+    public static func copyTrace(to target: UnsafeMutableRawPointer) -> Bool {
+        guard let words = unsafe cwi_tls_get().pointee.context,
+            unsafe words.load(fromByteOffset: 4, as: UInt32.self) != 0
+        else { return false }
+        unsafe target.copyMemory(from: words + traceOffset, byteCount: TraceLayout.bytes)
+        return true
+    }
+
     static func release(_ tls: UnsafeMutablePointer<cwi_tls>) {
         unsafe free(tls.pointee.context)
         unsafe tls.pointee.context = nil

@@ -29,7 +29,7 @@ public struct ODataError: Equatable, Sendable {
     private static let textBytesMax = 4096
 
     /// nil: the body is nothing of the kind.
-    init?(body: [UInt8], contentLanguage: String) {
+    package init?(body: [UInt8], contentLanguage: String) {
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         let bytes = body.starts(with: mark) ? Array(body.dropFirst(3)) : body
         guard bytes.count <= ODataError.bodyBytesMax,

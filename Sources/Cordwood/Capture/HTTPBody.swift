@@ -1,0 +1,125 @@
+// One body of an exchange while it passes: its first bytes as they came, and how many there were.
+// Nothing of it is looked at before the exchange ends, so that a secret in two pieces is whole.
+
+import CordwoodShip
+
+struct HTTPBody: ~Copyable {
+    private(set) var kept = ByteBuffer()
+    /// All, kept or not.
+    private(set) var total: UInt64 = 0
+    /// The host said that there are some and cannot show them.
+    private(set) var hasHidden = false
+    private(set) var isThere = false
+
+    mutating func add(_ bytes: ByteText, bytesMax: Int) {
+        isThere = true
+        total &+= UInt64(bytes.count)
+        let room = bytesMax &- kept.count
+        // After hidden ones the rest would stand in the wrong place.
+        guard room > 0, !hasHidden else { return }
+        kept.append(bytes.count <= room ? bytes : bytes.slice(0, room))
+    }
+
+    mutating func addHidden(_ count: Int) {
+        isThere = true
+        hasHidden = true
+        total &+= UInt64(max(0, count))
+    }
+
+    var isCut: Bool { total > UInt64(kept.count) }
+
+    mutating func clear(keeping bytesMax: Int) {
+        kept.clear(keeping: bytesMax)
+        total = 0
+        hasHidden = false
+        isThere = false
+    }
+
+    /// What is kept, as its sender meant it.
+    struct Plain {
+        /// Holds as long as the body and the buffer stay as they are.
+        var text: ByteText
+        var isCut: Bool
+        var note = Note.none
+    }
+
+    enum Note: Equatable {
+        case none
+        case unpacked
+        case notKept([UInt8])
+    }
+
+    /// Undoes the content coding, into `room` where there is one; a coding that is not known, and
+    /// text of which two bytes or more are a character, is not kept: nothing could be found in it.
+    func plain(
+        coding: ByteText, contentType: ByteText, bytesMax: Int, _ room: inout ByteBuffer
+    ) -> Plain {
+        var result = Plain(text: kept.text, isCut: isCut)
+        let words = coding.count == 0 ? [] : HTTPBody.words(coding)
+        if let last = words.last {
+            guard words.count == 1, let known = ContentCoding(word: last) else {
+                // Who hands out bodies unpacked leaves the header as it was.
+                let isText = unsafe ContentCoding.isText(result.text.raw)
+                return isText && kept.count > 0 ? result : HTTPBody.notKept(coding.array)
+            }
+            if unsafe known.matches(result.text.raw) {
+                guard unpack(known, bytesMax: bytesMax, &room, &result) else {
+                    return HTTPBody.notKept(last)
+                }
+            }
+        }
+        return HTTPBody.isWide(result.text, contentType)
+            ? HTTPBody.notKept(Array("utf-16".utf8)) : result
+    }
+
+    private static func notKept(_ what: [UInt8]) -> Plain {
+        Plain(text: ByteText.empty, isCut: true, note: .notKept(Array(what.prefix(64))))
+    }
+
+    private func unpack(
+        _ coding: ContentCoding, bytesMax: Int, _ room: inout ByteBuffer, _ result: inout Plain
+    ) -> Bool {
+        room.cut(to: 0)
+        let ending = unsafe coding.unpack(result.text.raw) { piece in
+            let free = bytesMax &- room.count
+            let text = unsafe ByteText(piece)
+            room.append(text.slice(0, free))
+            return text.count <= free
+        }
+        switch ending {
+        case .failed: return false
+        case .cut: result.isCut = true
+        case .whole: break
+        }
+        result.text = room.text
+        result.note = .unpacked
+        return true
+    }
+
+    /// The codings but for `identity`, in lower case.
+    private static func words(_ list: ByteText) -> [[UInt8]] {
+        var words: [[UInt8]] = []
+        var at = 0
+        while at < list.count {
+            let end = list.next(UInt8(ascii: ","), from: at)
+            let word = list.slice(at, end).trimmed
+            at = end &+ 1
+            if word.count > 0, !word.equals("identity") {
+                words.append(word.array.map { ASCII.lower($0) })
+            }
+        }
+        return words
+    }
+
+    /// UTF-16 or UTF-32, by its mark or by zeros where text has letters.
+    private static func isWide(_ text: ByteText, _ contentType: ByteText) -> Bool {
+        let (first, second) = (text[0], text[1])
+        if first == 0xFE && second == 0xFF || first == 0xFF && second == 0xFE { return true }
+        guard text.count >= 4 else { return false }
+        let (third, fourth) = (text[2], text[3])
+        let isText = { (byte: UInt8) in byte >= 0x09 && byte < 0x7F }
+        return first == 0 && isText(second) && third == 0 && isText(fourth)
+            || isText(first) && second == 0 && isText(third) && fourth == 0
+            || isText(first) && second == 0 && third == 0 && fourth == 0
+    }
+}

@@ -1,0 +1,116 @@
+// The calls of a captured exchange, for C and Swift hosts alike: begin, pieces of bodies, the
+// answer, end. Each exchange is the host's between begin and end and one thread's at a time;
+// different ones share nothing but the engine. Nothing here takes a lock; memory comes from the
+// heap.
+// SAFETY: pointers of requests, responses and outcomes are the host's and hold during the call; who
+// calls has checked that strings and lists have the bytes that their lengths say.
+
+import CCordwood
+import CShims
+import CordwoodCore
+import Glibc
+
+public enum HTTPCapture {
+    public typealias Handle = UnsafeMutableRawPointer
+
+    static let urlBytesMax = 64 << 10
+    static let titleBytesMax = 1_024
+    static let wordBytesMax = 64
+    static let textBytesMax = 4_096
+    public static let ownFieldsMax = 64
+    public static let ownBytesMax = 4_096
+
+    @inline(__always)
+    public static func isOn(_ engine: EngineBlock) -> Bool { unsafe HTTPSwitch.isOn(engine) }
+
+    // MARK: Begin
+
+    /// nil in `out` where the status is not ok.
+    /// - Parameter makeRules: gives an engine its first rules, where its host said nothing.
+    static func begin(
+        _ engine: EngineBlock, _ request: cw_http_request, _ out: inout Handle?,
+        makeRules: (EngineBlock) -> Void
+    ) -> Int32 {
+        guard unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
+            return Status.closed
+        }
+        guard unsafe isOn(engine) else { return Status.disabled }
+        let url = unsafe ByteText(request.url).slice(0, urlBytesMax)
+        if unsafe HTTPSwitch.rules(engine) == nil { unsafe makeRules(engine) }
+        guard let object = unsafe HTTPSwitch.rules(engine) else { return Status.memory }
+        let rules = unsafe unsafeDowncast(object, to: HTTPRules.self)
+        let parts = URLParts(url)
+        guard rules.takes(parts) else { return Status.disabled }
+        let begun = cw_monotonic_ns()
+        let number = id(rules, begun)
+        guard number % 1_000_000 < rules.samplePerMillion else { return Status.disabled }
+        guard let exchange = unsafe ExchangePool.take() else { return Status.memory }
+        unsafe exchange.pointee.begin(rules)
+        unsafe exchange.pointee.begunNs = begun
+        unsafe exchange.pointee.startNs =
+            request.start_ns != 0 ? request.start_ns : cw_realtime_ns()
+        unsafe exchange.pointee.setID(number)
+        unsafe exchange.pointee.take(request, url: url, parts, Redactor(rules: rules))
+        let status = unsafe exchange.pointee.writeBegin(rules.logger)
+        guard status == Status.ok || status == Status.full else {
+            unsafe ExchangePool.put(exchange)
+            return status
+        }
+        // A full disk may have room when the exchange ends.
+        unsafe out = UnsafeMutableRawPointer(exchange)
+        return Status.ok
+    }
+
+    public static let loggerName = "HTTP"
+
+    /// Of no order, and no two alike: also in a forked child, whose threads have other numbers.
+    private static func id(_ rules: HTTPRules, _ now: UInt64) -> UInt64 {
+        // ORDER: relaxed addition. Only that no two calls get the same.
+        let count = unsafe cwa_add_u64(counter, 1)
+        var word = rules.seed &+ (count &* 0x9E37_79B9_7F4A_7C15) ^ now
+        word ^= unsafe UInt64(UInt(pthread_self()))
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+
+    // SAFETY: one atomic word, never freed.
+    nonisolated(unsafe) private static let counter: UnsafeMutableRawPointer = {
+        let word = UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8)
+        unsafe word.storeBytes(of: UInt64.random(in: 0 ... .max), as: UInt64.self)
+        return unsafe word
+    }()
+
+    // MARK: On the way
+
+    private static func exchange(_ handle: Handle) -> UnsafeMutablePointer<HTTPExchange> {
+        unsafe handle.assumingMemoryBound(to: HTTPExchange.self)
+    }
+
+    public static func id(_ handle: Handle) -> UnsafePointer<CChar> {
+        unsafe exchange(handle).pointee.id
+    }
+
+    /// bytes NULL: that many that the host cannot show.
+    public static func requestBody(_ handle: Handle, _ bytes: UnsafeRawPointer?, _ count: Int) {
+        unsafe exchange(handle).pointee.addRequestBody(bytes, count)
+    }
+
+    public static func responseBody(_ handle: Handle, _ bytes: UnsafeRawPointer?, _ count: Int) {
+        unsafe exchange(handle).pointee.addResponseBody(bytes, count)
+    }
+
+    public static func response(_ handle: Handle, _ response: cw_http_response) {
+        unsafe exchange(handle).pointee.take(response)
+    }
+
+    // MARK: End
+
+    /// The handle is nobody's afterwards, whatever the status.
+    public static func end(_ handle: Handle, _ outcome: cw_http_outcome) -> Int32 {
+        let exchange = unsafe exchange(handle)
+        let status = unsafe exchange.pointee.writeEnd(outcome)
+        unsafe ExchangePool.put(exchange)
+        return status
+    }
+}

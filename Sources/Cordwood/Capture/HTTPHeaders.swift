@@ -1,0 +1,88 @@
+// The headers of one message as lines `Name: value`, redacted as they are taken; what the body's
+// reading needs of them, and the conversation id. At most `bytesMax` bytes are kept; further
+// headers are passed over.
+// SAFETY: `headers` is the host's, of `count` entries, and holds during the call that hands it in;
+// the caller has checked that each string has its bytes.
+
+import CCordwood
+
+struct HTTPHeaders: ~Copyable {
+    static let bytesMax = 64 << 10
+    /// More than any server takes; the rest is not looked at.
+    static let countMax = 100_000
+
+    private var lines = ByteBuffer()
+    private var contentType = 0..<0
+    private var contentCoding = 0..<0
+    private var contentLanguage = 0..<0
+    private var conversation = 0..<0
+
+    var text: ByteText { lines.text }
+    var type: ByteText { lines.text(contentType.lowerBound, contentType.upperBound) }
+    var coding: ByteText { lines.text(contentCoding.lowerBound, contentCoding.upperBound) }
+    var language: ByteText { lines.text(contentLanguage.lowerBound, contentLanguage.upperBound) }
+    var conversationID: ByteText { lines.text(conversation.lowerBound, conversation.upperBound) }
+
+    mutating func clear(keeping bytesMax: Int) {
+        lines.clear(keeping: bytesMax)
+        contentType = 0..<0
+        contentCoding = 0..<0
+        contentLanguage = 0..<0
+        conversation = 0..<0
+    }
+
+    mutating func take(
+        _ headers: UnsafePointer<cw_http_header>?, _ count: Int, _ redactor: Redactor,
+        _ edits: inout Edits
+    ) {
+        guard let headers = unsafe headers else { return }
+        for i in 0..<min(count, HTTPHeaders.countMax) {
+            let header = unsafe headers[i]
+            let room = HTTPHeaders.bytesMax &- lines.count
+            guard room > 0 else { return }
+            unsafe take(
+                ByteText(header.name), ByteText(header.value).slice(0, room), redactor, &edits)
+        }
+        lines.cut(to: HTTPHeaders.bytesMax)
+    }
+
+    private mutating func take(
+        _ name: ByteText, _ value: ByteText, _ redactor: Redactor, _ edits: inout Edits
+    ) {
+        guard name.count > 0, name.count <= HTTPHeaders.nameBytesMax else { return }
+        if lines.count > 0 { lines.append(UInt8(ascii: "\n")) }
+        let line = lines.count
+        lines.append(name)
+        lines.append(": ")
+        let from = lines.count
+        if redactor.rules.headerNames.contains(name) {
+            if value.count > 0 { lines.append(Edits.replacement) }
+        } else {
+            redactor.line(value, &edits, into: &lines)
+        }
+        lines.blankControls(from: line)
+        note(name, from..<lines.count, redactor.rules.conversation)
+    }
+
+    private static let nameBytesMax = 1_024
+
+    private mutating func note(_ name: ByteText, _ range: Range<Int>, _ conversation: [UInt8]) {
+        switch name.count {
+        case 12: if name.has("content-type", at: 0) { contentType = range }
+        case 16:
+            if name.has("content-encoding", at: 0) { contentCoding = range }
+            if name.has("content-language", at: 0) { contentLanguage = range }
+        default: break
+        }
+        guard name.count == conversation.count, self.conversation.isEmpty else { return }
+        for i in 0..<name.count where ASCII.lower(name[i]) != conversation[i] { return }
+        self.conversation = range
+    }
+}
+
+extension ByteText {
+    @unsafe init(_ text: cw_str) {
+        unsafe self.init(
+            UnsafeRawPointer(text.data)?.assumingMemoryBound(to: UInt8.self), text.length)
+    }
+}

@@ -1,0 +1,83 @@
+// Fields of a record of ours, encoded one behind the other as FORMAT §8.2 has them. Owned by one
+// exchange at a time; the buffer is used again.
+
+import CordwoodCore
+
+struct FieldBuffer: ~Copyable {
+    var bytes = ByteBuffer()
+    private(set) var count = 0
+    /// Of the string that ended last.
+    private(set) var lastTextStart = 0
+
+    /// Room for the count comes first, unless the bytes become part of another buffer.
+    mutating func begin(counted: Bool = true) {
+        bytes.cut(to: 0)
+        count = 0
+        if counted { bytes.put(UInt16(0)) }
+    }
+
+    mutating func end() { bytes.set(UInt16(truncatingIfNeeded: count), at: 0) }
+
+    private mutating func key(_ key: StaticString, _ type: UInt8) {
+        bytes.put(UInt16(type))
+        bytes.put(UInt16(truncatingIfNeeded: key.utf8CodeUnitCount))
+        bytes.append(key)
+        count &+= 1
+    }
+
+    mutating func put(_ name: StaticString, _ value: UInt64) {
+        key(name, FieldType.uint)
+        bytes.put(value)
+    }
+
+    mutating func put(_ name: StaticString, flag: Bool) {
+        key(name, FieldType.bool)
+        bytes.put(UInt8(flag ? 1 : 0))
+    }
+
+    mutating func put(_ name: StaticString, _ text: ByteText) {
+        key(name, FieldType.string)
+        bytes.put(UInt32(truncatingIfNeeded: text.count))
+        bytes.append(text)
+    }
+
+    mutating func put(_ name: StaticString, _ word: StaticString) {
+        unsafe put(name, ByteText(word.utf8Start, word.utf8CodeUnitCount))
+    }
+
+    mutating func put(_ name: StaticString, _ text: String) {
+        var text = text
+        text.withUTF8 { unsafe put(name, ByteText($0.baseAddress, $0.count)) }
+    }
+
+    /// The head of a field; its value is the caller's.
+    mutating func append(_ name: ByteText, _ type: UInt8) {
+        bytes.put(UInt16(type))
+        bytes.put(UInt16(truncatingIfNeeded: name.count))
+        bytes.append(name)
+        count &+= 1
+    }
+
+    /// A string that is written behind this call; `endText` takes what came back.
+    mutating func beginText(_ name: StaticString) -> Int {
+        key(name, FieldType.string)
+        bytes.put(UInt32(0))
+        return bytes.count
+    }
+
+    mutating func endText(_ start: Int) {
+        lastTextStart = start
+        bytes.set(UInt32(truncatingIfNeeded: bytes.count &- start), at: start &- 4)
+    }
+
+    /// Fields that another buffer has, without a count.
+    mutating func append(_ other: borrowing FieldBuffer) {
+        bytes.append(other.bytes.text)
+        count &+= other.count
+    }
+
+    mutating func clear(keeping bytesMax: Int) {
+        bytes.clear(keeping: bytesMax)
+        count = 0
+    }
+}

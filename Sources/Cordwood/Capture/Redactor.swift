@@ -1,0 +1,107 @@
+// The one place where what was captured becomes what is kept: every text of an exchange passes
+// here before it is part of a record. It says which forms a text is looked through for; the forms
+// are in TextScan, JSONScan and MarkupScan. A value on one thread.
+
+struct Redactor {
+    let rules: HTTPRules
+
+    /// An address: passwords in it, items of its query and fragment.
+    func url(_ text: ByteText, _ edits: inout Edits, into out: inout ByteBuffer) {
+        var scan = TextScan(names: rules.keys, patterns: rules.patterns, text: text)
+        scan.items = .url
+        scan.run(&edits)
+        scan.encodedText(&edits)
+        finish(text, &edits, into: &out)
+    }
+
+    /// A header's value whose name says nothing, or an error's text.
+    func line(_ text: ByteText, _ edits: inout Edits, into out: inout ByteBuffer) {
+        let scan = TextScan(names: rules.keys, patterns: rules.patterns, text: text)
+        scan.run(&edits)
+        finish(text, &edits, into: &out)
+    }
+
+    /// - Parameter isCut: more of it was not kept.
+    func body(
+        _ text: ByteText, contentType: ByteText, isCut: Bool, _ edits: inout Edits,
+        into out: inout ByteBuffer
+    ) {
+        var scan = TextScan(names: rules.keys, patterns: rules.patterns, text: text)
+        scan.isCut = isCut
+        if contentType.has("application/x-www-form-urlencoded", at: 0)
+            || contentType.count == 0 && scan.looksLikeForm
+        {
+            scan.items = .form
+        }
+        let first = text[text.skipBlank(0)]
+        if contentType.has("multipart/", at: 0) {
+            scan.parts(boundary: Redactor.boundary(contentType), &edits)
+        } else if first == UInt8(ascii: "-"), text.has("--", at: 0) {
+            scan.parts(boundary: ByteText.empty, &edits)
+        }
+        if first == UInt8(ascii: "<") || Redactor.isMarkup(contentType) { scan.markup(&edits) }
+        scan.run(&edits)
+        scan.encodedText(&edits)
+        finish(text, &edits, into: &out)
+    }
+
+    private func finish(_ text: ByteText, _ edits: inout Edits, into out: inout ByteBuffer) {
+        edits.apply(to: text, into: &out)
+        edits.clear()
+    }
+
+    private static func isMarkup(_ type: ByteText) -> Bool {
+        let end = type.next(UInt8(ascii: ";"), from: 0)
+        let name = type.slice(0, end).trimmed
+        return name.has("xml", at: name.count &- 3) || name.has("html", at: name.count &- 4)
+    }
+
+    /// As a Content-Type gives it.
+    private static func boundary(_ type: ByteText) -> ByteText {
+        var at = type.next(UInt8(ascii: ";"), from: 0)
+        while at < type.count {
+            at = type.skipBlank(at &+ 1)
+            if type.has("boundary=", at: at) {
+                at &+= 9
+                if type[at] == UInt8(ascii: "\"") {
+                    return type.slice(at &+ 1, type.next(UInt8(ascii: "\""), from: at &+ 1))
+                }
+                return type.slice(at, type.next(UInt8(ascii: ";"), from: at)).trimmed
+            }
+            at = type.next(UInt8(ascii: ";"), from: at)
+        }
+        return ByteText.empty
+    }
+}
+
+extension TextScan {
+    /// `key=` at the start, of what names are made of.
+    var looksLikeForm: Bool {
+        var at = 0
+        while at < text.count, at < 256 {
+            let byte = text[at]
+            if byte == UInt8(ascii: "=") { return at > 0 }
+            guard
+                ASCII.isNameByte(byte) || byte == 0x5F || byte == 0x2D || byte == 0x2E
+                    || byte == 0x25 || byte == 0x5B || byte == 0x5D || byte == 0x2B
+            else { return false }
+            at &+= 1
+        }
+        return false
+    }
+
+    /// JSON within items: `data=%7B%22password%22…`.
+    func encodedText(_ edits: inout Edits) {
+        let quote: StaticString = "%22"
+        let word = unsafe ByteText(quote.utf8Start, quote.utf8CodeUnitCount)
+        guard text.find(word, from: 0) < text.count else { return }
+        let done: Void? = unsafe PercentCoding.decode(text, origin: origin) { decoded, offsets in
+            var scan = TextScan(names: names, patterns: [], text: decoded)
+            scan.origin = offsets
+            scan.isCut = isCut
+            scan.level = level &+ 1
+            scan.json(&edits)
+        }
+        if done == nil { add(0, text.count, &edits) }
+    }
+}

@@ -1,0 +1,32 @@
+// The names whose values are replaced unless a host says more: the one place where they stand.
+// docs/HTTP.md lists them for people, and a test compares.
+
+enum SecretDefaults {
+    /// Headers, by name; those whose name ends in one of the lists below are replaced, too.
+    static let headers = [
+        "Authorization", "Proxy-Authorization", "Authentication-Info",
+        "Proxy-Authentication-Info", "Cookie", "Cookie2", "Set-Cookie", "Set-Cookie2", "X-Api-Key",
+        "X-Auth", "X-Auth-Key", "X-Functions-Key", "Ocp-Apim-Subscription-Key",
+        "X-Forwarded-Authorization", "X-Original-Authorization", "X-Amz-Credential",
+        "X-Amz-Signature", "X-Goog-Api-Key", "X-Vault-Token", "X-Csrf-Token", "X-Xsrf-Token",
+        "Session-Id", "Sec-WebSocket-Key",
+    ]
+
+    /// Wherever a name ends in them: accesstoken, userPassword, client-secret.
+    static let endings = [
+        "password", "passwords", "passwd", "passphrase", "passcode", "token", "secret", "secrets",
+        "api_key", "apikey", "credential", "credentials", "private_key", "secret_key",
+        "access_key", "authorization", "session_id",
+    ]
+
+    /// Where they are the name, or its last words: auth, db_pwd, userPin.
+    static let keys = [
+        "pass", "pwd", "pin", "auth", "cookie", "cookies", "set_cookie", "otp", "totp", "jwt",
+        "bearer", "sig", "signature", "csrf", "xsrf", "cvv", "cvc", "cvv2", "card_number",
+        "credit_card", "ssn", "iban", "passport_number", "password_hash", "password_confirmation",
+        "secret_access_key", "signing_key", "encryption_key", "subscription_key", "account_key",
+        "code_verifier", "client_assertion", "assertion", "saml_response", "saml_request",
+        "session_key", "auth_code", "authorization_code", "security_answer", "recovery_code",
+        "shared_access_signature",
+    ]
+}

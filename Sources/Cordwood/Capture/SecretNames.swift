@@ -1,0 +1,146 @@
+// Names whose values are secrets: of headers, query items, JSON members, form fields and parts.
+// Compared without case and without what separates words, so that apiKey, api_key and API-KEY are
+// one; a longer name that ends in a listed one at a word's start (userPassword, X-Auth-Token)
+// counts as listed. Built once, never changed, read by any thread. docs/HTTP.md has the lists.
+// SAFETY: `slots` and `seen` are allocated in init with the sizes their masks stand for, and freed
+// in deinit.
+
+@safe final class SecretNames: @unchecked Sendable {
+    static let namesMax = 4_096
+    static let nameBytesMax = 255
+    /// Bytes of a name that are looked at, from its end.
+    private static let lookedAt = 256
+
+    private let slots: UnsafeMutablePointer<UInt64>
+    private let slotMask: Int
+    /// A bit for each value that the lowest bits of a listed name's hash have.
+    private let seen: UnsafeMutablePointer<UInt64>
+    private static let seenBits: UInt64 = 4_096
+    /// Of the last two letters of listed names.
+    private let endings: UnsafeMutablePointer<UInt32>
+    private let bytesMax: Int
+
+    /// - Parameter parts: names that count as listed wherever another one ends in them, also within
+    ///   a word: `accesstoken`.
+    init(_ names: [String], endings parts: [String] = []) {
+        var slotCount = 64
+        while slotCount < (names.count + parts.count) * 4 { slotCount *= 2 }
+        unsafe slots = .allocate(capacity: slotCount)
+        unsafe slots.initialize(repeating: 0, count: slotCount)
+        slotMask = slotCount - 1
+        let words = Int(SecretNames.seenBits / 64)
+        unsafe seen = .allocate(capacity: words)
+        unsafe seen.initialize(repeating: 0, count: words)
+        unsafe endings = .allocate(capacity: 32)
+        unsafe endings.initialize(repeating: 0, count: 32)
+        bytesMax = (names + parts).map(\.utf8.count).max() ?? 0
+        for name in parts { add(name, anywhere: true) }
+        for name in names { add(name, anywhere: false) }
+    }
+
+    deinit {
+        unsafe slots.deallocate()
+        unsafe seen.deallocate()
+        unsafe endings.deallocate()
+    }
+
+    private func add(_ name: String, anywhere: Bool) {
+        var hash = SecretNames.seed
+        var letters: [UInt8] = []
+        for byte in name.utf8.reversed() where ASCII.isNameByte(byte) {
+            hash = SecretNames.mix(hash, byte)
+            letters.append(ASCII.lower(byte))
+        }
+        guard let last = letters.first else { return }
+        let before = letters.count > 1 ? letters[1] : nil
+        let bits = before.map { 1 << UInt32($0 & 31) } ?? UInt32.max
+        unsafe endings[Int(last & 31)] |= bits
+        let value = SecretNames.entry(hash, anywhere: anywhere)
+        let bit = hash & (SecretNames.seenBits - 1)
+        unsafe seen[Int(bit >> 6)] |= 1 << (bit & 63)
+        var index = Int(truncatingIfNeeded: hash >> 12) & slotMask
+        while unsafe slots[index] != 0 {
+            if unsafe slots[index] | 1 == value | 1 { return }
+            index = (index + 1) & slotMask
+        }
+        unsafe slots[index] = value
+    }
+
+    private static let seed: UInt64 = 0xCBF2_9CE4_8422_2325
+
+    @inline(__always)
+    private static func mix(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
+        let mixed = (hash ^ UInt64(ASCII.lower(byte))) &* 0x9E37_79B9_7F4A_7C15
+        return mixed ^ (mixed >> 29)
+    }
+
+    /// The lowest bit says whether it counts within a word.
+    private static func entry(_ hash: UInt64, anywhere: Bool) -> UInt64 {
+        (hash | 2) & ~1 | (anywhere ? 1 : 0)
+    }
+
+    /// True where the value of that name is a secret. The name may be anybody's: any bytes.
+    @inline(__always)
+    func contains(_ name: ByteText) -> Bool {
+        let last = name[name.count &- 1]
+        if ASCII.isUpper(last) || ASCII.isLower(last) {
+            let before = name[name.count &- 2]
+            if ASCII.isUpper(before) || ASCII.isLower(before) || name.count == 1 {
+                let bits = unsafe endings[Int(last & 31)]
+                if bits & 1 << UInt32(before & 31) == 0 { return false }
+            }
+        }
+        return name.count > 0 && find(name)
+    }
+
+    @inline(never)
+    private func find(_ name: ByteText) -> Bool {
+        if ends(name) { return true }
+        // password2, password[0], token_1
+        var end = name.count
+        while end > 0, !ASCII.isLower(name[end &- 1] | 0x20) && name[end &- 1] < 0x80 {
+            end &-= 1
+        }
+        return end > 0 && end < name.count && ends(name.slice(0, end))
+    }
+
+    private func ends(_ name: ByteText) -> Bool {
+        var hash = SecretNames.seed
+        var taken = 0
+        var index = name.count
+        let stop = max(0, name.count &- SecretNames.lookedAt)
+        while index > stop, taken < bytesMax {
+            index &-= 1
+            let byte = name[index]
+            guard ASCII.isNameByte(byte) else { continue }
+            hash = SecretNames.mix(hash, byte)
+            taken &+= 1
+            let bit = hash & (SecretNames.seenBits &- 1)
+            guard unsafe seen[Int(bit >> 6)] >> (bit & 63) & 1 != 0 else { continue }
+            if isListed(hash, beginsWord: SecretNames.beginsWord(name, index)) { return true }
+        }
+        return false
+    }
+
+    private func isListed(_ hash: UInt64, beginsWord: Bool) -> Bool {
+        let value = SecretNames.entry(hash, anywhere: true)
+        var index = Int(truncatingIfNeeded: hash >> 12) & slotMask
+        // Less than a quarter of the slots is taken.
+        while unsafe slots[index] != 0 {
+            if unsafe slots[index] | 1 == value {
+                return unsafe beginsWord || slots[index] & 1 != 0
+            }
+            index = (index &+ 1) & slotMask
+        }
+        return false
+    }
+
+    private static func beginsWord(_ name: ByteText, _ index: Int) -> Bool {
+        guard index > 0 else { return true }
+        let (byte, before, next) = (name[index], name[index &- 1], name[index &+ 1])
+        guard ASCII.isNameByte(before) else { return true }
+        if ASCII.isDigit(before) && !ASCII.isDigit(byte) { return true }
+        guard ASCII.isUpper(byte) else { return false }
+        return !ASCII.isUpper(before) || ASCII.isLower(next)
+    }
+}

@@ -1,0 +1,320 @@
+// Finds secrets in a text of any kind and notes which bytes of it are to be replaced; the text
+// itself stays as it is. In one look each: `name=value` as queries, forms and cookies have it
+// (also where the '=' is percent-encoded), passwords in URLs, JSON Web Tokens, "Bearer …". JSON,
+// parts and markup are in files of their own. Linear: each byte is looked at a bounded number of
+// times. One value on one thread; the text may be anybody's, cut or damaged.
+
+import Glibc
+
+/// How far a value of `name=value` goes.
+enum ItemForm {
+    /// As a form's body has it: to the next '&'.
+    case form
+    /// As a URL has it: to the next '&' or '#'.
+    case url
+    /// In whatever text: to white space, a quote, and what else no value of a URL has.
+    case loose
+}
+
+/// A text made of a part of another one: where each of its bytes stood there.
+@safe struct TextOrigin {
+    // SAFETY: of `count` + 1 entries, the caller's, valid during the scan.
+    let offsets: UnsafePointer<UInt32>?
+    let count: Int
+
+    static var same: TextOrigin { unsafe TextOrigin(nil, 0) }
+
+    @unsafe init(_ offsets: UnsafePointer<UInt32>?, _ count: Int) {
+        unsafe self.offsets = offsets
+        self.count = count
+    }
+
+    func offset(_ index: Int) -> Int {
+        guard let offsets = unsafe offsets else { return index }
+        return unsafe Int(offsets[min(max(0, index), count)])
+    }
+}
+
+struct TextScan {
+    let names: SecretNames
+    let patterns: [BytePattern]
+    let text: ByteText
+    var origin = TextOrigin.same
+    /// Strings in strings so far.
+    var level: UInt32 = 0
+    /// More of the text was not kept.
+    var isCut = false
+    var items = ItemForm.loose
+
+    /// Everything that may stand anywhere.
+    func run(_ edits: inout Edits) {
+        marks(&edits)
+        json(&edits)
+        for pattern in patterns {
+            pattern.find(in: text) { add($0, $1, &edits) }
+        }
+    }
+
+    func add(_ from: Int, _ to: Int, _ edits: inout Edits, quotes: UInt32 = Edit.bare) {
+        edits.add(origin.offset(from), origin.offset(to), quotes: quotes)
+    }
+
+    // MARK: Items, URLs, tokens
+
+    func marks(_ edits: inout Edits) {
+        var at = text.mark(from: 0)
+        var lastItem = 0
+        while at < text.count {
+            var next = at &+ 1
+            switch text[at] {
+            case UInt8(ascii: "="):
+                next = item(at, at &+ 1, encoded: 0, since: lastItem, &edits)
+                lastItem = next
+            case UInt8(ascii: "%"):
+                if let (end, depth) = encodedEquals(at) {
+                    next = item(at, end, encoded: depth, since: lastItem, &edits)
+                    lastItem = next
+                }
+            case UInt8(ascii: "y"): next = webToken(at, &edits)
+            case UInt8(ascii: ":"): next = userInfo(at, &edits)
+            default: next = bearer(at, &edits)
+            }
+            at = text.mark(from: max(next, at &+ 1))
+        }
+    }
+
+    /// "%3D", "%253D" …: where it ends, and how often it is encoded.
+    private func encodedEquals(_ at: Int) -> (end: Int, depth: Int)? {
+        var index = at &+ 1
+        var depth = 1
+        while text[index] == 0x32, text[index &+ 1] == 0x35, depth < TextScan.encodedMax {
+            index &+= 2
+            depth &+= 1
+        }
+        guard text[index] == 0x33, text[index &+ 1] | 0x20 == 0x64 else { return nil }
+        return (index &+ 2, depth)
+    }
+
+    private static let encodedMax = 8
+    /// A name is looked at so far back.
+    private static let nameBytesMax = 256
+
+    /// An '=' at [at, end): replaces the value where the name before it is a secret's. Returns
+    /// where to go on.
+    private func item(
+        _ at: Int, _ end: Int, encoded: Int, since: Int, _ edits: inout Edits
+    ) -> Int {
+        var start = at
+        let least = max(since, at &- TextScan.nameBytesMax)
+        while start > least, TextScan.isNameByte(text[start &- 1]) { start &-= 1 }
+        let name = text.slice(start, at)
+        guard isSecret(name, encoded: encoded) else { return end }
+        var from = end
+        let quote = text[from]
+        // password="x" in markup and headers.
+        if items == .loose, quote == 0x22 || quote == 0x27 {
+            from &+= 1
+            let to = text.next(quote, from: from)
+            add(from, to, &edits)
+            return to
+        }
+        // "\"password=…": a quote of a string in a string ends the value, as does the string's.
+        let to = valueEnd(from, encoded: encoded)
+        add(from, to, &edits)
+        return to
+    }
+
+    /// What a name of an item is made of, but for what ends it towards the front.
+    @inline(__always)
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        if ASCII.isNameByte(byte) { return true }
+        switch byte {
+        case UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "%"),
+            UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "+"), UInt8(ascii: "$"),
+            UInt8(ascii: "@"), UInt8(ascii: "~"), UInt8(ascii: "!"), UInt8(ascii: "*"):
+            return true
+        default: return false
+        }
+    }
+
+    private func isSecret(_ name: ByteText, encoded: Int) -> Bool {
+        guard name.count > 0 else { return false }
+        guard name.next(UInt8(ascii: "%"), from: 0) < name.count else {
+            return names.contains(name)
+        }
+        if names.contains(name) { return true }
+        var decoded = name.array
+        for _ in 0...encoded { decoded = PercentCoding.decode(decoded) }
+        // Of `a%26token%3D` the last item counts, of `a?token%3D` likewise.
+        let end = decoded.lastIndex { !TextScan.isNameByte($0) }.map { $0 + 1 } ?? 0
+        return unsafe decoded[end...].withUnsafeBufferPointer {
+            unsafe names.contains(ByteText($0.baseAddress, $0.count))
+        }
+    }
+
+    private func valueEnd(_ from: Int, encoded: Int) -> Int {
+        var at = from
+        while at < text.count {
+            let byte = text[at]
+            switch byte {
+            case UInt8(ascii: "&"): return at
+            case UInt8(ascii: "#") where items == .url: return at
+            case UInt8(ascii: "%") where encoded > 0 && isEncodedAnd(at, depth: encoded): return at
+            case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "'"), UInt8(ascii: "<"),
+                UInt8(ascii: ">"), UInt8(ascii: "\\"):
+                if items == .loose { return at }
+            default: break
+            }
+            at &+= 1
+        }
+        return at
+    }
+
+    /// "%26", as often encoded as the '=' was.
+    private func isEncodedAnd(_ at: Int, depth: Int) -> Bool {
+        var index = at &+ 1
+        for _ in 1..<max(1, depth) {
+            guard text[index] == 0x32, text[index &+ 1] == 0x35 else { return false }
+            index &+= 2
+        }
+        return text[index] == 0x32 && text[index &+ 1] == 0x36
+    }
+
+    /// "://" at that index: the password of `user:password@`.
+    private func userInfo(_ at: Int, _ edits: inout Edits) -> Int {
+        guard text[at &+ 1] == 0x2F, text[at &+ 2] == 0x2F else { return at &+ 1 }
+        let from = at &+ 3
+        var end = from
+        var colon = 0
+        var sign = 0
+        loop: while end < text.count {
+            switch text[end] {
+            case UInt8(ascii: ":"): if colon == 0 { colon = end }
+            case UInt8(ascii: "@"): sign = end
+            case 0...0x20, UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"),
+                UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"):
+                break loop
+            default: break
+            }
+            end &+= 1
+        }
+        if sign > 0, colon > 0, colon < sign {
+            add(colon &+ 1, sign, &edits)
+            return sign
+        }
+        // What stands there may hold marks of its own.
+        return from
+    }
+
+    /// "yJ": of "eyJ", with which every JSON Web Token begins.
+    private func webToken(_ at: Int, _ edits: inout Edits) -> Int {
+        guard at > 0, text[at &- 1] == UInt8(ascii: "e") else { return at &+ 1 }
+        var end = at &+ 2
+        var dots = 0
+        while end < text.count {
+            let byte = text[end]
+            if byte == UInt8(ascii: ".") {
+                dots &+= 1
+            } else if !TextScan.isTokenByte(byte) {
+                break
+            }
+            end &+= 1
+        }
+        let isOpen = isCut && end == text.count
+        guard dots >= 2 && end &- at >= 12 || isOpen else { return end }
+        add(at &- 1, end, &edits)
+        return end
+    }
+
+    @inline(__always)
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        ASCII.isUpper(byte) || ASCII.isLower(byte) || ASCII.isDigit(byte)
+            || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+    }
+
+    /// "Bearer xyz": all that may be a token behind it.
+    private func bearer(_ at: Int, _ edits: inout Edits) -> Int {
+        guard text.has("bearer", at: at) else { return at &+ 1 }
+        var from = at &+ 6
+        if text[from] == UInt8(ascii: "+") {
+            from &+= 1
+        } else if text.has("%20", at: from) {
+            from &+= 3
+        } else {
+            while text[from] == 0x20 || text[from] == 0x09 { from &+= 1 }
+            guard from > at &+ 6 else { return from }
+        }
+        var end = from
+        while end < text.count {
+            let byte = text[end]
+            guard
+                TextScan.isTokenByte(byte) || byte == UInt8(ascii: ".")
+                    || byte == UInt8(ascii: "~") || byte == UInt8(ascii: "+")
+                    || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "=")
+                    || byte == UInt8(ascii: "%")
+            else { break }
+            end &+= 1
+        }
+        // A challenge, which has parameters: Bearer realm="…".
+        let word = text.slice(from, end)
+        for name in ["realm=", "scope=", "error=", "charset="] as [StaticString]
+        where word.has(name, at: 0) {
+            return from
+        }
+        add(from, end, &edits)
+        return end
+    }
+}
+
+enum PercentCoding {
+    /// `%41` as "A"; what is no such code stays.
+    static func decode(_ bytes: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var at = 0
+        while at < bytes.count {
+            if bytes[at] == UInt8(ascii: "%"), at + 2 < bytes.count {
+                let (high, low) = (ASCII.hex(bytes[at + 1]), ASCII.hex(bytes[at + 2]))
+                if high < 16, low < 16 {
+                    result.append(high << 4 | low)
+                    at += 3
+                    continue
+                }
+            }
+            result.append(bytes[at])
+            at += 1
+        }
+        return result
+    }
+
+    /// The same with where each byte stood; nil: no memory.
+    /// SAFETY: as JSONString.decode.
+    static func decode<Result>(
+        _ text: ByteText, origin: TextOrigin, _ body: (ByteText, TextOrigin) -> Result
+    ) -> Result? {
+        let count = text.count
+        guard let memory = unsafe malloc(count &* 5 &+ 8) else { return nil }
+        defer { unsafe free(memory) }
+        let offsets = unsafe memory.assumingMemoryBound(to: UInt32.self)
+        let bytes = unsafe (memory + (count &+ 1) &* 4).assumingMemoryBound(to: UInt8.self)
+        var (out, at) = (0, 0)
+        while at < count {
+            unsafe offsets[out] = UInt32(truncatingIfNeeded: origin.offset(at))
+            var byte = text[at]
+            at &+= 1
+            if byte == UInt8(ascii: "%"), at &+ 1 < count {
+                let (high, low) = (ASCII.hex(text[at]), ASCII.hex(text[at &+ 1]))
+                if high < 16, low < 16 {
+                    byte = high << 4 | low
+                    at &+= 2
+                }
+            } else if byte == UInt8(ascii: "+") {
+                byte = 0x20
+            }
+            unsafe bytes[out] = byte
+            out &+= 1
+        }
+        unsafe offsets[out] = UInt32(truncatingIfNeeded: origin.offset(count))
+        return unsafe body(ByteText(bytes, out), TextOrigin(offsets, out))
+    }
+}
