@@ -23,7 +23,7 @@ class CaptureProtocol: URLProtocol {
         guard let scheme = request.url?.scheme?.lowercased(), scheme == "http" || scheme == "https",
             native != nil, let engine = Slots.engine(self)
         else { return false }
-        return engine.isHTTPCaptured
+        return engine.isHTTPCaptureEnabled
     }
 
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }

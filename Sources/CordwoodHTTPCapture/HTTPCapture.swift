@@ -9,7 +9,7 @@ import Foundation
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 
-public enum URLSessionCapture {
+extension HTTPCapture {
     /// A copy of the configuration whose sessions record their http and https requests where
     /// capture is on. What sessions with a delegate receive is counted and not shown: `session`
     /// shows it.

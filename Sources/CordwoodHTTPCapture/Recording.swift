@@ -11,13 +11,13 @@ import FoundationNetworking
 final class Recording: @unchecked Sendable {
     private let lock = NSLock()
     private let engine: Engine
-    private var exchange: HTTPExchange?
+    private var exchange: Exchange?
     /// The delegate is ours and gets data, and the end, after the protocol has finished.
     private let isWatched: Bool
     private var isAnswered = false
     private var hasData = false
     /// How it went, where the delegate has the last word.
-    private var outcome: HTTPOutcome?
+    private var outcome: Outcome?
     private var began = DispatchTime.now()
     private var answered: DispatchTime?
 
@@ -30,29 +30,30 @@ final class Recording: @unchecked Sendable {
         if let body = request.httpBody {
             sent(body)
         } else {
-            KnownBody(task).forEach(sent)
+            let known = KnownBody(task)
+            known.parts.forEach(sent)
+            if known.hidden > 0 { exchange?.requestBodyHidden(known.hidden) }
         }
     }
 
-    deinit { end(outcome ?? HTTPOutcome()) }
+    deinit { end(outcome ?? Outcome()) }
 
     private func begin(_ request: URLRequest, _ from: String?) {
         guard let url = request.url?.absoluteString else { return }
         (isAnswered, hasData, outcome, answered) = (false, false, nil, nil)
         began = .now()
-        exchange = engine.beginHTTP(
-            HTTPRequest(
-                method: request.httpMethod ?? "GET", url: url,
-                headers: (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) },
-                redirectedFrom: from))
+        exchange = Exchange(
+            engine, method: request.httpMethod ?? "GET", url: url,
+            headers: (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) },
+            redirectedFrom: from)
     }
 
     private func sent(_ data: Data) {
-        _ = data.withUnsafeBytes { unsafe exchange?.requestBody($0) }
+        exchange?.requestBody(data)
     }
 
     /// Under the lock, or where nobody else can be.
-    private func end(_ outcome: HTTPOutcome) {
+    private func end(_ outcome: Outcome) {
         guard let exchange else { return }
         self.exchange = nil
         var outcome = outcome
@@ -82,7 +83,7 @@ final class Recording: @unchecked Sendable {
     func received(_ data: Data) {
         lock.withLock {
             hasData = true
-            _ = data.withUnsafeBytes { unsafe exchange?.responseBody($0) }
+            exchange?.responseBody(data)
         }
     }
 
@@ -90,7 +91,7 @@ final class Recording: @unchecked Sendable {
         lock.withLock {
             take(response)
             let from = exchange?.id
-            end(HTTPOutcome())
+            end(Outcome())
             begin(next, from)
         }
     }
@@ -102,9 +103,9 @@ final class Recording: @unchecked Sendable {
             // Of a download, or to a delegate that is not ours: nobody showed it.
             if !hasData, !isWatched || task is URLSessionDownloadTask { hidden(task) }
             if isWatched, !hasData, outcome == nil {
-                outcome = HTTPOutcome()
+                outcome = Outcome()
             } else {
-                end(HTTPOutcome())
+                end(Outcome())
             }
         }
     }
@@ -129,11 +130,11 @@ final class Recording: @unchecked Sendable {
 
     /// The session's delegate has got everything.
     func completed(_ task: URLSessionTask, _ error: (any Error)?) {
-        lock.withLock { end(error.map(Recording.outcome) ?? outcome ?? HTTPOutcome()) }
+        lock.withLock { end(error.map(Recording.outcome) ?? outcome ?? Outcome()) }
     }
 
-    private static func outcome(_ error: any Error) -> HTTPOutcome {
-        var outcome = HTTPOutcome()
+    private static func outcome(_ error: any Error) -> Outcome {
+        var outcome = Outcome()
         guard let error = error as? URLError else {
             outcome.error = "\(error)"
             outcome.errorType = "\(type(of: error))"
@@ -165,8 +166,11 @@ final class Recording: @unchecked Sendable {
 
 /// The body of an upload task, which Foundation does not publish: read from what the task shows of
 /// itself. Where it shows nothing, or a stream, it is empty.
-private struct KnownBody: Sequence, IteratorProtocol {
-    private var parts: [Data] = []
+private struct KnownBody {
+    private(set) var parts: [Data] = []
+    /// Of a file: bytes behind those.
+    private(set) var hidden = 0
+    private static let fileBytesMax = 64 << 10
 
     init(_ task: URLSessionTask) {
         let mirrors = sequence(first: Mirror(reflecting: task), next: { $0.superclassMirror })
@@ -177,11 +181,10 @@ private struct KnownBody: Sequence, IteratorProtocol {
         if let data = content as? DispatchData {
             parts = data.regions.map { Data($0) }
         } else if let url = content as? URL, let file = try? FileHandle(forReadingFrom: url) {
-            parts = (try? file.read(upToCount: 64 << 10)).flatMap { $0 }.map { [$0] } ?? []
+            let first = (try? file.read(upToCount: KnownBody.fileBytesMax)) ?? Data()
+            parts = [first]
+            hidden = Int(clamping: (try? file.seekToEnd()) ?? 0) - first.count
         }
-        parts.reverse()
     }
-
-    mutating func next() -> Data? { parts.popLast() }
 }
 #endif

@@ -218,6 +218,49 @@ class Hooks(StoreCase):
         self.addCleanup(server.stdin.close)
         return f"https://localhost:{int(server.stdout.readline())}"
 
+    def test_B_HTTP_7_conversation(self):
+        """A client's conversation, trace and transaction go over in headers, and are those of the
+        server's exchange and of what it logs inside."""
+        two = self.two()
+        program = (
+            "import cordwood, httpx, requests, ssl, sys, urllib.request, json\n"
+            "engine = cordwood.open(sys.argv[1])\n"
+            "engine.capture_http()\n"
+            "cordwood.install_http_hooks(engine, propagate=True)\n"
+            "trusted = ssl.create_default_context(cafile=sys.argv[4])\n"
+            "transaction = 'TXN17-0AF76519-16CD-43DD-8448-EB211C80319C'\n"
+            "echo = sys.argv[2] + '/headers'\n"
+            "with cordwood.trace('0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331', 1), \\\n"
+            "        cordwood.context(**{'txn.id': transaction}), cordwood.conversation('7d1f'):\n"
+            "    httpx.Client(http2=True, verify=trusted).get(sys.argv[3] + '/orders')\n"
+            "    said = [requests.get(echo).json(), httpx.get(echo).json()]\n"
+            "    own = requests.get(echo, headers={'X-Conversation-Id': 'mine'}).json()\n"
+            "print(json.dumps([said, own, requests.get(echo).json()]))\n")
+        done = subprocess.run([self.python, "-c", program, self.store, self.plain.url, two,
+                               self.pems / "ca.pem"],
+                              env=environment(), check=True, stdout=subprocess.PIPE)
+        said, own, outside = json.loads(done.stdout)
+        trace = "0af7651916cd43dd8448eb211c80319c"
+        for headers in said:
+            names = {name.lower(): value for name, value in headers.items()}
+            self.assertEqual(names["traceparent"], f"00-{trace}-b7ad6b7169203331-01")
+            self.assertEqual(names["x-conversation-id"], "7d1f")
+            self.assertEqual(names["x-transaction-id"][:6], "TXN17-")
+        self.assertEqual(own["X-Conversation-Id"], "mine")
+        self.assertFalse({"traceparent", "x-conversation-id"} & {n.lower() for n in outside})
+        inbound = until(lambda: [record for record in cordwood.read(self.store / "inbound",
+                                                                    kinds="http")
+                                 if record.fields["http.op"] == "end"], "the server's side")
+        self.assertEqual(inbound[0].fields["http.side"], "server")
+        self.assertEqual(inbound[0].fields["http.conversation"], "7d1f")
+        self.assertEqual(inbound[0].trace_id, trace)
+        inside, = [record for record in cordwood.read(self.store / "inbound")
+                   if record.message == "inside"]
+        self.assertEqual((inside.trace_id, inside.fields["http.conversation"]), (trace, "7d1f"))
+        self.assertEqual(inside.fields["txn.id"][:6], "TXN17-")
+        client = [one for one in ended(self.store) if one["url.full"].startswith(two)]
+        self.assertEqual([one["http.conversation"] for one in client], ["7d1f"])
+
     def test_B_HTTP_7_curl(self):
         program = WORK / "http-curl"
         subprocess.run(["cc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-I",

@@ -14,7 +14,7 @@ from ._engine import Engine, Stats, UploadResult, open
 from ._errors import (ArgumentError, ClosedError, CordwoodError, DamagedError, EncryptedError,
                       NotFoundError, StoreError, UploadError, WaitTimeout)
 from ._handler import Handler
-from ._hooks import HTTPHooks, install_http_hooks
+from ._hooks import HTTPHooks, conversation, install_http_hooks
 from ._upload_errors import (ClientError, ErrorDetail, Redirection, RequestFailed, ServerError,
                              TransferError, UnknownOutcome, outcome_text)
 from ._levels import (CRITICAL, DEBUG, ERROR, FATAL, INFO, NOTICE, OFF, TRACE, WARN, WARNING)
@@ -24,10 +24,11 @@ from ._reader import Reader, Record, read
 __version__: str = _library.cw_version_string().decode()
 
 __all__ = [
-    "ArgumentError", "CRITICAL", "ClientError", "ClosedError", "CordwoodError", "DEBUG",
-    "DamagedError", "ERROR", "EncryptedError", "Engine", "ErrorDetail", "FATAL", "Handler", "INFO",
-    "Logger", "NOTICE", "NotFoundError", "OFF", "Reader", "Record", "Redirection", "RequestFailed",
-    "ServerError", "Stats", "StoreError", "TRACE", "TransferError", "UnknownOutcome", "UploadError",
-    "UploadResult", "WARN", "WARNING", "WaitTimeout", "accelerated", "context", "open",
+    "ASGIMiddleware", "ArgumentError", "CRITICAL", "ClientError", "ClosedError", "CordwoodError",
+    "DEBUG", "DamagedError", "ERROR", "EncryptedError", "Engine", "ErrorDetail", "FATAL",
+    "HTTPHooks", "Handler", "INFO", "Logger", "NOTICE", "NotFoundError", "OFF", "Reader", "Record",
+    "Redirection", "RequestFailed", "ServerError", "Stats", "StoreError", "TRACE", "TransferError",
+    "UnknownOutcome", "UploadError", "UploadResult", "WARN", "WARNING", "WSGIMiddleware",
+    "WaitTimeout", "accelerated", "context", "conversation", "install_http_hooks", "open",
     "outcome_text", "read", "trace",
 ]

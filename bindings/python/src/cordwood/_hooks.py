@@ -11,11 +11,14 @@ import logging
 import os
 import sys
 import threading
+from contextlib import contextmanager
 from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType, TracebackType
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple,
-                    Type, Union)
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional,
+                    Sequence, Tuple, Type, Union)
+
+from ._context import context
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -28,10 +31,20 @@ CLIENTS: Dict[str, Tuple[str, ...]] = {
 }
 _PATCHERS = {"http.client": "_hooks_http_client", "urllib3": "_hooks_urllib3",
              "httpx": "_hooks_httpx", "aiohttp": "_hooks_aiohttp"}
+CONVERSATION = "http.conversation"  # the field of a context that holds the id
 _lock = threading.RLock()
 _stack: "List[HTTPHooks]" = []
 _patched: "Dict[str, Patches]" = {}
 _silent = threading.local()
+
+
+@contextmanager
+def conversation(id: Optional[str] = None) -> Iterator[str]:
+    """Inside, records carry the field `http.conversation`, and requests the header where hooks
+    propagate. Without an id it is a new one."""
+    value = os.urandom(16).hex() if id is None else id
+    with context(**{CONVERSATION: value}):
+        yield value
 
 
 class suppressed:

@@ -3,24 +3,20 @@
 A `Recording` belongs to one request; one thread at a time. Times are taken here, so that the hooks
 say only what happens. Redirections are found by the target of the last answer in the same context.
 """
-import asyncio
 import os
 import socket
-import ssl
 import sys
 import time
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 from urllib.parse import urldefrag, urljoin
 
 from . import _hooks_calls
-from ._context import STATE, State, context
-from ._hooks import HTTPHooks
+from ._context import STATE, State
+from ._hooks import CONVERSATION, HTTPHooks
 
 Pairs = Iterable[Tuple[Any, Any]]
 REDIRECTIONS = (301, 302, 303, 307, 308)
-CONVERSATION = "http.conversation"  # the field of a context that holds the id
 _CAUSES_MAX = 8
 
 
@@ -47,8 +43,10 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def is_cancelled(error: Optional[BaseException]) -> bool:
     """Whether the host broke it off: a cancelled task, a generator that is closed, Ctrl-C."""
-    return (isinstance(error, asyncio.CancelledError)
-            or (error is not None and not isinstance(error, Exception)))
+    asyncio = sys.modules.get("asyncio")  # who cancels has it
+    return error is not None and (
+        not isinstance(error, Exception)
+        or asyncio is not None and isinstance(error, asyncio.CancelledError))
 
 
 def error_type(error: BaseException) -> str:
@@ -58,22 +56,14 @@ def error_type(error: BaseException) -> str:
         return "dns"
     if any(isinstance(one, TimeoutError) or "Timeout" in type(one).__name__ for one in chain):
         return "timeout"
-    if any(isinstance(one, (ssl.SSLError, ssl.CertificateError)) for one in chain):
+    ssl = sys.modules.get("ssl")
+    if ssl is not None and any(isinstance(one, ssl.SSLError) for one in chain):
         return "tls"
     if any(isinstance(one, ConnectionRefusedError)
            or type(one).__name__ in ("ConnectError", "NewConnectionError", "ClientConnectorError")
            for one in chain):
         return "connect"
     return type(error).__name__
-
-
-@contextmanager
-def conversation(id: Optional[str] = None) -> Iterator[str]:
-    """Inside, records carry the field `http.conversation`, and requests the header where hooks
-    propagate. Without an id it is a new one."""
-    value = os.urandom(16).hex() if id is None else id
-    with context(**{CONVERSATION: value}):
-        yield value
 
 
 def traceparent(state: State) -> Optional[str]:

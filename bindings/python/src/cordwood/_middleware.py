@@ -12,8 +12,8 @@ from typing import (TYPE_CHECKING, Any, Awaitable, Callable, Dict, Iterable, Ite
 from urllib.parse import quote
 
 from ._context import STATE, State, TraceIds
-from ._hooks import HTTPHooks, is_capturing
-from ._hooks_record import CONVERSATION, Recording, begin, conversation_header
+from ._hooks import CONVERSATION, HTTPHooks, is_capturing
+from ._hooks_record import Recording, begin, conversation_header
 
 if TYPE_CHECKING:
     from ._engine import Engine
