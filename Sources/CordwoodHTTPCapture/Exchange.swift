@@ -16,7 +16,7 @@ struct Outcome {
 }
 
 /// Owned by a recording, under its lock.
-final class Exchange {
+@safe final class Exchange {
     private var handle: HTTPCapture.Handle?
     let id: String
 

@@ -49,13 +49,13 @@ enum Slots {
 
     /// The engine's class; nil: there are no more.
     static func take(_ engine: Engine) -> CaptureProtocol.Type? {
-        lock.withLock {
+        lock.withLock { () -> CaptureProtocol.Type? in
             if let known = unsafe engines.first(where: { $0.engine === engine }) {
                 return known.slot
             }
             let next = unsafe engines.count
             guard next < digits.count * digits.count else { return nil }
-            let made = make(digits[next / digits.count], digits[next % digits.count])
+            let made = digits[next / digits.count].slot(digits[next % digits.count])
             unsafe engines.append((made, engine))
             return made
         }
@@ -64,21 +64,23 @@ enum Slots {
     static func engine(_ slot: CaptureProtocol.Type) -> Engine? {
         lock.withLock { unsafe engines.first { $0.slot == slot }?.engine }
     }
-
-    private static func make<A: Digit, B: Digit>(_: A.Type, _: B.Type) -> CaptureProtocol.Type {
-        Slot<A, B>.self
-    }
 }
 
-protocol Digit {}
-enum D0: Digit {}
-enum D1: Digit {}
-enum D2: Digit {}
-enum D3: Digit {}
-enum D4: Digit {}
-enum D5: Digit {}
-enum D6: Digit {}
-enum D7: Digit {}
+private protocol Digit: SendableMetatype {}
+
+extension Digit {
+    static func slot(_ second: any Digit.Type) -> CaptureProtocol.Type { second.behind(Self.self) }
+    static func behind<A: Digit>(_: A.Type) -> CaptureProtocol.Type { Slot<A, Self>.self }
+}
+
+private enum D0: Digit {}
+private enum D1: Digit {}
+private enum D2: Digit {}
+private enum D3: Digit {}
+private enum D4: Digit {}
+private enum D5: Digit {}
+private enum D6: Digit {}
+private enum D7: Digit {}
 
 private final class Slot<A: Digit, B: Digit>: CaptureProtocol {}
 #endif

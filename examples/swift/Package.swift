@@ -10,5 +10,11 @@ let package = Package(
             name: "Example", dependencies: [.product(name: "Cordwood", package: "cordwood")]),
         .executableTarget(
             name: "Hello", dependencies: [.product(name: "Cordwood", package: "cordwood")]),
+        .executableTarget(
+            name: "HTTP",
+            dependencies: [
+                .product(name: "Cordwood", package: "cordwood"),
+                .product(name: "CordwoodHTTPCapture", package: "cordwood"),
+            ]),
     ]
 )

@@ -260,8 +260,9 @@ class Inbound(HookCase):
                 yield body
                 yield b"!"
             return parts()
-        answer = self.wsgi(app, "/a b", b"hello", HTTP_TRACEPARENT=f"00-{TRACE}-b7ad6b7169203331-01",
-                           HTTP_X_CONVERSATION_ID="7d1f", REMOTE_ADDR="192.0.2.1")
+        answer = self.wsgi(app, "/a b", b"hello", HTTP_X_CONVERSATION_ID="7d1f",
+                           HTTP_TRACEPARENT=f"00-{TRACE}-b7ad6b7169203331-01",
+                           REMOTE_ADDR="192.0.2.1")
         self.assertEqual(answer, b"hello!")
         one, = self.ended()
         self.assertEqual(one["url.full"], "http://127.0.0.1/a%20b")

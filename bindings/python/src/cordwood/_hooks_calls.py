@@ -1,53 +1,25 @@
-"""The calls of http.h as hooks make them: one exchange from begin to end, at the price of a few
-ctypes calls. An exchange is used by one thread at a time. The ids are those of the context that it
-begins in, the fields, too."""
+"""The calls of http.h as hooks make them: one exchange from begin to end. An exchange is used by
+one thread at a time. The ids are those of the context that it begins in, the fields, too.
+
+A request has some twenty strings. A ctypes struct of them costs more than the call, so that they
+are joined in one bytes object, and the structs packed from where each of them stands in it.
+"""
 import ctypes
-from ctypes import (POINTER, Structure, byref, c_char_p, c_int32, c_size_t, c_uint32, c_uint64,
-                    c_void_p)
-from typing import Any, Dict, Optional, Tuple
+from ctypes import byref, c_char_p, c_size_t, c_void_p
+from itertools import accumulate, chain
+from struct import Struct
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _abi, _context
-from ._abi import Field, Text, quick
-
-
-class Header(Structure):
-    """cw_http_header."""
-    _fields_ = [("name", Text), ("value", Text)]
-
-
-class Request(Structure):
-    """cw_http_request."""
-    _fields_ = [
-        ("struct_size", c_uint32), ("side", c_uint32), ("method", Text), ("url", Text),
-        ("headers", POINTER(Header)), ("header_count", c_size_t), ("body", Text),
-        ("start_ns", c_uint64), ("redirected_from", c_char_p), ("protocol", c_char_p),
-        ("attempt", c_uint32), ("trace_flags", c_uint32), ("trace_id", c_char_p),
-        ("span_id", c_char_p), ("fields", POINTER(Field)), ("field_count", c_size_t),
-    ]
-
-
-class Response(Structure):
-    """cw_http_response."""
-    _fields_ = [
-        ("struct_size", c_uint32), ("status", c_int32), ("headers", POINTER(Header)),
-        ("header_count", c_size_t), ("body", Text), ("protocol", c_char_p),
-    ]
-
-
-class Outcome(Structure):
-    """cw_http_outcome."""
-    _fields_ = [
-        ("struct_size", c_uint32), ("flags", c_uint32), ("error", Text), ("error_type", Text),
-        ("dns_ns", c_uint64), ("connect_ns", c_uint64), ("tls_ns", c_uint64),
-        ("send_ns", c_uint64), ("wait_ns", c_uint64), ("receive_ns", c_uint64),
-        ("duration_ns", c_uint64), ("request_body_bytes", c_uint64),
-        ("response_body_bytes", c_uint64), ("remote_address", c_char_p),
-    ]
+from ._abi import Field, quick
 
 
 _CANCELLED = 1  # CW_HTTP_CANCELLED
 _OWN_FIELDS_MAX = 64
-_SIZES = {kind: ctypes.sizeof(kind) for kind in (Request, Response, Outcome)}
+# cw_http_request, cw_http_response, cw_http_outcome.
+_REQUEST = Struct("@II PN PN PN PN Q PP II PP PN")
+_RESPONSE = Struct("@Ii PN PN P")
+_OUTCOME = Struct("@II PN PN 9Q P")
 _TIMES = ("dns_ns", "connect_ns", "tls_ns", "send_ns", "wait_ns", "receive_ns", "duration_ns",
           "request_body_bytes", "response_body_bytes")
 
@@ -87,17 +59,43 @@ def _bytes(value: Any) -> bytes:
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else str(value).encode()
 
 
-def _text(value: Any) -> Text:
-    raw = _bytes(value)
-    return Text(raw, len(raw))
+def _address(raw: bytes) -> int:
+    """Where a bytes object has its bytes; it must outlive the use."""
+    return c_size_t.from_buffer(c_char_p(raw)).value
 
 
-def _headers(pairs: Any) -> Tuple[Any, int]:
-    found = list(pairs)
-    array = (Header * len(found))()
-    for header, (name, value) in zip(array, found):
-        header.name, header.value = _text(name), _text(value)
-    return array, len(found)
+def _utf8(value: str) -> bytes:
+    return value.encode("utf-8", "replace")
+
+
+def _terminated(value: Optional[str]) -> bytes:
+    """As C wants it, or nothing."""
+    return b"" if value is None else _utf8(value).replace(b"\0", b"") + b"\0"
+
+
+def _joined(parts: List[bytes]) -> Tuple[bytes, List[int], List[int]]:
+    """All of them in one; where each stands, and their lengths."""
+    blob = b"".join(parts)
+    lengths = list(map(len, parts))
+    return blob, list(accumulate(lengths, initial=_address(blob))), lengths
+
+
+def _parts(headers: Any) -> List[bytes]:
+    """Names and values in turn."""
+    return [value if type(value) is bytes else _bytes(value)
+            for value in chain.from_iterable(headers)]
+
+
+_packers: Dict[int, Struct] = {}
+
+
+def _lines(places: List[int], lengths: List[int]) -> bytes:
+    """An array of cw_http_header."""
+    count = len(lengths)
+    packer = _packers.get(count)
+    if packer is None:
+        packer = _packers[count] = Struct("@" + "PN" * count)
+    return packer.pack(*chain.from_iterable(zip(places, lengths)))
 
 
 def _fields(values: Dict[str, Any]) -> Any:
@@ -132,10 +130,15 @@ class Exchange:
 
     def response(self, status: int, headers: Any, protocol: Optional[str] = None) -> None:
         """The answer's status and headers."""
-        raw = Response(_SIZES[Response], status)
-        raw.headers, raw.header_count = _headers(headers)
-        raw.protocol = None if protocol is None else protocol.encode()
-        _response(self._handle, byref(raw))
+        parts = _parts(headers)
+        count = len(parts)
+        parts.append(_terminated(protocol))
+        blob, places, lengths = _joined(parts)
+        lines = _lines(places[:count], lengths[:count])
+        _response(self._handle, _RESPONSE.pack(
+            _RESPONSE.size, status, _address(lines), count // 2, 0, 0,
+            places[count] if protocol is not None else 0))
+        del blob  # until here
 
     def end(self, error: str = "", error_type: str = "", cancelled: bool = False,
             remote_address: str = "", **times: int) -> None:
@@ -143,50 +146,47 @@ class Exchange:
         handle, self._handle = self._handle, None
         if handle is None:
             return
-        raw = Outcome(_SIZES[Outcome], _CANCELLED if cancelled else 0)
-        if error or error_type:
-            raw.error = _utf8(error or error_type)
-            raw.error_type = _utf8(error_type)
-        if remote_address:
-            raw.remote_address = remote_address.encode()
-        for name in _TIMES:
-            value = times.get(name)
-            if value:
-                setattr(raw, name, value)
-        status = _end(byref(handle), byref(raw))
+        blob, places, lengths = _joined([_utf8(error or error_type), _utf8(error_type),
+                                         _terminated(remote_address or None)])
+        status = _end(byref(handle), _OUTCOME.pack(
+            _OUTCOME.size, _CANCELLED if cancelled else 0, places[0], lengths[0], places[1],
+            lengths[1], *[times.get(name, 0) for name in _TIMES],
+            places[2] if remote_address else 0))
+        del blob
         if status < 0:
             from ._errors import check
             check(status)
-
-
-def _utf8(value: str) -> Text:
-    raw = value.encode("utf-8", "replace")
-    return Text(raw, len(raw))
 
 
 def begin(handle: int, method: str, url: str, headers: Any, *, body: Any = b"", side: int = 0,
           start_ns: int = 0, redirected_from: Optional[str] = None, protocol: Optional[str] = None,
           attempt: int = 0) -> Optional[Exchange]:
     """An exchange of that engine; None: it is not captured. Raises CordwoodError."""
-    raw = Request(_SIZES[Request], side)
-    raw.method, raw.url = _utf8(method), _utf8(url)
-    raw.headers, raw.header_count = _headers(headers)
-    if body:
-        raw.body = _text(body)
-    raw.start_ns, raw.attempt = start_ns, attempt
-    if redirected_from is not None:
-        raw.redirected_from = redirected_from.encode()
-    if protocol is not None:
-        raw.protocol = protocol.encode()
+    parts = _parts(headers)
+    count = len(parts)
     state = _context.STATE.get()
+    trace = span = b""
+    flags, fields, field_count = 0, None, 0
     if state is not None:
         if state.ids is not None:
-            raw.trace_id, raw.span_id, raw.trace_flags = state.ids
+            trace, flags = state.ids.trace_id, state.ids.flags
+            span = state.ids.span_id or b""
         if state.fields:
-            raw.fields = array = _fields(state.fields)
-            raw.field_count = len(array)
+            fields = _fields(state.fields)
+            field_count = len(fields)
+    parts += (_utf8(method), _utf8(url), _bytes(body), _terminated(redirected_from),
+              _terminated(protocol), trace, span)
+    blob, places, lengths = _joined(parts)
+    lines = _lines(places[:count], lengths[:count])
+    at, size = places[count:], lengths[count:]
+    raw = _REQUEST.pack(
+        _REQUEST.size, side, at[0], size[0], at[1], size[1], _address(lines), count // 2, at[2],
+        size[2], start_ns, at[3] if size[3] else 0, at[4] if size[4] else 0, attempt, flags,
+        at[5] if trace else 0, at[6] if span else 0,
+        0 if fields is None else ctypes.addressof(fields), field_count)
     out = c_void_p()
-    status = _begin(handle, byref(raw), byref(out))
+    status = _begin(handle, raw, byref(out))
+    del blob, fields  # until here
     if status == _abi.OK and out.value:
         return Exchange(out)
     if status < 0:
