@@ -38,7 +38,7 @@ class CaptureProtocol: URLProtocol {
     }
 
     override func stopLoading() {
-        if task?.state == .canceling { recording?.cancelled() }
+        if task?.state == .canceling { recording?.failed(URLError(.cancelled)) }
         real?.stopLoading()
     }
 
@@ -48,8 +48,6 @@ class CaptureProtocol: URLProtocol {
             let recording = Recording(engine, task)
         {
             self.recording = recording
-            // For a redirection Foundation asks the task's own delegate, and for nothing else.
-            task.delegate = Hops(task.delegate, recording)
         }
         real = native.init(
             task: task, cachedResponse: cachedResponse, client: Client(client, recording))
@@ -77,7 +75,7 @@ private final class Client: NSObject, URLProtocolClient {
     /// Of a task with a completion handler: all of it.
     func urlProtocol(_ real: URLProtocol, didLoad data: Data) {
         if let response = real.task?.response { recording?.answered(response) }
-        recording?.received(data)
+        recording?.loaded(data)
         next.urlProtocol(real, didLoad: data)
     }
 
@@ -110,50 +108,6 @@ private final class Client: NSObject, URLProtocolClient {
 
     func urlProtocol(_ real: URLProtocol, didCancel challenge: URLAuthenticationChallenge) {
         next.urlProtocol(real, didCancel: challenge)
-    }
-}
-
-/// The delegate of a captured task: the one that was there, and a look at redirections.
-/// Owned by the task, and so is the recording.
-final class Hops: NSObject, URLSessionTaskDelegate {
-    private let host: (any URLSessionTaskDelegate)?
-    private let recording: Recording
-
-    /// What a task is recorded with.
-    static func recording(_ task: URLSessionTask) -> Recording? {
-        (task.delegate as? Hops)?.recording
-    }
-
-    init(_ host: (any URLSessionTaskDelegate)?, _ recording: Recording) {
-        self.host = host
-        self.recording = recording
-    }
-
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask,
-        willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
-        completionHandler: @escaping @Sendable (URLRequest?) -> Void
-    ) {
-        let recording = recording
-        guard let host else {
-            recording.redirected(response, request)
-            return completionHandler(request)
-        }
-        host.urlSession(
-            session, task: task, willPerformHTTPRedirection: response, newRequest: request
-        ) { chosen in
-            // Not followed: it is the answer.
-            if let chosen { recording.redirected(response, chosen) }
-            completionHandler(chosen)
-        }
-    }
-
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask,
-        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
-    ) {
-        guard let host else { return completionHandler(nil) }
-        host.urlSession(session, task: task, needNewBodyStream: completionHandler)
     }
 }
 #endif

@@ -11,8 +11,8 @@ import FoundationNetworking
 
 extension HTTPCapture {
     /// A copy of the configuration whose sessions record their http and https requests where
-    /// capture is on. What sessions with a delegate receive is counted and not shown: `session`
-    /// shows it.
+    /// capture is on. What sessions with a delegate receive is counted and not shown, and a
+    /// redirection is one exchange, from the first URL to the last answer: `session` shows them.
     public static func install(
         _ engine: Engine, in configuration: URLSessionConfiguration
     ) -> URLSessionConfiguration {
@@ -30,9 +30,12 @@ extension HTTPCapture {
         _ engine: Engine, configuration: URLSessionConfiguration = .default,
         delegate: (any URLSessionDelegate)? = nil, delegateQueue: OperationQueue? = nil
     ) -> URLSession {
-        URLSession(
+        let queue = delegateQueue ?? OperationQueue()
+        // Without one of the host's Foundation makes its own, which has this limit.
+        if delegateQueue == nil { queue.maxConcurrentOperationCount = 1 }
+        return URLSession(
             configuration: install(engine, in: configuration),
-            delegate: delegate.map { SessionDelegate($0) }, delegateQueue: delegateQueue)
+            delegate: SessionDelegate(delegate, queue), delegateQueue: queue)
     }
 }
 

@@ -12,10 +12,12 @@ final class Recording: @unchecked Sendable {
     private let lock = NSLock()
     private let engine: Engine
     private var exchange: Exchange?
-    /// The delegate is ours and gets data, and the end, after the protocol has finished.
-    private let isWatched: Bool
+    /// Where the session's delegate is ours, it gets data after the protocol has finished.
+    private let watcher: SessionDelegate?
+    private let task: ObjectIdentifier
     private var isAnswered = false
     private var hasData = false
+    private var isLoaded = false
     /// How it went, where the delegate has the last word.
     private var outcome: Outcome?
     private var began = DispatchTime.now()
@@ -24,9 +26,11 @@ final class Recording: @unchecked Sendable {
     init?(_ engine: Engine, _ task: URLSessionTask) {
         guard let request = task.currentRequest ?? task.originalRequest else { return nil }
         self.engine = engine
-        isWatched = task.delegate is SessionDelegate
+        watcher = task.delegate as? SessionDelegate
+        self.task = ObjectIdentifier(task)
         begin(request, nil)
         guard exchange != nil else { return nil }
+        if watcher != nil { Recordings.add(task, self) }
         if let body = request.httpBody {
             sent(body)
         } else {
@@ -36,7 +40,10 @@ final class Recording: @unchecked Sendable {
         }
     }
 
-    deinit { end(outcome ?? Outcome()) }
+    deinit {
+        if watcher != nil { Recordings.remove(task) }
+        end(outcome ?? Outcome())
+    }
 
     private func begin(_ request: URLRequest, _ from: String?) {
         guard let url = request.url?.absoluteString else { return }
@@ -101,13 +108,24 @@ final class Recording: @unchecked Sendable {
         lock.withLock {
             if let response = task.response as? HTTPURLResponse { take(response) }
             // Of a download, or to a delegate that is not ours: nobody showed it.
-            if !hasData, !isWatched || task is URLSessionDownloadTask { hidden(task) }
-            if isWatched, !hasData, outcome == nil {
-                outcome = Outcome()
-            } else {
-                end(Outcome())
-            }
+            if !hasData, watcher == nil || task is URLSessionDownloadTask { hidden(task) }
+            settle(Outcome())
         }
+    }
+
+    /// Under the lock.
+    private func settle(_ outcome: Outcome) {
+        guard let watcher, !isLoaded else { return end(outcome) }
+        guard self.outcome == nil else { return }
+        self.outcome = outcome
+        // The queue has what it will yet tell of data before this, and the task's end behind it.
+        watcher.queue.addOperation { self.lock.withLock { self.end(outcome) } }
+    }
+
+    /// Of a task with a completion handler: all of it.
+    func loaded(_ data: Data) {
+        lock.withLock { isLoaded = true }
+        received(data)
     }
 
     private func hidden(_ task: URLSessionTask) {
@@ -118,19 +136,7 @@ final class Recording: @unchecked Sendable {
     }
 
     func failed(_ error: any Error) {
-        lock.withLock {
-            let outcome = Recording.outcome(error)
-            if isWatched { self.outcome = outcome } else { end(outcome) }
-        }
-    }
-
-    func cancelled() {
-        lock.withLock { end(Recording.outcome(URLError(.cancelled))) }
-    }
-
-    /// The session's delegate has got everything.
-    func completed(_ task: URLSessionTask, _ error: (any Error)?) {
-        lock.withLock { end(error.map(Recording.outcome) ?? outcome ?? Outcome()) }
+        lock.withLock { settle(Recording.outcome(error)) }
     }
 
     private static func outcome(_ error: any Error) -> Outcome {
@@ -161,6 +167,30 @@ final class Recording: @unchecked Sendable {
             return ("tls", "URLError \(code.rawValue)")
         default: return ("URLError", "URLError \(code.rawValue)")
         }
+    }
+}
+
+/// Recordings of tasks whose session has our delegate, by task; kept by whom they belong to.
+enum Recordings {
+    private struct Entry { weak var recording: Recording? }
+    private static let lock = NSLock()
+    // SAFETY: guarded by the lock.
+    nonisolated(unsafe) private static var entries: [ObjectIdentifier: Entry] = [:]
+
+    static func add(_ task: URLSessionTask, _ recording: Recording) {
+        lock.withLock { unsafe entries[ObjectIdentifier(task)] = Entry(recording: recording) }
+    }
+
+    static func remove(_ task: ObjectIdentifier) {
+        lock.withLock {
+            // A later task may stand where that one stood.
+            guard unsafe entries[task]?.recording == nil else { return }
+            _ = unsafe entries.removeValue(forKey: task)
+        }
+    }
+
+    static func find(_ task: URLSessionTask) -> Recording? {
+        lock.withLock { unsafe entries[ObjectIdentifier(task)]?.recording }
     }
 }
 

@@ -9,17 +9,22 @@ import Foundation
 import FoundationNetworking
 
 final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate {
-    private let host: any URLSessionDelegate
+    private let host: (any URLSessionDelegate)?
+    /// The session's, on which it is told everything in turn.
+    let queue: OperationQueue
     private var task: (any URLSessionTaskDelegate)? { host as? any URLSessionTaskDelegate }
     private var data: (any URLSessionDataDelegate)? { host as? any URLSessionDataDelegate }
     private var download: (any URLSessionDownloadDelegate)? {
         host as? any URLSessionDownloadDelegate
     }
 
-    init(_ host: any URLSessionDelegate) { self.host = host }
+    init(_ host: (any URLSessionDelegate)?, _ queue: OperationQueue) {
+        self.host = host
+        self.queue = queue
+    }
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
-        host.urlSession(session, didBecomeInvalidWithError: error)
+        host?.urlSession(session, didBecomeInvalidWithError: error)
     }
 
     func urlSession(
@@ -29,6 +34,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
                 URLSession.AuthChallengeDisposition, URLCredential?
             ) -> Void
     ) {
+        guard let host else { return completionHandler(.performDefaultHandling, nil) }
         host.urlSession(session, didReceive: challenge, completionHandler: completionHandler)
     }
 
@@ -37,10 +43,18 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
         completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        guard let host = self.task else { return completionHandler(request) }
+        let recording = Recordings.find(task)
+        guard let host = self.task else {
+            recording?.redirected(response, request)
+            return completionHandler(request)
+        }
         host.urlSession(
-            session, task: task, willPerformHTTPRedirection: response, newRequest: request,
-            completionHandler: completionHandler)
+            session, task: task, willPerformHTTPRedirection: response, newRequest: request
+        ) { chosen in
+            // Not followed: it is the answer.
+            if let chosen { recording?.redirected(response, chosen) }
+            completionHandler(chosen)
+        }
     }
 
     func urlSession(
@@ -76,7 +90,6 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
     ) {
-        Hops.recording(task)?.completed(task, error)
         self.task?.urlSession(session, task: task, didCompleteWithError: error)
     }
 
@@ -97,7 +110,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive bytes: Data) {
-        Hops.recording(dataTask)?.received(bytes)
+        Recordings.find(dataTask)?.received(bytes)
         data?.urlSession(session, dataTask: dataTask, didReceive: bytes)
     }
 

@@ -109,7 +109,7 @@ final class HTTPCaptureTests: XCTestCase {
 
     func testRedirections() async throws {
         for session in [
-            URLSession(configuration: HTTPCapture.install(engine, in: configuration())),
+            HTTPCapture.session(engine, configuration: configuration()),
             HTTPCapture.session(engine, configuration: configuration(), delegate: Listener()),
         ] {
             let answer = await get(session, url("/redirect?to=/json"))
@@ -235,7 +235,7 @@ final class HTTPCaptureTests: XCTestCase {
         let other = NSTemporaryDirectory() + "cordwood-http-" + UUID().uuidString
         let second = try Engine(directory: other)
         defer {
-            try? second.close()
+            _ = try? second.close()
             try? FileManager.default.removeItem(atPath: other)
         }
         var options = HTTPCaptureOptions()
