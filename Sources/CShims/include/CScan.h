@@ -29,6 +29,23 @@ static inline size_t cwi_scan_quote(const uint8_t *text, size_t at, size_t count
     return count;
 }
 
+/* A bit for each of the 64 bytes from `at` on that is a quote or backslash. */
+static inline uint64_t cwi_quote_bits(const uint8_t *text, size_t at, size_t count) {
+    uint64_t bits = 0;
+#if defined(__SSE2__)
+    if (at + 64 <= count) {
+        for (int i = 0; i < 4; i++) {
+            cwi_v16 v = cwi_load16(text + at + 16 * i);
+            bits |= (uint64_t)cwi_mask16((cwi_v16)((v == '"') | (v == '\\'))) << (16 * i);
+        }
+        return bits;
+    }
+#endif
+    for (size_t i = 0; i < 64 && at + i < count; i++)
+        bits |= (uint64_t)(text[at + i] == '"' || text[at + i] == '\\') << i;
+    return bits;
+}
+
 /* Index of the next byte from `at` on where a secret may be told: '=', '%', "yJ" (of "eyJ"),
  * ":/" (of "://"), or a 'b' or 'B' that may begin "Bearer"; count: there is none. */
 static inline size_t cwi_scan_mark(const uint8_t *text, size_t at, size_t count) {

@@ -31,7 +31,7 @@ extension Engine {
 
 extension HTTPCapture {
     /// nil in `out` where the status is not ok.
-    public static func begin(
+    package static func begin(
         _ engine: EngineBlock, _ request: cw_http_request, _ out: inout Handle?
     ) -> Int32 {
         unsafe begin(engine, request, &out) { unsafe Engine.of($0)?.makeHTTPRules() }

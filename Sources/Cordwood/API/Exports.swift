@@ -30,6 +30,7 @@
 @_exported import struct CordwoodShip.TargetCallbacks
 @_exported import struct CordwoodShip.TargetOptions
 @_exported import struct CordwoodShip.TransferFailure
+@_exported import struct CordwoodShip.ControlFile
 @_exported import class CordwoodShip.UploadRequest
 @_exported import struct CordwoodShip.UploadResponse
 @_exported import struct CordwoodShip.UploadResult

@@ -10,18 +10,18 @@ import CShims
 import CordwoodCore
 import Glibc
 
-public enum HTTPCapture {
-    public typealias Handle = UnsafeMutableRawPointer
+package enum HTTPCapture {
+    package typealias Handle = UnsafeMutableRawPointer
 
     static let urlBytesMax = 64 << 10
     static let titleBytesMax = 1_024
     static let wordBytesMax = 64
     static let textBytesMax = 4_096
-    public static let ownFieldsMax = 64
-    public static let ownBytesMax = 4_096
+    package static let ownFieldsMax = 64
+    package static let ownBytesMax = 4_096
 
     @inline(__always)
-    public static func isOn(_ engine: EngineBlock) -> Bool { unsafe HTTPSwitch.isOn(engine) }
+    package static func isOn(_ engine: EngineBlock) -> Bool { unsafe HTTPSwitch.isOn(engine) }
 
     // MARK: Begin
 
@@ -36,8 +36,9 @@ public enum HTTPCapture {
         }
         guard unsafe isOn(engine) else { return Status.disabled }
         let url = unsafe ByteText(request.url).slice(0, urlBytesMax)
-        if unsafe HTTPSwitch.rules(engine) == nil { unsafe makeRules(engine) }
-        guard let object = unsafe HTTPSwitch.rules(engine) else { return Status.memory }
+        guard let object = unsafe HTTPSwitch.rules(engine) ?? firstRules(engine, makeRules) else {
+            return Status.memory
+        }
         let rules = unsafe unsafeDowncast(object, to: HTTPRules.self)
         let parts = URLParts(url)
         guard rules.takes(parts) else { return Status.disabled }
@@ -61,7 +62,14 @@ public enum HTTPCapture {
         return Status.ok
     }
 
-    public static let loggerName = "HTTP"
+    private static func firstRules(
+        _ engine: EngineBlock, _ makeRules: (EngineBlock) -> Void
+    ) -> AnyObject? {
+        unsafe makeRules(engine)
+        return unsafe HTTPSwitch.rules(engine)
+    }
+
+    package static let loggerName = "HTTP"
 
     /// Of no order, and no two alike: also in a forked child, whose threads have other numbers.
     private static func id(_ rules: HTTPRules, _ now: UInt64) -> UInt64 {
@@ -87,27 +95,27 @@ public enum HTTPCapture {
         unsafe handle.assumingMemoryBound(to: HTTPExchange.self)
     }
 
-    public static func id(_ handle: Handle) -> UnsafePointer<CChar> {
+    package static func id(_ handle: Handle) -> UnsafePointer<CChar> {
         unsafe exchange(handle).pointee.id
     }
 
     /// bytes NULL: that many that the host cannot show.
-    public static func requestBody(_ handle: Handle, _ bytes: UnsafeRawPointer?, _ count: Int) {
+    package static func requestBody(_ handle: Handle, _ bytes: UnsafeRawPointer?, _ count: Int) {
         unsafe exchange(handle).pointee.addRequestBody(bytes, count)
     }
 
-    public static func responseBody(_ handle: Handle, _ bytes: UnsafeRawPointer?, _ count: Int) {
+    package static func responseBody(_ handle: Handle, _ bytes: UnsafeRawPointer?, _ count: Int) {
         unsafe exchange(handle).pointee.addResponseBody(bytes, count)
     }
 
-    public static func response(_ handle: Handle, _ response: cw_http_response) {
+    package static func response(_ handle: Handle, _ response: cw_http_response) {
         unsafe exchange(handle).pointee.take(response)
     }
 
     // MARK: End
 
     /// The handle is nobody's afterwards, whatever the status.
-    public static func end(_ handle: Handle, _ outcome: cw_http_outcome) -> Int32 {
+    package static func end(_ handle: Handle, _ outcome: cw_http_outcome) -> Int32 {
         let exchange = unsafe exchange(handle)
         let status = unsafe exchange.pointee.writeEnd(outcome)
         unsafe ExchangePool.put(exchange)

@@ -55,13 +55,13 @@ struct HTTPHeaders: ~Copyable {
         lines.append(name)
         lines.append(": ")
         let from = lines.count
-        if redactor.rules.headerNames.contains(name) {
+        if unsafe redactor.rules.headerNames.table.contains(name) {
             if value.count > 0 { lines.append(Edits.replacement) }
         } else {
             redactor.line(value, &edits, into: &lines)
         }
         lines.blankControls(from: line)
-        note(name, from..<lines.count, redactor.rules.conversation)
+        unsafe note(name, from..<lines.count, redactor.rules.conversation)
     }
 
     private static let nameBytesMax = 1_024

@@ -44,6 +44,7 @@ public struct HTTPCaptureOptions: Sendable {
     let headerNames: SecretNames
     let keys: SecretNames
     let patterns: [BytePattern]
+    let hasPatterns: Bool
     /// Ids are made of it.
     let seed: UInt64
 
@@ -71,6 +72,7 @@ public struct HTTPCaptureOptions: Sendable {
             SecretDefaults.headers + SecretDefaults.keys + headers + own, endings: endings)
         keys = SecretNames(SecretDefaults.keys + own, endings: endings)
         patterns = try HTTPRules.patterns(options.redactPatterns)
+        hasPatterns = !patterns.isEmpty
         seed = .random(in: 1 ... .max)
     }
 

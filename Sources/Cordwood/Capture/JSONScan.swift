@@ -3,6 +3,7 @@
 // with a colon behind them are a name, whatever stands around them, so that a quote too many hides
 // nothing. Strings with escapes are decoded and looked through as texts of their own.
 
+import CShims
 import Glibc
 
 extension TextScan {
@@ -10,39 +11,53 @@ extension TextScan {
     private static let levelMax: UInt32 = 6
 
     func json(_ edits: inout Edits) {
+        var walk = QuoteWalk(text)
         // Where the last quote stood; -1: none yet that could begin a name.
         var before = -1
         var hasEscapes = false
-        var at = text.quote(from: 0)
+        var at = walk.next()
         while at < text.count {
-            if text[at] != UInt8(ascii: "\"") {
+            guard text[at] == UInt8(ascii: "\"") else {
                 hasEscapes = true
-                at = text.quote(from: at &+ 2)
+                walk.seek(at &+ 2)
+                at = walk.next()
                 continue
             }
-            let colon = text.skipBlank(at &+ 1)
             if before >= 0 {
-                let name = text.slice(before &+ 1, at)
-                if text[colon] == UInt8(ascii: ":"), isMember(name, hasEscapes) {
-                    let end = value(text.skipBlank(colon &+ 1), &edits)
+                if let start = member(before, at, hasEscapes) {
+                    walk.seek(value(start, &edits))
                     before = -1
                     hasEscapes = false
-                    at = text.quote(from: end)
+                    at = walk.next()
                     continue
                 }
                 if hasEscapes { inner(before &+ 1, at, &edits) }
             }
             before = at
             hasEscapes = false
-            at = text.quote(from: at &+ 1)
+            at = walk.next()
         }
         // A string that was cut.
         if before >= 0, hasEscapes { inner(before &+ 1, text.count, &edits) }
     }
 
-    private func isMember(_ name: ByteText, _ hasEscapes: Bool) -> Bool {
-        guard hasEscapes else { return names.contains(name) }
-        return unsafe JSONString.decode(name, origin: .same) { decoded, _ in
+    /// Where the value begins of a member whose name stands between two quotes; nil: it is no
+    /// name, or no secret's.
+    @inline(__always)
+    private func member(_ from: Int, _ to: Int, _ hasEscapes: Bool) -> Int? {
+        let next = text[to &+ 1]
+        guard next == UInt8(ascii: ":") || next <= 0x20 else { return nil }
+        guard hasEscapes || names.contains(text.slice(from &+ 1, to)) else { return nil }
+        let colon = text.skipBlank(to &+ 1)
+        guard text[colon] == UInt8(ascii: ":") else { return nil }
+        guard !hasEscapes || isMember(text.slice(from &+ 1, to)) else { return nil }
+        return text.skipBlank(colon &+ 1)
+    }
+
+    /// A name with escapes.
+    @inline(never)
+    private func isMember(_ name: ByteText) -> Bool {
+        unsafe JSONString.decode(name, origin: .same) { decoded, _ in
             names.contains(decoded)
         } ?? true
     }
@@ -108,7 +123,7 @@ extension TextScan {
         let slice = text.slice(from, to)
         let done: Void? = unsafe JSONString.decode(slice, origin: origin, at: from) {
             decoded, decodedOrigin in
-            var scan = TextScan(names: names, patterns: patterns, text: decoded)
+            var scan = unsafe TextScan(rules, decoded)
             scan.origin = decodedOrigin
             scan.level = level &+ 1
             scan.isCut = isCut && to == text.count
@@ -116,6 +131,51 @@ extension TextScan {
         }
         // No memory to look into it.
         if done == nil { add(from, to, &edits) }
+    }
+}
+
+/// The quotes and backslashes of a text one after the other, 64 bytes at a time.
+@safe private struct QuoteWalk {
+    // SAFETY: bits are made of bytes below `count`.
+    private let text: ByteText
+    private var base = 0
+    private var bits: UInt64 = 0
+
+    init(_ text: ByteText) {
+        self.text = text
+        load()
+    }
+
+    @inline(__always)
+    private mutating func load() {
+        bits = unsafe text.start.map { unsafe cwi_quote_bits($0, base, text.count) } ?? 0
+    }
+
+    /// count: no more.
+    @inline(__always)
+    mutating func next() -> Int {
+        while bits == 0 {
+            base &+= 64
+            guard base < text.count else { return text.count }
+            load()
+        }
+        let index = base &+ bits.trailingZeroBitCount
+        bits &= bits &- 1
+        return index
+    }
+
+    /// The next one is at that index or behind it.
+    mutating func seek(_ index: Int) {
+        guard index > base else { return }
+        if index &- base >= 64 {
+            base = index & ~63
+            guard base < text.count else {
+                bits = 0
+                return
+            }
+            load()
+        }
+        bits &= UInt64.max << UInt64(index &- base)
     }
 }
 

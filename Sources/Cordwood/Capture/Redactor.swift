@@ -2,22 +2,21 @@
 // here before it is part of a record. It says which forms a text is looked through for; the forms
 // are in TextScan, JSONScan and MarkupScan. A value on one thread.
 
-struct Redactor {
-    let rules: HTTPRules
+@safe struct Redactor {
+    // SAFETY: as TextScan's.
+    unowned(unsafe) let rules: HTTPRules
+
+    init(rules: HTTPRules) { unsafe self.rules = rules }
 
     /// An address: passwords in it, items of its query and fragment.
     func url(_ text: ByteText, _ edits: inout Edits, into out: inout ByteBuffer) {
-        var scan = TextScan(names: rules.keys, patterns: rules.patterns, text: text)
-        scan.items = .url
-        scan.run(&edits)
-        scan.encodedText(&edits)
+        unsafe TextScan(rules, text, items: .url).run(&edits)
         finish(text, &edits, into: &out)
     }
 
     /// A header's value whose name says nothing, or an error's text.
     func line(_ text: ByteText, _ edits: inout Edits, into out: inout ByteBuffer) {
-        let scan = TextScan(names: rules.keys, patterns: rules.patterns, text: text)
-        scan.run(&edits)
+        unsafe TextScan(rules, text).run(&edits)
         finish(text, &edits, into: &out)
     }
 
@@ -26,7 +25,7 @@ struct Redactor {
         _ text: ByteText, contentType: ByteText, isCut: Bool, _ edits: inout Edits,
         into out: inout ByteBuffer
     ) {
-        var scan = TextScan(names: rules.keys, patterns: rules.patterns, text: text)
+        var scan = unsafe TextScan(rules, text)
         scan.isCut = isCut
         if contentType.has("application/x-www-form-urlencoded", at: 0)
             || contentType.count == 0 && scan.looksLikeForm
@@ -41,7 +40,6 @@ struct Redactor {
         }
         if first == UInt8(ascii: "<") || Redactor.isMarkup(contentType) { scan.markup(&edits) }
         scan.run(&edits)
-        scan.encodedText(&edits)
         finish(text, &edits, into: &out)
     }
 
@@ -92,11 +90,8 @@ extension TextScan {
 
     /// JSON within items: `data=%7B%22password%22…`.
     func encodedText(_ edits: inout Edits) {
-        let quote: StaticString = "%22"
-        let word = unsafe ByteText(quote.utf8Start, quote.utf8CodeUnitCount)
-        guard text.find(word, from: 0) < text.count else { return }
         let done: Void? = unsafe PercentCoding.decode(text, origin: origin) { decoded, offsets in
-            var scan = TextScan(names: names, patterns: [], text: decoded)
+            var scan = unsafe TextScan(rules, decoded)
             scan.origin = offsets
             scan.isCut = isCut
             scan.level = level &+ 1

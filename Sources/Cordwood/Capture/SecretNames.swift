@@ -6,8 +6,26 @@
 // in deinit.
 
 @safe final class SecretNames: @unchecked Sendable {
+    // SAFETY: nothing of the table changes after init.
+    let table: NameTable
+
     static let namesMax = 4_096
     static let nameBytesMax = 255
+
+    /// - Parameter parts: names that count as listed wherever another one ends in them, also within
+    ///   a word: `accesstoken`.
+    init(_ names: [String], endings parts: [String] = []) {
+        table = NameTable(names: names, parts: parts)
+    }
+
+    deinit { table.free() }
+
+    func contains(_ name: ByteText) -> Bool { table.contains(name) }
+}
+
+/// The names as hashes of their letters from the last to the first. Plain words, so that who looks
+/// at name after name counts no references; SecretNames owns them.
+@safe struct NameTable {
     /// Bytes of a name that are looked at, from its end.
     private static let lookedAt = 256
 
@@ -19,44 +37,45 @@
     /// Of the last two letters of listed names.
     private let endings: UnsafeMutablePointer<UInt32>
     private let bytesMax: Int
+    private let bytesMin: Int
 
-    /// - Parameter parts: names that count as listed wherever another one ends in them, also within
-    ///   a word: `accesstoken`.
-    init(_ names: [String], endings parts: [String] = []) {
+    fileprivate init(names: [String], parts: [String]) {
         var slotCount = 64
         while slotCount < (names.count + parts.count) * 4 { slotCount *= 2 }
         unsafe slots = .allocate(capacity: slotCount)
         unsafe slots.initialize(repeating: 0, count: slotCount)
         slotMask = slotCount - 1
-        let words = Int(SecretNames.seenBits / 64)
+        let words = Int(NameTable.seenBits / 64)
         unsafe seen = .allocate(capacity: words)
         unsafe seen.initialize(repeating: 0, count: words)
         unsafe endings = .allocate(capacity: 32)
         unsafe endings.initialize(repeating: 0, count: 32)
-        bytesMax = (names + parts).map(\.utf8.count).max() ?? 0
+        let counts = (names + parts).map { $0.utf8.count { ASCII.isNameByte($0) } }
+        bytesMax = counts.max() ?? 0
+        bytesMin = counts.min() ?? 0
         for name in parts { add(name, anywhere: true) }
         for name in names { add(name, anywhere: false) }
     }
 
-    deinit {
+    fileprivate func free() {
         unsafe slots.deallocate()
         unsafe seen.deallocate()
         unsafe endings.deallocate()
     }
 
     private func add(_ name: String, anywhere: Bool) {
-        var hash = SecretNames.seed
+        var hash = NameTable.seed
         var letters: [UInt8] = []
         for byte in name.utf8.reversed() where ASCII.isNameByte(byte) {
-            hash = SecretNames.mix(hash, byte)
+            hash = NameTable.mix(hash, byte)
             letters.append(ASCII.lower(byte))
         }
         guard let last = letters.first else { return }
         let before = letters.count > 1 ? letters[1] : nil
         let bits = before.map { 1 << UInt32($0 & 31) } ?? UInt32.max
         unsafe endings[Int(last & 31)] |= bits
-        let value = SecretNames.entry(hash, anywhere: anywhere)
-        let bit = hash & (SecretNames.seenBits - 1)
+        let value = NameTable.entry(hash, anywhere: anywhere)
+        let bit = hash & (NameTable.seenBits - 1)
         unsafe seen[Int(bit >> 6)] |= 1 << (bit & 63)
         var index = Int(truncatingIfNeeded: hash >> 12) & slotMask
         while unsafe slots[index] != 0 {
@@ -82,6 +101,7 @@
     /// True where the value of that name is a secret. The name may be anybody's: any bytes.
     @inline(__always)
     func contains(_ name: ByteText) -> Bool {
+        guard name.count >= bytesMin else { return false }
         let last = name[name.count &- 1]
         if ASCII.isUpper(last) || ASCII.isLower(last) {
             let before = name[name.count &- 2]
@@ -105,25 +125,25 @@
     }
 
     private func ends(_ name: ByteText) -> Bool {
-        var hash = SecretNames.seed
+        var hash = NameTable.seed
         var taken = 0
         var index = name.count
-        let stop = max(0, name.count &- SecretNames.lookedAt)
+        let stop = max(0, name.count &- NameTable.lookedAt)
         while index > stop, taken < bytesMax {
             index &-= 1
             let byte = name[index]
             guard ASCII.isNameByte(byte) else { continue }
-            hash = SecretNames.mix(hash, byte)
+            hash = NameTable.mix(hash, byte)
             taken &+= 1
-            let bit = hash & (SecretNames.seenBits &- 1)
+            let bit = hash & (NameTable.seenBits &- 1)
             guard unsafe seen[Int(bit >> 6)] >> (bit & 63) & 1 != 0 else { continue }
-            if isListed(hash, beginsWord: SecretNames.beginsWord(name, index)) { return true }
+            if isListed(hash, beginsWord: NameTable.beginsWord(name, index)) { return true }
         }
         return false
     }
 
     private func isListed(_ hash: UInt64, beginsWord: Bool) -> Bool {
-        let value = SecretNames.entry(hash, anywhere: true)
+        let value = NameTable.entry(hash, anywhere: true)
         var index = Int(truncatingIfNeeded: hash >> 12) & slotMask
         // Less than a quarter of the slots is taken.
         while unsafe slots[index] != 0 {

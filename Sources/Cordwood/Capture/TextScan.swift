@@ -35,9 +35,10 @@ enum ItemForm {
     }
 }
 
-struct TextScan {
-    let names: SecretNames
-    let patterns: [BytePattern]
+@safe struct TextScan {
+    let names: NameTable
+    // SAFETY: the exchange holds its rules as long as it is scanned for; nothing is counted here.
+    unowned(unsafe) let rules: HTTPRules
     let text: ByteText
     var origin = TextOrigin.same
     /// Strings in strings so far.
@@ -46,12 +47,21 @@ struct TextScan {
     var isCut = false
     var items = ItemForm.loose
 
+    init(_ rules: HTTPRules, _ text: ByteText, items: ItemForm = .loose) {
+        names = rules.keys.table
+        unsafe self.rules = rules
+        self.text = text
+        self.items = items
+    }
+
     /// Everything that may stand anywhere.
     func run(_ edits: inout Edits) {
-        marks(&edits)
+        if marks(&edits) { encodedText(&edits) }
         json(&edits)
-        for pattern in patterns {
-            pattern.find(in: text) { add($0, $1, &edits) }
+        if unsafe rules.hasPatterns {
+            for pattern in unsafe rules.patterns {
+                pattern.find(in: text) { add($0, $1, &edits) }
+            }
         }
     }
 
@@ -61,7 +71,9 @@ struct TextScan {
 
     // MARK: Items, URLs, tokens
 
-    func marks(_ edits: inout Edits) {
+    /// True where a quote is percent-encoded: JSON may be.
+    func marks(_ edits: inout Edits) -> Bool {
+        var hasQuote = false
         var at = text.mark(from: 0)
         var lastItem = 0
         while at < text.count {
@@ -71,7 +83,9 @@ struct TextScan {
                 next = item(at, at &+ 1, encoded: 0, since: lastItem, &edits)
                 lastItem = next
             case UInt8(ascii: "%"):
-                if let (end, depth) = encodedEquals(at) {
+                if text[at &+ 1] == 0x32, text[at &+ 2] == 0x32 {
+                    hasQuote = true
+                } else if let (end, depth) = encodedEquals(at) {
                     next = item(at, end, encoded: depth, since: lastItem, &edits)
                     lastItem = next
                 }
@@ -81,6 +95,7 @@ struct TextScan {
             }
             at = text.mark(from: max(next, at &+ 1))
         }
+        return hasQuote
     }
 
     /// "%3D", "%253D" …: where it ends, and how often it is encoded.

@@ -56,7 +56,7 @@ enum HTTPSwitch {
     }
 
     /// nil: as it was. Under the services' monitor.
-    static func set(_ engine: EngineBlock, host: Bool? = nil, control: Bool??) {
+    static func set(_ engine: EngineBlock, host: Bool? = nil, control: Bool?? = .none) {
         if let host { unsafe engine.pointee.http_host = host ? 1 : 0 }
         if let control { unsafe engine.pointee.http_control = control.map { $0 ? 2 : 1 } ?? 0 }
         let said = unsafe engine.pointee.http_control
@@ -68,7 +68,7 @@ enum HTTPSwitch {
 
 extension Services {
     func setHTTP(host: Bool) {
-        monitor.locked { unsafe HTTPSwitch.set(engine, host: host, control: nil) }
+        monitor.locked { unsafe HTTPSwitch.set(engine, host: host) }
     }
 }
 

@@ -58,6 +58,8 @@ import Glibc
     /// Of a policy (ServicesPolicy).
     var uploadInterval: UInt32 = 30
     var haveLimitsChanged = false
+    /// The supply thread's, once it runs.
+    private var control = ControlKeeper()
     private var finished = false
 
     init(
@@ -91,6 +93,7 @@ import Glibc
         link.services = self
         restoreNames()
         beginPolicy()
+        beginControl(&control)
     }
 
     // MARK: Threads
@@ -147,6 +150,7 @@ import Glibc
                 sealing.locked { unsafe EngineCore.watchFiles(engine) }
                 nextWatch = now + 100_000_000
             }
+            followControl(&control, now: now)
             if limits.beginsSoon(now: now) { keepLimitsSoon() }
             rollByAge(now)
             seal()

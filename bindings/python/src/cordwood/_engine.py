@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import (Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence,
                     Set, Tuple, Type, Union)
 
-from . import _abi, _accelerator, _callbacks, _levels, _upload_errors
+from . import _abi, _accelerator, _callbacks, _http, _levels, _upload_errors
 from ._accelerator import Logger
 from ._callbacks import Attempting, Completed, Condition, Drained
 from ._errors import ArgumentError, check
@@ -132,6 +132,22 @@ class Engine:
         """The threshold of a name and all dotted names below it; "" is the root."""
         check(_abi.library.cw_level_set(self._handle, _text("prefix", prefix),
                                         _levels.number(level)))
+
+    def capture_http(
+            self, enabled: bool = True, *, body_bytes_max: int = 65_536, sample: float = 1.0,
+            hosts: _http.Words = (), hosts_excluded: _http.Words = (),
+            conversation_header: Optional[str] = "X-Conversation-Id",
+            redact_headers: _http.Words = (), redact_keys: _http.Words = (),
+            redact_patterns: _http.Words = ()) -> None:
+        """Which HTTP exchanges are captured from now on (docs/HTTP.md); the store's control file
+        goes before `enabled`. body_bytes_max 0 keeps no bodies. Each call replaces the last."""
+        _http.set_options(self._handle, enabled, body_bytes_max, sample, hosts, hosts_excluded,
+                          conversation_header, redact_headers, redact_keys, redact_patterns)
+
+    @property
+    def captures_http(self) -> bool:
+        """True where an exchange that begins now may be captured."""
+        return _http.is_enabled(self._handle)
 
     def set_resource(self, key: str, value: str) -> None:
         """An attribute of what logs (service.name, service.version …); "" removes it."""

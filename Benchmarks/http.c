@@ -1,0 +1,122 @@
+/* What a captured HTTP exchange costs its host: http STORE [EXCHANGES]. A request and an answer of
+ * 1 KB of JSON each with the headers that such have, begin, response and end together, in bursts
+ * with pauses, as a client's threads have them; then cw_http_begin alone where nothing is captured.
+ * Prints one line of JSON: mean and percentiles, ns. */
+#include <cordwood/cordwood.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BURST = 50, BURSTS_MAX = 4000, OFF_CALLS = 10000000 };
+
+static double now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static cw_str text(const char *data) {
+    cw_str result = {data, strlen(data)};
+    return result;
+}
+
+static cw_http_header header(const char *name, const char *value) {
+    cw_http_header result = {text(name), text(value)};
+    return result;
+}
+
+/* 1,000 bytes or a little more. */
+static void fill(char *body, size_t size, const char *first) {
+    size_t used = (size_t)snprintf(body, size, "{%s,\"items\":[", first);
+    for (int i = 0; used < 985; i++)
+        used += (size_t)snprintf(body + used, size - used,
+                                 "%s{\"id\":%d,\"sku\":\"A-%05d\",\"price\":%d.25}", i ? "," : "",
+                                 1000 + i, i * 7919, i * 3);
+    snprintf(body + used, size - used, "]}");
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv) {
+    static double single[BURSTS_MAX * BURST];
+    static char sent[1200], got[1200];
+    long wanted = argc > 2 ? atol(argv[2]) : 20000;
+    long bursts = wanted / BURST < BURSTS_MAX ? wanted / BURST : BURSTS_MAX;
+    cw_options options;
+    cw_options_init(&options, sizeof options);
+    options.directory = argc > 1 ? argv[1] : NULL;
+    cw_engine *engine = NULL;
+    if (bursts < 1 || cw_open(&options, &engine) != CW_OK) return 1;
+    cw_http_options capture;
+    cw_http_options_init(&capture, sizeof capture);
+    capture.enabled = 1;
+    if (cw_http_options_set(engine, &capture) != CW_OK) return 1;
+
+    fill(sent, sizeof sent, "\"customer\":\"C-17\",\"password\":\"hunter2\",\"express\":true");
+    fill(got, sizeof got, "\"order\":4711,\"state\":\"accepted\",\"total\":129.5");
+    cw_http_header asked[] = {header("Host", "api.example.com"),
+                              header("User-Agent", "bench/1.0"),
+                              header("Accept", "application/json"),
+                              header("Content-Type", "application/json"),
+                              header("Authorization", "Bearer 0123456789abcdef")};
+    cw_http_header answered[] = {header("Date", "Sun, 22 Nov 2026 16:00:00 GMT"),
+                                 header("Content-Type", "application/json; charset=utf-8"),
+                                 header("Content-Length", "1000"),
+                                 header("Set-Cookie", "session=0123456789; Path=/; HttpOnly")};
+    cw_http_request request = {0};
+    request.struct_size = sizeof request;
+    request.method = text("POST");
+    request.url = text("https://api.example.com/v1/orders?page=2&limit=50");
+    request.headers = asked;
+    request.header_count = sizeof asked / sizeof *asked;
+    request.body = text(sent);
+    struct cw_http_response response = {0};
+    response.struct_size = sizeof response;
+    response.status = 200;
+    response.headers = answered;
+    response.header_count = sizeof answered / sizeof *answered;
+    response.body = text(got);
+    response.protocol = "http/1.1";
+    cw_http_outcome outcome = {0};
+    outcome.struct_size = sizeof outcome;
+    outcome.wait_ns = 12000000;
+
+    struct timespec pause = {0, 2000000};
+    double sum = 0;
+    for (long burst = 0; burst < bursts; burst++) {
+        double before = now_ns();
+        for (int i = 0; i < BURST; i++) {
+            cw_http_exchange *exchange = NULL;
+            if (cw_http_begin(engine, &request, &exchange) != CW_OK ||
+                cw_http_response(exchange, &response) != CW_OK ||
+                cw_http_end(&exchange, &outcome) != CW_OK)
+                return 1;
+            double after = now_ns();
+            single[burst * BURST + i] = after - before;
+            sum += after - before;
+            before = after;
+        }
+        nanosleep(&pause, NULL);
+    }
+    long count = bursts * BURST;
+    qsort(single, (size_t)count, sizeof *single, ascending);
+
+    capture.enabled = 0;
+    if (cw_http_options_set(engine, &capture) != CW_OK) return 1;
+    double before = now_ns();
+    for (int i = 0; i < OFF_CALLS; i++) {
+        cw_http_exchange *exchange = NULL;
+        if (cw_http_begin(engine, &request, &exchange) != CW_DISABLED) return 1;
+    }
+    double off = (now_ns() - before) / OFF_CALLS;
+    printf("{\"exchanges\":%ld,\"mean_ns\":%.0f,\"p50_ns\":%.0f,\"p99_ns\":%.0f,\"p999_ns\":%.0f,"
+           "\"off_ns\":%.2f,\"body_bytes\":%zu}\n",
+           count, sum / (double)count, single[count / 2], single[count * 99 / 100],
+           single[count * 999 / 1000], off, strlen(sent) + strlen(got));
+    cw_close(&engine, 10000);
+    return 0;
+}

@@ -1,0 +1,55 @@
+// `cordwood http enable`, `disable`, `auto`: whether a store's programs capture HTTP exchanges,
+// from outside. Subcommands of `cordwood http`.
+
+import ArgumentParser
+import Cordwood
+
+struct HTTPEnableCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "enable",
+        abstract: "Capture HTTP exchanges of a store's programs, whatever they say themselves.",
+        discussion: """
+            Programs that are running follow within a second, those started later begin with it. \
+            Secrets are replaced before anything is kept; docs/HTTP.md says which.
+
+            Example:
+              cordwood http enable logs
+            """)
+
+    @Argument(help: "The store's directory.", completion: .directory)
+    var directory: String
+
+    func run() throws { try HTTPControl.set(true, directory) }
+}
+
+struct HTTPDisableCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "disable",
+        abstract: "Capture no HTTP exchanges, whatever a store's programs say themselves.")
+
+    @Argument(help: "The store's directory.", completion: .directory)
+    var directory: String
+
+    func run() throws { try HTTPControl.set(false, directory) }
+}
+
+struct HTTPAutoCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "auto",
+        abstract: "Let each of a store's programs say whether it captures HTTP exchanges.")
+
+    @Argument(help: "The store's directory.", completion: .directory)
+    var directory: String
+
+    func run() throws { try HTTPControl.set(nil, directory) }
+}
+
+enum HTTPControl {
+    static func set(_ isOn: Bool?, _ directory: String) throws {
+        do throws(CordwoodError) {
+            try StoreSettings.setHTTP(isOn, directory: directory)
+        } catch {
+            throw Failure(.cannotOpen, error.text)
+        }
+    }
+}
