@@ -11,7 +11,7 @@ import FoundationNetworking
 final class Recording: @unchecked Sendable {
     private let lock = NSLock()
     private let engine: Engine
-    private var exchange: Exchange?
+    private var exchange: CapturedExchange?
     /// Where the session's delegate is ours, it gets data after the protocol has finished.
     private let watcher: SessionDelegate?
     private let task: ObjectIdentifier
@@ -49,14 +49,14 @@ final class Recording: @unchecked Sendable {
         guard let url = request.url?.absoluteString else { return }
         (isAnswered, hasData, outcome, answered) = (false, false, nil, nil)
         began = .now()
-        exchange = Exchange(
+        exchange = CapturedExchange(
             engine, method: request.httpMethod ?? "GET", url: url,
             headers: (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) },
             redirectedFrom: from)
     }
 
     private func sent(_ data: Data) {
-        exchange?.requestBody(data)
+        unsafe data.withUnsafeBytes { unsafe exchange?.requestBody($0) }
     }
 
     /// Under the lock, or where nobody else can be.
@@ -90,7 +90,7 @@ final class Recording: @unchecked Sendable {
     func received(_ data: Data) {
         lock.withLock {
             hasData = true
-            exchange?.responseBody(data)
+            unsafe data.withUnsafeBytes { unsafe exchange?.responseBody($0) }
         }
     }
 

@@ -1,4 +1,5 @@
-// The calls of http.h for Swift strings and Data: one exchange from begin to end.
+// The calls of http.h for Swift strings: one exchange from begin to end. For hosts with clients or
+// servers of another kind (examples/hummingbird), and for URLSession's here.
 // SAFETY: the handle is the exchange's own until `end`, which takes it away. What C is shown
 // points into `Texts`, which outlives the call.
 
@@ -15,15 +16,19 @@ struct Outcome {
     var receiveNs: UInt64 = 0
 }
 
-/// Owned by a recording, under its lock.
-@safe final class Exchange {
+/// One request and its answer. One thread or task at a time; it ends when it goes, if not before.
+/// SAFETY: who has it takes turns.
+@safe public final class CapturedExchange: @unchecked Sendable {
+    public enum Side: Sendable { case client, server }
+
     private var handle: HTTPCapture.Handle?
-    let id: String
+    /// What `cordwood http show` takes.
+    public let id: String
 
     /// nil: it is not captured.
-    init?(
-        _ engine: Engine, method: String, url: String, headers: [(String, String)],
-        redirectedFrom: String?
+    public init?(
+        _ engine: Engine, side: Side = .client, method: String, url: String,
+        headers: [(String, String)], redirectedFrom: String? = nil
     ) {
         var texts = Texts()
         let (methodText, urlText) = (texts.add(method), texts.add(url))
@@ -37,6 +42,8 @@ struct Outcome {
             unsafe lines.withUnsafeMutableBufferPointer { lines in
                 var request = unsafe cw_http_request()
                 unsafe request.struct_size = UInt32(MemoryLayout<cw_http_request>.size)
+                unsafe request.side =
+                    side == .server ? UInt32(CW_HTTP_SERVER) : UInt32(CW_HTTP_CLIENT)
                 unsafe request.method = base.text(methodText)
                 unsafe request.url = base.text(urlText)
                 unsafe request.headers = UnsafePointer(lines.baseAddress)
@@ -52,18 +59,16 @@ struct Outcome {
 
     deinit { end(Outcome()) }
 
-    func requestBody(_ data: Data) {
+    /// More of what goes out, or comes in at a server.
+    public func requestBody(_ bytes: UnsafeRawBufferPointer) {
         guard let handle = unsafe handle else { return }
-        unsafe data.withUnsafeBytes {
-            unsafe HTTPCapture.requestBody(handle, $0.baseAddress, $0.count)
-        }
+        unsafe HTTPCapture.requestBody(handle, bytes.baseAddress, bytes.count)
     }
 
-    func responseBody(_ data: Data) {
+    /// More of the answer's body.
+    public func responseBody(_ bytes: UnsafeRawBufferPointer) {
         guard let handle = unsafe handle else { return }
-        unsafe data.withUnsafeBytes {
-            unsafe HTTPCapture.responseBody(handle, $0.baseAddress, $0.count)
-        }
+        unsafe HTTPCapture.responseBody(handle, bytes.baseAddress, bytes.count)
     }
 
     /// That many came which nobody showed.
@@ -77,7 +82,8 @@ struct Outcome {
         unsafe HTTPCapture.requestBody(handle, nil, count)
     }
 
-    func response(status: Int, headers: [(String, String)]) {
+    /// The answer's status and headers.
+    public func response(status: Int, headers: [(String, String)]) {
         guard let handle = unsafe handle else { return }
         var texts = Texts()
         let names = headers.map { (texts.add($0.0), texts.add($0.1)) }
@@ -94,6 +100,12 @@ struct Outcome {
                 unsafe HTTPCapture.response(handle, response)
             }
         }
+    }
+
+    /// Writes the record; what is called afterwards does nothing. error: why there is no answer, or
+    /// not all of it.
+    public func end(error: String = "", type: String = "", isCancelled: Bool = false) {
+        end(Outcome(error: error, errorType: type, isCancelled: isCancelled))
     }
 
     func end(_ how: Outcome) {
