@@ -4,6 +4,7 @@ within a second while the writer runs."""
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import unittest
@@ -12,7 +13,7 @@ from pathlib import Path
 import certificates
 import cordwood
 import http_peer
-from loopback import until
+from loopback import Listener, pipe, until
 from sending import BUILD, ROOT, WORK, StoreCase
 
 HERE = Path(__file__).resolve().parent
@@ -279,6 +280,43 @@ class Hooks(StoreCase):
         by_multi = [one for one in found if one["url.full"].endswith("/json?multi")]
         self.assertEqual([one["http.response.status_code"] for one in by_multi], [200])
 
+    def test_B_HTTP_7_proxies(self):
+        """The URL is the target's; a proxy's CONNECT is no exchange, its refusal is an error."""
+        program = (
+            "import cordwood, httpx, json, requests, ssl, sys, urllib.request\n"
+            "store, proxy, plain, tls, ca = sys.argv[1:]\n"
+            "engine = cordwood.open(store)\n"
+            "engine.capture_http()\n"
+            "cordwood.install_http_hooks(engine)\n"
+            "trusted = ssl.create_default_context(cafile=ca)\n"
+            "both = {'http': proxy, 'https': proxy}\n"
+            "opener = urllib.request.build_opener(urllib.request.ProxyHandler(both),\n"
+            "                                     urllib.request.HTTPSHandler(context=trusted))\n"
+            "client = httpx.Client(proxy=proxy, verify=trusted)\n"
+            "for name, get in (('urllib', lambda url: opener.open(url).read()),\n"
+            "                  ('requests', lambda url: requests.get(url, proxies=both,\n"
+            "                                                        verify=ca).content),\n"
+            "                  ('httpx', lambda url: client.get(url).content)):\n"
+            "    for base in (plain, tls):\n"
+            "        assert len(get(f'{base}/json?{name}')) > 100\n"
+            "    try: get(f'https://refused.invalid/{name}')\n"
+            "    except Exception: pass\n"
+            "    else: raise SystemExit('not refused')\n")
+        proxy = Listener(forward)
+        self.addCleanup(proxy.close)
+        subprocess.run([self.python, "-c", program, self.store, f"http://127.0.0.1:{proxy.port}",
+                        self.plain.url, self.tls.url, self.pems / "ca.pem"],
+                       env={**environment(), "NO_PROXY": "", "no_proxy": ""}, check=True)
+        wanted = [url for name in ("urllib", "requests", "httpx")
+                  for url in (f"{self.plain.url}/json?{name}", f"{self.tls.url}/json?{name}",
+                              f"https://refused.invalid/{name}")]
+        found = ended(self.store)
+        self.assertEqual([one["url.full"] for one in found], wanted)
+        self.assertEqual([one.get("http.response.status_code") for one in found],
+                         [200, 200, None] * 3)
+        for one in found[2::3]:
+            self.assertIn("error.type", one)
+
     def test_B_HTTP_7_one_gibibyte(self):
         """It streams through; what is kept of it is bounded."""
         program = (
@@ -349,6 +387,28 @@ class Hooks(StoreCase):
                 self.assertNotIn(path, seen)
                 seen[path] = int(record.trace_id, 16)
         self.assertEqual(seen, wanted)
+
+
+def forward(connection):
+    """A proxy: CONNECT opens a way, to anything but .invalid; else the server gets it as it is."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        data = connection.recv(65536)
+        if not data:
+            return
+        head += data
+    method, target, _ = head.split(b"\r\n")[0].decode().split()
+    place = target if method == "CONNECT" else target.split("/")[2]
+    if ".invalid" in place:
+        connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        return
+    host, _, port = place.rpartition(":")
+    with socket.create_connection((host, int(port))) as server:
+        if method == "CONNECT":
+            connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            server.sendall(head)
+        pipe(connection, server)
 
 
 def text(value):
