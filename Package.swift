@@ -104,6 +104,7 @@ let package = Package(
             dependencies: ["CordwoodCollector", "CordwoodShip", "CordwoodCore"]),
         .testTarget(
             name: "CordwoodHTTPCaptureTests", dependencies: ["CordwoodHTTPCapture", "Cordwood"]),
-        .testTarget(name: "CordwoodCLITests", dependencies: ["CordwoodCLI"]),
+        .testTarget(
+            name: "CordwoodCLITests", dependencies: ["CordwoodCLI", "Cordwood", "CordwoodCore"]),
     ]
 )

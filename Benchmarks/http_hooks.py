@@ -83,8 +83,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--serve", action="store_true",
+                        help="the server alone, for Benchmarks/swift's HTTPHooks")
     asked = parser.parse_args()
     listener = socket.create_server(("127.0.0.1", 0))
+    if asked.serve:
+        print(f"http://127.0.0.1:{listener.getsockname()[1]}/", flush=True)
+        serve(listener)
     # A process of its own: in ours it would share the interpreter's lock.
     fork = multiprocessing.get_context("fork")
     server = fork.Process(target=serve, args=(listener,), daemon=True)

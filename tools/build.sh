@@ -53,7 +53,7 @@ swift_build --product CordwoodABI
 # or linking fails.
 cp "$abi" "$work/abi.a"
 abi="$work/abi.a"
-ar d "$abi" Reader.swift.o UploadTask.swift.o TaskContext.swift.o
+ar d "$abi" Reader.swift.o UploadTask.swift.o TaskContext.swift.o TransactionScope.swift.o
 
 # The runtime's locks go through the gate that a fork waits at (Sources/CShims/fork.c): a child
 # would find one that another thread held taken for ever. Its mutexes by name, so that nobody else's

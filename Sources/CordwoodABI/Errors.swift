@@ -49,7 +49,7 @@ enum LastError {
     /// What a failed write names besides its status.
     enum Detail: UInt32 {
         case none, handle, message, string, fieldCount, fields, fieldKey, fieldValue, fieldType,
-            span, format
+            span, format, transaction, errorCode, traceparent
     }
 
     /// Signals: safe.
@@ -117,6 +117,9 @@ enum LastError {
             line.add("fields is NULL with field_count ")
             line.add(value)
         case .span: line.add("span_id without trace_id")
+        case .transaction: line.add("the transaction or where to write to is NULL")
+        case .errorCode: line.add("err_desc is given without err_code")
+        case .traceparent: line.add("a pointer is NULL, or the text is no W3C traceparent")
         case .format:
             line.add("the format of CW_LOG in line ")
             line.add(value)

@@ -54,6 +54,35 @@ public func cw_credentials_set(
     }
 }
 
+/// As cw_last_error gives text.
+private func put(_ text: String, _ buffer: UnsafeMutablePointer<CChar>?, _ n: Int) -> Int {
+    // A size_t beyond the signed range means: no limit.
+    let room = unsafe buffer == nil ? 0 : n < 0 ? Int.max : n
+    var text = text
+    return text.withUTF8 { utf8 in
+        if let buffer = unsafe buffer, room > 0 {
+            let count = min(utf8.count, room - 1)
+            if let start = utf8.baseAddress { unsafe memcpy(buffer, start, count) }
+            unsafe buffer[count] = 0
+        }
+        return utf8.count
+    }
+}
+
+@_cdecl("cw_challenge_scheme") @implementation
+public func cw_challenge_scheme(
+    _ challenge: UnsafePointer<CChar>!, _ buffer: UnsafeMutablePointer<CChar>!, _ n: Int
+) -> Int {
+    unsafe put(Challenge(CText.string(challenge) ?? "").scheme, buffer, n)
+}
+
+@_cdecl("cw_challenge_realm") @implementation
+public func cw_challenge_realm(
+    _ challenge: UnsafePointer<CChar>!, _ buffer: UnsafeMutablePointer<CChar>!, _ n: Int
+) -> Int {
+    unsafe put(Challenge(CText.string(challenge) ?? "").realm, buffer, n)
+}
+
 // ── Transport ──
 
 @safe final class CallbackTransport: UploadTransport {

@@ -107,6 +107,9 @@ private func callbacks(_ options: cw_target_options) -> TargetCallbacks {
     if let call = unsafe options.drained {
         callbacks.drained = { unsafe call(user.value) }
     }
+    if let call = unsafe options.busy {
+        callbacks.busy = { target, delayMs in unsafe call(user.value, target, delayMs) }
+    }
     return callbacks
 }
 
@@ -132,21 +135,21 @@ private func convert(_ result: UploadResult, _ size: Int) -> cw_upload_result {
     converted.last_http_status = result.lastHTTPStatus
     converted.last_outcome = result.lastOutcome.rawValue
     converted.refused = result.refused
+    converted.records = result.records
     return converted
 }
 
-@_cdecl("cw_upload") @implementation
-public func cw_upload(
-    _ handle: OpaquePointer!, _ timeout: UInt32, _ out: UnsafeMutablePointer<cw_upload_result>!,
-    _ size: Int
+/// Runs an upload, and writes what came of it where the arguments were right.
+func uploading(
+    _ name: String, _ out: UnsafeMutablePointer<cw_upload_result>?, _ size: Int,
+    _ body: (inout UploadResult) throws(CordwoodError) -> Int32
 ) -> cw_status {
     if unsafe out != nil, size < First.uploadResult {
-        return failed(Status.structSize, "cw_upload: size_of_result is \(size)")
+        return failed(Status.structSize, "\(name): size_of_result is \(size)")
     }
     var result = UploadResult()
     let answer = status { () throws(CordwoodError) in
-        let engine = try unsafe engine(handle)
-        let answer = try engine.upload(timeoutMs: timeout, result: &result)
+        let answer = try body(&result)
         guard answer < 0 else { return answer }
         throw CordwoodError(
             answer,
@@ -159,6 +162,17 @@ public func cw_upload(
         unsafe Stamped.write(convert(result, size), to: out, size: size)
     }
     return answer
+}
+
+@_cdecl("cw_upload") @implementation
+public func cw_upload(
+    _ handle: OpaquePointer!, _ timeout: UInt32, _ out: UnsafeMutablePointer<cw_upload_result>!,
+    _ size: Int
+) -> cw_status {
+    unsafe uploading("cw_upload", out, size) {
+        (result: inout UploadResult) throws(CordwoodError) in
+        try unsafe engine(handle).upload(timeoutMs: timeout, result: &result)
+    }
 }
 
 @_cdecl("cw_upload_preview") @implementation

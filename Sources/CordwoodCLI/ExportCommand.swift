@@ -17,18 +17,26 @@ struct ExportCommand: ParsableCommand {
             otlp    OTLP JSON, an ExportLogsServiceRequest of many records a line, all kinds:
                     what the OpenTelemetry Collector's file exporter writes and its
                     otlpjsonfile receiver reads
+            har     captured HTTP exchanges as HAR 1.2; to choose among them: cordwood http --har
+            transactions
+                    events of application transactions as the target kind of that name sends
+                    them, a body a line
+            otlp-spans
+                    transactions as OTLP JSON, an ExportTraceServiceRequest a line: a span for
+                    what each process did of each
 
             Example:
               cordwood export logs --format ndjson --since 2026-11-21 > today.ndjson
             """)
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
-        case raw, text, ndjson, sap, csv, otlp
+        case raw, text, ndjson, sap, csv, otlp, har, transactions
+        case otlpSpans = "otlp-spans"
 
         var hasAllKinds: Bool { self == .text || self == .ndjson || self == .otlp }
     }
 
-    @Option(help: "raw, text, ndjson, sap, csv or otlp.")
+    @Option(help: "raw, text, ndjson, sap, csv, otlp, har, transactions or otlp-spans.")
     var format: Format
 
     @Flag(help: "Records of every kind, also where the format has only logs.")
@@ -39,6 +47,13 @@ struct ExportCommand: ParsableCommand {
 
     func run() throws {
         var options = try selection.readerOptions()
+        switch format {
+        case .har: return try HAROutput.run(try sources.resolved(), options)
+        case .transactions, .otlpSpans:
+            let source = TransactionSource(paths: try sources.resolved(), options: options)
+            return try TransactionOutput.run(source, spans: format == .otlpSpans)
+        default: break
+        }
         if !format.hasAllKinds && !allKinds { options.kinds = 1 << 0 }
         let reading = try Reading(paths: try sources.resolved(), options: options)
         if format == .otlp { return try OTLPOutput.run(reading) }
@@ -50,7 +65,7 @@ struct ExportCommand: ParsableCommand {
             case .text, .ndjson: style.print(record)
             case .sap: Exported.print { SAPLine.append(record, to: &$0) }
             case .csv: Exported.print { CSVLine.append(record, to: &$0) }
-            case .otlp: break
+            case .otlp, .har, .transactions, .otlpSpans: break
             }
         }
         try reading.end()
@@ -85,6 +100,45 @@ enum OTLPOutput {
         }
         lines.finish(&Output.standard.bytes)
         try reading.end()
+    }
+}
+
+/// Captured exchanges as one HAR.
+enum HAROutput {
+    static func run(_ paths: [String], _ options: ReaderOptions) throws {
+        var options = options
+        options.kinds = ExchangeGatherer.kinds
+        let reading = try Reading(paths: paths, options: options)
+        var gatherer = ExchangeGatherer()
+        var writer = HARWriter()
+        writer.begin(&Output.standard.bytes)
+        func show(_ exchange: CapturedExchange) {
+            writer.append(exchange, to: &Output.standard.bytes)
+            Output.standard.settle()
+        }
+        while let record = reading.next() { gatherer.take(record, show) }
+        gatherer.finish(show)
+        writer.finish(&Output.standard.bytes)
+        try reading.end()
+    }
+}
+
+/// Transactions, a line a request.
+enum TransactionOutput {
+    static func run(_ source: TransactionSource, spans isSpans: Bool) throws {
+        var lines = TransactionLines()
+        var spans = TransactionSpans()
+        try source.read { moment, record in
+            if isSpans {
+                spans.append(moment, record, to: &Output.standard.bytes)
+            } else if moment.operation == .event {
+                lines.append(record, to: &Output.standard.bytes)
+            }
+            Output.standard.settle()
+        }
+        lines.finish(&Output.standard.bytes)
+        spans.finish(&Output.standard.bytes)
+        try source.end()
     }
 }
 

@@ -7,6 +7,8 @@ import Glibc
 struct JSONObject {
     private var members: [UInt8] = []
 
+    var isEmpty: Bool { members.isEmpty }
+
     var text: String { "{" + String(decoding: members, as: UTF8.self) + "}" }
 
     mutating func add(_ key: String, _ value: String) {
@@ -42,6 +44,12 @@ struct JSONObject {
             JSONObject.string(value, &members)
         }
         members.append(UInt8(ascii: "]"))
+    }
+
+    /// What is JSON already.
+    mutating func add(_ key: String, raw: [UInt8]) {
+        begin(key)
+        members += raw
     }
 
     private mutating func begin(_ key: String) {

@@ -27,7 +27,8 @@ struct CordwoodCommand: ParsableCommand {
             LogCommand.self, CatCommand.self, TailCommand.self, GrepCommand.self,
             StatsCommand.self, VerifyCommand.self, ExportCommand.self, ArchiveCommand.self,
             UploadCommand.self, QueueCommand.self, TargetCommand.self, ConsentCommand.self,
-            PolicyCommand.self, LevelCommand.self, CollectCommand.self, KeygenCommand.self,
+            PolicyCommand.self, LevelCommand.self, HTTPCommand.self, TransactionsCommand.self,
+            CollectCommand.self, KeygenCommand.self,
         ])
 }
 

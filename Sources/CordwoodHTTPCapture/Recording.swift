@@ -11,7 +11,7 @@ import FoundationNetworking
 final class Recording: @unchecked Sendable {
     private let lock = NSLock()
     private let engine: Engine
-    private var exchange: CapturedExchange?
+    private var exchange: HTTPCapture.Exchange?
     /// Where the session's delegate is ours, it gets data after the protocol has finished.
     private let watcher: SessionDelegate?
     private let task: ObjectIdentifier
@@ -49,7 +49,7 @@ final class Recording: @unchecked Sendable {
         guard let url = request.url?.absoluteString else { return }
         (isAnswered, hasData, outcome, answered) = (false, false, nil, nil)
         began = .now()
-        exchange = CapturedExchange(
+        exchange = HTTPCapture.Exchange(
             engine, method: request.httpMethod ?? "GET", url: url,
             headers: (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) },
             redirectedFrom: from)

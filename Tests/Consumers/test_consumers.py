@@ -160,7 +160,8 @@ class InstalledTest(ConsumerCase):
         self.assertIn("[libcordwood.so.0]", names)
         headers = {path.name for path in (self.installed() / "include" / "cordwood").iterdir()}
         self.assertEqual(headers, {"cordwood.h", "cordwood.hpp", "cordwood_format.hpp",
-                                   "cordwood_reader.hpp", "cordwood_target.hpp", "log.h",
+                                   "cordwood_reader.hpp", "cordwood_target.hpp",
+                                   "cordwood_transaction.hpp", "log.h", "transaction.h",
                                    "upload.h"})
 
     def test_find_package(self) -> None:

@@ -4,7 +4,7 @@
  * returned. After cw_flush(…, CW_DURABLE_MACHINE, …) power loss loses nothing before it.
  *
  * In the order in which one learns it: words and numbers · open · write · flush and close · levels
- * · context · reading · errors; then log.h (formats), upload.h (servers)
+ * · context · reading · errors; then log.h (formats), upload.h (servers), transaction.h (use cases)
  * and http.h (captured exchanges), which this includes.
  * Conventions that hold for every function:
  *
@@ -483,6 +483,7 @@ const char *cw_version_string(void);
 
 #include "log.h"
 #include "upload.h"
+#include "transaction.h"
 #include "http.h"
 
 #ifdef __cplusplus

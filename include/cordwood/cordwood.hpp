@@ -554,5 +554,6 @@ private:
 #undef CORDWOOD_HAS_TYPE_NAMES
 
 #include <cordwood/cordwood_reader.hpp>
+#include <cordwood/cordwood_transaction.hpp>
 
 #endif

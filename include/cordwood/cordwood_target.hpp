@@ -112,6 +112,7 @@ public:
     target &drained(cw_upload_drained_fn tell) noexcept {
         return set(&cw_target_options::drained, tell);
     }
+    target &busy(cw_upload_busy_fn tell) noexcept { return set(&cw_target_options::busy, tell); }
     target &credentials(cw_credentials_fn ask) noexcept {
         return set(&cw_target_options::credentials, ask);
     }

@@ -36,6 +36,8 @@ typedef void (*cw_upload_completed_fn)(void *user, const char *archive, cw_statu
                                        int32_t http_status);
 typedef bool (*cw_upload_condition_fn)(void *user);
 typedef void (*cw_upload_drained_fn)(void *user);
+/* A server has too much to do (503, 429): `target` waits for so long, as it said or as we chose. */
+typedef void (*cw_upload_busy_fn)(void *user, const char *target, uint64_t delay_ms);
 
 /* Who answers challenges, and who sends in place of libcurl: below. */
 typedef struct cw_credentials cw_credentials;
@@ -52,7 +54,8 @@ typedef struct cw_target_options {
     uint32_t struct_size;
     const char *name;     /* the key of its state; NULL: derived from kind, URL and format */
     const char *kind;     /* "collector" (default), "http", "sap", "loggly", "s3", "otlp", "loki",
-                             "elasticsearch", "splunk", "datadog", "clickhouse" */
+                             "elasticsearch", "splunk", "datadog", "clickhouse",
+                             "transactions" */
     const char *url;      /* collector, s3, otlp, loki, elasticsearch, splunk, datadog: a base,
                              their own path is appended; else complete; http: {id} and {name} stand
                              for the request's id and the archive's file name */
@@ -89,6 +92,7 @@ typedef struct cw_target_options {
     cw_upload_drained_fn drained;
     cw_credentials_fn credentials; /* asked on 401 and 403 */
     cw_transport_fn transport;     /* sends in place of libcurl */
+    cw_upload_busy_fn busy;
 } cw_target_options;
 
 /* Writes the defaults named above. As cw_options_init. */
@@ -118,6 +122,7 @@ typedef struct cw_upload_result {
     int32_t last_http_status; /* 0: none */
     int32_t last_outcome;     /* CW_OUTCOME_… */
     uint32_t refused;         /* records that a target will not take, of archives it took */
+    uint64_t records;         /* in bodies that got a 2xx; 0 for archives as they are */
 } cw_upload_result;
 
 /* Seals what is open, archives it, and makes one attempt per waiting archive and target, overriding
@@ -255,6 +260,12 @@ cw_status cw_policy_apply(cw_engine *engine, const char *json, size_t length);
  * is not printable ASCII, a name with a colon) */
 cw_status cw_credentials_set(cw_credentials *out, const char *token, const char *name,
                              const char *password);
+
+/* What a challenge asks for, `Bearer realm="shop"`: the scheme of the first one in it, and its
+ * realm. Written as by cw_last_error: NUL-terminated, cut to n bytes; returns the full length
+ * without the NUL, 0 where there is none. Blocks: no. Signals: not safe. */
+size_t cw_challenge_scheme(const char *challenge, char *buffer, size_t n);
+size_t cw_challenge_realm(const char *challenge, char *buffer, size_t n);
 
 /* ── Transport ──────────────────────────────────────────────────────────────────────────────── */
 

@@ -14,6 +14,7 @@ import Glibc
     /// The store's directory, absolute; for ":memory:" where it lies until close.
     public let directory: String
     private let settings: Settings
+    let transactionTable = TransactionTable()
     /// Retained Services of this process; 0 once closed. A forked child replaces it.
     private let slot = UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8)
 
@@ -112,7 +113,8 @@ import Glibc
     private func makeServices() throws(CordwoodError) -> Services {
         try unsafe Services(
             engine: block, settings: settings, directory: directory,
-            levels: LevelTable(root: settings.rootLevel, settings.levels))
+            levels: LevelTable(root: settings.rootLevel, settings.levels),
+            transactions: transactionTable)
     }
 
     private func addEnvironmentTarget() throws(CordwoodError) {
@@ -298,6 +300,13 @@ import Glibc
     public func upload(timeoutMs: UInt32, result: inout UploadResult) throws(CordwoodError) -> Int32
     {
         try services().upload(Deadline(timeoutMs: timeoutMs), &result)
+    }
+
+    /// As upload, to targets of the kind `transactions` alone; `records` counts the events.
+    public func flushTransactions(
+        timeoutMs: UInt32, result: inout UploadResult
+    ) throws(CordwoodError) -> Int32 {
+        try services().upload(Deadline(timeoutMs: timeoutMs), kind: .transactions, &result)
     }
 
     /// As the other, for Swift hosts. Throws where something was not sent.

@@ -12,6 +12,7 @@ import Glibc
     let engine: EngineBlock
     let settings: Settings
     let directory: String
+    let transactions: TransactionTable
     /// Tells these services from those of the process that forked this one; never 0.
     let mark = UInt32.random(in: 1 ... .max)
     let monitor = Monitor()
@@ -47,6 +48,7 @@ import Glibc
     private var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
     private var archiving = ArchivingSummary()
     private var hostRecordsAtRoll: UInt64 = 0
+    private var eventsAtRoll: UInt64 = 0
     /// The engine's threads that call the host back.
     private var callers: [pthread_t] = []
     private var shipper: pthread_t?
@@ -63,12 +65,14 @@ import Glibc
     private var finished = false
 
     init(
-        engine: EngineBlock, settings: Settings, directory: String, levels: LevelTable
+        engine: EngineBlock, settings: Settings, directory: String, levels: LevelTable,
+        transactions: TransactionTable = TransactionTable()
     ) throws(CordwoodError) {
         unsafe self.engine = engine
         self.settings = settings
         self.directory = directory
         self.levels = levels
+        self.transactions = transactions
         adoption = Adoption(directory: directory)
         let age = UInt64(settings.options.rollAgeSeconds) * 1_000_000_000
         rollAgeNs = age - .random(in: 0...age / 10)
@@ -236,7 +240,7 @@ import Glibc
     /// Seals what is open. Everything whose call returned before is covered.
     /// onSupply: called by the thread that releases what is sealed and quiet.
     func roll(onSupply: Bool = false) throws(CordwoodError) {
-        let records = hostRecords()
+        let (records, events) = (hostRecords(), transactions.events)
         var status = sealing.locked { unsafe EngineCore.roll(engine) }
         let deadline = Deadline(afterMs: 5_000)
         while status == Status.full, !deadline.hasPassed, unsafe !EngineCore.hasFreeSlot(engine) {
@@ -253,7 +257,10 @@ import Glibc
         guard status == Status.ok else {
             throw CordwoodError(status, "no new segment could be made in \(directory)/lanes")
         }
-        monitor.locked { hostRecordsAtRoll = records }
+        monitor.locked {
+            hostRecordsAtRoll = records
+            eventsAtRoll = events
+        }
         seal()
     }
 
@@ -286,6 +293,13 @@ import Glibc
         return monitor.locked { records > hostRecordsAtRoll }
     }
 
+    /// Events were written since, which a target of theirs waits for.
+    func rollForTransactions() {
+        let events = transactions.events
+        guard monitor.locked({ events > eventsAtRoll }), uploads.wantsTransactions else { return }
+        _ = try? roll()
+    }
+
     func archiveWait(_ deadline: Deadline) throws(CordwoodError) {
         seal()
         let failure: CordwoodError? = monitor.locked {
@@ -312,6 +326,7 @@ import Glibc
         while true {
             let now = cw_monotonic_ns()
             if adoption.isDue(now) { adopt() }
+            if now >= nextTick { rollForTransactions() }
             let archived = archiveNext()
             if takesNewLimits() {
                 limits.keep()

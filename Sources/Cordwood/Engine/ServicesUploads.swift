@@ -6,7 +6,10 @@ import CordwoodShip
 
 extension Services {
     /// Makes archives of what was written and tries every waiting one once.
-    func upload(_ deadline: Deadline, _ result: inout UploadResult) throws(CordwoodError) -> Int32 {
+    /// - Parameter kind: nil: at targets of every kind.
+    func upload(
+        _ deadline: Deadline, kind: TargetKind? = nil, _ result: inout UploadResult
+    ) throws(CordwoodError) -> Int32 {
         // In a callback: what it would wait for waits for it.
         if uploads.isPassing || limits.isRunningHere || isShipper { return Status.busy }
         return try uploads.holdingBackground { () throws(CordwoodError) in
@@ -14,8 +17,14 @@ extension Services {
             let before = uploads.totals
             try prepareUpload(deadline)
             let status = uploads.pass(
-                explicit: true, deadlineMonotonicMs: deadline.monotonicMs, result: &result
+                explicit: true, kind: kind, deadlineMonotonicMs: deadline.monotonicMs,
+                result: &result
             ).rawValue
+            if kind == .transactions {
+                // What other targets did meanwhile is none of this call's.
+                result.records = max(result.records, uploads.totals.events &- before.events)
+                return status == Status.end && result.records > 0 ? Status.ok : status
+            }
             return Services.add(uploads.totals, since: before, to: &result, status)
         }
     }

@@ -79,7 +79,7 @@ public struct Record: Sendable {
         spanID = Record.hex(Bytes.slice(r.trace, 16, 8))
     }
 
-    @safe private static func hex(_ bytes: UnsafeRawBufferPointer?) -> String? {
+    @safe static func hex(_ bytes: UnsafeRawBufferPointer?) -> String? {
         guard let bytes = unsafe bytes, unsafe bytes.contains(where: { $0 != 0 }) else {
             return nil
         }

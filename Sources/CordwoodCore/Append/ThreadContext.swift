@@ -1,7 +1,7 @@
 // The calling thread's context fields and trace ids. They are not copied into every record: a
 // change writes one record into the thread's chunk, and each new chunk starts with them (FORMAT §8,
 // types 5 and 6). The memory is the thread's own; nobody else reads it.
-// SAFETY: `words` are bytesMax behind a header of 40, from calloc, freed when the thread ends;
+// SAFETY: `words` are bytesMax behind a header of 48, from calloc, freed when the thread ends;
 // `set` refuses what would not fit.
 
 import CCordwood
@@ -12,9 +12,11 @@ public enum ThreadContext {
     /// Limit of the encoded fields, bytes.
     public static let bytesMax = 4_096
 
-    /// What `cwi_tls.context` points to: u32 field bytes, u32 has trace, trace (32), fields.
-    private static let fieldsOffset = 40
+    /// What `cwi_tls.context` points to: u32 field bytes, u32 has trace, trace (32), attachments
+    /// (ThreadAttachments), fields.
+    private static let fieldsOffset = 48
     private static let traceOffset = 8
+    static let attachmentOffset = 40
 
     /// Sets or (value nil) removes one field in the calling thread.
     public static func set(key: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>?)
@@ -73,6 +75,37 @@ public enum ThreadContext {
         return Status.ok
     }
 
+    /// The calling thread's field of that key; nil: it has none. Holds until the next `set`.
+    static func value(of key: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8>? {
+        guard let words = unsafe cwi_tls_get().pointee.context else { return nil }
+        let used = unsafe Int(words.load(as: UInt32.self))
+        let fields = unsafe words + fieldsOffset
+        var at = 2
+        while at < used {
+            let keyCount = unsafe Int(fields.loadUnaligned(fromByteOffset: at + 2, as: UInt16.self))
+            let valueCount = unsafe Int(
+                fields.loadUnaligned(fromByteOffset: at + 4 + keyCount, as: UInt32.self))
+            let start = unsafe UnsafeRawPointer(fields + at + 4)
+            if keyCount == key.count,
+                unsafe UnsafeRawBufferPointer(start: start, count: keyCount).elementsEqual(key)
+            {
+                return unsafe UnsafeRawBufferPointer(
+                    start: start + keyCount + 4, count: valueCount
+                ).assumingMemoryBound(to: UInt8.self)
+            }
+            at += 8 + keyCount + valueCount
+        }
+        return nil
+    }
+
+    /// The calling thread's trace, 25 bytes; nil: it has none.
+    static var trace: UnsafeRawPointer? {
+        guard let words = unsafe cwi_tls_get().pointee.context,
+            unsafe words.load(fromByteOffset: 4, as: UInt32.self) != 0
+        else { return nil }
+        return unsafe UnsafeRawPointer(words + traceOffset)
+    }
+
     /// Copies the calling thread's trace (25 bytes, FORMAT §8.4). False: it has none.
     public static func copyTrace(to target: UnsafeMutableRawPointer) -> Bool {
         guard let words = unsafe cwi_tls_get().pointee.context,
@@ -83,6 +116,7 @@ public enum ThreadContext {
     }
 
     static func release(_ tls: UnsafeMutablePointer<cwi_tls>) {
+        if let words = unsafe tls.pointee.context { unsafe ThreadAttachments.freeAll(words) }
         unsafe free(tls.pointee.context)
         unsafe tls.pointee.context = nil
         unsafe free(tls.pointee.last_error)
@@ -118,7 +152,7 @@ public enum ThreadContext {
     }
 
     /// The calling thread's words, made at the first use.
-    private static func words() -> UnsafeMutableRawPointer? {
+    static func words() -> UnsafeMutableRawPointer? {
         let tls = unsafe cwi_tls_get()!
         if let words = unsafe tls.pointee.context { return unsafe words }
         guard let words = unsafe calloc(1, fieldsOffset + bytesMax) else { return nil }

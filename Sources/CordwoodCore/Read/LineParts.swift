@@ -151,7 +151,7 @@ package enum Times {
     }
 
     /// `2026-11-21 09:15:30.123+01:00`, or in UTC with a Z.
-    static func appendReadable(_ ns: UInt64, utc: Bool, to out: inout [UInt8]) {
+    package static func appendReadable(_ ns: UInt64, utc: Bool, to out: inout [UInt8]) {
         let seconds = Int64(ns / 1_000_000_000)
         var offset: Int64 = 0
         if !utc {

@@ -128,7 +128,9 @@ enum Files {
     }
 
     /// nil: there is none. What is no file is damage: a FIFO or a device would be waited for.
-    static func read(_ path: String) throws(UploadError) -> [UInt8]? {
+    static func read(
+        _ path: String, bytesMax: Int = readBytesMax
+    ) throws(UploadError) -> [UInt8]? {
         let opened = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         guard opened >= 0 else {
             if errno == ENOENT { return nil }
@@ -148,8 +150,8 @@ enum Files {
             }
             if got == 0 { break }
             count += got
-            guard count < readBytesMax else {
-                throw UploadError.damaged("\(path) is larger than \(readBytesMax) bytes")
+            guard count < bytesMax else {
+                throw UploadError.damaged("\(path) is larger than \(bytesMax) bytes")
             }
             if count == bytes.count {
                 bytes.append(contentsOf: [UInt8](repeating: 0, count: count))

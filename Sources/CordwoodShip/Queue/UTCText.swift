@@ -21,8 +21,36 @@ enum UTCText {
 
     /// `YYYY-MM-DDThh:mm:ssZ`.
     static func seconds(_ unixSeconds: Int64) -> String {
+        let parts = parts(unixSeconds)
+        return "\(pad(parts.year, 4))-\(pad(parts.month, 2))-\(pad(parts.day, 2))"
+            + "T\(clock(parts.secondOfDay))Z"
+    }
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`.
+    static func httpDate(_ unixSeconds: Int64) -> String {
+        let parts = parts(unixSeconds)
+        let weekday = weekdays[Int((parts.days + 4) % 7)]
+        let month = months[Int(parts.month - 1)]
+        return "\(weekday), \(pad(parts.day, 2)) \(month) \(pad(parts.year, 4)) "
+            + "\(clock(parts.secondOfDay)) GMT"
+    }
+
+    private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    private struct Parts {
+        var year: Int64
+        var month: Int64
+        var day: Int64
+        var secondOfDay: Int64
+        /// Since 1970-01-01, a Thursday.
+        var days: Int64
+    }
+
+    private static func parts(_ unixSeconds: Int64) -> Parts {
         let clamped = min(max(unixSeconds, 0), 253_402_300_799)
-        let secondOfDay = clamped % 86_400
         let shifted = clamped / 86_400 + 719_468
         let era = shifted / 146_097
         let dayOfEra = shifted - era * 146_097
@@ -33,9 +61,14 @@ enum UTCText {
         let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
         let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
         let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        let date = "\(pad(year, 4))-\(pad(month, 2))-\(pad(day, 2))"
-        let time = [secondOfDay / 3_600, secondOfDay / 60 % 60, secondOfDay % 60]
-        return date + "T" + time.map { pad($0, 2) }.joined(separator: ":") + "Z"
+        return Parts(
+            year: year, month: month, day: day, secondOfDay: clamped % 86_400,
+            days: clamped / 86_400)
+    }
+
+    private static func clock(_ secondOfDay: Int64) -> String {
+        [secondOfDay / 3_600, secondOfDay / 60 % 60, secondOfDay % 60].map { pad($0, 2) }
+            .joined(separator: ":")
     }
 
     private static func pad(_ value: Int64, _ width: Int) -> String {

@@ -19,6 +19,8 @@ struct Delivery: Sendable {
     var nowUnixMs: UInt64
     /// Of the body, before compression.
     var contentBytes: UInt64 = 0
+    /// Records in the body; 0: an archive as it is.
+    var entries: UInt32 = 0
     /// The server has taken this encoding before.
     var isEncodingProven = false
     /// Known where the dialect asks for it.
@@ -45,6 +47,11 @@ protocol Dialect: Sendable {
     /// nil: archives go as they are.
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)?
 
+    /// The same for the records of a store, which may say what must not go.
+    func makeEncoder(
+        _ lines: LineRenderers, store: StorePaths
+    ) throws(UploadError) -> (any RecordEncoder)?
+
     func url(_ delivery: Delivery) -> String
 
     /// Beside those that every request has; authentication among them.
@@ -70,6 +77,12 @@ extension Dialect {
     func contentType(_ delivery: Delivery) -> String { contentType }
     var limits: BodyLimits { BodyLimits() }
     var needsOrigin: Bool { false }
+
+    func makeEncoder(
+        _ lines: LineRenderers, store: StorePaths
+    ) throws(UploadError) -> (any RecordEncoder)? {
+        makeEncoder(lines)
+    }
 
     func headers(_ delivery: Delivery) -> [RequestHeader] {
         delivery.credentials.authorization.map { [$0] } ?? []

@@ -16,6 +16,8 @@ public struct TargetCallbacks: Sendable {
     public var condition: (@Sendable () -> Bool)?
     /// Nothing waits for this target any more, after something did.
     public var drained: (@Sendable () -> Void)?
+    /// The server has too much to do (503, 429); the target waits for so long.
+    public var busy: (@Sendable (_ target: String, _ delayMs: UInt64) -> Void)?
 
     public init() {}
 }
@@ -77,7 +79,7 @@ public struct Target: Sendable {
             throw UploadError.argument(
                 "requests_max \(options.requestsMax) is over \(Target.requestsMax)")
         }
-        requestsAtOnce = options.requestsMax == 0 ? Target.requestsDefault : options.requestsMax
+        requestsAtOnce = options.requestsMax == 0 ? kind.requestsAtOnce : options.requestsMax
         filter = try TargetFilter(level: options.level, loggers: options.loggers ?? "")
         guard format != .archive || filter.takesAll else {
             throw UploadError.argument(

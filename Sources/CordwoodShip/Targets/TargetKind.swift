@@ -3,6 +3,7 @@
 
 public enum TargetKind: String, CaseIterable, Sendable {
     case collector, http, sap, loggly, s3, otlp, loki, elasticsearch, splunk, datadog, clickhouse
+    case transactions
 
     /// The first is the default.
     var formats: [BodyFormat] {
@@ -13,14 +14,14 @@ public enum TargetKind: String, CaseIterable, Sendable {
         case .loggly: [.json, .text]
         case .s3: [.archive, .ndjson, .json, .text]
         case .otlp: [.otlpProtobuf, .otlpJSON]
-        case .loki, .elasticsearch, .splunk, .datadog, .clickhouse: [.json]
+        case .loki, .elasticsearch, .splunk, .datadog, .clickhouse, .transactions: [.json]
         }
     }
 
     /// The first is the default.
     func encodings(_ format: BodyFormat) -> [BodyEncoding] {
         switch self {
-        case .collector, .loggly: [.none]
+        case .collector, .loggly, .transactions: [.none]
         case .sap: [.none, .gzip]
         case .http: [.none, .gzip, .zstd, .lz4]
         case .s3 where format == .archive: [.none]
@@ -29,6 +30,9 @@ public enum TargetKind: String, CaseIterable, Sendable {
         case .loki, .elasticsearch, .splunk, .datadog, .clickhouse: [.gzip, .none]
         }
     }
+
+    /// Requests at a time where the host says nothing: events of a transaction come in order.
+    var requestsAtOnce: UInt32 { self == .transactions ? 1 : Target.requestsDefault }
 
     func makeDialect(_ options: DialectOptions) throws(UploadError) -> any Dialect {
         switch self {
@@ -43,6 +47,7 @@ public enum TargetKind: String, CaseIterable, Sendable {
         case .clickhouse: try ClickHouseDialect(options)
         case .s3: try S3Dialect(options)
         case .otlp: try OTLPDialect(options)
+        case .transactions: try TransactionsDialect(options)
         }
     }
 }

@@ -45,7 +45,9 @@ struct UploadAttempt {
         var progress = state.progress
         do throws(UploadError) {
             let step =
-                if let encoder = target.dialect.makeEncoder(service.lines) {
+                if let encoder = try target.dialect.makeEncoder(
+                    service.lines, store: service.paths)
+                {
                     try parts(archive, summary, encoder, transport, &progress, &result)
                 } else {
                     try whole(archive, summary, transport)
@@ -142,6 +144,7 @@ struct UploadAttempt {
                 let isWhole = range.first == 0 && part.isLast
                 var delivery = try delivery(
                     archive.stem, summary, range: isWhole ? nil : range, encoding)
+                delivery.entries = part.entries
                 let outcome = try send(&delivery, part.body, transport)
                 let verdict = judge(outcome, delivery)
                 switch verdict {
@@ -149,6 +152,7 @@ struct UploadAttempt {
                     hasSent = true
                     noteOversized(archive.stem, part.oversized, &result)
                     noteRefused(archive.stem, refused, outcome.cause, &result)
+                    noteTaken(part.entries &- min(refused, part.entries), &result)
                     runner.ask(archive.stem, range, nil)
                     progress = Progress(done: range.end)
                     // What could be read is there; what could not is kept for who looks.
@@ -174,6 +178,8 @@ struct UploadAttempt {
                     noteRecovered(archive.stem, outcome, "the target wants another encoding")
                 case .partly(let again, let refused, _, _):
                     noteRefused(archive.stem, refused, outcome.cause, &result)
+                    let left = UInt32(clamping: again.count) &+ refused
+                    noteTaken(part.entries &- min(left, part.entries), &result)
                     runner.ask(archive.stem, range, again)
                     progress.doubt = range.end
                     return Step(verdict: verdict, outcome: outcome, progress: progress)
@@ -313,6 +319,11 @@ struct UploadAttempt {
                 progress: step.progress)
         }
         record(archive, state, cause: outcome.cause)
+        if case .retry(_, let notBeforeMs, _, _) = state,
+            outcome.httpStatus == 503 || outcome.httpStatus == 429
+        {
+            target.callbacks.busy?(target.name, notBeforeMs &- min(now, notBeforeMs))
+        }
         result.failed += 1
         service.count { $0.failed += 1 }
         let isPause = step.verdict == .pause
@@ -439,6 +450,12 @@ struct UploadAttempt {
         service.report(
             UploadDiagnostic.warn, what,
             fields(stem, outcome.httpStatus, outcome.cause, attempt: nil) + detail.fields)
+    }
+
+    /// Records that are at the target now.
+    private func noteTaken(_ count: UInt32, _ result: inout UploadResult) {
+        result.records &+= UInt64(count)
+        if target.kind == .transactions { service.count { $0.events &+= UInt64(count) } }
     }
 
     private func noteOversized(_ stem: String, _ count: UInt32, _ result: inout UploadResult) {

@@ -62,7 +62,9 @@ private struct Planner {
         _ archive: borrowing ArchiveLock, _ begin: (PlannedRequest) -> Bool?,
         _ piece: (UnsafeRawBufferPointer) -> Bool
     ) throws(UploadError) -> Bool {
-        guard let encoder = target.dialect.makeEncoder(service.lines) else {
+        guard
+            let encoder = try target.dialect.makeEncoder(service.lines, store: service.paths)
+        else {
             if target.encoding == .none {
                 return try unsafe visit(
                     archive.stem, nil, nil, Body(archive: archive), begin, piece)

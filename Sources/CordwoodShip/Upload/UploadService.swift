@@ -132,8 +132,10 @@ public final class UploadService: @unchecked Sendable {
     /// targets side by side; returns when all have ended. An explicit pass overrides backoff,
     /// condition and byte rate, never consent or a server's Retry-After. `result` is written on
     /// every return.
+    /// - Parameter kind: nil: targets of every kind.
     public func pass(
-        explicit: Bool, deadlineMonotonicMs: UInt64, result: inout UploadResult
+        explicit: Bool, kind: TargetKind? = nil, deadlineMonotonicMs: UInt64,
+        result: inout UploadResult
     ) -> UploadStatus {
         if isStopped { return .closed }
         if explicit {
@@ -145,7 +147,7 @@ public final class UploadService: @unchecked Sendable {
                 for runner in currentRunners { runner.planNothing() }
                 return isEnabled ? .consent : .notEnabled
             }
-            let open = try registered()
+            let open = try registered().filter { kind == nil || $0.target.kind == kind }
             guard !open.isEmpty else { return .noTarget }
             result.expired = try tidy()
             let pass = Pass(
@@ -160,6 +162,11 @@ public final class UploadService: @unchecked Sendable {
             report(UploadDiagnostic.error, "uploading failed", [("cause", .text(error.text))])
             return error.status
         }
+    }
+
+    /// Whether events of transactions may be sent to somebody now.
+    public var wantsTransactions: Bool {
+        currentRunners.contains { $0.target.kind == .transactions } && isEnabled && hasConsent
     }
 
     /// No background run begins within the body: what it finds is its own to try and to tell of.

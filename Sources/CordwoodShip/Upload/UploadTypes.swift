@@ -48,6 +48,8 @@ public struct UploadResult: Equatable, Sendable {
     public var lastOutcome: OutcomeKind = .none
     /// Records that a target will not take, of archives that it took.
     public var refused: UInt32 = 0
+    /// Records in bodies that were answered with 2xx; 0 for archives as they are.
+    public var records: UInt64 = 0
 
     public init() {}
 
@@ -58,6 +60,7 @@ public struct UploadResult: Equatable, Sendable {
         expired &+= other.expired
         bytesSent &+= other.bytesSent
         refused &+= other.refused
+        records &+= other.records
         guard other.lastOutcome != .none else { return }
         lastHTTPStatus = other.lastHTTPStatus
         lastOutcome = other.lastOutcome
@@ -83,6 +86,8 @@ public struct UploadTotals: Sendable {
     public var failed: UInt64 = 0
     public var bytes: UInt64 = 0
     public var refused: UInt64 = 0
+    /// Of transactions, at targets of theirs.
+    public var events: UInt64 = 0
     /// Pairs of archive and target that were refused for good, and how the last of them ended.
     public var quarantined: UInt64 = 0
     public var lastRefusal: (httpStatus: Int32, outcome: OutcomeKind) = (0, .none)

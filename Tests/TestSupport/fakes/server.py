@@ -8,7 +8,7 @@
 SETTINGS is JSON; what each kind knows stands in its file. `faults` is for all: the n-th request
 meets the n-th of them: {"status": 503, "headers": {}, "body": ""} answers so without looking at
 the request; {"action": "lose"} takes it and closes without an answer; {"action": "drop"} closes
-first; {} lets it pass.
+first; {"delay": 10} takes so many seconds to answer; {} lets it pass.
 DIRECTORY/requests.jsonl gets a line for each request (number, method, path, headers, bytes,
 status, said); DIRECTORY/stored.jsonl what the server has, rewritten after each. It lives as long
 as its stdin.
@@ -19,6 +19,7 @@ import json
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -28,7 +29,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from serving import Serving, cut, serve_caller  # noqa: E402
 from strict import Answer, Refused  # noqa: E402
 
-KINDS = ("sap", "loggly", "loki", "elasticsearch", "splunk", "datadog")
+KINDS = ("sap", "loggly", "loki", "elasticsearch", "splunk", "datadog",
+         "transactions")
 
 
 def make(kind, settings):
@@ -85,6 +87,7 @@ def serve(directory, kind, settings):
             if len(body) < length:
                 return cut(self)
             headers = {key.lower(): value for key, value in self.headers.items()}
+            time.sleep(fault.get("delay", 0))
             with lock:
                 if "status" in fault:
                     answer = Answer(fault["status"], fault.get("body", "").encode(),

@@ -20,15 +20,18 @@ from ._upload_errors import (ClientError, ErrorDetail, Redirection, RequestFaile
 from ._levels import (CRITICAL, DEBUG, ERROR, FATAL, INFO, NOTICE, OFF, TRACE, WARN, WARNING)
 from ._middleware import ASGIMiddleware, WSGIMiddleware
 from ._reader import Reader, Record, read
+from ._transaction import (TRANSACTION_HEADER, Transaction, TransactionInfo, parse_traceparent)
+from ._transport import Challenge, parse_challenge
 
 __version__: str = _library.cw_version_string().decode()
 
 __all__ = [
-    "ASGIMiddleware", "ArgumentError", "CRITICAL", "ClientError", "ClosedError", "CordwoodError",
+    "ArgumentError", "CRITICAL", "Challenge", "ClientError", "ClosedError", "CordwoodError",
     "DEBUG", "DamagedError", "ERROR", "EncryptedError", "Engine", "ErrorDetail", "FATAL",
-    "HTTPHooks", "Handler", "INFO", "Logger", "NOTICE", "NotFoundError", "OFF", "Reader", "Record",
-    "Redirection", "RequestFailed", "ServerError", "Stats", "StoreError", "TRACE", "TransferError",
-    "UnknownOutcome", "UploadError", "UploadResult", "WARN", "WARNING", "WSGIMiddleware",
-    "WaitTimeout", "accelerated", "context", "conversation", "install_http_hooks", "open",
-    "outcome_text", "read", "trace",
+    "Handler", "INFO", "Logger", "NOTICE", "NotFoundError", "OFF", "Reader", "Record",
+    "Redirection", "RequestFailed", "ServerError", "Stats", "StoreError", "TRACE",
+    "TRANSACTION_HEADER", "Transaction", "TransactionInfo", "TransferError", "UnknownOutcome",
+    "UploadError", "UploadResult", "WARN", "WARNING", "WaitTimeout", "accelerated", "context",
+    "open", "outcome_text", "parse_challenge", "parse_traceparent", "read", "trace",
 ]
+__all__ += ["ASGIMiddleware", "HTTPHooks", "WSGIMiddleware", "conversation", "install_http_hooks"]

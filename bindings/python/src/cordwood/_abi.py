@@ -34,6 +34,7 @@ ATTEMPTING = CFUNCTYPE(None, c_void_p, c_char_p, c_uint32)
 COMPLETED = CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_int32)
 CONDITION = CFUNCTYPE(c_bool, c_void_p)
 DRAINED = CFUNCTYPE(None, c_void_p)
+BUSY = CFUNCTYPE(None, c_void_p, c_char_p, c_uint64)
 BYTES = CFUNCTYPE(c_bool, c_void_p, c_void_p, c_size_t)
 
 
@@ -161,7 +162,7 @@ class TargetOptions(Structure):
         ("proxy_auth", c_char_p), ("http_version", c_uint32), ("level", c_uint32),
         ("loggers", c_char_p), ("body_bytes_max", c_uint64), ("body_records_max", c_uint32),
         ("requests_max", c_uint32), ("condition", CONDITION), ("drained", DRAINED),
-        ("credentials", CREDENTIALS), ("transport", TRANSPORT),
+        ("credentials", CREDENTIALS), ("transport", TRANSPORT), ("busy", BUSY),
     ]
 
 
@@ -171,6 +172,7 @@ class UploadResult(Structure):
         ("struct_size", c_uint32), ("uploaded", c_uint32), ("failed", c_uint32),
         ("waiting", c_uint32), ("expired", c_uint32), ("bytes_sent", c_uint64),
         ("last_http_status", c_int32), ("last_outcome", c_int32), ("refused", c_uint32),
+        ("records", c_uint64),
     ]
 
 
@@ -190,6 +192,21 @@ class UploadErrorView(Structure):
     ]
 
 
+class TransactionName(Structure):
+    """cw_transaction_name (transaction.h)."""
+    _fields_ = [("usecase", c_int32), ("event", c_int32), ("name", c_char_p)]
+
+
+class TransactionView(Structure):
+    """cw_transaction_view."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("usecase", c_int32), ("id", c_char_p),
+        ("usecase_name", c_char_p), ("first_ns", c_uint64), ("last_ns", c_uint64),
+        ("events", c_uint32), ("errors", c_uint32), ("is_ended", c_bool),
+    ]
+
+
+TRANSACTION = CFUNCTYPE(c_bool, c_void_p, POINTER(TransactionView))
 UPLOAD_DONE = CFUNCTYPE(None, c_void_p, c_int32, POINTER(UploadResult))
 
 _HANDLE = c_void_p
@@ -232,14 +249,29 @@ _PROTOTYPES: List[Tuple[str, Any, List[Any]]] = [
     ("cw_upload_error_text", c_size_t,
      [POINTER(UploadErrorView), c_char_p, c_char_p, c_size_t]),
     ("cw_outcome_text", c_char_p, [c_int32, c_char_p]),
+    ("cw_challenge_scheme", c_size_t, [c_char_p, c_char_p, c_size_t]),
+    ("cw_challenge_realm", c_size_t, [c_char_p, c_char_p, c_size_t]),
+    ("cw_transaction_begin", c_int32, [_HANDLE, c_int32, POINTER(_HANDLE)]),
+    ("cw_transaction_join", c_int32, [_HANDLE, c_char_p, POINTER(_HANDLE)]),
+    ("cw_transaction_id", c_char_p, [_HANDLE]),
+    ("cw_transaction_usecase", c_int32, [_HANDLE]),
+    ("cw_transaction_event", c_int32, [_HANDLE, c_int32, c_char_p, c_char_p]),
+    ("cw_transaction_traceparent", c_int32, [_HANDLE, c_char_p]),
+    ("cw_transaction_end", c_int32, [POINTER(_HANDLE)]),
+    ("cw_transaction_names_set", c_int32, [_HANDLE, POINTER(TransactionName), c_size_t]),
+    ("cw_transactions_list", c_int32, [_HANDLE, TRANSACTION, c_void_p]),
+    ("cw_transactions_delete", c_int32, [_HANDLE, c_char_p]),
+    ("cw_transactions_flush", c_int32, [_HANDLE, c_uint32, POINTER(UploadResult), c_size_t]),
+    ("cw_traceparent_parse", c_int32,
+     [c_char_p, POINTER(c_uint8), POINTER(c_uint8), POINTER(c_uint8)]),
     ("cw_status_name", c_char_p, [c_int32]),
     ("cw_strerror", c_char_p, [c_int32]),
     ("cw_last_error", c_size_t, [c_char_p, c_size_t]),
     ("cw_version", c_uint32, []),
     ("cw_version_string", c_char_p, []),
 ]
-_QUICK = ("cw_write", "cw_write_record", "cw_site_text", "cw_last_error", "cw_status_name",
-          "cw_strerror")
+_QUICK = ("cw_write", "cw_write_record", "cw_site_text", "cw_transaction_event", "cw_last_error",
+          "cw_status_name", "cw_strerror")
 
 
 def _find() -> str:

@@ -16,6 +16,7 @@ Attempting = Callable[[str, int], None]
 Completed = Callable[[str, int, int], None]
 Condition = Callable[[], bool]
 Drained = Callable[[], None]
+Busy = Callable[[str, float], None]
 Done = Callable[[int, Any], None]
 
 
@@ -27,6 +28,7 @@ class Target(NamedTuple):
     drained: Optional[Drained] = None
     credentials: Optional[Credentials] = None
     transport: Optional[Transport] = None
+    busy: Optional[Busy] = None
 
 
 _numbers = itertools.count(1)  # 0 is NULL, which ctypes shows as None
@@ -72,6 +74,12 @@ def _transport(user: Optional[int], raw: Any, response: Any) -> int:
     return _abi.E_CLOSED if call is None else send_by(call, raw, response)
 
 
+def _busy(user: Optional[int], target: bytes, delay_ms: int) -> None:
+    call = _of(user).busy
+    if call is not None:
+        call(os.fsdecode(target), delay_ms / 1000)
+
+
 def _done(user: Optional[int], status: int, raw: Any) -> None:
     call = _dones.pop(user or 0, None)
     if call is not None:
@@ -80,7 +88,8 @@ def _done(user: Optional[int], status: int, raw: Any) -> None:
 
 _POINTERS = Target(_abi.ATTEMPTING(_attempting), _abi.COMPLETED(_completed),
                    _abi.CONDITION(_condition), _abi.DRAINED(_drained),
-                   _abi.CREDENTIALS(_credentials), _abi.TRANSPORT(_transport))
+                   _abi.CREDENTIALS(_credentials), _abi.TRANSPORT(_transport),
+                   _abi.BUSY(_busy))
 _DONE = _abi.UPLOAD_DONE(_done)
 _NO_DONE = _abi.UPLOAD_DONE()
 

@@ -26,7 +26,7 @@ STATE: "ContextVar[Optional[State]]" = ContextVar("cordwood", default=None)
 _NOTHING = State({}, None)
 
 
-def _leave(token: "Token[Optional[State]]", own: State, kept: State) -> None:
+def leave(token: "Token[Optional[State]]", own: State, kept: State) -> None:
     """Ends what `own` began; `kept` is what is in force then. Contexts may end in another order
     than they began: then the other kind's part stays. Or in a copy of the context they began in,
     as a generator does that asyncio ends in a task of its own."""
@@ -49,7 +49,7 @@ def context(**values: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        _leave(token, own, State(before.fields, (STATE.get() or _NOTHING).ids))
+        leave(token, own, State(before.fields, (STATE.get() or _NOTHING).ids))
 
 
 def _id(value: Union[str, bytes], size: int, what: str) -> bytes:
@@ -71,4 +71,4 @@ def trace(trace_id: Union[str, bytes], span_id: Union[str, bytes, None] = None,
     try:
         yield
     finally:
-        _leave(token, own, State((STATE.get() or _NOTHING).fields, before.ids))
+        leave(token, own, State((STATE.get() or _NOTHING).fields, before.ids))

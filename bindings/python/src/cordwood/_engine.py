@@ -15,8 +15,9 @@ from typing import (Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Op
 
 from . import _abi, _accelerator, _callbacks, _http, _levels, _upload_errors
 from ._accelerator import Logger
-from ._callbacks import Attempting, Completed, Condition, Drained
+from ._callbacks import Attempting, Busy, Completed, Condition, Drained
 from ._errors import ArgumentError, check
+from ._transaction import Transactions
 from ._transport import Credentials, Transport
 
 PathLike = Union[str, bytes, "os.PathLike[str]"]
@@ -70,6 +71,8 @@ class UploadResult(NamedTuple):
     last_outcome: str
     refused: int = 0
     """Records that a target will not take, of archives that it took."""
+    records: int = 0
+    """In bodies that got a 2xx; 0 for archives as they are."""
 
 
 def _word(option: str, value: Union[str, int]) -> int:
@@ -100,10 +103,10 @@ def _text(option: str, value: Union[str, bytes, None]) -> Optional[bytes]:
 def _result(raw: _abi.UploadResult) -> UploadResult:
     return UploadResult(raw.uploaded, raw.failed, raw.waiting, raw.expired, raw.bytes_sent,
                         raw.last_http_status, _named(_OUTCOMES, raw.last_outcome),
-                        raw.refused)
+                        raw.refused, raw.records)
 
 
-class Engine:
+class Engine(Transactions):
     """An open store. A context manager: leaving it closes."""
 
     def __init__(self, options: _abi.Options) -> None:
@@ -113,6 +116,7 @@ class Engine:
         self._blocks = options.overflow == _WORDS["overflow"].index("block")
         self._loggers: Dict[str, Logger] = {}
         self._targets: Dict[str, int] = {}  # the callbacks' numbers by name
+        self._txn_names = set()
         _open.add(self)
 
     def logger(self, name: str = "") -> Logger:
@@ -222,14 +226,16 @@ class Engine:
                    condition: Optional[Condition] = None,
                    drained: Optional[Drained] = None,
                    credentials: Optional[Credentials] = None,
-                   transport: Optional[Transport] = None) -> int:
+                   transport: Optional[Transport] = None,
+                   busy: Optional[Busy] = None) -> int:
         """Adds a place where archives go; its number. Timeouts in seconds. What is not named has
         the default of cw_target_options in cordwood.h; docs/UPLOADS.md has a recipe for each kind.
         attempting(archive, attempt), completed(archive, status, http_status), condition() (in the
         background: may it send now?) and drained() (nothing waits any more) are called on the
         library's threads; a condition that raises counts as false. credentials(target, challenge)
         is asked on 401 and 403 and answers a token, (user, password) or None. transport(request)
-        sends in place of libcurl and answers (status, headers, body).
+        sends in place of libcurl and answers (status, headers, body). busy(target, seconds): the
+        server has too much to do, and the target waits so long.
         The callables are kept until remove_target, those of a target without a name (and what
         close leaves) until the process ends. Raises ArgumentError, StoreError; ValueError for a
         number that does not fit."""
@@ -261,7 +267,7 @@ class Engine:
             if number is not None:
                 _put_number(raw, key, number)
         calls = _callbacks.put_target(raw, _callbacks.Target(
-            attempting, completed, condition, drained, credentials, transport))
+            attempting, completed, condition, drained, credentials, transport, busy))
         target = ctypes.c_uint32()
         status = _abi.library.cw_target_add(self._handle, raw, target)
         if status < 0:
@@ -283,9 +289,12 @@ class Engine:
     def upload(self, timeout: Optional[float] = None) -> UploadResult:
         """Seals what is open and makes one attempt per waiting archive and target; waits for it
         (seconds, None for ever). Nothing waiting is no error. Raises UploadError otherwise."""
+        result: UploadResult = self._sent(_abi.library.cw_upload, timeout)
+        return result
+
+    def _sent(self, call: Any, timeout: Optional[float]) -> UploadResult:
         raw = _abi.UploadResult(ctypes.sizeof(_abi.UploadResult))
-        status = _abi.library.cw_upload(self._handle, _abi.timeout_ms(timeout), raw,
-                                        ctypes.sizeof(raw))
+        status = call(self._handle, _abi.timeout_ms(timeout), raw, ctypes.sizeof(raw))
         if status < 0:
             raise _upload_errors.failed_upload(self._handle, status, _result(raw))
         return _result(raw)

@@ -10,7 +10,7 @@ import ctypes
 import http.client
 import io
 import socket
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _abi
 from ._hooks import suppressed
@@ -21,6 +21,25 @@ Transport = Callable[["TransportRequest"], Response]
 # None: there are none. A token, or a user with a password.
 Answer = Union[None, str, Tuple[str, str]]
 Credentials = Callable[[str, Optional[str]], Answer]
+
+
+class Challenge(NamedTuple):
+    """What a server asks for with a 401: the scheme of the first challenge, and its realm."""
+    scheme: str
+    realm: str
+
+
+def parse_challenge(challenge: Optional[str]) -> Challenge:
+    """Of what a credentials callable is given: 'Bearer realm="shop"'; empty where not said."""
+    raw = (challenge or "").encode("utf-8", "surrogateescape").replace(b"\0", b"")
+
+    def part(call: Any) -> str:
+        room = ctypes.create_string_buffer(len(raw) * 3 + 1)
+        call(raw, room, len(room))
+        return room.value.decode("utf-8", "replace")
+
+    return Challenge(part(_abi.library.cw_challenge_scheme), part(_abi.library.cw_challenge_realm))
+
 
 _HEADERS_MAX = 64
 _BODY_BYTES_MAX = 4 << 20

@@ -16,7 +16,7 @@ struct CaptureMiddleware<Context: RequestContext>: RouterMiddleware {
         next: (Request, Context) async throws -> Response
     ) async throws -> Response {
         guard engine.isHTTPCaptureEnabled,
-            let exchange = CapturedExchange(
+            let exchange = HTTPCapture.Exchange(
                 engine, side: .server, method: request.method.rawValue, url: url(request),
                 headers: request.headers.map { ($0.name.rawName, $0.value) })
         else { return try await next(request, context) }
@@ -57,7 +57,7 @@ struct CaptureMiddleware<Context: RequestContext>: RouterMiddleware {
 /// The answer's writer, that tells what is written.
 private struct Told: ResponseBodyWriter {
     var writer: any ResponseBodyWriter
-    let exchange: CapturedExchange
+    let exchange: HTTPCapture.Exchange
 
     mutating func write(_ buffer: ByteBuffer) async throws {
         buffer.withUnsafeReadableBytes { exchange.responseBody($0) }

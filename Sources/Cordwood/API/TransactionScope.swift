@@ -1,0 +1,93 @@
+// Transactions with a closure: begun before it, ended behind it, and every record that Swift's
+// loggers write inside carries the id and the trace ids, in the task, its child tasks, and across
+// suspension points (Context). The C libraries leave this file out, as TaskContext.swift, so
+// nothing else may refer to it. Not to be the room's first file: see UploadTask.swift.
+//
+//     try await engine.transaction(Shop.checkout) { checkout in
+//         try await pay()
+//         checkout.event(Shop.Event.paid)
+//     }
+
+import CordwoodCore
+
+extension Transaction {
+    /// Runs the body with the transaction's ids in every record.
+    @discardableResult
+    public func with<Result, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try Context.withTrace(traceIDs) { () throws(Failure) -> Result in
+            try Context.with(["txn.id": id], body)
+        }
+    }
+
+    @discardableResult
+    public func with<Result: Sendable>(
+        isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        try await Context.withTrace(traceIDs, isolation: isolation) {
+            try await Context.with(["txn.id": id], isolation: isolation, body)
+        }
+    }
+
+    /// The trace of its records, and its span.
+    public var traceIDs: TraceIDs {
+        // A transaction's are never zero.
+        TraceIDs(traceparent: traceparent)!
+    }
+}
+
+extension Engine {
+    /// Begins a transaction, runs the body inside, and ends it, whatever the body does.
+    @discardableResult
+    public func transaction<Result>(
+        _ usecase: Int32, _ body: (Transaction) throws -> Result
+    ) throws -> Result {
+        let transaction = try self.transaction(usecase)
+        defer { transaction.end() }
+        return try transaction.with { () throws(any Error) in try body(transaction) }
+    }
+
+    @discardableResult
+    public func transaction<UseCase: TransactionUseCase, Result>(
+        _ usecase: UseCase, _ body: (Transaction) throws -> Result
+    ) throws -> Result {
+        try registerTransactions(UseCase.self)
+        return try transaction(usecase.rawValue, body)
+    }
+
+    @discardableResult
+    public func transaction<Result: Sendable>(
+        _ usecase: Int32, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Transaction) async throws -> Result
+    ) async throws -> Result {
+        let transaction = try self.transaction(usecase)
+        defer { transaction.end() }
+        return try await transaction.with(isolation: isolation) { try await body(transaction) }
+    }
+
+    @discardableResult
+    public func transaction<UseCase: TransactionUseCase, Result: Sendable>(
+        _ usecase: UseCase, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Transaction) async throws -> Result
+    ) async throws -> Result {
+        try registerTransactions(UseCase.self)
+        return try await transaction(usecase.rawValue, isolation: isolation, body)
+    }
+
+    /// As flushTransactions, off the caller's thread: nothing of the task's is blocked.
+    @discardableResult
+    public func flushTransactions() async throws -> UInt64 {
+        let engine = self
+        return try await withCheckedThrowingContinuation { continuation in
+            let isStarted = EngineThread.start("cordwood-flush") {
+                continuation.resume(
+                    with: Swift.Result { try engine.flushTransactions(timeoutMs: .max) })
+            }
+            if !isStarted {
+                continuation.resume(
+                    throwing: CordwoodError(Status.memory, "the system gave no thread"))
+            }
+        }
+    }
+}

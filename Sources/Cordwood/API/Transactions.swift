@@ -1,0 +1,197 @@
+// Application transactions for Swift hosts: a use case, the events in it, one id that client and
+// server share. Forms with a closure, whose records carry the id, are in TransactionScope.swift.
+//
+//     let checkout = try engine.transaction(17)
+//     checkout.event(1, error: "42", description: "Baad!")
+//     request.setValue(checkout.id, forHTTPHeaderField: Transaction.header)
+//     checkout.end()
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import Glibc
+
+/// A use case of a program by name: an enum of Int32. Its cases' names are registered when the
+/// first transaction of it begins, and stand beside the numbers from then on.
+public protocol TransactionUseCase: RawRepresentable, CaseIterable, Sendable
+where RawValue == Int32 {
+    /// What happens in it: an enum of Int32; `Int32` where its events have no names.
+    associatedtype Event: RawRepresentable & CaseIterable & Sendable = NoNamedEvents
+    where Event.RawValue == Int32
+}
+
+/// Events are numbers alone.
+public enum NoNamedEvents: Int32, CaseIterable, Sendable { case none = -2_147_483_648 }
+
+extension Transaction {
+    /// The header that carries the id where the host names no other.
+    public static let header = "X-Transaction-Id"
+
+    /// The W3C header of a request made inside.
+    public var traceparent: String {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: Traceparent.bytes + 1) {
+            unsafe Traceparent.write(trace, to: $0.baseAddress.unsafelyUnwrapped)
+            return unsafe String(cString: $0.baseAddress.unsafelyUnwrapped)
+        }
+    }
+
+    /// As a number, by its name.
+    @discardableResult
+    public func event<Code: RawRepresentable>(
+        _ event: Code, error: String? = nil, description: String? = nil
+    ) -> Int32 where Code.RawValue == Int32 {
+        self.event(event.rawValue, error: error, description: description)
+    }
+}
+
+extension Engine {
+    /// Begins a transaction of that use case. It ends with `end`, or when nobody holds it.
+    public func transaction(_ usecase: Int32) throws(CordwoodError) -> Transaction {
+        var random = SystemRandomNumberGenerator()
+        let id = TransactionID(usecase: usecase, random: (random.next(), random.next()))
+        return try makeTransaction(id, joins: false)
+    }
+
+    /// The same by name.
+    public func transaction<UseCase: TransactionUseCase>(
+        _ usecase: UseCase
+    ) throws(CordwoodError) -> Transaction {
+        try registerTransactions(UseCase.self)
+        return try transaction(usecase.rawValue)
+    }
+
+    /// Joins a transaction that another process or an earlier run began: events logged here belong
+    /// to it, also after it was sent.
+    public func joinTransaction(_ id: String) throws(CordwoodError) -> Transaction {
+        guard let id = TransactionID(id) else {
+            throw CordwoodError(
+                Status.argument,
+                "'\(id.prefix(80))' is no id of a transaction: TXN<use case>-<UUID, upper case>")
+        }
+        return try makeTransaction(id, joins: true)
+    }
+
+    private func makeTransaction(
+        _ id: TransactionID, joins: Bool
+    ) throws(CordwoodError) -> Transaction {
+        let logger = unsafe try services().logger(Transaction.loggerName)
+        let transaction = unsafe Transaction(
+            id, logger, transactionTable, spanID: UInt64.random(in: 1 ... .max))
+        let status = transaction.begin(joins: joins)
+        guard status == Status.ok else {
+            transaction.discard()
+            throw CordwoodError(status, "the transaction could not begin: no record was kept")
+        }
+        return transaction
+    }
+
+    // MARK: Names
+
+    /// Registers a name of a use case (event nil) or of an event; nil removes it. Records made
+    /// later carry it.
+    public func setTransactionName(
+        usecase: Int32, event: Int32? = nil, _ name: String?
+    ) throws(CordwoodError) {
+        let name = Array((name ?? "").utf8)
+        let services = try services()
+        guard name.count <= TransactionTable.nameBytesMax else {
+            throw CordwoodError(
+                Status.limit,
+                "the name of use case \(usecase) is over \(TransactionTable.nameBytesMax) bytes")
+        }
+        let table = transactionTable
+        let isSet = services.monitor.locked {
+            table.set(usecase, event ?? TransactionTable.noEvent, name)
+        }
+        guard isSet else {
+            throw CordwoodError(
+                Status.limit, "an engine has at most \(TransactionTable.namesMax) names")
+        }
+    }
+
+    /// Registers the names of an enum's cases; those that have one keep it.
+    public func registerTransactions<UseCase: TransactionUseCase>(
+        _ type: UseCase.Type
+    ) throws(CordwoodError) {
+        for usecase in UseCase.allCases {
+            try nameOnce(usecase.rawValue, TransactionTable.noEvent, "\(usecase)")
+            guard UseCase.Event.self != NoNamedEvents.self else { continue }
+            for event in UseCase.Event.allCases {
+                try nameOnce(usecase.rawValue, event.rawValue, "\(event)")
+            }
+        }
+    }
+
+    private func nameOnce(
+        _ usecase: Int32, _ event: Int32, _ name: String
+    ) throws(CordwoodError) {
+        let table = transactionTable
+        let length = unsafe withUnsafeTemporaryAllocation(
+            byteCount: TransactionTable.nameRoom, alignment: 8
+        ) { unsafe table.name(usecase, event, into: $0.baseAddress.unsafelyUnwrapped) }
+        guard length == 0 else { return }
+        try setTransactionName(
+            usecase: usecase, event: event == TransactionTable.noEvent ? nil : event, name)
+    }
+
+    // MARK: The store's
+
+    /// The transactions of the store, oldest first, those of other processes included, without
+    /// those that were deleted. `problem`: a place that could not be read; the rest is given.
+    public func transactions(
+        problem: inout CordwoodError?
+    ) throws(CordwoodError) -> [TransactionSummary] {
+        let services = try services()
+        let list = try TransactionList(
+            directory: directory, identities: services.settings.identities)
+        problem = list.problem.map { CordwoodError($0) }
+        return list.all
+    }
+
+    /// The same; throws where a place could not be read.
+    public func transactions() throws(CordwoodError) -> [TransactionSummary] {
+        var problem: CordwoodError?
+        let all = try transactions(problem: &problem)
+        if let problem { throw problem }
+        return all
+    }
+
+    /// Forgets a transaction, or (nil) all of the store, as at a logout: its records up to now are
+    /// neither listed nor sent any more, and leave the disk with their segments and archives.
+    public func deleteTransactions(_ id: String? = nil) throws(CordwoodError) {
+        _ = try services()
+        var wanted: TransactionID?
+        if let id {
+            wanted = TransactionID(id)
+            guard wanted != nil else {
+                throw CordwoodError(
+                    Status.argument, "'\(id.prefix(80))' is no id of a transaction")
+            }
+        }
+        // Times of records are out by 200 microseconds at most (FORMAT §11.4): what was logged
+        // before is older than this, what is logged after the call is younger.
+        let until = cw_realtime_ns() &+ Engine.deletionMarginNs
+        do throws(UploadError) {
+            try DeletedFile.forget(storeDirectory: directory, id: wanted, untilNs: until)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        let waitUntil = Deadline(afterMs: 10 &* Engine.deletionMarginNs / 1_000_000)
+        while cw_realtime_ns() <= until &+ Engine.deletionMarginNs, !waitUntil.hasPassed {
+            usleep(200)
+        }
+    }
+
+    /// Sends what was logged before the call to the targets of the kind `transactions`; one attempt
+    /// each. Throws where something was not sent.
+    /// - Returns: how many events were taken.
+    @discardableResult
+    public func flushTransactions(timeoutMs: UInt32 = 60_000) throws(CordwoodError) -> UInt64 {
+        var result = UploadResult()
+        let status = try flushTransactions(timeoutMs: timeoutMs, result: &result)
+        guard status >= 0 else { throw uploadError(status, result) }
+        return result.records
+    }
+
+    private static let deletionMarginNs: UInt64 = 1_000_000
+}

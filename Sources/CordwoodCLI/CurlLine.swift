@@ -1,0 +1,156 @@
+// A curl command that makes a captured request again, for any POSIX shell. What is printable stands
+// in single quotes; other bytes go through printf in octal, so that the line itself is plain text:
+// in `"$(printf …)"` for headers, through a pipe for bodies, which may hold NUL. Pure.
+
+import Cordwood
+
+enum CurlLine {
+    /// Longer bodies go through the pipe, too: the kernel takes 128 KiB an argument.
+    private static let argumentBytesMax = 65_536
+
+    /// `complain` is told what the command cannot say.
+    static func text(_ exchange: CapturedExchange, _ complain: (String) -> Void) -> String {
+        let request = exchange.request
+        let body = request.body ?? []
+        let method = exchange.method.isEmpty ? "GET" : exchange.method
+        var words = ["curl", "--globoff", "--path-as-is"]
+        switch (method, body.isEmpty) {
+        case ("GET", true), ("POST", false): break
+        case ("HEAD", true): words.append("--head")
+        default: words += ["--request", quoted(Array(method.utf8))]
+        }
+        words += headers(exchange, hasBody: !body.isEmpty, complain)
+        var pipe = ""
+        if !body.isEmpty {
+            if isPlain(body), body.count <= argumentBytesMax {
+                // Unlike --data-binary it knows no @.
+                words += ["--data-raw", quoted(body)]
+            } else {
+                pipe = "printf \(format(body)) | "
+                words += ["--data-binary", "@-"]
+            }
+        }
+        if !request.bodyNote.isEmpty
+            || UInt64(body.count) != request.bodyBytes ?? UInt64(body.count)
+        {
+            let size = request.bodyBytes.map { " of \($0)" } ?? ""
+            let note = request.bodyNote.isEmpty ? "" : " (\(request.bodyNote))"
+            complain("the body is not whole: \(body.count) bytes\(size)\(note)")
+        }
+        words += ["--url", quoted(URLText.sendable(exchange.urlBytes))]
+        return pipe + words.joined(separator: " ")
+    }
+
+    // ── Headers ──
+
+    /// Made by curl itself, or of one connection only.
+    private static let left: Set<String> = [
+        "host", "content-length", "accept-encoding", "connection", "keep-alive",
+        "proxy-connection", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
+        "http2-settings", "expect",
+    ]
+
+    private static func headers(
+        _ exchange: CapturedExchange, hasBody: Bool, _ complain: (String) -> Void
+    ) -> [String] {
+        var words: [String] = []
+        var out = left
+        for header in exchange.request.headers where lower(header.name) == "connection" {
+            for name in header.value.split(separator: ",") { out.insert(lower(String(name))) }
+        }
+        // Unpacked when it was kept: it is sent as it is here.
+        if exchange.request.isNoted("unpacked") { out.insert("content-encoding") }
+        for header in exchange.request.headers where !out.contains(lower(header.name)) {
+            guard !header.nameBytes.isEmpty, header.nameBytes.allSatisfy(isToken) else {
+                // HTTP/2's own begin with a colon.
+                if header.nameBytes.first != 0x3a {
+                    complain("left out, for its name is none: header \(header.name)")
+                }
+                continue
+            }
+            var value = header.valueBytes
+            if value.contains(where: { $0 == 0 || $0 == 0x0d }) {
+                complain("NUL and CR are left out of header \(header.name)")
+                value.removeAll { $0 == 0 || $0 == 0x0d }
+            }
+            let isEmpty = value.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+            let ending = isEmpty ? [0x3b] : [0x3a, 0x20] + value
+            words += ["--header", quoted(header.nameBytes + ending)]
+        }
+        if hasBody, exchange.request.header("Content-Type") == nil {
+            // Or curl says that it is a form.
+            words += ["--header", "'Content-Type:'"]
+        }
+        if exchange.request.header("Accept-Encoding") != nil { words.append("--compressed") }
+        return words
+    }
+
+    /// Without spaces around.
+    private static func lower(_ text: String) -> String {
+        String(text.lowercased().filter { $0 != " " && $0 != "\t" })
+    }
+
+    private static func isToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+
+    // ── Quoting ──
+
+    /// Printable UTF-8, newlines and tabs.
+    private static func isPlain(_ bytes: [UInt8]) -> Bool {
+        // SAFETY: the view is read in the call only.
+        guard unsafe bytes.withUnsafeBytes({ UTF8Scan.isValid($0) }) else { return false }
+        return String(decoding: bytes, as: UTF8.self).unicodeScalars.allSatisfy {
+            $0.value >= 0x20 && !(0x7f..<0xa0).contains($0.value) && $0.value != 0x2028
+                && $0.value != 0x2029 || $0.value == 0x0a || $0.value == 0x09
+        }
+    }
+
+    /// One word of a shell, no NUL in it.
+    private static func quoted(_ bytes: [UInt8]) -> String {
+        guard isPlain(bytes) else { return "\"$(printf \(format(bytes)))\"" }
+        var text = "'"
+        for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {
+            if scalar == "'" { text += "'\\''" } else { text.unicodeScalars.append(scalar) }
+        }
+        return text + "'"
+    }
+
+    /// The format of a printf that prints these bytes.
+    private static func format(_ bytes: [UInt8]) -> String {
+        var text: [UInt8] = [0x27]
+        text.reserveCapacity(bytes.count + bytes.count / 2)
+        for byte in bytes {
+            switch byte {
+            case 0x25: text += [0x25, 0x25]
+            case 0x20..<0x7f where byte != 0x27 && byte != 0x5c: text.append(byte)
+            default:
+                // Always three digits: one may follow.
+                text += [
+                    0x5c, 0x30 + (byte >> 6), 0x30 + (byte >> 3 & 7), 0x30 + (byte & 7),
+                ]
+            }
+        }
+        // A format that begins with a dash would be an option.
+        if bytes.first == 0x2d { text.replaceSubrange(1..<2, with: Array("\\055".utf8)) }
+        return String(decoding: text + [0x27], as: UTF8.self)
+    }
+}
+
+private enum URLText {
+    /// What no URL may hold, percent-encoded: curl would refuse it.
+    static func sendable(_ url: [UInt8]) -> [UInt8] {
+        var out: [UInt8] = []
+        for byte in url {
+            if byte > 0x20, byte < 0x7f {
+                out.append(byte)
+            } else {
+                out += Array("%\(String(byte >> 4, radix: 16))\(String(byte & 15, radix: 16))".utf8)
+            }
+        }
+        return out
+    }
+}

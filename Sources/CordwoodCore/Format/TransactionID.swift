@@ -1,0 +1,92 @@
+// The id of an application transaction, `TXN17-586AB00B-0A2C-4E61-9C53-3F4C59D1A0F7`: the number of
+// a use case and a UUID in upper case, whose 16 bytes are the trace id of its records. One spelling
+// each: what is not spelled so is no id. Pure.
+
+public struct TransactionID: Hashable, Sendable {
+    public let usecase: Int32
+    /// Bytes 0…7 and 8…15 of the UUID, the first of them highest. Not both 0.
+    public let high: UInt64
+    public let low: UInt64
+
+    /// `TXN-2147483648-` and 36 more.
+    public static let bytesMax = 51
+    private static let uuidBytes = 36
+
+    /// A random UUID (version 4) of these bits.
+    public init(usecase: Int32, random: (UInt64, UInt64)) {
+        self.usecase = usecase
+        high = random.0 & 0xFFFF_FFFF_FFFF_0FFF | 0x4000
+        low = random.1 & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+    }
+
+    public init?(_ text: String) {
+        self.init(bytes: Array(text.utf8))
+    }
+
+    public init?(bytes: [UInt8]) {
+        guard bytes.count <= TransactionID.bytesMax, bytes.starts(with: "TXN".utf8),
+            bytes.count > 3 + 1 + TransactionID.uuidBytes
+        else { return nil }
+        let uuidAt = bytes.count - TransactionID.uuidBytes
+        guard bytes[uuidAt - 1] == 0x2d,
+            let usecase = TransactionID.decimal(bytes[3..<(uuidAt - 1)])
+        else { return nil }
+        var words: (UInt64, UInt64) = (0, 0)
+        var digits = 0
+        for (index, byte) in bytes[uuidAt...].enumerated() {
+            if [8, 13, 18, 23].contains(index) {
+                guard byte == 0x2d else { return nil }
+                continue
+            }
+            guard let digit = TransactionID.digit(byte) else { return nil }
+            if digits < 16 {
+                words.0 = words.0 << 4 | digit
+            } else {
+                words.1 = words.1 << 4 | digit
+            }
+            digits += 1
+        }
+        // A trace id of zeros is none.
+        guard words.0 | words.1 != 0 else { return nil }
+        self.usecase = usecase
+        high = words.0
+        low = words.1
+    }
+
+    public var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    public var bytes: [UInt8] {
+        var out = Array("TXN\(usecase)".utf8)
+        for index in 0..<16 {
+            if [0, 4, 6, 8, 10].contains(index) { out.append(0x2d) }
+            let byte = byte(index)
+            out.append(TransactionID.hex(byte >> 4))
+            out.append(TransactionID.hex(byte & 15))
+        }
+        return out
+    }
+
+    /// Of the UUID.
+    public func byte(_ index: Int) -> UInt8 {
+        let word = index < 8 ? high : low
+        return UInt8(truncatingIfNeeded: word >> (56 &- UInt64(index & 7) &* 8))
+    }
+
+    private static func hex(_ digit: UInt8) -> UInt8 { digit < 10 ? 0x30 + digit : 0x37 + digit }
+
+    private static func digit(_ byte: UInt8) -> UInt64? {
+        switch byte {
+        case 0x30...0x39: UInt64(byte - 0x30)
+        case 0x41...0x46: UInt64(byte - 0x37)
+        default: nil
+        }
+    }
+
+    /// As it is written here: no plus, no leading zero, no `-0`.
+    private static func decimal(_ digits: ArraySlice<UInt8>) -> Int32? {
+        guard let number = Int32(String(decoding: digits, as: UTF8.self)),
+            Array("\(number)".utf8) == Array(digits)
+        else { return nil }
+        return number
+    }
+}

@@ -1,0 +1,219 @@
+"""Application transactions: a use case, the events in it, and one id that client and server share.
+
+    with engine.transaction(17) as checkout:
+        requests.post(url, headers=checkout.headers())
+        checkout.event(1, error_code="42", error_description="Baad!")
+
+Inside `with` every record carries the id and the trace ids, through contextvars: also those of
+asyncio tasks that are started there. Members of an enum.IntEnum stand for their numbers and give
+them names. Any thread may log to a transaction; one that nobody ended ends when it is collected.
+"""
+import ctypes
+import enum
+import threading
+from contextvars import Token
+from datetime import datetime, timedelta, timezone
+from types import TracebackType
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple, Type
+
+from . import _abi
+from ._context import STATE, State, TraceIds, leave
+from ._errors import ArgumentError, ClosedError, check
+
+TRANSACTION_HEADER = "X-Transaction-Id"
+_EVENT_NONE = -(1 << 31)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class TransactionInfo(NamedTuple):
+    """A transaction as the store has it; times of its first and last record, UTC."""
+    id: str
+    usecase: int
+    usecase_name: str
+    first_ns: int
+    last_ns: int
+    events: int
+    errors: int
+    ended: bool
+
+    @property
+    def first(self) -> datetime:
+        """To the microsecond."""
+        return _EPOCH + timedelta(microseconds=self.first_ns // 1000)
+
+    @property
+    def last(self) -> datetime:
+        """To the microsecond."""
+        return _EPOCH + timedelta(microseconds=self.last_ns // 1000)
+
+
+def _number(what: str, value: int) -> int:
+    """ctypes cuts numbers silently."""
+    number = int(value)
+    if not -(1 << 31) <= number < 1 << 31:
+        raise ArgumentError(_abi.E_ARGUMENT, f"{what} {number} does not fit 32 bits")
+    return number
+
+
+def _text(what: str, value: Optional[str]) -> Optional[bytes]:
+    """For C, which would cut it at a NUL silently."""
+    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    if raw is not None and b"\0" in raw:
+        raise ArgumentError(_abi.E_ARGUMENT, f"{what} holds a NUL")
+    return raw
+
+
+class Transaction:
+    """One use case under way. As a context manager it ends where `with` does."""
+
+    id: str
+    """ "TXN17-586AB00B-…" """
+    usecase: int
+
+    def __init__(self, engine: "Transactions", handle: ctypes.c_void_p) -> None:
+        self._engine = engine
+        self._handle = handle
+        # A handle is not to be used while it is ended: that would be the interpreter's end.
+        self._lock = threading.Lock()
+        self._entered: List[Tuple["Token[Optional[State]]", State, Optional[State]]] = []
+        self._calls = _abi.library if engine._blocks else _abi.quick
+        raw: bytes = _abi.library.cw_transaction_id(handle)
+        self.id = raw.decode()
+        self.usecase = int(_abi.library.cw_transaction_usecase(handle))
+        buffer = ctypes.create_string_buffer(56)
+        check(_abi.library.cw_transaction_traceparent(handle, buffer))
+        self.traceparent = buffer.value.decode()
+        """The W3C header of a request made inside."""
+
+    def event(self, event: int, error_code: Optional[str] = None,
+              error_description: Optional[str] = None) -> None:
+        """Logs an event at the present time; it survives the death of the process when this
+        returns. error_code: it is an error. Raises ArgumentError, StoreError (disk full),
+        ClosedError."""
+        if isinstance(event, enum.Enum):
+            self._engine._name_transaction(self.usecase, int(event), event.name)
+        number = _number("event", event)
+        code = _text("error_code", error_code)
+        description = _text("error_description", error_description)
+        with self._lock:
+            if not self._handle.value:
+                raise ClosedError(_abi.E_CLOSED, f"{self.id} has ended here")
+            status = self._calls.cw_transaction_event(self._handle, number, code, description)
+        check(status)
+
+    def headers(self, name: str = TRANSACTION_HEADER) -> Dict[str, str]:
+        """What a request to a server carries, which joins by it."""
+        return {name: self.id, "traceparent": self.traceparent}
+
+    def end(self) -> None:
+        """Says how long it took. It takes no more events here, and goes on elsewhere. Idempotent;
+        nothing is raised where the engine is closed."""
+        with self._lock:
+            if not self._handle.value:
+                return
+            status = _abi.library.cw_transaction_end(self._handle)
+        if status != _abi.E_CLOSED:
+            check(status)
+
+    def __enter__(self) -> "Transaction":
+        parts = self.traceparent.split("-")
+        ids = TraceIds(bytes.fromhex(parts[1]), bytes.fromhex(parts[2]), int(parts[3], 16))
+        before = STATE.get()
+        fields = before.fields if before is not None else {}
+        own = State({**fields, "txn.id": self.id}, ids)
+        self._entered.append((STATE.set(own), own, before))
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trail: Optional[TracebackType]) -> None:
+        token, own, before = self._entered.pop()
+        leave(token, own, before if before is not None else State({}, None))
+        if not self._entered:
+            self.end()
+
+    def __del__(self) -> None:
+        try:
+            self.end()
+        except Exception:  # collected: nobody is there to hear it
+            pass
+
+    def __repr__(self) -> str:
+        return f"<Transaction {self.id}>"
+
+
+class Transactions:
+    """What engines can do with transactions; Engine is one."""
+
+    _handle: Any
+    _blocks: bool
+    _txn_names: Set[Tuple[int, int]]
+
+    def transaction(self, usecase: int) -> Transaction:
+        """Begins a transaction of that use case; a member of an IntEnum gives its name, too."""
+        if isinstance(usecase, enum.Enum):
+            self._name_transaction(int(usecase), _EVENT_NONE, usecase.name)
+        handle = ctypes.c_void_p()
+        check(_abi.library.cw_transaction_begin(self._handle, _number("usecase", usecase),
+                                                handle))
+        return Transaction(self, handle)
+
+    def join_transaction(self, transaction_id: str) -> Transaction:
+        """Joins the transaction that another process, or an earlier run, began: its events belong
+        to it, also after it was sent. Raises ArgumentError where the id is none."""
+        handle = ctypes.c_void_p()
+        check(_abi.library.cw_transaction_join(self._handle, _text("the id", transaction_id),
+                                               handle))
+        return Transaction(self, handle)
+
+    def name_transaction(self, usecase: int, name: Optional[str],
+                         event: Optional[int] = None) -> None:
+        """Gives a use case, or an event of it, the name that people read; None takes it away."""
+        number = _EVENT_NONE if event is None else _number("event", event)
+        entry = _abi.TransactionName(_number("usecase", usecase), number, _text("name", name))
+        check(_abi.library.cw_transaction_names_set(self._handle, entry, 1))
+
+    def _name_transaction(self, usecase: int, event: int, name: str) -> None:
+        """An enum's member, once."""
+        if (usecase, event) in self._txn_names:
+            return
+        self._txn_names.add((usecase, event))
+        self.name_transaction(usecase, name, None if event == _EVENT_NONE else event)
+
+    def transactions(self) -> List[TransactionInfo]:
+        """The transactions of the store, oldest first, those of other processes included, without
+        those that were deleted. Reads the store. Raises DamagedError where a place of it cannot be
+        read."""
+        found: List[TransactionInfo] = []
+
+        def take(_: Any, raw: Any) -> bool:
+            one = raw.contents
+            found.append(TransactionInfo(
+                one.id.decode(), one.usecase, one.usecase_name.decode("utf-8", "replace"),
+                one.first_ns, one.last_ns, one.events, one.errors, one.is_ended))
+            return True
+
+        check(_abi.library.cw_transactions_list(self._handle, _abi.TRANSACTION(take), None))
+        return found
+
+    def delete_transactions(self, id: Optional[str] = None) -> None:
+        """Forgets a transaction, or (None) all of the store, as at a logout: what they logged up
+        to now is neither listed nor sent any more."""
+        check(_abi.library.cw_transactions_delete(self._handle, _text("the id", id)))
+
+    def flush_transactions(self, timeout: Optional[float] = None) -> Any:
+        """As upload, to targets of the kind "transactions" alone; `.records` of the UploadResult
+        counts the events that were taken."""
+        return self._sent(_abi.library.cw_transactions_flush, timeout)
+
+    def _sent(self, call: Any, timeout: Optional[float]) -> Any:
+        raise NotImplementedError
+
+
+def parse_traceparent(header: str) -> TraceIds:
+    """What a client sent: `with cordwood.trace(*parse_traceparent(header)):`. Strict; raises
+    ArgumentError where it is none."""
+    trace_id, span_id = (ctypes.c_uint8 * 16)(), (ctypes.c_uint8 * 8)()
+    flags = ctypes.c_uint8()
+    check(_abi.library.cw_traceparent_parse(_text("traceparent", header), trace_id, span_id,
+                                            flags))
+    return TraceIds(bytes(trace_id), bytes(span_id), flags.value)

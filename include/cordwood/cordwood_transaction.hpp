@@ -1,0 +1,171 @@
+// A part of cordwood.hpp, which includes it: application transactions that end with their scope.
+//
+//     if (auto checkout = cordwood::transaction::begin(engine, 17)) {
+//         auto inside = checkout->attach(); // this thread's records carry the id
+//         checkout->event(1, "42", "Baad!");
+//     }
+//
+// A transaction may be used by several threads, but not while one of them ends or moves it. As in
+// cordwood.hpp, nothing throws but what an allocation throws.
+#ifndef CORDWOOD_TRANSACTION_HPP
+#define CORDWOOD_TRANSACTION_HPP
+
+#include <cordwood/cordwood.h>
+
+#include <chrono>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace cordwood {
+
+/// A transaction as the store has it; times are UTC, ns since 1970.
+struct transaction_info {
+    std::string id;
+    int32_t usecase;
+    std::string usecase_name;
+    uint64_t first_ns;
+    uint64_t last_ns;
+    uint32_t events;
+    uint32_t errors;
+    bool is_ended;
+};
+
+/// A use case under way in this process. Moves, never copies; ends in its destructor.
+class transaction {
+public:
+    /// From attach to its end: every record of the calling thread carries the transaction's ids.
+    /// Ends on the thread that began it, before the transaction does, and the last one first.
+    class scope {
+    public:
+        scope() noexcept = default;
+        scope(scope &&other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
+        scope &operator=(scope &&other) noexcept {
+            std::swap(held_, other.held_);
+            return *this;
+        }
+        ~scope() { end(); }
+        /// Whether it could be attached.
+        explicit operator bool() const noexcept { return held_ != nullptr; }
+        cordwood::status end() noexcept {
+            cw_transaction *held = std::exchange(held_, nullptr);
+            return held == nullptr ? CW_OK : cw_transaction_detach(held);
+        }
+
+    private:
+        friend class transaction;
+        explicit scope(cw_transaction *held) noexcept : held_(held) {}
+        cw_transaction *held_ = nullptr;
+    };
+
+    /// The number of a use case, or a member of an enum.
+    template <class Usecase>
+    static result<transaction> begin(const engine &on, Usecase usecase) noexcept {
+        transaction made;
+        return given(std::move(made), [&](cw_transaction **out) {
+            return cw_transaction_begin(on.handle(), number(usecase), out);
+        });
+    }
+    /// Joins the transaction that another process, or an earlier run, began.
+    static result<transaction> join(const engine &on, const std::string &id) noexcept {
+        transaction made;
+        return given(std::move(made), [&](cw_transaction **out) {
+            return cw_transaction_join(on.handle(), id.c_str(), out);
+        });
+    }
+
+    transaction() noexcept = default; // an empty one: its calls answer CW_E_ARGUMENT
+    transaction(transaction &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    transaction &operator=(transaction &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~transaction() { end(); }
+
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    cw_transaction *handle() const noexcept { return handle_; }
+
+    /// "TXN17-586AB00B-…"; empty for an empty one.
+    std::string id() const { return handle_ == nullptr ? "" : cw_transaction_id(handle_); }
+    int32_t usecase() const noexcept { return cw_transaction_usecase(handle_); }
+    /// The W3C header of a request made inside.
+    std::string traceparent() const {
+        char text[56] = "";
+        cw_transaction_traceparent(handle_, text);
+        return text;
+    }
+
+    /// An event at the present time: a number, or a member of an enum.
+    template <class Event> cordwood::status event(Event event) noexcept {
+        return cw_transaction_event(handle_, number(event), nullptr, nullptr);
+    }
+    /// One that is an error.
+    template <class Event>
+    cordwood::status event(Event event, const std::string &error_code) noexcept {
+        return cw_transaction_event(handle_, number(event), error_code.c_str(), nullptr);
+    }
+    template <class Event>
+    cordwood::status event(Event event, const std::string &error_code,
+                           const std::string &error_description) noexcept {
+        return cw_transaction_event(handle_, number(event), error_code.c_str(),
+                                    error_description.c_str());
+    }
+
+    [[nodiscard]] scope attach() noexcept {
+        return scope(cw_transaction_attach(handle_) == CW_OK ? handle_ : nullptr);
+    }
+
+    /// Idempotent. It goes on elsewhere, and may be joined again.
+    cordwood::status end() noexcept { return cw_transaction_end(&handle_); }
+
+    // ── Of an engine ──
+
+    /// Names of use cases (event CW_EVENT_NONE) and events.
+    static cordwood::status name(const engine &on,
+                                 const std::vector<cw_transaction_name> &names) noexcept {
+        return cw_transaction_names_set(on.handle(), names.data(), names.size());
+    }
+    /// The transactions of the store, oldest first.
+    static std::vector<transaction_info> list(const engine &on) {
+        std::vector<transaction_info> found;
+        cw_transactions_list(on.handle(), take, &found);
+        return found;
+    }
+    /// Forgets one, or (empty) all of the store.
+    static cordwood::status forget(const engine &on, const std::string &id = {}) noexcept {
+        return cw_transactions_delete(on.handle(), id.empty() ? nullptr : id.c_str());
+    }
+    /// Sends events to the targets of the kind "transactions".
+    static cordwood::status flush(const engine &on, std::chrono::milliseconds wait = forever,
+                                  cw_upload_result *out = nullptr) noexcept {
+        cw_upload_result counts = {};
+        counts.struct_size = sizeof counts;
+        cordwood::status answer = cw_transactions_flush(on.handle(), detail::timeout_ms(wait),
+                                                        &counts, sizeof counts);
+        if (out != nullptr) *out = counts;
+        return answer;
+    }
+
+private:
+    template <class Number> static int32_t number(Number value) noexcept {
+        static_assert(std::is_enum<Number>::value || std::is_integral<Number>::value,
+                      "a number or a member of an enum");
+        return static_cast<int32_t>(value);
+    }
+    template <class Call> static result<transaction> given(transaction made, Call call) noexcept {
+        cordwood::status answer = call(&made.handle_);
+        return answer ? result<transaction>(std::move(made)) : result<transaction>(answer);
+    }
+    static bool take(void *user, const cw_transaction_view *one) {
+        static_cast<std::vector<transaction_info> *>(user)->push_back(
+            {one->id, one->usecase, one->usecase_name, one->first_ns, one->last_ns, one->events,
+             one->errors, one->is_ended});
+        return true;
+    }
+    cw_transaction *handle_ = nullptr;
+};
+
+} // namespace cordwood
+
+#endif
