@@ -35,6 +35,7 @@ PARTS = """
   paced      a minute at 1 M records/s, writeback included, with and without tmpfs
   archive    plain lines, beside zstd -3
   idle       memory and start of an engine
+  http       a captured exchange of 2 KB
   upload     archives to an nginx that discards them, and to our collector
 """
 
@@ -75,6 +76,15 @@ def idle(house):
                with_it["own_kib"] - without["own_kib"], house.limits["idle_own_kib_over_nothing"])
 
 
+def http(house):
+    program = house.program("http", "http.c", *shared.OURS)
+    rows = [shared.last_json(shared.output(program, house.where(), str(house.few(5_000, 40_000))))
+            for _ in range(3)]
+    house.more["http"] = min(rows, key=lambda row: row["mean_ns"])
+    print(f"a captured exchange of 2 KB, begin, answer and end: {house.more['http']} "
+          f"(target: {house.limits['targets']['http_exchange_mean_ns']} ns)")
+
+
 def measure(house, part, seconds):
     everything = part is None
     if everything or part == "hot":
@@ -93,6 +103,8 @@ def measure(house, part, seconds):
         guests.python(house, install=part == "python")
     if everything or part == "swift":
         guests.swift(house)
+    if part == "http":
+        http(house)
     if part == "upload":
         upload.measure(house)
 
@@ -111,7 +123,8 @@ def main():
         prog="./dev bench", description=f"What:{PARTS}",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="?", metavar="what", choices=[
-        "hot", "peers", "python", "swift", "sustained", "paced", "archive", "idle", "upload"])
+        "hot", "peers", "python", "swift", "sustained", "paced", "archive", "idle", "http",
+        "upload"])
     parser.add_argument("--quick", action="store_true", help="about a minute")
     parser.add_argument("--seconds", type=int, help="of each paced run (60; with --quick 5)")
     parser.add_argument("--files", type=Path, metavar="DIR", help="further log files to archive",

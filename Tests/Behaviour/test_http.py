@@ -13,7 +13,7 @@ import zlib
 import cordwood
 from capturing import CANCELLED, SERVER, Exchange, begun, ended, everything, leaks
 from loopback import until
-from sending import CORDWOOD, StoreCase
+from sending import BUILD, CORDWOOD, ROOT, WORK, StoreCase
 
 JSON = ("Content-Type", "application/json")
 FORM = ("Content-Type", "application/x-www-form-urlencoded")
@@ -181,6 +181,19 @@ class Http(StoreCase):
             self.assertEqual(found.get("odata.code"), "SY/530" if status >= 400 else None)
         self.assertEqual((found["odata.message"], found["odata.transaction_id"]),
                          ("No team", "ABC123"))
+
+    def test_B_HTTP_2_from_cpp(self):
+        program = WORK / "exchange"
+        subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic",
+                        f"-I{ROOT}/include", ROOT / "Tests/Behaviour/exchange.cpp", "-o", program,
+                        f"-L{BUILD}/lib", "-lcordwood", f"-Wl,-rpath,{BUILD}/lib"], check=True)
+        subprocess.run([program, self.store], check=True)
+        first, second = ended(self.store)
+        self.assertEqual((first["http.response.status_code"], first["network.protocol"],
+                          first["http.response.body"]), (200, "h2", '{"a":1}'))
+        self.assertEqual((second["error.type"], second["url.full"]),
+                         ("abandoned", "http://api.test/left"))
+        self.assertEqual(leaks(self.store, [b"zq-1", b"zq-2", b"zq-3"]), [])
 
     def test_B_HTTP_2_hosts_and_samples(self):
         self.capture(hosts=["api.test", "*.example.com", "one.test:8443"],

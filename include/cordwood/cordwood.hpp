@@ -554,6 +554,7 @@ private:
 #undef CORDWOOD_HAS_TYPE_NAMES
 
 #include <cordwood/cordwood_reader.hpp>
+#include <cordwood/cordwood_http.hpp>
 #include <cordwood/cordwood_transaction.hpp>
 
 #endif

@@ -91,8 +91,8 @@ package enum HTTPCapture {
 
     // MARK: On the way
 
-    private static func exchange(_ handle: Handle) -> UnsafeMutablePointer<HTTPExchange> {
-        unsafe handle.assumingMemoryBound(to: HTTPExchange.self)
+    private static func exchange(_ handle: Handle) -> UnsafeMutablePointer<ExchangeState> {
+        unsafe handle.assumingMemoryBound(to: ExchangeState.self)
     }
 
     package static func id(_ handle: Handle) -> UnsafePointer<CChar> {

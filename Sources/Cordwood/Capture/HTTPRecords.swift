@@ -9,7 +9,7 @@ import CordwoodCore
 import CordwoodShip
 import Glibc
 
-extension HTTPExchange {
+extension ExchangeState {
     // MARK: The request
 
     mutating func take(
@@ -38,8 +38,9 @@ extension HTTPExchange {
     }
 
     private mutating func takeTrace(_ given: cw_http_request) {
+        let hasTask = takeTask()
         guard let traceID = unsafe given.trace_id else {
-            hasTrace = unsafe HTTPExchange.copyTrace(to: trace)
+            hasTrace = unsafe hasTask || ThreadContext.copyTrace(to: trace)
             return
         }
         unsafe memset(trace, 0, TraceLayout.bytes)
@@ -52,19 +53,22 @@ extension HTTPExchange {
         hasTrace = true
     }
 
-    /// The task's, else the thread's, as it is now: the exchange may end elsewhere.
-    private static func copyTrace(to target: UnsafeMutableRawPointer) -> Bool {
-        if let take = unsafe cwi_context_taker() {
-            var view = unsafe cwi_context_view()
-            if let owner = unsafe take(&view) {
-                defer { unsafe cwi_context_let_go(owner) }
-                if unsafe view.has_trace != 0, let trace = unsafe view.trace {
-                    unsafe target.copyMemory(from: trace, byteCount: TraceLayout.bytes)
-                    return true
-                }
-            }
+    /// What is in force in the calling task: the exchange may end elsewhere. False: no trace.
+    private mutating func takeTask() -> Bool {
+        var view = unsafe cwi_context_view()
+        guard let take = unsafe cwi_context_taker(), let owner = unsafe take(&view) else {
+            return false
         }
-        return unsafe ThreadContext.copyTrace(to: target)
+        defer { unsafe cwi_context_let_go(owner) }
+        let count = unsafe Int(truncatingIfNeeded: view.field_bytes)
+        if let fields = unsafe view.fields, count > 0, count <= HTTPCapture.ownBytesMax {
+            unsafe own.append(
+                encoded: ByteText(fields.assumingMemoryBound(to: UInt8.self), count),
+                count: Int(view.field_count))
+        }
+        guard unsafe view.has_trace != 0, let found = unsafe view.trace else { return false }
+        unsafe trace.copyMemory(from: found, byteCount: TraceLayout.bytes)
+        return true
     }
 
     private mutating func takeMethod(_ method: ByteText) {
@@ -93,7 +97,6 @@ extension HTTPExchange {
 
     private mutating func takeOwn(_ given: UnsafePointer<cw_field>?, _ count: Int) {
         guard let given = unsafe given else { return }
-        own.begin(counted: false)
         for i in 0..<min(count, HTTPCapture.ownFieldsMax) { unsafe own.put(given[i]) }
     }
 
@@ -142,7 +145,7 @@ extension HTTPExchange {
         if protocolName.count > 0 { fields.put("network.protocol", protocolName.text) }
         fields.append(own)
         fields.end()
-        return unsafe write(logger, HTTPExchange.debug)
+        return unsafe write(logger, ExchangeState.debug)
     }
 
     private static let debug: UInt8 = 5
@@ -172,7 +175,7 @@ extension HTTPExchange {
             coding: response.coding, contentType: response.type, bytesMax: bytesMax, &responseRoom)
         // An archive's block takes 14 MiB of fields of a record.
         let both = sent.text.count &+ got.text.count
-        var limit = both > HTTPExchange.bodiesMax ? HTTPExchange.bodiesMax / 2 : both
+        var limit = both > ExchangeState.bodiesMax ? ExchangeState.bodiesMax / 2 : both
         limit = max(limit, HTTPHeaders.bytesMax)
         while true {
             let level = unsafe encode(outcome, sent, got, limit: limit, redactor)
@@ -350,8 +353,8 @@ extension HTTPExchange {
             message.append(": ")
             message.append(fields.bytes.text(error.lowerBound, error.upperBound))
         }
-        if status == 0 || status >= 500 { return HTTPExchange.error }
-        return status >= 400 || error.count > 0 ? HTTPExchange.warn : HTTPExchange.info
+        if status == 0 || status >= 500 { return ExchangeState.error }
+        return status >= 400 || error.count > 0 ? ExchangeState.warn : ExchangeState.info
     }
 }
 

@@ -76,6 +76,11 @@ struct FieldBuffer: ~Copyable {
         count &+= other.count
     }
 
+    mutating func append(encoded: ByteText, count: Int) {
+        bytes.append(encoded)
+        self.count &+= count
+    }
+
     mutating func clear(keeping bytesMax: Int) {
         bytes.clear(keeping: bytesMax)
         count = 0

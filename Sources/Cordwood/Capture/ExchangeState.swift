@@ -10,7 +10,7 @@ import CShims
 import CordwoodCore
 import Glibc
 
-@safe struct HTTPExchange: ~Copyable {
+@safe struct ExchangeState: ~Copyable {
     /// The id's 16 digits and a NUL, then 25 bytes of trace (FORMAT §8.4).
     private static let fixedBytes = 64
     private static let traceOffset = 24
@@ -46,7 +46,7 @@ import Glibc
     var edits = Edits()
 
     init?() {
-        guard let memory = unsafe calloc(1, HTTPExchange.fixedBytes) else { return nil }
+        guard let memory = unsafe calloc(1, ExchangeState.fixedBytes) else { return nil }
         unsafe fixed = memory
     }
 
@@ -60,7 +60,7 @@ import Glibc
         (startNs, begunNs, status) = (0, 0, 0)
         isServer = false
         hasConversation = false
-        let most = HTTPExchange.keptBytesMax
+        let most = ExchangeState.keptBytesMax
         title.clear(keeping: most)
         common.clear(keeping: most)
         own.clear(keeping: most)
@@ -89,7 +89,7 @@ import Glibc
     }
 
     /// 25 bytes.
-    var trace: UnsafeMutableRawPointer { unsafe fixed + HTTPExchange.traceOffset }
+    var trace: UnsafeMutableRawPointer { unsafe fixed + ExchangeState.traceOffset }
 }
 
 /// Exchanges that ended and wait for their next use. Words that are exchanged whole: no lock, so a
@@ -103,7 +103,7 @@ enum ExchangePool {
         return unsafe memory
     }()
 
-    static func take() -> UnsafeMutablePointer<HTTPExchange>? {
+    static func take() -> UnsafeMutablePointer<ExchangeState>? {
         for i in 0..<count {
             let slot = unsafe slots + i * 8
             // ORDER: relaxed. A look ahead; the exchange decides.
@@ -112,13 +112,13 @@ enum ExchangePool {
             let word = unsafe cwa_exchange_u64(slot, 0)
             if word != 0 { return unsafe UnsafeMutablePointer(bitPattern: UInt(word)) }
         }
-        guard let fresh = HTTPExchange() else { return nil }
-        let made = UnsafeMutablePointer<HTTPExchange>.allocate(capacity: 1)
+        guard let fresh = ExchangeState() else { return nil }
+        let made = UnsafeMutablePointer<ExchangeState>.allocate(capacity: 1)
         unsafe made.initialize(to: fresh)
         return unsafe made
     }
 
-    static func put(_ exchange: UnsafeMutablePointer<HTTPExchange>) {
+    static func put(_ exchange: UnsafeMutablePointer<ExchangeState>) {
         unsafe exchange.pointee.clear()
         let word = unsafe UInt64(UInt(bitPattern: exchange))
         for i in 0..<count {

@@ -1,0 +1,120 @@
+// A part of cordwood.hpp, which includes it: HTTP exchanges that a host records itself, and that
+// end with their scope (docs/HTTP.md).
+//
+//     auto exchange = cordwood::http_exchange::begin(engine, "GET", "https://api.test/v1/orders");
+//     exchange.response(200, {{"Content-Type", "application/json"}});
+//     exchange.response_body(bytes);
+//     exchange.end(); // or with an error; without it: "abandoned"
+//
+// Where nothing is captured the exchange is empty, which all calls take. One thread at a time. As
+// in cordwood.hpp, nothing throws but what an allocation throws.
+#ifndef CORDWOOD_HTTP_HPP
+#define CORDWOOD_HTTP_HPP
+
+#include <cordwood/cordwood.h>
+
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cordwood {
+
+struct http_header {
+    std::string_view name;
+    std::string_view value;
+};
+
+/// A request and its answer under way. Moves, never copies.
+class http_exchange {
+public:
+    using headers = std::initializer_list<http_header>;
+
+    /// Everything of cw_http_begin: `request` as the host filled it, but for struct_size.
+    static http_exchange begin(const engine &on, cw_http_request request) noexcept {
+        http_exchange made;
+        request.struct_size = sizeof request;
+        made.status_ = cw_http_begin(on.handle(), &request, &made.handle_);
+        return made;
+    }
+    static http_exchange begin(const engine &on, std::string_view method, std::string_view url,
+                               headers list = {}, std::string_view body = {}) {
+        if (!cw_http_enabled(on.handle())) return http_exchange();
+        std::vector<cw_http_header> given = converted(list);
+        cw_http_request request{};
+        request.method = text(method);
+        request.url = text(url);
+        request.headers = given.data();
+        request.header_count = given.size();
+        request.body = text(body);
+        return begin(on, request);
+    }
+
+    http_exchange() noexcept = default;
+    http_exchange(http_exchange &&other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)), status_(other.status_) {}
+    http_exchange &operator=(http_exchange &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        std::swap(status_, other.status_);
+        return *this;
+    }
+    ~http_exchange() {
+        if (handle_ != nullptr) end("never ended", "abandoned");
+    }
+
+    /// Whether it is captured.
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    /// What cw_http_begin answered: CW_DISABLED where nothing is captured.
+    cordwood::status begun() const noexcept { return status_; }
+    /// What `cordwood http show` takes; empty where it is not captured.
+    std::string_view id() const noexcept {
+        const char *found = cw_http_id(handle_);
+        return found == nullptr ? std::string_view() : std::string_view(found);
+    }
+
+    cordwood::status request_body(std::string_view bytes) noexcept {
+        return bytes.empty() ? CW_OK : cw_http_request_body(handle_, bytes.data(), bytes.size());
+    }
+    cordwood::status response_body(std::string_view bytes) noexcept {
+        return bytes.empty() ? CW_OK : cw_http_response_body(handle_, bytes.data(), bytes.size());
+    }
+    /// The answer's status and headers. A second call replaces the first.
+    cordwood::status response(int32_t status, headers list = {}, const char *protocol = nullptr) {
+        std::vector<cw_http_header> given = converted(list);
+        struct cw_http_response answer{};
+        answer.struct_size = sizeof answer;
+        answer.status = status;
+        answer.headers = given.data();
+        answer.header_count = given.size();
+        answer.protocol = protocol;
+        return cw_http_response(handle_, &answer);
+    }
+    /// Writes the record. error: why there is no answer, or not all of it.
+    cordwood::status end(std::string_view error = {}, std::string_view type = {}) noexcept {
+        cw_http_outcome outcome{};
+        outcome.error = text(error);
+        outcome.error_type = text(type);
+        return end(outcome);
+    }
+    /// With phases, sizes and the rest; struct_size is set here.
+    cordwood::status end(cw_http_outcome outcome) noexcept {
+        outcome.struct_size = sizeof outcome;
+        return cw_http_end(&handle_, &outcome);
+    }
+    cw_http_exchange *handle() const noexcept { return handle_; }
+
+private:
+    static cw_str text(std::string_view bytes) noexcept { return {bytes.data(), bytes.size()}; }
+    static std::vector<cw_http_header> converted(headers list) {
+        std::vector<cw_http_header> given;
+        given.reserve(list.size());
+        for (const http_header &one : list) given.push_back({text(one.name), text(one.value)});
+        return given;
+    }
+
+    cw_http_exchange *handle_ = nullptr;
+    cw_status status_ = CW_DISABLED;
+};
+
+} // namespace cordwood
+#endif
