@@ -66,8 +66,7 @@ let package = Package(
         .target(
             name: "CordwoodURLSession", dependencies: ["Cordwood"], swiftSettings: strict),
         .target(
-            name: "CordwoodHTTPCapture", dependencies: ["Cordwood", "CCordwood"],
-            swiftSettings: strict),
+            name: "CordwoodHTTPCapture", dependencies: ["Cordwood"], swiftSettings: strict),
         .target(
             name: "CordwoodABI",
             dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"],

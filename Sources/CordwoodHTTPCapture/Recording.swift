@@ -8,10 +8,17 @@ import Foundation
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 
+/// How an exchange went.
+private struct Outcome {
+    var error = ""
+    var errorType = ""
+    var isCancelled = false
+}
+
 final class Recording: @unchecked Sendable {
     private let lock = NSLock()
     private let engine: Engine
-    private var exchange: HTTPCapture.Exchange?
+    private var exchange: HTTPExchange?
     /// Where the session's delegate is ours, it gets data after the protocol has finished.
     private let watcher: SessionDelegate?
     private let task: ObjectIdentifier
@@ -36,7 +43,7 @@ final class Recording: @unchecked Sendable {
         } else {
             let known = KnownBody(task)
             known.parts.forEach(sent)
-            if known.hidden > 0 { exchange?.requestBodyHidden(known.hidden) }
+            if known.hidden > 0 { exchange?.requestBody(hidden: known.hidden) }
         }
     }
 
@@ -49,8 +56,8 @@ final class Recording: @unchecked Sendable {
         guard let url = request.url?.absoluteString else { return }
         (isAnswered, hasData, outcome, answered) = (false, false, nil, nil)
         began = .now()
-        exchange = HTTPCapture.Exchange(
-            engine, method: request.httpMethod ?? "GET", url: url,
+        exchange = engine.beginHTTP(
+            method: request.httpMethod ?? "GET", url: url,
             headers: (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) },
             redirectedFrom: from)
     }
@@ -63,11 +70,13 @@ final class Recording: @unchecked Sendable {
     private func end(_ outcome: Outcome) {
         guard let exchange else { return }
         self.exchange = nil
-        var outcome = outcome
+        var timings = HTTPTimings()
         let now = DispatchTime.now().uptimeNanoseconds
-        outcome.durationNs = now &- began.uptimeNanoseconds
-        if let answered { outcome.receiveNs = now &- answered.uptimeNanoseconds }
-        exchange.end(outcome)
+        timings.duration = now &- began.uptimeNanoseconds
+        if let answered { timings.receive = now &- answered.uptimeNanoseconds }
+        exchange.end(
+            error: outcome.error, errorType: outcome.errorType,
+            isCancelled: outcome.isCancelled, timings: timings)
     }
 
     func answered(_ response: URLResponse) {
@@ -131,7 +140,7 @@ final class Recording: @unchecked Sendable {
     private func hidden(_ task: URLSessionTask) {
         let expected = task.response?.expectedContentLength ?? -1
         let count = max(task.countOfBytesReceived, expected)
-        if count > 0 { exchange?.responseBodyHidden(Int(clamping: count)) }
+        if count > 0 { exchange?.responseBody(hidden: Int(clamping: count)) }
         hasData = true
     }
 

@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1] if len(HERE.parents) > 1 else HERE
 # Beside this file in a source distribution.
 INCLUDE = HERE / "include" if (HERE / "include").is_dir() else CHECKOUT / "include"
-HEADERS = ("cordwood.h", "log.h", "upload.h")
+HEADERS = ("cordwood.h", "log.h", "upload.h", "http.h", "transaction.h")
 
 
 def library() -> Path:

@@ -13,7 +13,6 @@ let package = Package(
             name: "Inbound",
             dependencies: [
                 .product(name: "Cordwood", package: "cordwood"),
-                .product(name: "CordwoodHTTPCapture", package: "cordwood"),
                 .product(name: "Hummingbird", package: "hummingbird"),
             ])
     ]

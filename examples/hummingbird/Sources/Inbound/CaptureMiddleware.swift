@@ -3,7 +3,6 @@
 // force inside, so that what the routes log carries them.
 
 import Cordwood
-import CordwoodHTTPCapture
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -16,9 +15,9 @@ struct CaptureMiddleware<Context: RequestContext>: RouterMiddleware {
         next: (Request, Context) async throws -> Response
     ) async throws -> Response {
         guard engine.isHTTPCaptureEnabled,
-            let exchange = HTTPCapture.Exchange(
-                engine, side: .server, method: request.method.rawValue, url: url(request),
-                headers: request.headers.map { ($0.name.rawName, $0.value) })
+            let exchange = engine.beginHTTP(
+                method: request.method.rawValue, url: url(request),
+                headers: request.headers.map { ($0.name.rawName, $0.value) }, side: .server)
         else { return try await next(request, context) }
         var request = request
         request.body = RequestBody(
@@ -37,13 +36,13 @@ struct CaptureMiddleware<Context: RequestContext>: RouterMiddleware {
                     try await body.write(Told(writer: writer, exchange: exchange))
                     exchange.end()
                 } catch {
-                    exchange.end(error: "\(error)", type: "\(type(of: error))")
+                    exchange.end(error: "\(error)", errorType: "\(type(of: error))")
                     throw error
                 }
             }
             return response
         } catch {
-            exchange.end(error: "\(error)", type: "\(type(of: error))")
+            exchange.end(error: "\(error)", errorType: "\(type(of: error))")
             throw error
         }
     }
@@ -57,7 +56,7 @@ struct CaptureMiddleware<Context: RequestContext>: RouterMiddleware {
 /// The answer's writer, that tells what is written.
 private struct Told: ResponseBodyWriter {
     var writer: any ResponseBodyWriter
-    let exchange: HTTPCapture.Exchange
+    let exchange: HTTPExchange
 
     mutating func write(_ buffer: ByteBuffer) async throws {
         buffer.withUnsafeReadableBytes { exchange.responseBody($0) }
