@@ -9,7 +9,7 @@ import Foundation
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 
-extension HTTPCapture {
+public enum HTTPCapture {
     /// A copy of the configuration whose sessions record their http and https requests where
     /// capture is on. What sessions with a delegate receive is counted and not shown, and a
     /// redirection is one exchange, from the first URL to the last answer: `session` shows them.

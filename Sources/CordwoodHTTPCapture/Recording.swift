@@ -40,7 +40,7 @@ final class Recording: @unchecked Sendable {
         if watcher != nil { Recordings.add(task, self) }
         if let body = request.httpBody {
             sent(body)
-        } else {
+        } else if task is URLSessionUploadTask {
             let known = KnownBody(task)
             known.parts.forEach(sent)
             if known.hidden > 0 { exchange?.requestBody(hidden: known.hidden) }

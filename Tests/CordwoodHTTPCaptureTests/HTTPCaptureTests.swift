@@ -10,6 +10,9 @@ import XCTest
 import FoundationNetworking
 #endif
 
+// Cordwood has one that only this package sees.
+private typealias HTTPCapture = CordwoodHTTPCapture.HTTPCapture
+
 final class HTTPCaptureTests: XCTestCase {
     private static let big = 20 << 20
     nonisolated(unsafe) private static var peer: Peer?

@@ -19,7 +19,7 @@ let rounds = words.dropFirst().first ?? 9
 let store = NSTemporaryDirectory() + "cordwood-bench-" + UUID().uuidString
 let engine = try Engine(directory: store)
 
-func mean(_ session: URLSession) -> Double {
+@Sendable func mean(_ session: URLSession, _ url: URL, _ requests: Int) -> Double {
     let done = DispatchSemaphore(value: 0)
     let began = DispatchTime.now().uptimeNanoseconds
     for _ in 0..<requests {
@@ -38,13 +38,13 @@ func capture(_ isOn: Bool) throws {
 let plain = URLSession(configuration: .ephemeral)
 let hooked = URLSession(configuration: HTTPCapture.install(engine, in: .ephemeral))
 var took: [String: [Double]] = ["none": [], "off": [], "on": []]
-_ = mean(plain)
+_ = mean(plain, url, requests)
 for _ in 0..<rounds {
-    took["none"]?.append(mean(plain))
+    took["none"]?.append(mean(plain, url, requests))
     try capture(false)
-    took["off"]?.append(mean(hooked))
+    took["off"]?.append(mean(hooked, url, requests))
     try capture(true)
-    took["on"]?.append(mean(hooked))
+    took["on"]?.append(mean(hooked, url, requests))
 }
 for way in ["none", "off", "on"] {
     let sorted = (took[way] ?? []).sorted()

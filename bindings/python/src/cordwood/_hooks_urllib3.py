@@ -52,10 +52,11 @@ def _failed(pool: Any, connection: Any, request: Any, error: BaseException) -> N
 def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
     def _make_request(self: Any, conn: Any, method: str, url: str, *arguments: Any,
                       **named: Any) -> Any:
-        if not _hooks._stack:
+        if _hooks.active(CLIENT) is None:
             return original(self, conn, method, url, *arguments, **named)
         values = conn.__dict__
-        attempt = getattr(_now, "attempt", 1)
+        now = getattr(_now, "request", None)
+        attempt = 1 if now is None else now[3]
         values["_cordwood_attempt"] = attempt
         before = values.get("_cordwood_begun", 0)
         try:
@@ -71,16 +72,14 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
 def _urlopen(original: Callable[..., Any]) -> Callable[..., Any]:
     def urlopen(self: Any, method: str, url: str, body: Any = None, headers: Any = None,
                 retries: Any = None, *arguments: Any, **named: Any) -> Any:
-        if not _hooks._stack:
+        if _hooks.active(CLIENT) is None:
             return original(self, method, url, body, headers, retries, *arguments, **named)
-        before = _now.__dict__.copy()
-        _now.attempt = _attempt(retries)
-        _now.request = (method, url, headers, _now.attempt)
+        before = getattr(_now, "request", None)  # of a request that this one repeats
+        _now.request = (method, url, headers, _attempt(retries))
         try:
             return original(self, method, url, body, headers, retries, *arguments, **named)
         finally:
-            _now.__dict__.clear()
-            _now.__dict__.update(before)
+            _now.request = before
     return urlopen
 
 
