@@ -118,6 +118,8 @@ struct PatternParser {
             var node = try atom()
             while let (least, most) = try quantifier() {
                 node = .repetition(node, least: least, most: most)
+                // "As few as can be" makes no difference to what lies in some match.
+                _ = take("?")
             }
             parts.append(node)
         }
