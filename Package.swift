@@ -18,6 +18,8 @@ let package = Package(
         .library(name: "CordwoodLogging", targets: ["CordwoodLogging"]),
         // Uploads through Foundation's URLSession.
         .library(name: "CordwoodURLSession", targets: ["CordwoodURLSession"]),
+        // Captures what Foundation's URLSession sends and receives.
+        .library(name: "CordwoodHTTPCapture", targets: ["CordwoodHTTPCapture"]),
         // Linked into build/lib/libcordwood.{so,a} by `./dev build`; Swift programs use Cordwood.
         .library(name: "CordwoodABI", type: .static, targets: ["CordwoodABI"]),
         .executable(name: "cordwood", targets: ["CordwoodCLI"]),
@@ -64,6 +66,8 @@ let package = Package(
         .target(
             name: "CordwoodURLSession", dependencies: ["Cordwood"], swiftSettings: strict),
         .target(
+            name: "CordwoodHTTPCapture", dependencies: ["Cordwood"], swiftSettings: strict),
+        .target(
             name: "CordwoodABI",
             dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"],
             swiftSettings: strict),
@@ -97,6 +101,8 @@ let package = Package(
         .testTarget(
             name: "CordwoodCollectorTests",
             dependencies: ["CordwoodCollector", "CordwoodShip", "CordwoodCore"]),
+        .testTarget(
+            name: "CordwoodHTTPCaptureTests", dependencies: ["CordwoodHTTPCapture", "Cordwood"]),
         .testTarget(
             name: "CordwoodCLITests", dependencies: ["CordwoodCLI", "Cordwood", "CordwoodCore"]),
     ]

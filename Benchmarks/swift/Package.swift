@@ -18,5 +18,11 @@ let package = Package(
                 .product(name: "CordwoodLogging", package: "cordwood"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
+        .executableTarget(
+            name: "HTTPHooks",
+            dependencies: [
+                .product(name: "Cordwood", package: "cordwood"),
+                .product(name: "CordwoodHTTPCapture", package: "cordwood"),
+            ]),
     ]
 )

@@ -13,5 +13,11 @@ let package = Package(
         .executableTarget(
             name: "Transactions",
             dependencies: [.product(name: "Cordwood", package: "cordwood")]),
+        .executableTarget(
+            name: "HTTP",
+            dependencies: [
+                .product(name: "Cordwood", package: "cordwood"),
+                .product(name: "CordwoodHTTPCapture", package: "cordwood"),
+            ]),
     ]
 )

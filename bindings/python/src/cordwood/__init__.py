@@ -14,9 +14,11 @@ from ._engine import Engine, Stats, UploadResult, open
 from ._errors import (ArgumentError, ClosedError, CordwoodError, DamagedError, EncryptedError,
                       NotFoundError, StoreError, UploadError, WaitTimeout)
 from ._handler import Handler
+from ._hooks import HTTPHooks, conversation, install_http_hooks
 from ._upload_errors import (ClientError, ErrorDetail, Redirection, RequestFailed, ServerError,
                              TransferError, UnknownOutcome, outcome_text)
 from ._levels import (CRITICAL, DEBUG, ERROR, FATAL, INFO, NOTICE, OFF, TRACE, WARN, WARNING)
+from ._middleware import ASGIMiddleware, WSGIMiddleware
 from ._reader import Reader, Record, read
 from ._transaction import (TRANSACTION_HEADER, Transaction, TransactionInfo, parse_traceparent)
 from ._transport import Challenge, parse_challenge
@@ -32,3 +34,4 @@ __all__ = [
     "UploadError", "UploadResult", "WARN", "WARNING", "WaitTimeout", "accelerated", "context",
     "open", "outcome_text", "parse_challenge", "parse_traceparent", "read", "trace",
 ]
+__all__ += ["ASGIMiddleware", "HTTPHooks", "WSGIMiddleware", "conversation", "install_http_hooks"]

@@ -147,6 +147,7 @@ class Engine(Transactions):
         goes before `enabled`. body_bytes_max 0 keeps no bodies. Each call replaces the last."""
         _http.set_options(self._handle, enabled, body_bytes_max, sample, hosts, hosts_excluded,
                           conversation_header, redact_headers, redact_keys, redact_patterns)
+        self._conversation_header = conversation_header or ""  # what hooks add to requests
 
     @property
     def captures_http(self) -> bool:

@@ -13,6 +13,7 @@ import socket
 from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _abi
+from ._hooks import suppressed
 
 Headers = Union[Mapping[str, str], Iterable[Tuple[str, str]], None]
 Response = Union[int, Tuple[int, Headers], Tuple[int, Headers, Union[bytes, bytearray, None]]]
@@ -167,7 +168,8 @@ def send_by(send: Transport, raw: Any, response: Any) -> int:
     """A cw_transport_fn by a callable."""
     request = TransportRequest(raw)
     try:
-        _put(response, send(request))
+        with suppressed():
+            _put(response, send(request))
         return _abi.OK
     except BaseException as error:
         cause, unreachable = _cause(error)
@@ -184,7 +186,8 @@ def answer_challenge(ask: Credentials, target: bytes, challenge: Optional[bytes]
                      out: Any) -> int:
     """A cw_credentials_fn by a callable. Of what it raises ctypes makes CW_OK, with nothing set."""
     told = None if challenge is None else challenge.decode(errors="replace")
-    answer = ask(target.decode(errors="replace"), told)
+    with suppressed():
+        answer = ask(target.decode(errors="replace"), told)
     if answer is None:
         return _abi.E_NOT_FOUND
     token, name, password = (answer, None, None) if isinstance(answer, str) else (None, *answer)

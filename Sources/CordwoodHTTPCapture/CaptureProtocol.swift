@@ -1,0 +1,113 @@
+// The URLProtocol of captured requests: makes Foundation's own for the same task, hands everything
+// on to it, and listens to what it tells the session. One for each task, on the task's queue.
+
+import Cordwood
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+
+class CaptureProtocol: URLProtocol {
+    private var real: URLProtocol?
+    private var recording: Recording?
+
+    /// Foundation's own for http, which is not public: the first of its classes that takes one.
+    private static let native: URLProtocol.Type? = {
+        guard let url = URL(string: "http://localhost/") else { return nil }
+        let classes = URLSessionConfiguration.ephemeral.protocolClasses ?? []
+        return classes.lazy.compactMap { $0 as? URLProtocol.Type }
+            .first { $0.canInit(with: URLRequest(url: url)) }
+    }()
+
+    override class func canInit(with request: URLRequest) -> Bool {
+        guard let scheme = request.url?.scheme?.lowercased(), scheme == "http" || scheme == "https",
+            native != nil, let engine = Slots.engine(self)
+        else { return false }
+        return engine.isHTTPCaptureEnabled
+    }
+
+    override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+
+    override class func requestIsCacheEquivalent(_ a: URLRequest, to b: URLRequest) -> Bool {
+        a == b
+    }
+
+    override func startLoading() {
+        if real == nil { begin() }
+        real?.startLoading()
+    }
+
+    override func stopLoading() {
+        if task?.state == .canceling { recording?.failed(URLError(.cancelled)) }
+        real?.stopLoading()
+    }
+
+    private func begin() {
+        guard let task, let client, let native = CaptureProtocol.native else { return }
+        if let engine = Slots.engine(type(of: self)),
+            let recording = Recording(engine, task)
+        {
+            self.recording = recording
+        }
+        real = native.init(
+            task: task, cachedResponse: cachedResponse, client: Client(client, recording))
+    }
+}
+
+/// What the real protocol tells the session, on its way there.
+private final class Client: NSObject, URLProtocolClient {
+    private let next: any URLProtocolClient
+    private let recording: Recording?
+
+    init(_ next: any URLProtocolClient, _ recording: Recording?) {
+        self.next = next
+        self.recording = recording
+    }
+
+    func urlProtocol(
+        _ real: URLProtocol, didReceive response: URLResponse,
+        cacheStoragePolicy policy: URLCache.StoragePolicy
+    ) {
+        recording?.answered(response)
+        next.urlProtocol(real, didReceive: response, cacheStoragePolicy: policy)
+    }
+
+    /// Of a task with a completion handler: all of it.
+    func urlProtocol(_ real: URLProtocol, didLoad data: Data) {
+        if let response = real.task?.response { recording?.answered(response) }
+        recording?.loaded(data)
+        next.urlProtocol(real, didLoad: data)
+    }
+
+    func urlProtocolDidFinishLoading(_ real: URLProtocol) {
+        if let recording, let task = real.task { recording.finished(task) }
+        next.urlProtocolDidFinishLoading(real)
+    }
+
+    func urlProtocol(_ real: URLProtocol, didFailWithError error: any Error) {
+        recording?.failed(error)
+        next.urlProtocol(real, didFailWithError: error)
+    }
+
+    func urlProtocol(
+        _ real: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse
+    ) {
+        next.urlProtocol(real, wasRedirectedTo: request, redirectResponse: redirectResponse)
+    }
+
+    func urlProtocol(_ real: URLProtocol, cachedResponseIsValid response: CachedURLResponse) {
+        next.urlProtocol(real, cachedResponseIsValid: response)
+    }
+
+    func urlProtocol(_ real: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
+        // The next try is made by Foundation itself: this exchange ends with the refusal.
+        if let response = challenge.failureResponse { recording?.answered(response) }
+        if let task = real.task { recording?.finished(task) }
+        next.urlProtocol(real, didReceive: challenge)
+    }
+
+    func urlProtocol(_ real: URLProtocol, didCancel challenge: URLAuthenticationChallenge) {
+        next.urlProtocol(real, didCancel: challenge)
+    }
+}
+#endif

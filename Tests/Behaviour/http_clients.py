@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""A host whose requests are captured: one Python client, all cases, what the host saw of each.
+
+    http_clients.py CLIENT STORE|- URLS
+
+URLS: JSON with `plain`, `tls` (a certificate nobody knows) and, for httpx, `h2` and `ca`. With "-"
+the client runs alone: tests compare. Prints a line of JSON a case, [name, what the host saw], then
+"done", and stays until its standard input ends: it is still writing when others read.
+"""
+import asyncio
+import hashlib
+import io
+import json
+import re
+import ssl
+import sys
+import urllib.error
+import urllib.request
+
+BIG = bytes(range(32, 96)) * 16384 * 20  # 20 MiB
+TIMEOUT_S = 1.0
+
+
+def pieces():
+    """The big body, as a generator gives it."""
+    for at in range(0, len(BIG), 100_000):
+        yield BIG[at:at + 100_000]
+
+
+def saw(status, headers, body):
+    """What a host can tell of an answer."""
+    kept = sorted((name.lower(), value) for name, value in headers
+                  if name.lower() not in ("date", "server"))
+    return [status, kept, len(body), hashlib.sha256(body).hexdigest()]
+
+
+def failed(error):
+    """What a host can tell of an error, but for addresses of objects."""
+    return [type(error).__name__, re.sub(r"0x[0-9a-f]+", "0x", str(error))]
+
+
+def run(case, call, *arguments):
+    """One line."""
+    try:
+        result = call(*arguments)
+    except Exception as error:
+        result = failed(error)
+    print(json.dumps([case, result]), flush=True)
+
+
+def gets(urls):
+    """The cases that only ask."""
+    plain = urls["plain"]
+    return {
+        "json": plain + "/json?case=json", "odata": plain + "/odata", "hang": plain + "/hang",
+        "redirect": plain + "/redirect?to=/json%3Fhop",
+        "download": plain + "/download?bytes=20000000",
+        "gzip": plain + "/gzip", "chunked": plain + "/chunked", "empty": plain + "/empty",
+        "short": plain + "/short", "close": plain + "/close", "tls": urls["tls"] + "/json",
+        "dns": "http://no-such-host.invalid/x", "refused": "http://127.0.0.1:1/x",
+    }
+
+
+def sync_cases(urls, get, post, early):
+    """All cases of a client that blocks."""
+    for case, url in gets(urls).items():
+        run(case, get, url)
+    upload = urls["plain"] + "/upload"
+    run("upload", post, upload + "?as=bytes", BIG)
+    run("upload-pieces", post, upload + "?as=pieces", pieces())
+    run("upload-file", post, upload + "?as=file", io.BytesIO(BIG))
+    run("early", early, urls["plain"] + "/drip")
+
+
+def of_urllib(urls):
+    """urllib.request, which is http.client."""
+    def get(url, data=None):
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, data=data),
+                                        timeout=TIMEOUT_S if data is None else 30) as answer:
+                return saw(answer.status, answer.headers.items(), answer.read())
+        except urllib.error.HTTPError as error:
+            return saw(error.code, error.headers.items(), error.read())
+
+    def early(url):
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return len(answer.read(10))
+    sync_cases(urls, get, get, early)
+
+
+def of_requests(urls):
+    """requests, which is urllib3 and http.client."""
+    import requests
+    session = requests.Session()
+    session.trust_env = False
+
+    def get(url):
+        answer = session.get(url, timeout=TIMEOUT_S)
+        return saw(answer.status_code, answer.headers.items(), answer.content)
+
+    def post(url, data):
+        answer = session.post(url, data=data, timeout=30)
+        return saw(answer.status_code, answer.headers.items(), answer.content)
+
+    def early(url):
+        with session.get(url, timeout=5, stream=True) as answer:
+            return len(next(answer.iter_content(10)))
+    sync_cases(urls, get, post, early)
+
+
+def of_httpx(urls):
+    """httpx, sync."""
+    import httpx
+    client = httpx.Client(timeout=TIMEOUT_S, follow_redirects=True, trust_env=False)
+
+    def get(url):
+        answer = client.get(url)
+        return saw(answer.status_code, answer.headers.items(), answer.content)
+
+    def post(url, data):
+        answer = client.post(url, content=data, timeout=30)
+        return saw(answer.status_code, answer.headers.items(), answer.content)
+
+    def early(url):
+        with client.stream("GET", url, timeout=5) as answer:
+            return len(next(answer.iter_raw(10)))
+    sync_cases(urls, get, post, early)
+    if "h2" in urls:
+        two = httpx.Client(http2=True, trust_env=False,
+                           verify=ssl.create_default_context(cafile=urls["ca"]))
+
+        def both(url, data=None):
+            answer = two.request("POST" if data else "GET", url, content=data)
+            return [answer.http_version, answer.status_code, len(answer.content)]
+        run("h2", both, urls["h2"] + "/two")
+        run("h2-upload", both, urls["h2"] + "/two", BIG[:1_000_000])
+
+
+async def arun(case, made):
+    """As run, for what is awaited."""
+    try:
+        result = await made
+    except (Exception, asyncio.CancelledError) as error:
+        result = failed(error)
+    print(json.dumps([case, result]), flush=True)
+
+
+async def broken_off(made):
+    """Cancelled while it waits for the server."""
+    task = asyncio.ensure_future(made)
+    await asyncio.sleep(0.3)
+    task.cancel()
+    return await task
+
+
+async def apieces():
+    """The big body, as an async generator gives it."""
+    for piece in pieces():
+        yield piece
+
+
+async def async_cases(urls, get, post):
+    """All cases of a client that is awaited."""
+    for case, url in gets(urls).items():
+        await arun(case, get(url))
+    upload = urls["plain"] + "/upload"
+    await arun("upload", post(upload + "?as=bytes", BIG))
+    await arun("upload-pieces", post(upload + "?as=pieces", apieces()))
+    await arun("cancelled", broken_off(get(urls["plain"] + "/hang?cancelled")))
+    await arun("cancelled-body", broken_off(get(urls["plain"] + "/drip?cancelled")))
+
+
+def of_httpx_async(urls):
+    """httpx, awaited."""
+    import httpx
+
+    async def main():
+        async with httpx.AsyncClient(timeout=TIMEOUT_S, follow_redirects=True,
+                                     trust_env=False) as client:
+            async def get(url):
+                answer = await client.get(url)
+                return saw(answer.status_code, answer.headers.items(), answer.content)
+
+            async def post(url, data):
+                answer = await client.post(url, content=data, timeout=30)
+                return saw(answer.status_code, answer.headers.items(), answer.content)
+            await async_cases(urls, get, post)
+    asyncio.run(main())
+
+
+def of_aiohttp(urls):
+    """aiohttp."""
+    import aiohttp
+
+    async def main():
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+        async with aiohttp.ClientSession(timeout=timeout) as client:
+            async def get(url):
+                async with client.get(url) as answer:
+                    return saw(answer.status, answer.headers.items(), await answer.read())
+
+            async def post(url, data):
+                async with client.post(url, data=data,
+                                       timeout=aiohttp.ClientTimeout(total=30)) as answer:
+                    return saw(answer.status, answer.headers.items(), await answer.read())
+            await async_cases(urls, get, post)
+    asyncio.run(main())
+
+
+CLIENTS = {"urllib": of_urllib, "requests": of_requests, "httpx": of_httpx,
+           "httpx-async": of_httpx_async, "aiohttp": of_aiohttp}
+
+
+def main():
+    client, store, urls = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+    if store != "-":
+        import cordwood
+        engine = cordwood.open(store)
+        engine.capture_http()
+        cordwood.install_http_hooks(engine)
+    CLIENTS[client](urls)
+    print("done", flush=True)
+    sys.stdin.buffer.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,328 @@
+// URLSession's requests, captured: every kind of task is recorded exactly once and ends for the
+// host as without capture. Against Tests/TestSupport/http_peer.py in a process of its own.
+
+import Cordwood
+import CordwoodHTTPCapture
+import Foundation
+import XCTest
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+// Cordwood has one that only this package sees.
+private typealias HTTPCapture = CordwoodHTTPCapture.HTTPCapture
+
+final class HTTPCaptureTests: XCTestCase {
+    private static let big = 20 << 20
+    nonisolated(unsafe) private static var peer: Peer?
+    private var store = ""
+    private var engine: Engine!
+
+    override class func setUp() { peer = try? Peer() }
+
+    override class func tearDown() { peer = nil }
+
+    override func setUpWithError() throws {
+        store = NSTemporaryDirectory() + "cordwood-http-" + UUID().uuidString
+        engine = try Engine(directory: store)
+        var options = HTTPCaptureOptions()
+        options.isEnabled = true
+        try engine.setHTTPCapture(options)
+        addTeardownBlock { [engine, store] in
+            try engine?.close()
+            try? FileManager.default.removeItem(atPath: store)
+        }
+    }
+
+    private var base: String { HTTPCaptureTests.peer?.url ?? "http://127.0.0.1:1" }
+
+    private func url(_ path: String) -> URL { URL(string: base + path)! }
+
+    private func configuration() -> URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.timeoutIntervalForRequest = 1
+        return configuration
+    }
+
+    /// Exchanges that are over, by field.
+    private func exchanges() async throws -> [[String: String]] {
+        var options = ReaderOptions()
+        options.kinds = 1 << 4
+        var found: [[String: String]] = []
+        for try await record in Reader(store, options: options) {
+            let pairs = record.fields.map { ($0.key, HTTPCaptureTests.text($0.value)) }
+            let fields = Dictionary(pairs, uniquingKeysWith: { $1 })
+            if fields["http.op"] == "end" { found.append(fields) }
+        }
+        return found
+    }
+
+    private static func text(_ value: Field) -> String {
+        switch value {
+        case .int(let number): "\(number)"
+        case .uint(let number): "\(number)"
+        case .double(let number): "\(number)"
+        case .bool(let flag): "\(flag)"
+        case .string(let text): text
+        }
+    }
+
+    private struct Answer: Equatable, Sendable {
+        var status: Int?
+        var body: Data?
+        var error: Int?
+    }
+
+    private func get(_ session: URLSession, _ url: URL) async -> Answer {
+        await withCheckedContinuation { done in
+            session.dataTask(with: url) { data, response, error in
+                done.resume(
+                    returning: Answer(
+                        status: (response as? HTTPURLResponse)?.statusCode, body: data,
+                        error: (error as? URLError)?.code.rawValue))
+            }.resume()
+        }
+    }
+
+    func testTasksWithACompletionHandler() async throws {
+        let plain = URLSession(configuration: configuration())
+        let captured = URLSession(
+            configuration: HTTPCapture.install(engine, in: configuration()))
+        let paths = [
+            "/json", "/odata", "/gzip", "/chunked", "/empty", "/download?bytes=3000000", "/hang",
+            "/close",
+        ]
+        for path in paths {
+            let alone = await get(plain, url(path))
+            let seen = await get(captured, url(path))
+            XCTAssertEqual(seen, alone, path)
+        }
+        let found = try await exchanges()
+        XCTAssertEqual(found.map { $0["url.full"] ?? "" }, paths.map { base + $0 })
+        XCTAssertEqual(
+            found.map { $0["http.response.status_code"] },
+            ["200", "403", "200", "200", "204", "200", nil, nil])
+        XCTAssertEqual(found[1]["odata.code"], "SY/530")
+        XCTAssertEqual(found[3]["http.response.body"], found[0]["http.response.body"])
+        XCTAssertEqual(found[5]["http.response.body.size"], "3000000")
+        XCTAssertEqual(found[6]["error.type"], "timeout")
+        XCTAssertNotNil(found[7]["error.type"])
+    }
+
+    func testRedirections() async throws {
+        for session in [
+            HTTPCapture.session(engine, configuration: configuration()),
+            HTTPCapture.session(engine, configuration: configuration(), delegate: Listener()),
+        ] {
+            let answer = await get(session, url("/redirect?to=/json"))
+            XCTAssertEqual(answer.status, 200)
+        }
+        let found = try await exchanges()
+        XCTAssertEqual(
+            found.map { $0["http.response.status_code"] }, ["302", "200", "302", "200"])
+        XCTAssertEqual(found[1]["http.redirected_from"], found[0]["http.id"])
+        XCTAssertEqual(found[3]["http.redirected_from"], found[2]["http.id"])
+    }
+
+    func testADelegateThatRefusesARedirection() async throws {
+        let listener = Listener()
+        listener.follows = false
+        let session = HTTPCapture.session(
+            engine, configuration: configuration(), delegate: listener)
+        session.dataTask(with: url("/redirect")).resume()
+        await fulfillment(of: [listener.ended], timeout: 30)
+        XCTAssertEqual(listener.status, 302)
+        let found = try await exchanges()
+        XCTAssertEqual(found.map { $0["http.response.status_code"] }, ["302"])
+    }
+
+    func testADelegateGetsDataAsItComes() async throws {
+        let listener = Listener()
+        let session = HTTPCapture.session(
+            engine, configuration: configuration(), delegate: listener)
+        session.dataTask(with: url("/download?bytes=\(HTTPCaptureTests.big)")).resume()
+        await fulfillment(of: [listener.ended], timeout: 30)
+        XCTAssertEqual(listener.received, HTTPCaptureTests.big)
+        XCTAssertGreaterThan(listener.pieces, 100)
+        let found = try await exchanges()
+        XCTAssertEqual(found.count, 1)
+        XCTAssertEqual(found[0]["http.response.body.size"], "\(HTTPCaptureTests.big)")
+        XCTAssertEqual(found[0]["http.response.body"]?.utf8.count, 64 << 10)
+    }
+
+    /// Installed in the configuration alone: sizes and errors are known, the bytes are not shown.
+    func testADelegateThatIsNotOurs() async throws {
+        let listener = Listener()
+        let session = URLSession(
+            configuration: HTTPCapture.install(engine, in: configuration()), delegate: listener,
+            delegateQueue: nil)
+        session.dataTask(with: url("/download?bytes=100000")).resume()
+        await fulfillment(of: [listener.ended], timeout: 30)
+        XCTAssertEqual(listener.received, 100_000)
+        let found = try await exchanges()
+        XCTAssertEqual(found.map { $0["http.response.body.size"] }, ["100000"])
+        XCTAssertEqual(found[0]["http.response.body.note"]?.contains("not shown"), true)
+    }
+
+    func testUploads() async throws {
+        let session = URLSession(
+            configuration: HTTPCapture.install(engine, in: configuration()))
+        var request = URLRequest(url: url("/upload"))
+        request.httpMethod = "POST"
+        request.timeoutInterval = 30
+        let data = Data(repeating: UInt8(ascii: "u"), count: HTTPCaptureTests.big)
+        let file = URL(fileURLWithPath: store + "/body")
+        try data.write(to: file)
+        let bodies = [
+            try await session.upload(for: request, from: data).0,
+            try await session.upload(for: request, fromFile: file).0,
+            try await {
+                request.httpBody = data
+                return try await session.data(for: request).0
+            }(),
+        ]
+        for body in bodies {
+            let seen = try JSONSerialization.jsonObject(with: body) as? [String: Any]
+            XCTAssertEqual(seen?["bytes"] as? Int, HTTPCaptureTests.big)
+        }
+        let found = try await exchanges()
+        XCTAssertEqual(found.count, 3)
+        for one in found {
+            XCTAssertEqual(one["http.request.body.size"], "\(HTTPCaptureTests.big)")
+            XCTAssertEqual(one["http.request.body"]?.utf8.count, 64 << 10)
+        }
+    }
+
+    func testDownloads() async throws {
+        let listener = Listener()
+        let watched = HTTPCapture.session(
+            engine, configuration: configuration(), delegate: listener)
+        watched.downloadTask(with: url("/download?bytes=200000")).resume()
+        await fulfillment(of: [listener.ended], timeout: 30)
+        XCTAssertEqual(listener.fileBytes, 200_000)
+        let plain = URLSession(
+            configuration: HTTPCapture.install(engine, in: configuration()))
+        let (file, _) = try await plain.download(from: url("/download?bytes=300000"))
+        XCTAssertEqual(try Data(contentsOf: file).count, 300_000)
+        let found = try await exchanges()
+        XCTAssertEqual(found.map { $0["http.response.body.size"] }, ["200000", "300000"])
+    }
+
+    func testCancelled() async throws {
+        let listener = Listener()
+        let session = HTTPCapture.session(
+            engine, configuration: configuration(), delegate: listener)
+        let task = session.dataTask(with: url("/drip?seconds=20"))
+        listener.onData = { task.cancel() }
+        task.resume()
+        await fulfillment(of: [listener.ended], timeout: 30)
+        XCTAssertEqual((listener.error as? URLError)?.code, .cancelled)
+        let found = try await exchanges()
+        XCTAssertEqual(found.count, 1)
+        XCTAssertEqual(found[0]["http.cancelled"], "true")
+        XCTAssertEqual(found[0]["http.response.status_code"], "200")
+    }
+
+    func testOffCapturesNothing() async throws {
+        let session = URLSession(
+            configuration: HTTPCapture.install(engine, in: configuration()))
+        try engine.setHTTPCapture(HTTPCaptureOptions())
+        let answer = await get(session, url("/json"))
+        XCTAssertEqual(answer.status, 200)
+        let found = try await exchanges()
+        XCTAssertEqual(found.count, 0)
+    }
+
+    func testEachEngineGetsItsOwn() async throws {
+        let other = NSTemporaryDirectory() + "cordwood-http-" + UUID().uuidString
+        let second = try Engine(directory: other)
+        defer {
+            _ = try? second.close()
+            try? FileManager.default.removeItem(atPath: other)
+        }
+        var options = HTTPCaptureOptions()
+        options.isEnabled = true
+        try second.setHTTPCapture(options)
+        let once = HTTPCapture.install(engine, in: configuration())
+        let again = HTTPCapture.install(engine, in: once)
+        XCTAssertEqual(once.protocolClasses?.count, again.protocolClasses?.count)
+        _ = await get(URLSession(configuration: again), url("/json?first"))
+        let moved = HTTPCapture.install(second, in: again)
+        _ = await get(URLSession(configuration: moved), url("/json?second"))
+        let found = try await exchanges()
+        XCTAssertEqual(found.map { $0["url.full"] }, [base + "/json?first"])
+    }
+}
+
+/// A host's delegate. Only the session's queue and, after `ended`, the test touch it.
+private final class Listener: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate,
+    @unchecked Sendable
+{
+    let ended = XCTestExpectation(description: "the task ends")
+    var follows = true
+    var received = 0
+    var pieces = 0
+    var fileBytes = 0
+    var status: Int?
+    var error: (any Error)?
+    var onData: () -> Void = {}
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask,
+        willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
+        completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(follows ? request : nil)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        received += data.count
+        pieces += 1
+        onData()
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask,
+        didFinishDownloadingTo location: URL
+    ) {
+        fileBytes = (try? Data(contentsOf: location).count) ?? -1
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+    ) {
+        status = (task.response as? HTTPURLResponse)?.statusCode
+        self.error = error
+        ended.fulfill()
+    }
+}
+
+/// http_peer.py, as long as this lives.
+private final class Peer {
+    private let process = Process()
+    private let input = Pipe()
+    let url: String
+
+    init() throws {
+        let here = URL(fileURLWithPath: #filePath)
+        let script = here.deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("TestSupport/http_peer.py").path
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["python3", "-u", script]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        var line = ""
+        while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != 10 {
+            line.unicodeScalars.append(Unicode.Scalar(byte))
+        }
+        url = "http://127.0.0.1:\(line)"
+    }
+
+    deinit {
+        try? input.fileHandleForWriting.close()
+        process.waitUntilExit()
+    }
+}

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""The server that captured clients talk to: HTTP/1.1, a thread a connection, TLS where a PEM file
+is named. What each path answers stands in `Peer`.
+
+    http_peer.py [CERTIFICATE_AND_KEY.pem]
+
+prints its port and serves until its standard input ends. In a test: `Server(pem=None)`.
+"""
+import gzip
+import hashlib
+import json
+import socket
+import ssl
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+JSON = json.dumps({"name": "order", "lines": list(range(40)), "note": "grün"}).encode()
+ODATA = json.dumps({"error": {"code": "SY/530", "message": {"lang": "en", "value": "No right"},
+                              "innererror": {"transactionid": "T0123456789"}}}).encode()
+BLOCK = bytes(range(32, 96)) * 1024  # 64 KiB that are text
+HANG_S = 30
+
+
+class Peer(BaseHTTPRequestHandler):
+    """/json 200 · /odata 403 · /hang no answer · /close closes without one · /short less than it
+    says · /redirect?to=URL 302 · /download?bytes=N · /gzip · /chunked · /empty 204 · /upload and
+    anything with a body: its size and SHA-256 · /drip?seconds=S: headers, then slowly."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_):
+        """Nothing on stderr."""
+
+    def _answer(self, status, body, kind="application/json", **headers):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _any(self):
+        parts = urlsplit(self.path)
+        asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        size, digest = read_body(self)
+        path = parts.path
+        if path == "/json":
+            self._answer(200, JSON)
+        elif path == "/odata":
+            self._answer(403, ODATA)
+        elif path == "/hang":
+            self.server.gone.wait(HANG_S)
+            self.close_connection = True
+        elif path == "/close":
+            self.close_connection = True
+        elif path == "/short":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"x" * 100)
+            self.close_connection = True
+        elif path == "/redirect":
+            self._answer(int(asked.get("status", 302)), b"moved", "text/plain",
+                         Location=asked.get("to", "/json"))
+        elif path == "/download":
+            self._download(int(asked["bytes"]))
+        elif path == "/gzip":
+            self._answer(200, gzip.compress(JSON * 20, mtime=0), Content_Encoding="gzip")
+        elif path == "/chunked":
+            self._chunked()
+        elif path == "/empty":
+            self.send_response(204)
+            self.end_headers()
+        elif path == "/drip":
+            self._drip(float(asked.get("seconds", 5)))
+        elif path == "/headers":
+            self._answer(200, json.dumps(dict(self.headers.items())).encode())
+        else:
+            self._answer(200, json.dumps({"bytes": size, "sha256": digest}).encode())
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = do_OPTIONS = _any
+
+    def _download(self, size):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Length", str(size))
+        self.end_headers()
+        while size:
+            part = BLOCK[:size]
+            self.wfile.write(part)
+            size -= len(part)
+
+    def _chunked(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for at in range(0, len(JSON), 7):
+            part = JSON[at:at + 7]
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _drip(self, seconds):
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not self.server.gone.is_set():
+            self.wfile.write(b"drop ")
+            self.wfile.flush()
+            self.server.gone.wait(0.05)
+        self.close_connection = True
+
+
+def read_body(handler):
+    """(bytes, SHA-256) of a request's body, chunked or not, a piece at a time."""
+    digest, size = hashlib.sha256(), 0
+
+    def take(left):
+        nonlocal size
+        while left:
+            data = handler.rfile.read(min(left, 1 << 16))
+            if not data:
+                return
+            digest.update(data)
+            size, left = size + len(data), left - len(data)
+    if "chunked" in handler.headers.get("Transfer-Encoding", ""):
+        while True:
+            left = int(handler.rfile.readline().split(b";")[0], 16)
+            take(left)
+            handler.rfile.readline()
+            if not left:
+                break
+    else:
+        take(int(handler.headers.get("Content-Length", 0)))
+    return size, digest.hexdigest()
+
+
+class Server(ThreadingHTTPServer):
+    """Serves on a port of loopback, in threads, until `close`."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, pem=None):
+        super().__init__(("127.0.0.1", 0), Peer)
+        self.gone = threading.Event()
+        self.port = self.server_address[1]
+        self.url = f"{'https' if pem else 'http'}://127.0.0.1:{self.port}"
+        self._tls = None
+        if pem:
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self._tls.load_cert_chain(pem)
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def finish_request(self, request, client_address):
+        """In the connection's thread: a client that refuses our certificate holds up none."""
+        request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is not None:
+            request = self._tls.wrap_socket(request, server_side=True)
+        super().finish_request(request, client_address)
+        if self._tls is not None:
+            request.close()
+
+    def handle_error(self, request, client_address):
+        """Clients here leave as they like."""
+
+    def close(self):
+        """Ends what hangs, and the port."""
+        self.gone.set()
+        self.shutdown()
+        self.server_close()
+
+
+if __name__ == "__main__":
+    server = Server(*sys.argv[1:2])
+    print(server.port, flush=True)
+    sys.stdin.buffer.read()
+    server.close()

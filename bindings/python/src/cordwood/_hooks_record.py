@@ -1,0 +1,222 @@
+"""What all hooks record with: a request and its answer, from begin to end, that never raises.
+
+A `Recording` belongs to one request; one thread at a time. Times are taken here, so that the hooks
+say only what happens. Redirections are found by the target of the last answer in the same context.
+"""
+import os
+import socket
+import sys
+import time
+from contextvars import ContextVar
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from urllib.parse import urldefrag, urljoin
+
+from . import _hooks_calls
+from ._context import STATE, State
+from ._hooks import CONVERSATION, HTTPHooks
+
+Pairs = Iterable[Tuple[Any, Any]]
+REDIRECTIONS = (301, 302, 303, 307, 308)
+_CAUSES_MAX = 8
+
+
+class Redirection(NamedTuple):
+    """Where an answer sent the client: the next request of this context to it is its hop."""
+    target: str
+    id: str
+
+
+_redirection: "ContextVar[Optional[Redirection]]" = ContextVar("cordwood-redirection",
+                                                              default=None)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it says it came from; not __context__, which may be the host's matter."""
+    now: Optional[BaseException] = error
+    for _ in range(_CAUSES_MAX):
+        if now is None:
+            return
+        yield now
+        inside = [now.__cause__, getattr(now, "reason", None), *getattr(now, "args", ())[-1:]]
+        now = next((one for one in inside if isinstance(one, BaseException)), None)
+
+
+def is_cancelled(error: Optional[BaseException]) -> bool:
+    """Whether the host broke it off: a cancelled task, a generator that is closed, Ctrl-C."""
+    asyncio = sys.modules.get("asyncio")  # who cancels has it
+    return error is not None and (
+        not isinstance(error, Exception)
+        or asyncio is not None and isinstance(error, asyncio.CancelledError))
+
+
+def error_type(error: BaseException) -> str:
+    """"dns", "tls", "timeout", "connect", or the name of the class."""
+    chain = list(_causes(error))
+    if any(isinstance(one, socket.gaierror) for one in chain):
+        return "dns"
+    if any(isinstance(one, TimeoutError) or "Timeout" in type(one).__name__ for one in chain):
+        return "timeout"
+    ssl = sys.modules.get("ssl")
+    if ssl is not None and any(isinstance(one, ssl.SSLError) for one in chain):
+        return "tls"
+    if any(isinstance(one, ConnectionRefusedError)
+           or type(one).__name__ in ("ConnectError", "NewConnectionError", "ClientConnectorError")
+           for one in chain):
+        return "connect"
+    return type(error).__name__
+
+
+def traceparent(state: State) -> Optional[str]:
+    """The W3C header of what is in force; None: nothing is."""
+    ids = state.ids
+    if ids is None:
+        return None
+    span = ids.span_id or os.urandom(8)
+    return f"00-{ids.trace_id.hex()}-{span.hex()}-{ids.flags:02x}"
+
+
+def propagated(hooks: HTTPHooks, present: Iterable[Any]) -> List[Tuple[str, str]]:
+    """Headers to add to a request that has those of the names `present`."""
+    if not hooks.propagate:
+        return []
+    try:
+        state = STATE.get()
+        if state is None:
+            return []
+        engine: Any = hooks.engine
+        wanted = ((conversation_header(engine), state.fields.get(CONVERSATION)),
+                  ("traceparent", traceparent(state)),
+                  ("X-Transaction-Id", state.fields.get("txn.id")))
+        there = {name.lower() if isinstance(name, str) else bytes(name).decode("latin-1").lower()
+                 for name in present}
+        return [(name, str(value)) for name, value in wanted
+                if name and value and name.lower() not in there and _is_line(str(value))]
+    except Exception as error:
+        hooks.diagnose(error)
+        return []
+
+
+def conversation_header(engine: Any) -> str:
+    """The name that the host gave it; "": none."""
+    name: str = getattr(engine, "_conversation_header", "X-Conversation-Id")
+    return name
+
+
+def _is_line(value: str) -> bool:
+    """Whether it can stand in a header: a context's field may be anything."""
+    return value.isascii() and value.isprintable()
+
+
+class Recording:
+    """One request under way. Begun by `begin`; all calls after `end` do nothing."""
+
+    __slots__ = ("_hooks", "_exchange", "_url", "_began", "sent_ns", "_answered",
+                 "phases", "id")
+
+    def __init__(self, hooks: HTTPHooks, exchange: Any, url: str, began: int) -> None:
+        self._hooks = hooks
+        self._exchange = exchange
+        self._url = url
+        self._began = began
+        self.sent_ns = 0
+        self._answered = 0
+        self.phases: Dict[str, Any] = {}
+        self.id: str = exchange.id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not ended."""
+        return self._exchange is not None
+
+    def sending(self, data: Any) -> None:
+        """Bytes of the request's body that go out."""
+        if self._exchange is not None:
+            try:
+                self._exchange.request_body(data)
+            except Exception as error:
+                self._hooks.diagnose(error)
+
+    def sent(self) -> None:
+        """The last that was sent goes out now."""
+        self.sent_ns = time.perf_counter_ns()
+
+    def answered(self, status: int, headers: Pairs, protocol: Optional[str] = None,
+                 location: Optional[str] = None) -> None:
+        """Status and headers of the answer; location: where it redirects to."""
+        if self._exchange is None:
+            return
+        self._answered = time.perf_counter_ns()
+        try:
+            self._exchange.response(status, headers, protocol=protocol)
+            if location is not None and status in REDIRECTIONS:
+                target = urldefrag(urljoin(self._url, location)).url
+                _redirection.set(Redirection(target, self.id))
+        except Exception as error:
+            self._hooks.diagnose(error)
+
+    def received(self, data: Any) -> None:
+        """Bytes of the answer's body."""
+        if self._exchange is not None:
+            try:
+                self._exchange.response_body(data)
+            except Exception as error:
+                self._hooks.diagnose(error)
+
+    def end(self, error: Optional[BaseException] = None, text: str = "", kind: str = "") -> None:
+        """It is over: well, by an error, or as the text says."""
+        exchange, self._exchange = self._exchange, None
+        if exchange is None:
+            return
+        try:
+            now = time.perf_counter_ns()
+            outcome = self.phases
+            outcome["duration_ns"] = now - self._began
+            if self._answered:
+                outcome["receive_ns"] = now - self._answered
+                if self.sent_ns:
+                    outcome.setdefault("wait_ns", self._answered - self.sent_ns)
+            if error is not None:
+                text = str(error) or type(error).__name__
+                kind = "cancelled" if is_cancelled(error) else error_type(error)
+                outcome["cancelled"] = is_cancelled(error)
+            exchange.end(error=text, error_type=kind, **outcome)
+        except Exception as trouble:
+            self._hooks.diagnose(trouble)
+
+    def closed(self) -> None:
+        """The host is done with it, whether the body was at its end or not."""
+        now = sys.exc_info()[1]
+        self.end(now if is_cancelled(now) else None)
+
+    def __del__(self) -> None:
+        try:
+            self.end()
+        except Exception:  # the interpreter ends
+            pass
+
+
+def begin(hooks: HTTPHooks, method: str, url: str, headers: Pairs, *, body: Any = b"",
+          protocol: Optional[str] = None, attempt: int = 0, before_ns: int = 0,
+          side: int = 0) -> Optional[Recording]:
+    """Begins an exchange; None: it is not captured. before_ns: since when it has been under way.
+    Never raises."""
+    try:
+        url = urldefrag(url).url
+        came = _redirection.get()
+        redirected_from = None
+        if came is not None:
+            if came.target == url:
+                redirected_from = came.id
+            _redirection.set(None)
+        engine: Any = hooks.engine
+        exchange = _hooks_calls.begin(
+            engine._handle, method, url, headers, body=body, protocol=protocol, attempt=attempt,
+            side=side,
+            start_ns=time.time_ns() - before_ns if before_ns else 0,
+            redirected_from=redirected_from)
+        if exchange is None:
+            return None
+        return Recording(hooks, exchange, url, time.perf_counter_ns() - before_ns)
+    except Exception as error:
+        hooks.diagnose(error)
+        return None

@@ -1,0 +1,128 @@
+"""What urllib3 does beside `http.client`, which it sends with: it connects TLS before the request
+begins, reads chunks by itself, and repeats. A request that never came so far as to begin is
+recorded here. The thread's request is in `_now` while its pool works on it."""
+import threading
+from typing import Any, Callable, Optional
+
+from . import _hooks
+from ._hooks_http_client import CLIENT, target, timed
+from ._hooks_record import begin
+
+_now = threading.local()
+
+
+def _url(pool: Any, connection: Any, path: str) -> str:
+    """Of a connection that is not set up its pool knows the target."""
+    if path.startswith("/") and getattr(connection, "_tunnel_host", None) is None:
+        host = pool.host if ":" not in pool.host else f"[{pool.host.strip('[]')}]"
+        usual = {"http": 80, "https": 443}.get(pool.scheme)
+        place = host if pool.port in (None, usual) else f"{host}:{pool.port}"
+        return f"{pool.scheme}://{place}{path}"
+    return target(connection, path)
+
+
+def _attempt(retries: Any) -> int:
+    """From 1; what was redirected begins anew."""
+    count = 1
+    for past in reversed(getattr(retries, "history", None) or ()):
+        if getattr(past, "redirect_location", None):
+            break
+        count += 1
+    return count
+
+
+def _failed(pool: Any, connection: Any, request: Any, error: BaseException) -> None:
+    """A request that ended before http.client saw it."""
+    hooks = _hooks.active(CLIENT)
+    if hooks is None:
+        return
+    try:
+        method, path, headers, attempt = request
+        took = connection.__dict__.pop("_cordwood_connect", None) or {}
+        pairs = list((pool.headers if headers is None else headers or {}).items())
+        recording = begin(hooks, method, _url(pool, connection, path), pairs,
+                          before_ns=sum(took.values()), attempt=attempt)
+        if recording is not None:
+            recording.phases.update(took)
+            recording.end(error)
+    except Exception as trouble:
+        hooks.diagnose(trouble)
+
+
+def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _make_request(self: Any, conn: Any, method: str, url: str, *arguments: Any,
+                      **named: Any) -> Any:
+        if _hooks.active(CLIENT) is None:
+            return original(self, conn, method, url, *arguments, **named)
+        values = conn.__dict__
+        now = getattr(_now, "request", None)
+        attempt = 1 if now is None else now[3]
+        values["_cordwood_attempt"] = attempt
+        before = values.get("_cordwood_begun", 0)
+        try:
+            return original(self, conn, method, url, *arguments, **named)
+        except BaseException as error:
+            if values.get("_cordwood_begun", 0) == before:
+                headers = arguments[1] if len(arguments) > 1 else named.get("headers")
+                _failed(self, conn, (method, url, headers, attempt), error)
+            raise
+    return _make_request
+
+
+def _urlopen(original: Callable[..., Any]) -> Callable[..., Any]:
+    def urlopen(self: Any, method: str, url: str, body: Any = None, headers: Any = None,
+                retries: Any = None, *arguments: Any, **named: Any) -> Any:
+        if _hooks.active(CLIENT) is None:
+            return original(self, method, url, body, headers, retries, *arguments, **named)
+        before = getattr(_now, "request", None)  # of a request that this one repeats
+        _now.request = (method, url, headers, _attempt(retries))
+        try:
+            return original(self, method, url, body, headers, retries, *arguments, **named)
+        finally:
+            _now.request = before
+    return urlopen
+
+
+def _prepare_proxy(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _prepare_proxy(self: Any, conn: Any) -> Any:
+        try:
+            return original(self, conn)
+        except BaseException as error:
+            request: Optional[Any] = getattr(_now, "request", None)
+            if request is not None:
+                _failed(self, conn, request, error)
+            raise
+    return _prepare_proxy
+
+
+def _handle_chunk(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _handle_chunk(self: Any, amt: Any) -> Any:
+        body = getattr(self._fp, "_cordwood_body", None)
+        if body is None or body.is_inside:
+            return original(self, amt)
+        body.is_inside = True
+        try:
+            chunk = original(self, amt)
+        except BaseException as error:
+            self._fp._cordwood_body = None
+            body.recording.end(error)
+            raise
+        finally:
+            body.is_inside = False
+        if chunk:
+            body.recording.received(chunk)
+        return chunk
+    return _handle_chunk
+
+
+def patch(patches: _hooks.Patches, module: Any) -> None:
+    """Into urllib3."""
+    pools: Any = module.connectionpool
+    patches.put(pools.HTTPConnectionPool, "urlopen", _urlopen)
+    patches.put(pools.HTTPConnectionPool, "_make_request", _make_request)
+    patches.put(pools.HTTPConnectionPool, "_prepare_proxy", _prepare_proxy)
+    patches.put(pools.HTTPSConnectionPool, "_prepare_proxy", _prepare_proxy)
+    patches.put(module.response.HTTPResponse, "_handle_chunk", _handle_chunk)
+    connections: Any = module.connection
+    patches.put(connections.HTTPConnection, "_new_conn", timed("connect_ns"))
+    patches.put(connections.HTTPSConnection, "connect", timed("tls_ns", "connect_ns"))

@@ -1,0 +1,19 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A server of its own, as a program outside this repository would be: Cordwood by path.
+let package = Package(
+    name: "cordwood-hummingbird",
+    dependencies: [
+        .package(name: "cordwood", path: "../.."),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.0.0"),
+    ],
+    targets: [
+        .executableTarget(
+            name: "Inbound",
+            dependencies: [
+                .product(name: "Cordwood", package: "cordwood"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+            ])
+    ]
+)
