@@ -41,6 +41,13 @@ static void told(const char *name, CURLcode code, CURL *easy, const seen *got) {
     fflush(stdout);
 }
 
+/* A debug function of the host's own, as many have one for HTTP's heads. */
+static int heads(CURL *easy, curl_infotype kind, char *bytes, size_t count, void *user) {
+    (void)easy, (void)bytes, (void)count;
+    if (kind == CURLINFO_HEADER_OUT) ++*(int *)user;
+    return 0;
+}
+
 static cw_engine *engine;
 
 static void set(CURL *easy, const char *url, seen *got) {
@@ -76,11 +83,17 @@ static void run(const char *name, const char *kind, const char *base, const char
         curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, broken_off);
     }
     if (ca) curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
+    int sent = 0;
+    const cw_curl_options own = {heads, &sent};
+    curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, own.debug);
+    curl_easy_setopt(easy, CURLOPT_DEBUGDATA, own.debug_data);
+    curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
     cw_curl *capture = NULL;
-    if (engine) cw_curl_attach(engine, easy, NULL, &capture);
+    if (engine) cw_curl_attach(engine, easy, &own, &capture);
     CURLcode code = curl_easy_perform(easy);
     cw_curl_done(&capture, code);
     told(name, code, easy, &got);
+    printf("[\"%s-heads\", %d]\n", name, sent);
     curl_easy_cleanup(easy);
     curl_slist_free_all(headers);
 }

@@ -1,5 +1,4 @@
-"""B-HTTP: the programs of examples/http do what they say. (Swift's is built with examples/swift,
-by tools/check_readme.py.)"""
+"""B-HTTP: the programs of examples/http, and Swift's in examples/swift, do what they say."""
 
 import subprocess
 import sys
@@ -41,6 +40,14 @@ class Examples(StoreCase):
 
     def test_B_HTTP_7_example_cpp(self):
         self.check(self.run_one(self.built("main.cpp", "c++", "-std=c++17")))
+
+    def test_B_HTTP_7_example_swift(self):
+        scratch = ROOT / "build/examples-swift"  # as tools/check_readme.py has it
+        subprocess.run(["swift", "build", "-c", "release", "--static-swift-stdlib",
+                        "--package-path",
+                        ROOT / "examples/swift", "--scratch-path", scratch, "--product", "HTTP"],
+                       check=True, stdout=subprocess.DEVNULL)
+        self.check(self.run_one(scratch / "release/HTTP"))
 
     def test_B_HTTP_7_example_python(self):
         found = self.run_one(sys.executable, ROOT / "examples/http/main.py")

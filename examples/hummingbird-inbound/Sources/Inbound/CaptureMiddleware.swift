@@ -1,6 +1,5 @@
 // A middleware that records what a Hummingbird server is asked and what it answers: the inbound
-// side of docs/HTTP.md. Bodies pass through piece by piece. The ids that a client sends are in
-// force inside, so that what the routes log carries them.
+// side of docs/HTTP.md. Bodies pass through piece by piece.
 
 import Cordwood
 import HTTPTypes
