@@ -110,6 +110,37 @@ final class HTTPCaptureTests: XCTestCase {
         XCTAssertNotNil(found[7]["error.type"])
     }
 
+    func testTLSThatFails() async throws {
+        let pem = store + ".pem"
+        let make = Process()
+        make.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        make.arguments =
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj"]
+            + ["/CN=localhost", "-keyout", pem, "-out", pem + ".crt"]
+        make.standardError = FileHandle.nullDevice
+        try make.run()
+        make.waitUntilExit()
+        XCTAssertEqual(make.terminationStatus, 0)
+        let both = try Data(contentsOf: URL(fileURLWithPath: pem))
+        try (both + Data(contentsOf: URL(fileURLWithPath: pem + ".crt")))
+            .write(to: URL(fileURLWithPath: pem))
+        defer { for end in ["", ".crt"] { unlink(pem + end) } }
+        let peer = try Peer(certificate: pem)
+        let untrusted = URL(string: peer.url + "/json")!
+        let plain = URLSession(configuration: configuration())
+        let captured = URLSession(
+            configuration: HTTPCapture.install(engine, in: configuration()))
+        let alone = await get(plain, untrusted)
+        let seen = await get(captured, untrusted)
+        XCTAssertEqual(seen, alone)
+        XCTAssertNotNil(alone.error)
+        let found = try await exchanges()
+        XCTAssertEqual(found.map { $0["url.full"] }, [untrusted.absoluteString])
+        XCTAssertNil(found.first?["http.response.status_code"])
+        // Foundation on Linux has no code of its own for this one.
+        XCTAssertEqual(found.first?["error.message"], "URLError \(alone.error ?? 0)")
+    }
+
     func testRedirections() async throws {
         for session in [
             HTTPCapture.session(engine, configuration: configuration()),
@@ -304,13 +335,14 @@ private final class Peer {
     private let input = Pipe()
     let url: String
 
-    init() throws {
+    /// - Parameter certificate: PEM with its key: https.
+    init(certificate: String? = nil) throws {
         let here = URL(fileURLWithPath: #filePath)
         let script = here.deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("TestSupport/http_peer.py").path
         let output = Pipe()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", "-u", script]
+        process.arguments = ["python3", "-u", script] + (certificate.map { [$0] } ?? [])
         process.standardInput = input
         process.standardOutput = output
         try process.run()
@@ -318,7 +350,7 @@ private final class Peer {
         while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != 10 {
             line.unicodeScalars.append(Unicode.Scalar(byte))
         }
-        url = "http://127.0.0.1:\(line)"
+        url = (certificate == nil ? "http" : "https") + "://127.0.0.1:\(line)"
     }
 
     deinit {
