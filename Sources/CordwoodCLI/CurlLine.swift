@@ -37,8 +37,20 @@ enum CurlLine {
             let note = request.bodyNote.isEmpty ? "" : " (\(request.bodyNote))"
             complain("the body is not whole: \(body.count) bytes\(size)\(note)")
         }
-        words += ["--url", quoted(URLText.sendable(exchange.urlBytes))]
+        let url = URLText.sendable(exchange.urlBytes)
+        if !isWeb(url) {
+            // Newer versions read `--url @FILE`, and any reads file://.
+            complain("the address is not http: the command will refuse it")
+            words += ["--proto", "=http,https"]
+        }
+        words += ["--url", quoted(url.first == 0x40 ? Array("http://".utf8) + url : url)]
         return pipe + words.joined(separator: " ")
+    }
+
+    private static func isWeb(_ url: [UInt8]) -> Bool {
+        let start = url.prefix(8).map { $0 | 0x20 }
+        return start.starts(with: "http://".utf8.map { $0 | 0x20 })
+            || start.starts(with: "https://".utf8.map { $0 | 0x20 })
     }
 
     // ── Headers ──

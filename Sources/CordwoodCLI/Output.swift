@@ -48,8 +48,41 @@ final class Output {
 
     func flush() {
         if bytes.isEmpty { return }
-        unsafe bytes.withUnsafeBytes { write($0) }
+        guard isTerminal else {
+            unsafe bytes.withUnsafeBytes { write($0) }
+            return bytes.removeAll(keepingCapacity: true)
+        }
+        // The second half of a character may be still to come.
+        let half = bytes.last == 0xC2
+        if half { bytes.removeLast() }
+        let harmless = Output.harmless(bytes)
+        unsafe harmless.withUnsafeBytes { write($0) }
         bytes.removeAll(keepingCapacity: true)
+        if half { bytes.append(0xC2) }
+    }
+
+    /// DEL and the control characters behind it (U+009B begins what some terminals obey) as JSON
+    /// spells them; lines of text have none left.
+    private static func harmless(_ bytes: [UInt8]) -> [UInt8] {
+        var out: [UInt8] = []
+        out.reserveCapacity(bytes.count)
+        var at = 0
+        while at < bytes.count {
+            let byte = bytes[at]
+            let next = at + 1 < bytes.count ? bytes[at + 1] : 0
+            let isPair = byte == 0xC2 && (0x80...0x9F).contains(next)
+            if byte == 0x7F || isPair {
+                let code = isPair ? next : byte
+                out += "\\u00".utf8
+                for digit in [code >> 4, code & 15] {
+                    out.append(digit < 10 ? 0x30 + digit : 0x57 + digit)
+                }
+            } else {
+                out.append(byte)
+            }
+            at += isPair ? 2 : 1
+        }
+        return out
     }
 
     @safe private func write(_ data: UnsafeRawBufferPointer) {

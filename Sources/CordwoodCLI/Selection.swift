@@ -31,6 +31,11 @@ struct Selection: ParsableArguments {
 
     @OptionGroup var keys: IdentityOption
 
+    /// Some records are left out.
+    var isNarrowed: Bool {
+        since != nil || until != nil || level != nil || logger != nil || !conditions.isEmpty
+    }
+
     func readerOptions() throws(Failure) -> ReaderOptions {
         var options = ReaderOptions()
         options.identities = try keys.identities()

@@ -57,6 +57,12 @@ struct TransactionsCommand: ParsableCommand {
     func validate() throws {
         let chosen = [list, !ids.isEmpty, !deleted.isEmpty || deleteAll].count { $0 }
         if chosen > 1 { throw ValidationError("one of --list, --id and --delete") }
+        let isNarrowed = usecase != nil || selection.isNarrowed
+        if isNarrowed, !deleted.isEmpty || deleteAll {
+            throw ValidationError(
+                "--delete and --delete-all forget whole transactions: no --usecase, --since, "
+                    + "--level or the like beside them")
+        }
     }
 
     func run() throws {

@@ -160,9 +160,9 @@ class InstalledTest(ConsumerCase):
         self.assertIn("[libcordwood.so.0]", names)
         headers = {path.name for path in (self.installed() / "include" / "cordwood").iterdir()}
         self.assertEqual(headers, {"cordwood.h", "cordwood.hpp", "cordwood_format.hpp",
-                                   "cordwood_reader.hpp", "cordwood_target.hpp",
-                                   "cordwood_transaction.hpp", "log.h", "transaction.h",
-                                   "upload.h"})
+                                   "cordwood_http.hpp", "cordwood_reader.hpp",
+                                   "cordwood_target.hpp", "cordwood_transaction.hpp", "curl.h",
+                                   "http.h", "log.h", "transaction.h", "upload.h"})
 
     def test_find_package(self) -> None:
         build = self.directory / "build"

@@ -18,6 +18,8 @@ import CordwoodCore
     private let logger: LoggerBlock
     private let table: TransactionTable
     private let begunNs: UInt64
+    /// Tells its attachments from others'; an address would come again.
+    private let owner: UInt
     /// 25 bytes of trace (FORMAT §8.4), at idAt the id with a NUL, at endedAt an atomic word.
     private let memory: UnsafeMutableRawPointer
     private let idBytes: Int
@@ -32,6 +34,7 @@ import CordwoodCore
         unsafe self.logger = logger
         self.table = table
         begunNs = cw_monotonic_ns()
+        owner = UInt(truncatingIfNeeded: spanID)
         let bytes = id.bytes
         idBytes = bytes.count
         unsafe memory = .allocate(byteCount: Transaction.memoryBytes, alignment: 8)
@@ -127,8 +130,6 @@ import CordwoodCore
     public func detach() -> Int32 {
         unsafe ThreadAttachments.detach(owner: owner, key: key)
     }
-
-    private var owner: UInt { unsafe UInt(bitPattern: memory) }
 
     private var key: UnsafeBufferPointer<UInt8> {
         unsafe UnsafeBufferPointer(

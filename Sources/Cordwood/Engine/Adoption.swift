@@ -11,6 +11,7 @@ import CordwoodShip
     // SAFETY: below `monitor` all is read and written under it, but for `next` and `witness`, which
     // are the ship thread's.
     private let monitor = Monitor()
+    private var begun: UInt64 = 0
     private var count: UInt64 = 0
     private var isWanted = false
     private var isStopping = false
@@ -36,6 +37,10 @@ import CordwoodShip
 
     /// nil: the store cannot be listed, or its disk is full.
     func run(_ form: ArchiveForm) -> ArchivingSummary? {
+        monitor.locked {
+            begun += 1
+            isWanted = false
+        }
         let summary = try? StoreArchiver.archiveDead(
             directory: directory, codec: form.codec, level: form.level,
             recipients: form.recipients, witness: witness,
@@ -43,25 +48,26 @@ import CordwoodShip
         let pause = witness.waiting > 0 ? AdoptionWitness.quietNs : Adoption.everyNs
         next = cw_monotonic_ns() + pause
         monitor.locked {
-            isWanted = false
             count += 1
             monitor.notify()
         }
         return summary
     }
 
-    /// What crashed processes left is sent with the first upload, however young this one is. Not on
-    /// the ship thread, which `wake` wakes.
-    func first(_ deadline: Deadline, wake: () -> Void) {
-        let waits = monitor.locked {
-            guard count == 0, !isStopping else { return false }
+    /// What processes that have ended left is sent with an upload on the host's word: adopts it, by
+    /// a run that begins after the call. Not on the ship thread, which `wake` wakes.
+    func now(_ deadline: Deadline, wake: () -> Void) {
+        // This engine's own lane needs none.
+        guard !hasRun || LaneListing(directory: directory).lanes.count > 1 else { return }
+        let goal: UInt64? = monitor.locked {
+            guard !isStopping else { return nil }
             isWanted = true
-            return true
+            return begun + 1
         }
-        guard waits else { return }
+        guard let goal else { return }
         wake()
         monitor.locked {
-            while count == 0, !isStopping {
+            while count < goal, !isStopping {
                 if !monitor.wait(until: deadline) { return }
             }
         }

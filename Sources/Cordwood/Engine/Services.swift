@@ -288,7 +288,8 @@ import Glibc
 
     /// Rolls where the host wrote something since the last roll.
     func rollForUpload() throws(CordwoodError) {
-        if hasNewRecords { try roll() }
+        let events = transactions.events
+        if hasNewRecords || monitor.locked({ events > eventsAtRoll }) { try roll() }
     }
 
     private var hasNewRecords: Bool {

@@ -58,7 +58,7 @@ extension Services {
 
     /// Makes archives of all that was written before the call, of dead processes too.
     func prepareUpload(_ deadline: Deadline) throws(CordwoodError) {
-        adoption.first(deadline) { wakeShipper() }
+        adoption.now(deadline) { wakeShipper() }
         try rollForUpload()
         try archiveWait(deadline)
     }

@@ -80,11 +80,17 @@ import Glibc
         let key = key(usecase, event)
         if let slot = unsafe find(key) {
             let sequence = unsafe cwa_load_relaxed_u32(slot)
+            let before = unsafe cwa_load_relaxed_u32(slot + 4) > 1
+            let count = unsafe cwa_load_relaxed_u32(words + 8)
+            if !before, !name.isEmpty, count >= UInt32(TransactionTable.namesMax) { return false }
             unsafe cwa_store_relaxed_u32(slot, sequence &+ 1)
             cwa_fence_full()
             unsafe write(name, slot)
             cwa_fence_full()
             unsafe cwa_store_release_u32(slot, sequence &+ 2)
+            if before != !name.isEmpty {
+                unsafe cwa_store_release_u32(words + 8, name.isEmpty ? count - 1 : count + 1)
+            }
             return true
         }
         if name.isEmpty { return true }

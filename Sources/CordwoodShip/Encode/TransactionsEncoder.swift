@@ -6,15 +6,20 @@ import CordwoodCore
 
 struct TransactionsEncoder: RecordEncoder {
     private let device: TransactionsDevice
-    private let deleted: DeletedFile
+    private var deleted: DeletedFile
+    /// nil: what was deleted does not change.
+    private let store: String?
     private var document: TransactionsDocument
 
     /// Of an error's code, where there is no room for more.
     static let codeBytesMin = 64
 
-    init(device: TransactionsDevice, deleted: DeletedFile) {
+    /// - Parameter store: its directory, where `deleted` is looked at again for each body: what was
+    ///   deleted while an archive is sent goes with no later request.
+    init(device: TransactionsDevice, deleted: DeletedFile, store: String? = nil) {
         self.device = device
         self.deleted = deleted
+        self.store = store
         document = TransactionsDocument(device: device)
     }
 
@@ -23,6 +28,8 @@ struct TransactionsEncoder: RecordEncoder {
 
     mutating func begin(_ out: inout [UInt8]) {
         document = TransactionsDocument(device: device)
+        // Where it cannot be read the next attempt says so.
+        if let store, let now = try? DeletedFile.read(storeDirectory: store) { deleted = now }
     }
 
     func makeEntry(

@@ -77,7 +77,7 @@ struct TransactionsDialect: Dialect {
     ) throws(UploadError) -> (any RecordEncoder)? {
         do throws(UploadError) {
             let deleted = try DeletedFile.read(storeDirectory: store.root)
-            return TransactionsEncoder(device: device, deleted: deleted)
+            return TransactionsEncoder(device: device, deleted: deleted, store: store.root)
         } catch .damaged(let text), .version(let text) {
             // Not the archive's fault: it waits until somebody has looked.
             throw .limit(text + "; nothing is sent before it can be read")

@@ -145,6 +145,7 @@ struct UploadAttempt {
                 var delivery = try delivery(
                     archive.stem, summary, range: isWhole ? nil : range, encoding)
                 delivery.entries = part.entries
+                remember(archive, Progress(done: first, doubt: range.end))
                 let outcome = try send(&delivery, part.body, transport)
                 let verdict = judge(outcome, delivery)
                 switch verdict {
@@ -189,6 +190,15 @@ struct UploadAttempt {
                 }
             }
         }
+    }
+
+    /// Where a part ends is written down before it goes, where another process, with other limits
+    /// or another answer of the server's behind it, would make another part of it.
+    /// CRASH: the next attempt sends the same range, under the same id.
+    private func remember(_ archive: borrowing ArchiveLock, _ progress: Progress) {
+        guard target.kind == .transactions || runner.learned.bytesMax > 0 else { return }
+        record(
+            archive, .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: progress))
     }
 
     /// CRASH: between the 2xx and the state file the same part goes again with the same id.

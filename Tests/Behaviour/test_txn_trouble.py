@@ -1,0 +1,151 @@
+"""B-TXN where something comes in between: deletion and death while a batch is on its way, processes
+that end beside an engine, words that no terminal should see."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import cordwood
+from loopback import until
+from sending import CORDWOOD, ROOT, Scripted, StoreCase
+
+HOST = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import cordwood
+engine = cordwood.open(sys.argv[2], upload_interval_s=3600)
+transaction = engine.transaction(17)
+for number in range(int(sys.argv[3])):
+    transaction.event(number)
+if len(sys.argv) > 4:
+    engine.add_target(sys.argv[4], name="txn", kind="transactions")
+    engine.flush_transactions(timeout=60)
+engine.close()
+"""
+
+
+class Trouble(StoreCase):
+    def host(self, events, *url):
+        return [sys.executable, "-c", HOST, ROOT / "bindings/python/src", self.store, str(events),
+                *url]
+
+    def add(self, url, **options):
+        return self.engine.add_target(url, name="txn", kind="transactions", **options)
+
+    def events(self, server, number):
+        return [log["apptxnlog/usecase-event"]
+                for one in json.loads(server.body(number))["apptxns"] for log in one["apptxn/logs"]]
+
+    def test_B_TXN_2_deleted_while_it_is_sent(self):
+        """What is under way is sent; no later request carries what was deleted."""
+        server = Scripted(self, [{}, {"status": 500}])
+        self.add(server.url, body_bytes_max=16_384)
+        one = self.engine.transaction(17)
+        for number in range(600):
+            one.event(number)
+        with self.assertRaises(cordwood.UploadError):
+            self.engine.flush_transactions(timeout=30)
+        self.assertEqual(len(server.requests), 2)
+        before = len(self.events(server, 1))
+        self.assertLess(before, 300)
+        # The second batch was kept: it is cut as it was, and what is deleted is not in it.
+        self.engine.delete_transactions()
+        self.engine.flush_transactions(timeout=30)
+        self.assertEqual(len(server.requests), 2)
+
+    def test_B_TXN_2_deleted_between_two_batches(self):
+        taken = []
+
+        def transport(request):
+            taken.append(request.body.read())
+            if len(taken) == 2:
+                self.engine.delete_transactions()
+            return 200, {}, b""
+        self.add("http://127.0.0.1:1/", body_bytes_max=16_384, transport=transport)
+        one = self.engine.transaction(17)
+        for number in range(600):
+            one.event(number)
+        self.engine.flush_transactions(timeout=30)
+        self.assertEqual(len(taken), 2, "no request after the deletion")
+
+    def test_B_TXN_6_killed_while_a_smaller_batch_is_sent(self):
+        """The next process sends the same events under the same key, whatever limit it knows."""
+        server = Scripted(self, [{"status": 413}, {"action": "hang"}])
+        process = subprocess.Popen(self.host(100, server.url))
+        until(lambda: (server.directory / "body-2").exists(), "the second request")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.add(server.url)
+        self.assertEqual(self.engine.flush_transactions(timeout=30).records, 100)
+        first, second = self.events(server, 2), self.events(server, 3)
+        self.assertLess(len(first), 100)
+        self.assertEqual(second, first)
+        keys = [row["headers"]["idempotency-key"] for row in server.requests]
+        self.assertEqual(keys[2], keys[1])
+        self.assertEqual(len(set(keys)), len(keys) - 1)
+
+    def test_B_TXN_6_of_processes_that_ended_meanwhile(self):
+        server = Scripted(self)
+        self.add(server.url)
+        self.engine.transaction(17).event(0)
+        self.assertEqual(self.engine.flush_transactions(timeout=30).records, 1)
+        for _ in range(2):
+            subprocess.run(self.host(3), check=True)
+            self.assertEqual(self.engine.flush_transactions(timeout=30).records, 3)
+
+    def test_B_TXN_2_nothing_else_is_deleted(self):
+        self.engine.transaction(17).event(0)
+        for option in (["--usecase", "1"], ["--since", "1h"], ["--level", "error"]):
+            done = subprocess.run([CORDWOOD, "transactions", self.store, "--delete-all", *option],
+                                  capture_output=True, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(len(self.engine.transactions()), 1)
+
+    def test_B_TXN_1_names_that_are_gone_take_no_room(self):
+        for number in range(5_000):
+            self.engine.name_transaction(number, "name")
+            self.engine.name_transaction(number, None)
+        for number in range(3):
+            self.engine.name_transaction(number, "again")
+        self.engine.transaction(2).event(1)
+        said = [record.fields.get("txn.usecase.name")
+                for record in cordwood.read(self.store, kinds="transaction")]
+        self.assertEqual(said, ["again"] * 3)  # begin, event, end
+
+    def test_B_TXN_5_no_terminal_obeys_what_is_shown(self):
+        words = "a\x9b2Jb\x7fc\x1b[2Jd"
+        with self.engine.transaction(17) as one:
+            one.event(1, "42", words)
+        for arguments in (["cat", "--json"], ["transactions", "--json", "--id", one.id],
+                          ["export", "--format", "otlp-spans"], ["cat"]):
+            shown = on_terminal([CORDWOOD, *arguments, self.store])
+            for bad in (b"\xc2\x9b", b"\x7f", b"\x1b[2J"):
+                self.assertNotIn(bad, shown, arguments)
+            if arguments == ["cat", "--json"]:
+                texts = [json.loads(line)["fields"].get("txn.error.description")
+                         for line in shown.replace(b"\r\n", b"\n").splitlines()]
+                self.assertIn(words, texts)
+
+
+def on_terminal(command):
+    """What a command writes where its output is a terminal."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ["NO_COLOR"] = "1"
+        os.execv(command[0], [str(word) for word in command])
+    shown, end = b"", time.monotonic() + 30
+    while time.monotonic() < end:
+        try:
+            data = os.read(terminal, 1 << 16)
+        except OSError:
+            break
+        if not data:
+            break
+        shown += data
+    os.close(terminal)
+    os.waitpid(child, 0)
+    return shown
