@@ -1,8 +1,8 @@
 // What an engine keeps for its transactions in this process: the names that the host gave to
 // numbers, and how many events were written. One for an engine and its handles, which hold it; a
 // forked child has a copy. Readers are any threads and never wait; writers are one at a time.
-// SAFETY: `memory` is allocated here, of slotsMax slots, and freed with the object; a slot's index
-// is taken below slotsMax; a name is copied word by word and believed where the count around it
+// SAFETY: the slots, slotsMax of them, are allocated with the first name and freed with the object; a
+// slot's index is taken below slotsMax; a name is copied word by word and believed where the count around it
 // has not moved.
 
 import CShims
@@ -22,21 +22,36 @@ import Glibc
     private static let nameAt = 16
     private static let triesMax = 64
 
-    /// nil: there was no memory; then nothing has a name.
-    private let memory: UnsafeMutableRawPointer?
-    /// u64 events, u32 names in use.
+    /// u64 events, u32 names in use, at slotsAt the address of the slots (0: none yet).
     private let words: UnsafeMutableRawPointer
+    private static let slotsAt = 16
 
     init() {
-        // Pages of it are committed when a name is written to them.
-        unsafe memory = calloc(TransactionTable.slotsMax, TransactionTable.slotBytes)
-        unsafe words = .allocate(byteCount: 16, alignment: 16)
-        unsafe words.initializeMemory(as: UInt64.self, repeating: 0, count: 2)
+        unsafe words = .allocate(byteCount: 24, alignment: 16)
+        unsafe words.initializeMemory(as: UInt64.self, repeating: 0, count: 3)
     }
 
     deinit {
-        unsafe free(memory)
+        unsafe free(slots)
         unsafe words.deallocate()
+    }
+
+    /// nil: nothing had a name yet.
+    private var slots: UnsafeMutableRawPointer? {
+        // ORDER: acquire. Who finds them finds them empty, or written to (A32).
+        let word = unsafe cwa_load_acquire_u64(words + TransactionTable.slotsAt)
+        return unsafe UnsafeMutableRawPointer(bitPattern: UInt(word))
+    }
+
+    /// Most engines never name anything. False: there is no memory. One caller at a time.
+    private func makeSlots() -> Bool {
+        if unsafe slots != nil { return true }
+        // Pages of it are committed when a name is written to them.
+        let made = unsafe calloc(TransactionTable.slotsMax, TransactionTable.slotBytes)
+        // ORDER: release. Pairs with `slots` (A32).
+        unsafe cwa_store_release_u64(
+            words + TransactionTable.slotsAt, UInt64(UInt(bitPattern: made)))
+        return unsafe made != nil
     }
 
     // MARK: Events
@@ -94,6 +109,7 @@ import Glibc
             return true
         }
         if name.isEmpty { return true }
+        guard makeSlots() else { return false }
         let count = unsafe cwa_load_relaxed_u32(words + 8)
         guard count < UInt32(TransactionTable.namesMax),
             let slot = unsafe find(key, orFree: true)
@@ -125,7 +141,7 @@ import Glibc
 
     /// The slot of that key; nil: it has none. `orFree`: the one to take for it then.
     private func find(_ key: UInt64, orFree: Bool = false) -> UnsafeMutableRawPointer? {
-        guard let memory = unsafe memory else { return nil }
+        guard let memory = unsafe slots else { return nil }
         var index = Int((key &* 0x9E37_79B9_7F4A_7C15) >> 51)
         for _ in 0..<TransactionTable.slotsMax {
             let slot = unsafe memory + index * TransactionTable.slotBytes

@@ -169,7 +169,10 @@ struct UploadAttempt {
                     if !run.mayGoOn { return stopped(progress) }
                 case .shrink where part.entries > 1:
                     noteRecovered(archive.stem, outcome, "the target wants smaller bodies")
-                    runner.learn { $0.bytesMax = max(1, part.rawBytes / 2) }
+                    // Half of the entries; what surrounds them stays as it is.
+                    let frame = UInt64(encoder.frameBytes)
+                    let entries = part.rawBytes - min(frame, part.rawBytes)
+                    runner.learn { $0.bytesMax = frame + max(1, entries / 2) }
                 case .shrink:
                     // Alone it is too large: this server will not have it.
                     noteRecovered(archive.stem, outcome, "the target takes no body so small")
