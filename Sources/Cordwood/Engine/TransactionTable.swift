@@ -1,9 +1,9 @@
 // What an engine keeps for its transactions in this process: the names that the host gave to
 // numbers, and how many events were written. One for an engine and its handles, which hold it; a
 // forked child has a copy. Readers are any threads and never wait; writers are one at a time.
-// SAFETY: the slots, slotsMax of them, are allocated with the first name and freed with the object; a
-// slot's index is taken below slotsMax; a name is copied word by word and believed where the count around it
-// has not moved.
+// SAFETY: the slots, slotsMax of them, are allocated with the first name and freed with the object;
+// a slot's index is taken below slotsMax; a name is copied word by word and believed where the
+// count around it has not moved.
 
 import CShims
 import CordwoodCore
