@@ -3,6 +3,7 @@
 import asyncio
 import enum
 import gc
+import os
 import threading
 import unittest
 
@@ -121,6 +122,34 @@ class TransactionTest(StoreCase):
         self.engine.transaction(1)
         gc.collect()
         self.assertEqual([info.ended for info in self.engine.transactions()], [True])
+
+    def in_child(self, work):
+        """That in a forked child; its outcome."""
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                work()
+                status = 0
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_forked_child_does_not_end_it(self):
+        held = [self.engine.transaction(1)]
+
+        def collect():
+            held.clear()
+            gc.collect()
+
+        self.in_child(collect)
+        self.in_child(held[0].end)
+        with self.engine.transaction(2) as one:
+            self.in_child(lambda: one.__exit__(None, None, None))
+            one.event(1)
+        self.assertEqual([info.ended for info in self.engine.transactions()], [False, True])
+        self.assertEqual(sum(record.message.endswith(" end") for record in self.written()), 1)
 
     def test_bad_input(self):
         for usecase in (1 << 31, -(1 << 31) - 1):

@@ -10,6 +10,7 @@ them names. Any thread may log to a transaction; one that nobody ended ends when
 """
 import ctypes
 import enum
+import os
 import threading
 from contextvars import Token
 from datetime import datetime, timedelta, timezone
@@ -73,6 +74,7 @@ class Transaction:
     def __init__(self, engine: "Transactions", handle: ctypes.c_void_p) -> None:
         self._engine = engine
         self._handle = handle
+        self._process = os.getpid()
         # A handle is not to be used while it is ended: that would be the interpreter's end.
         self._lock = threading.Lock()
         self._entered: List[Tuple["Token[Optional[State]]", State, Optional[State]]] = []
@@ -107,7 +109,10 @@ class Transaction:
 
     def end(self) -> None:
         """Says how long it took. It takes no more events here, and goes on elsewhere. Idempotent;
-        nothing is raised where the engine is closed."""
+        nothing is raised where the engine is closed. A forked child lets go of it, no more."""
+        if os.getpid() != self._process:  # the parent ends it; the lock may be held for good
+            self._handle.value = None
+            return
         with self._lock:
             if not self._handle.value:
                 return
