@@ -123,6 +123,17 @@ class TransactionTest(StoreCase):
         gc.collect()
         self.assertEqual([info.ended for info in self.engine.transactions()], [True])
 
+    def test_lone_surrogates(self):
+        with self.engine.transaction(1) as one:
+            for text in ("bad \ud83d", "bad \udcff", "bad \ud83d\udcff"):
+                one.event(1, "X", text)
+                self.log.info(text)
+        logged = [record.message for record in cordwood.read(self.store, logger="app")]
+        told = [record.fields.get("txn.error.description") for record in self.written()[1:-1]]
+        self.assertEqual(told, logged)
+        with self.assertRaises(cordwood.ArgumentError):
+            self.engine.join_transaction("bad \ud83d")
+
     def in_child(self, work):
         """That in a forked child; its outcome."""
         child = os.fork()

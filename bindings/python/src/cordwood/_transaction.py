@@ -20,6 +20,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple, Type
 from . import _abi
 from ._context import STATE, State, TraceIds, leave
 from ._errors import ArgumentError, ClosedError, check
+from ._text import encode
 
 TRANSACTION_HEADER = "X-Transaction-Id"
 _EVENT_NONE = -(1 << 31)
@@ -57,8 +58,8 @@ def _number(what: str, value: int) -> int:
 
 
 def _text(what: str, value: Optional[str]) -> Optional[bytes]:
-    """For C, which would cut it at a NUL silently."""
-    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    """For C, which would cut it at a NUL silently. Lone surrogates as in messages."""
+    raw = encode(value) if isinstance(value, str) else value
     if raw is not None and b"\0" in raw:
         raise ArgumentError(_abi.E_ARGUMENT, f"{what} holds a NUL")
     return raw
