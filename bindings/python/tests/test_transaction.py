@@ -123,6 +123,21 @@ class TransactionTest(StoreCase):
         gc.collect()
         self.assertEqual([info.ended for info in self.engine.transactions()], [True])
 
+    def test_names_that_do_not_fit_keep_nothing_back(self):
+        long = enum.IntEnum("long", {"n" * 256: 5})
+        with self.engine.transaction(long(5)) as one:
+            one.event(long(5))
+        for number in range(4096):
+            try:
+                self.engine.name_transaction(18, "x", event=number)
+            except cordwood.ArgumentError:
+                break
+        with self.assertRaises(cordwood.ArgumentError):  # the table is full
+            self.engine.name_transaction(19, "x")
+        with self.engine.transaction(Usecase.CHECKOUT) as two:
+            two.event(Event.PAID)
+        self.assertEqual([info.events for info in self.engine.transactions()], [1, 1])
+
     def test_lone_surrogates(self):
         with self.engine.transaction(1) as one:
             for text in ("bad \ud83d", "bad \udcff", "bad \ud83d\udcff"):
