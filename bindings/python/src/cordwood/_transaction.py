@@ -12,13 +12,12 @@ import ctypes
 import enum
 import os
 import threading
-from contextvars import Token
 from datetime import datetime, timedelta, timezone
 from types import TracebackType
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple, Type
 
 from . import _abi
-from ._context import STATE, State, TraceIds, leave
+from ._context import Layer, TraceIds, enter, leave
 from ._errors import ArgumentError, ClosedError, check
 from ._text import encode
 
@@ -78,7 +77,8 @@ class Transaction:
         self._process = os.getpid()
         # A handle is not to be used while it is ended: that would be the interpreter's end.
         self._lock = threading.Lock()
-        self._entered: List[Tuple["Token[Optional[State]]", State, Optional[State]]] = []
+        self._entered = 0  # in all contexts
+        self._ended: List[bool] = []  # not empty: what is in force anywhere is so no more
         self._calls = _abi.library if engine._blocks else _abi.quick
         raw: bytes = _abi.library.cw_transaction_id(handle)
         self.id = raw.decode()
@@ -87,6 +87,9 @@ class Transaction:
         check(_abi.library.cw_transaction_traceparent(handle, buffer))
         self.traceparent = buffer.value.decode()
         """The W3C header of a request made inside."""
+        parts = self.traceparent.split("-")
+        ids = TraceIds(bytes.fromhex(parts[1]), bytes.fromhex(parts[2]), int(parts[3], 16))
+        self._layer = Layer({"txn.id": self.id}, ids, self._ended)
 
     def event(self, event: int, error_code: Optional[str] = None,
               error_description: Optional[str] = None) -> None:
@@ -113,28 +116,31 @@ class Transaction:
         nothing is raised where the engine is closed. A forked child lets go of it, no more."""
         if os.getpid() != self._process:  # the parent ends it; the lock may be held for good
             self._handle.value = None
+            self._ended.append(True)
             return
         with self._lock:
             if not self._handle.value:
                 return
             status = _abi.library.cw_transaction_end(self._handle)
+            self._ended.append(True)
         if status != _abi.E_CLOSED:
             check(status)
 
     def __enter__(self) -> "Transaction":
-        parts = self.traceparent.split("-")
-        ids = TraceIds(bytes.fromhex(parts[1]), bytes.fromhex(parts[2]), int(parts[3], 16))
-        before = STATE.get()
-        fields = before.fields if before is not None else {}
-        own = State({**fields, "txn.id": self.id}, ids)
-        self._entered.append((STATE.set(own), own, before))
+        with self._lock:
+            self._entered += 1
+        enter(self._layer)
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trail: Optional[TracebackType]) -> None:
-        token, own, before = self._entered.pop()
-        leave(token, own, before if before is not None else State({}, None))
-        if not self._entered:
+        leave(self._layer)
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            self._entered -= 1
+            is_last = self._entered == 0
+        if is_last:
             self.end()
 
     def __del__(self) -> None:
