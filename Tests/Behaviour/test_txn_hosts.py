@@ -20,6 +20,10 @@ RAII = r"""
 #include <cordwood/cordwood.hpp>
 #include <cassert>
 #include <thread>
+#include <type_traits>
+using scope = cordwood::transaction::scope;
+static_assert(std::is_nothrow_move_constructible<scope>::value, "");
+static_assert(!std::is_move_assignable<scope>::value, "it would end in the wrong order");
 int main(int, char **argv) {
     auto engine = cordwood::engine::open(argv[1]);
     auto log = engine->logger("raii");

@@ -41,10 +41,8 @@ public:
     public:
         scope() noexcept = default;
         scope(scope &&other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
-        scope &operator=(scope &&other) noexcept {
-            std::swap(held_, other.held_);
-            return *this;
-        }
+        /// Attachments end last one first, which this could not.
+        scope &operator=(scope &&other) = delete;
         ~scope() { end(); }
         /// Whether it could be attached.
         explicit operator bool() const noexcept { return held_ != nullptr; }
