@@ -20,6 +20,10 @@ RAII = r"""
 #include <cordwood/cordwood.hpp>
 #include <cassert>
 #include <thread>
+#include <type_traits>
+using scope = cordwood::transaction::scope;
+static_assert(std::is_nothrow_move_constructible<scope>::value, "");
+static_assert(!std::is_move_assignable<scope>::value, "it would end in the wrong order");
 int main(int, char **argv) {
     auto engine = cordwood::engine::open(argv[1]);
     auto log = engine->logger("raii");
@@ -54,6 +58,39 @@ int main(int, char **argv) {
     assert(cordwood::transaction::forget(*engine, id));
     assert(cordwood::transaction::list(*engine).empty());
     return 0;
+}
+"""
+
+BOUNDS = r"""
+#include <cordwood/cordwood.hpp>
+#include <cstdint>
+#include <cstdio>
+enum class wide : uint64_t { one = 1, far = 4294967297ULL };
+enum class small : uint8_t { last = 255 };
+int main(int, char **argv) {
+    int failures = 0;
+    const auto expect = [&](bool holds, int line) {
+        if (!holds) std::fprintf(stderr, "line %d\n", line), failures++;
+    };
+#define EXPECT(holds) expect(static_cast<bool>(holds), __LINE__)
+    auto engine = cordwood::engine::open(argv[1]);
+    auto one = cordwood::transaction::begin(*engine, 17);
+    EXPECT(one->event(4294967297LL).code() == CW_E_ARGUMENT);
+    EXPECT(one->event(-2147483649LL, "code").code() == CW_E_ARGUMENT);
+    EXPECT(one->event(4294967295U, "code", "text").code() == CW_E_ARGUMENT);
+    EXPECT(one->event(UINT64_MAX).code() == CW_E_ARGUMENT);
+    EXPECT(one->event(wide::far).code() == CW_E_ARGUMENT);
+    EXPECT(cordwood::transaction::begin(*engine, 4294967297LL).status().code() == CW_E_ARGUMENT);
+    EXPECT(cordwood::transaction::begin(*engine, wide::far).status().code() == CW_E_ARGUMENT);
+    EXPECT(one->event(2147483647LL) && one->event(-2147483647LL));
+    EXPECT(one->event(wide::one) && one->event(small::last));
+    using namespace std::string_literals;
+    const std::string id = one->id();
+    EXPECT(cordwood::transaction::join(*engine, id + "\0x"s).status().code() == CW_E_ARGUMENT);
+    EXPECT(cordwood::transaction::forget(*engine, id + "\0x"s).code() == CW_E_ARGUMENT);
+    EXPECT(one->event(5, "a\0b"s, "c\0\0"s));
+    EXPECT(one->event(6, "\0"s));
+    return failures;
 }
 """
 
@@ -118,3 +155,17 @@ class Hosts(StoreCase):
             self.assertEqual(found["inside"].span_id, found["inside again"].span_id)
             self.assertNotEqual(found["inside"].span_id, found["deeper"].span_id)
             self.assertIsNone(found["outside"].trace_id or None)
+
+    def test_cpp_bounds(self):
+        source = Path(tempfile.mkdtemp(dir=WORK)) / "bounds.cpp"
+        source.write_text(BOUNDS)
+        for options in ((), ("-fno-exceptions", "-fno-rtti")):
+            store = Path(tempfile.mkdtemp(dir=WORK)) / "store"
+            subprocess.run([*self.compiled(source, "c++", "-std=c++17", *options), store],
+                           check=True)
+            found = [record.fields for record in cordwood.read(store, kinds="transaction")]
+            self.assertEqual([fields["txn.event"] for fields in found if "txn.event" in fields],
+                             [2147483647, -2147483647, 1, 255, 5, 6])
+            errors = [(fields["txn.error.code"], fields.get("txn.error.description"))
+                      for fields in found if "txn.error.code" in fields]
+            self.assertEqual(errors, [("a\ufffdb", "c\ufffd\ufffd"), ("\ufffd", None)])

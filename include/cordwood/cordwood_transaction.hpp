@@ -13,6 +13,7 @@
 #include <cordwood/cordwood.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -41,10 +42,8 @@ public:
     public:
         scope() noexcept = default;
         scope(scope &&other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
-        scope &operator=(scope &&other) noexcept {
-            std::swap(held_, other.held_);
-            return *this;
-        }
+        /// Attachments end last one first, which this could not.
+        scope &operator=(scope &&other) = delete;
         ~scope() { end(); }
         /// Whether it could be attached.
         explicit operator bool() const noexcept { return held_ != nullptr; }
@@ -59,16 +58,19 @@ public:
         cw_transaction *held_ = nullptr;
     };
 
-    /// The number of a use case, or a member of an enum.
+    /// The number of a use case, or a member of an enum; beyond 32 bits: CW_E_ARGUMENT.
     template <class Usecase>
     static result<transaction> begin(const engine &on, Usecase usecase) noexcept {
+        int32_t wanted;
+        if (!fits(usecase, wanted)) return cordwood::status(CW_E_ARGUMENT);
         transaction made;
         return given(std::move(made), [&](cw_transaction **out) {
-            return cw_transaction_begin(on.handle(), number(usecase), out);
+            return cw_transaction_begin(on.handle(), wanted, out);
         });
     }
     /// Joins the transaction that another process, or an earlier run, began.
     static result<transaction> join(const engine &on, const std::string &id) noexcept {
+        if (id.find('\0') != std::string::npos) return cordwood::status(CW_E_ARGUMENT);
         transaction made;
         return given(std::move(made), [&](cw_transaction **out) {
             return cw_transaction_join(on.handle(), id.c_str(), out);
@@ -96,20 +98,21 @@ public:
         return text;
     }
 
-    /// An event at the present time: a number, or a member of an enum.
+    /// An event at the present time: a number, or a member of an enum; beyond 32 bits nothing is
+    /// logged, and the answer is CW_E_ARGUMENT.
     template <class Event> cordwood::status event(Event event) noexcept {
-        return cw_transaction_event(handle_, number(event), nullptr, nullptr);
+        return logged(event, nullptr, nullptr);
     }
-    /// One that is an error.
-    template <class Event>
-    cordwood::status event(Event event, const std::string &error_code) noexcept {
-        return cw_transaction_event(handle_, number(event), error_code.c_str(), nullptr);
+    /// One that is an error. A NUL in its texts is logged as U+FFFD.
+    template <class Event> cordwood::status event(Event event, const std::string &error_code) {
+        std::string kept;
+        return logged(event, c_text(error_code, kept), nullptr);
     }
     template <class Event>
     cordwood::status event(Event event, const std::string &error_code,
-                           const std::string &error_description) noexcept {
-        return cw_transaction_event(handle_, number(event), error_code.c_str(),
-                                    error_description.c_str());
+                           const std::string &error_description) {
+        std::string code, description;
+        return logged(event, c_text(error_code, code), c_text(error_description, description));
     }
 
     [[nodiscard]] scope attach() noexcept {
@@ -134,6 +137,7 @@ public:
     }
     /// Forgets one, or (empty) all of the store.
     static cordwood::status forget(const engine &on, const std::string &id = {}) noexcept {
+        if (id.find('\0') != std::string::npos) return CW_E_ARGUMENT;
         return cw_transactions_delete(on.handle(), id.empty() ? nullptr : id.c_str());
     }
     /// Sends events to the targets of the kind "transactions".
@@ -148,10 +152,35 @@ public:
     }
 
 private:
-    template <class Number> static int32_t number(Number value) noexcept {
+    template <class Number> static bool fits(Number value, int32_t &out) noexcept {
         static_assert(std::is_enum<Number>::value || std::is_integral<Number>::value,
                       "a number or a member of an enum");
-        return static_cast<int32_t>(value);
+        if constexpr (std::is_enum<Number>::value) {
+            return fits(static_cast<std::underlying_type_t<Number>>(value), out);
+        } else {
+            out = static_cast<int32_t>(value);
+            if constexpr (std::is_signed<Number>::value) {
+                const auto wide = static_cast<long long>(value);
+                return wide >= INT32_MIN && wide <= INT32_MAX;
+            } else {
+                return static_cast<unsigned long long>(value) <= INT32_MAX;
+            }
+        }
+    }
+    template <class Event>
+    cordwood::status logged(Event event, const char *code, const char *description) noexcept {
+        int32_t wanted;
+        if (!fits(event, wanted)) return CW_E_ARGUMENT;
+        return cw_transaction_event(handle_, wanted, code, description);
+    }
+    /// For C, which ends a text at a NUL. `kept` holds what had to be replaced.
+    static const char *c_text(const std::string &text, std::string &kept) {
+        if (text.find('\0') == std::string::npos) return text.c_str();
+        for (char letter : text) {
+            if (letter == '\0') kept += "\xEF\xBF\xBD";
+            else kept += letter;
+        }
+        return kept.c_str();
     }
     template <class Call> static result<transaction> given(transaction made, Call call) noexcept {
         cordwood::status answer = call(&made.handle_);

@@ -107,8 +107,10 @@ module_exec(PyObject *module)
     State *state = PyModule_GetState(module);
     state->exc_info = PyUnicode_InternFromString("exc_info");
     state->stacklevel = PyUnicode_InternFromString("stacklevel");
+    state->ended = PyUnicode_InternFromString("ended");
     state->places = PyDict_New();
-    if (state->exc_info == NULL || state->stacklevel == NULL || state->places == NULL)
+    if (state->exc_info == NULL || state->stacklevel == NULL || state->ended == NULL
+        || state->places == NULL)
         return -1;
     for (int i = 0; i < 5; i++) {
         state->stdlib[i] = PyUnicode_InternFromString(names[i]);
@@ -165,6 +167,7 @@ module_clear(PyObject *module)
     Py_CLEAR(state->format_error);
     Py_CLEAR(state->exc_info);
     Py_CLEAR(state->stacklevel);
+    Py_CLEAR(state->ended);
     Py_CLEAR(state->places);
     for (int i = 0; i < 5; i++)
         Py_CLEAR(state->stdlib[i]);

@@ -86,6 +86,24 @@ put_context(Draft *draft, PyObject *state, PyObject *names, PyObject *extra)
     return PyDict_Check(fields) ? put_dict(draft, fields, names, extra) : 0;
 }
 
+/* What is in force, a new reference; where its innermost transaction has ended, what is left. */
+static int
+in_force(State *state, PyObject **out)
+{
+    if (PyContextVar_Get(state->context, NULL, out) < 0)
+        return -1;
+    if (*out == Py_None)
+        return 0;
+    PyObject *ended = PyObject_GetAttr(*out, state->ended);
+    int has_ended = ended == NULL ? -1 : PyObject_IsTrue(ended);
+    Py_XDECREF(ended);
+    if (has_ended > 0)
+        Py_SETREF(*out, PyObject_CallMethod(*out, "current", NULL));
+    if (has_ended < 0)
+        Py_CLEAR(*out);
+    return *out == NULL ? -1 : 0;
+}
+
 /* The keywords: fields, but for exc_info and stacklevel. */
 static int
 put_keywords(Draft *draft, PyObject *names, PyObject *const *values, PyObject *problem,
@@ -125,7 +143,7 @@ fill(Draft *draft, PyObject *message, PyObject *const *args, Py_ssize_t count, P
         return -1;
     if (put_place(draft, stacklevel) < 0)
         return -1;
-    if (PyContextVar_Get(state->context, NULL, &context) < 0)
+    if (in_force(state, &context) < 0)
         return -1;
     if (context == Py_None) {
         Py_DECREF(context);
@@ -250,7 +268,7 @@ logger_write(PyObject *object, PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     cw_status status = CW_DISABLED;
-    int failed = PyContextVar_Get(self->state->context, NULL, &context);
+    int failed = in_force(self->state, &context);
     if (failed == 0 && context != Py_None) {
         failed = keep(&draft, context) < 0 ? -1 : put_context(&draft, context, NULL, NULL);
         draft.record.level = level;
@@ -302,7 +320,7 @@ fill_stdlib(Draft *draft, PyObject *source, PyObject *message, PyObject *extra)
     if (seconds == -1.0 && PyErr_Occurred())
         return -1;
     record->time_ns = seconds > 0 && seconds < 1.8e10 ? (uint64_t)(seconds * 1e9) : 0;
-    if (PyContextVar_Get(state->context, NULL, &context) < 0 || keep(draft, context) < 0)
+    if (in_force(state, &context) < 0 || keep(draft, context) < 0)
         return -1;
     if (context != Py_None) {
         PyObject *names = PyDict_GET_SIZE(extra) == 0 ? NULL : PySequence_Tuple(extra);

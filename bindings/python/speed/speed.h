@@ -56,6 +56,7 @@ typedef struct {
     PyObject *format_error; /* the key of what was wrong with a format */
     PyObject *exc_info;     /* interned names */
     PyObject *stacklevel;
+    PyObject *ended;
     PyObject *stdlib[5];    /* attributes of a `logging` record, in the order of STDLIB_… */
     PyObject *places;       /* (file, function, line) → int, the address of a Place */
     Py_ssize_t sites_max;

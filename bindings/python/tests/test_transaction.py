@@ -3,10 +3,13 @@
 import asyncio
 import enum
 import gc
+import logging
+import os
 import threading
 import unittest
 
 import cordwood
+from cordwood import _context
 from support import StoreCase
 
 
@@ -79,6 +82,135 @@ class TransactionTest(StoreCase):
         self.log.info("behind")
         self.assertEqual(self.logged()["behind"].fields, {})
 
+    def ids(self):
+        """txn.id and whether there is a trace id, by message."""
+        return {message: (record.fields.get("txn.id"), bool(record.trace_id))
+                for message, record in self.logged().items()}
+
+    def logs(self, message):
+        """By each way that a record takes."""
+        self.log.info(message)
+        self.log.write("info", (message + ", bytes").encode())
+        logger = logging.Logger("std")
+        logger.addHandler(cordwood.Handler(self.engine))
+        logger.info(message + ", std")
+
+    def each(self, message, wanted):
+        found = self.ids()
+        for way in ("", ", bytes", ", std"):
+            self.assertEqual(found[message + way], wanted, message + way)
+
+    def test_a_generator_that_is_not_read_to_its_end(self):
+        async def stream():
+            with self.engine.transaction(17) as one:
+                made.append(one.id)
+                with cordwood.context(step=1):
+                    yield 1
+                    yield 2
+
+        async def main():
+            async for _ in stream():
+                self.logs("reading")
+                break
+            gc.collect()
+            await asyncio.sleep(0.05)  # asyncio closes the generator, in a task of its own
+            self.logs("behind")
+            with cordwood.context(user="anna"):
+                self.logs("later")
+        made = []
+        asyncio.run(main())
+        self.assertTrue(self.engine.transactions()[0].ended)
+        self.each("reading", (made[0], True))
+        self.each("behind", (None, False))
+        self.each("later", (None, False))
+
+    def test_generators_leave_no_more_and_more(self):
+        async def stream():
+            with cordwood.context(step=1), self.engine.transaction(17):
+                yield 1
+
+        async def main():
+            for _ in range(50):
+                async for _ in stream():
+                    break
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            with cordwood.context(user="anna"):
+                return len(_context.STATE.get().layers)
+        self.assertLess(asyncio.run(main()), 12)
+
+    def test_entered_by_two_tasks(self):
+        async def main():
+            one = self.engine.transaction(17)
+            first, second = asyncio.Event(), asyncio.Event()
+
+            async def early():
+                with cordwood.context(task="early"), one:
+                    first.set()
+                    await second.wait()
+                self.logs("early is out")
+
+            async def late():
+                with cordwood.context(task="late"):
+                    await first.wait()
+                    with one:
+                        second.set()
+                        await tasks[0]
+                        self.logs("late is inside")
+                        one.event(1)
+                    self.logs("late is out")
+            tasks = [asyncio.ensure_future(early()), asyncio.ensure_future(late())]
+            await asyncio.gather(*tasks)
+            return one.id
+        identity = asyncio.run(main())
+        self.each("early is out", (None, False))
+        self.each("late is inside", (identity, True))
+        self.each("late is out", (None, False))
+        found = self.logged()
+        self.assertEqual([found[message].fields["task"] for message in
+                          ("late is inside", "late is out")], ["late", "late"])
+        self.assertTrue(self.engine.transactions()[0].ended)
+
+    def test_left_in_another_order(self):
+        one, two = self.engine.transaction(1), self.engine.transaction(2)
+        fields, ids = cordwood.context(user="anna"), cordwood.trace("ab" * 16)
+        for entered in (one, fields, two, ids):
+            entered.__enter__()
+        one.__exit__(None, None, None)
+        self.logs("two")
+        two.__exit__(None, None, None)
+        self.logs("neither")
+        ids.__exit__(None, None, None)
+        self.logs("fields")
+        fields.__exit__(None, None, None)
+        self.logs("nothing")
+        self.each("two", (two.id, True))
+        self.each("neither", (None, True))
+        self.each("fields", (None, False))
+        self.assertEqual(self.logged()["fields"].fields, {"user": "anna"})
+        self.each("nothing", (None, False))
+        self.assertEqual(self.logged()["nothing"].fields, {})
+
+    def test_ended_where_others_are_inside(self):
+        async def main():
+            with self.engine.transaction(1) as outer:
+                with self.engine.transaction(2) as one:
+                    async def task():
+                        await asyncio.sleep(0)
+                        self.logs("task inside")
+                        await behind.wait()
+                        self.logs("task behind")
+                    behind = asyncio.Event()
+                    running = asyncio.ensure_future(task())
+                    await asyncio.sleep(0)
+                    await asyncio.sleep(0)
+                behind.set()
+                await running
+                return outer.id, one.id
+        outer, one = asyncio.run(main())
+        self.each("task inside", (one, True))
+        self.each("task behind", (outer, True))
+
     def test_enums_give_names(self):
         with self.engine.transaction(Usecase.CHECKOUT) as one:
             one.event(Event.PAID)
@@ -121,6 +253,60 @@ class TransactionTest(StoreCase):
         self.engine.transaction(1)
         gc.collect()
         self.assertEqual([info.ended for info in self.engine.transactions()], [True])
+
+    def test_names_that_do_not_fit_keep_nothing_back(self):
+        long = enum.IntEnum("long", {"n" * 256: 5})
+        with self.engine.transaction(long(5)) as one:
+            one.event(long(5))
+        for number in range(4096):
+            try:
+                self.engine.name_transaction(18, "x", event=number)
+            except cordwood.ArgumentError:
+                break
+        with self.assertRaises(cordwood.ArgumentError):  # the table is full
+            self.engine.name_transaction(19, "x")
+        with self.engine.transaction(Usecase.CHECKOUT) as two:
+            two.event(Event.PAID)
+        self.assertEqual([info.events for info in self.engine.transactions()], [1, 1])
+
+    def test_lone_surrogates(self):
+        with self.engine.transaction(1) as one:
+            for text in ("bad \ud83d", "bad \udcff", "bad \ud83d\udcff"):
+                one.event(1, "X", text)
+                self.log.info(text)
+        logged = [record.message for record in cordwood.read(self.store, logger="app")]
+        told = [record.fields.get("txn.error.description") for record in self.written()[1:-1]]
+        self.assertEqual(told, logged)
+        with self.assertRaises(cordwood.ArgumentError):
+            self.engine.join_transaction("bad \ud83d")
+
+    def in_child(self, work):
+        """That in a forked child; its outcome."""
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                work()
+                status = 0
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_forked_child_does_not_end_it(self):
+        held = [self.engine.transaction(1)]
+
+        def collect():
+            held.clear()
+            gc.collect()
+
+        self.in_child(collect)
+        self.in_child(held[0].end)
+        with self.engine.transaction(2) as one:
+            self.in_child(lambda: one.__exit__(None, None, None))
+            one.event(1)
+        self.assertEqual([info.ended for info in self.engine.transactions()], [False, True])
+        self.assertEqual(sum(record.message.endswith(" end") for record in self.written()), 1)
 
     def test_bad_input(self):
         for usecase in (1 << 31, -(1 << 31) - 1):

@@ -4,8 +4,10 @@ Every asyncio task and every thread has its own, as contextvars give it. Nothing
 library: the write calls take what stands here and pass it with each record.
 """
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Union
+from contextvars import ContextVar
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+_MERGED_FROM = 8
 
 
 class TraceIds(NamedTuple):
@@ -15,10 +17,40 @@ class TraceIds(NamedTuple):
     flags: int
 
 
-class State(NamedTuple):
-    """What is in force: fields, not to be changed, and ids."""
+class Layer:
+    """What one `with` puts in force. ended: only a transaction's, not empty when it has ended."""
+
+    __slots__ = ("fields", "ids", "ended", "is_left")
+
+    def __init__(self, fields: Dict[str, Any], ids: Optional[TraceIds] = None,
+                 ended: Optional[List[bool]] = None) -> None:
+        self.fields = fields
+        self.ids = ids
+        self.ended = ended
+        self.is_left = False
+        """Somewhere; copies of that context, as tasks have them, may still have it."""
+
+    def covers(self, later: "Layer") -> bool:
+        """Whether that one, begun inside by a generator that nobody read to its end, goes too."""
+        return (self.ended is None and later.ended is None
+                and (self.ids is None) == (later.ids is None))
+
+
+class _Pair(NamedTuple):
     fields: Dict[str, Any]
     ids: Optional[TraceIds]
+
+
+class State(_Pair):
+    """What is in force: fields, not to be changed, and ids; what they were made of; and the
+    innermost transaction's `ended`. The accelerator knows the pair, `ended` and `current`."""
+
+    layers: Tuple[Layer, ...] = ()
+    ended: "Union[Tuple[()], List[bool]]" = ()
+
+    def current(self) -> "Optional[State]":
+        """What is left of it without the transactions that have ended; that is in force then."""
+        return put(self.layers) if self.ended else self
 
 
 # One variable for both, for every log call reads it. None: nothing is in force.
@@ -26,30 +58,82 @@ STATE: "ContextVar[Optional[State]]" = ContextVar("cordwood", default=None)
 _NOTHING = State({}, None)
 
 
-def leave(token: "Token[Optional[State]]", own: State, kept: State) -> None:
-    """Ends what `own` began; `kept` is what is in force then. Contexts may end in another order
-    than they began: then the other kind's part stays. Or in a copy of the context they began in,
-    as a generator does that asyncio ends in a task of its own."""
-    if STATE.get() is own:
-        try:
-            STATE.reset(token)
-            return
-        except ValueError:
-            pass
-    STATE.set(kept)
+def state_with(before: Optional[State], layer: Layer) -> State:
+    """That layer on top."""
+    before = before or _NOTHING
+    made = State({**before.fields, **layer.fields}, layer.ids or before.ids)
+    made.layers = (*before.layers, layer)
+    made.ended = before.ended if layer.ended is None else layer.ended
+    return made
+
+
+def put(layers: Iterable[Layer]) -> Optional[State]:
+    """Puts in force what these make, but for transactions that have ended."""
+    state = None
+    for layer in layers:
+        if not layer.ended:
+            state = state_with(state, layer)
+    STATE.set(state)
+    return state
+
+
+def current() -> Optional[State]:
+    """What is in force; None: nothing is."""
+    state = STATE.get()
+    return state.current() if state is not None and state.ended else state
+
+
+def _merged(layers: Iterable[Layer]) -> Iterator[Layer]:
+    """Neighbours that nobody will leave any more in one: generators that nobody reads to their
+    end leave one each in the context of a task that goes on."""
+    kept: Optional[Layer] = None
+    for layer in layers:
+        if kept is not None and layer.is_left:
+            kept = Layer({**kept.fields, **layer.fields}, layer.ids or kept.ids)
+            kept.is_left = True
+            continue
+        if kept is not None:
+            yield kept
+            kept = None
+        if layer.is_left:
+            kept = layer
+        else:
+            yield layer
+    if kept is not None:
+        yield kept
+
+
+def enter(layer: Layer) -> None:
+    """Puts a layer in force, in this context and its copies."""
+    before = current()
+    if before is not None and len(before.layers) > _MERGED_FROM:
+        before = put(_merged(before.layers))
+    STATE.set(state_with(before, layer))
+
+
+def leave(layer: Layer) -> None:
+    """Ends what the layer put in force here, what began later stays. Contexts may end in another
+    order than they began, or in a copy of the context they began in, as a generator does that
+    asyncio ends in a task of its own; or where they never were, which changes nothing."""
+    layer.is_left = layer.ended is None
+    state = STATE.get()
+    layers = () if state is None else state.layers
+    for index in reversed(range(len(layers))):
+        if layers[index] is layer:
+            put((*layers[:index], *(one for one in layers[index + 1:] if not layer.covers(one))))
+            break
 
 
 @contextmanager
 def context(**values: Any) -> Iterator[None]:
     """Adds fields to every record written inside, also by tasks that are started inside.
     An inner context overrides an outer one's key; a record's own fields override both."""
-    before = STATE.get() or _NOTHING
-    own = State({**before.fields, **values}, before.ids)
-    token = STATE.set(own)
+    layer = Layer(values)
+    enter(layer)
     try:
         yield
     finally:
-        leave(token, own, State(before.fields, (STATE.get() or _NOTHING).ids))
+        leave(layer)
 
 
 def _id(value: Union[str, bytes], size: int, what: str) -> bytes:
@@ -65,10 +149,9 @@ def trace(trace_id: Union[str, bytes], span_id: Union[str, bytes, None] = None,
     """Gives every record written inside these W3C ids: hex digits, or 16 and 8 bytes."""
     ids = TraceIds(_id(trace_id, 16, "trace_id"),
                    None if span_id is None else _id(span_id, 8, "span_id"), flags & 0xFF)
-    before = STATE.get() or _NOTHING
-    own = State(before.fields, ids)
-    token = STATE.set(own)
+    layer = Layer({}, ids)
+    enter(layer)
     try:
         yield
     finally:
-        leave(token, own, State((STATE.get() or _NOTHING).fields, before.ids))
+        leave(layer)

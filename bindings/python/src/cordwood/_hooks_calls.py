@@ -164,7 +164,7 @@ def begin(handle: int, method: str, url: str, headers: Any, *, body: Any = b"", 
     """An exchange of that engine; None: it is not captured. Raises CordwoodError."""
     parts = _parts(headers)
     count = len(parts)
-    state = _context.STATE.get()
+    state = _context.current()
     trace = span = b""
     flags, fields, field_count = 0, None, 0
     if state is not None:

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tu
 from urllib.parse import urldefrag, urljoin
 
 from . import _hooks_calls
-from ._context import STATE, State
+from ._context import State, current
 from ._hooks import CONVERSATION, HTTPHooks
 
 Pairs = Iterable[Tuple[Any, Any]]
@@ -80,7 +80,7 @@ def propagated(hooks: HTTPHooks, present: Iterable[Any]) -> List[Tuple[str, str]
     if not hooks.propagate:
         return []
     try:
-        state = STATE.get()
+        state = current()
         if state is None:
             return []
         engine: Any = hooks.engine

@@ -170,6 +170,8 @@ class Logger:
         except IndexError:
             draft = _record.Draft(place)
         ids = None
+        if state is not None and state.ended:
+            state = state.current()
         if state is not None:
             ids = state.ids
             fields = _record.merged(fields, state.fields)

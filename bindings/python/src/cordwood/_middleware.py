@@ -11,7 +11,7 @@ from typing import (TYPE_CHECKING, Any, Awaitable, Callable, Dict, Iterable, Ite
                     Mapping, Optional, Tuple)
 from urllib.parse import quote
 
-from ._context import STATE, State, TraceIds
+from ._context import STATE, Layer, State, TraceIds, current, state_with
 from ._hooks import CONVERSATION, HTTPHooks, is_capturing
 from ._hooks_record import Recording, begin, conversation_header
 
@@ -40,7 +40,6 @@ def _ids(told: Mapping[str, str]) -> Optional[TraceIds]:
 
 def _state(told: Mapping[str, str], conversation_header: str) -> Optional[State]:
     """What the client's headers put in force; None: nothing beside what is."""
-    before = STATE.get() or State({}, None)
     fields: Dict[str, Any] = {}
     transaction = told.get("x-transaction-id", "")
     if _TRANSACTION.fullmatch(transaction):
@@ -51,7 +50,7 @@ def _state(told: Mapping[str, str], conversation_header: str) -> Optional[State]
     ids = _ids(told)
     if not fields and ids is None:
         return None
-    return State({**before.fields, **fields}, ids or before.ids)
+    return state_with(current(), Layer(fields, ids))
 
 
 class _Inside:

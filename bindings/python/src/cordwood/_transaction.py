@@ -10,15 +10,16 @@ them names. Any thread may log to a transaction; one that nobody ended ends when
 """
 import ctypes
 import enum
+import os
 import threading
-from contextvars import Token
 from datetime import datetime, timedelta, timezone
 from types import TracebackType
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple, Type
 
 from . import _abi
-from ._context import STATE, State, TraceIds, leave
+from ._context import Layer, TraceIds, enter, leave
 from ._errors import ArgumentError, ClosedError, check
+from ._text import encode
 
 TRANSACTION_HEADER = "X-Transaction-Id"
 _EVENT_NONE = -(1 << 31)
@@ -56,8 +57,8 @@ def _number(what: str, value: int) -> int:
 
 
 def _text(what: str, value: Optional[str]) -> Optional[bytes]:
-    """For C, which would cut it at a NUL silently."""
-    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    """For C, which would cut it at a NUL silently. Lone surrogates as in messages."""
+    raw = encode(value) if isinstance(value, str) else value
     if raw is not None and b"\0" in raw:
         raise ArgumentError(_abi.E_ARGUMENT, f"{what} holds a NUL")
     return raw
@@ -73,9 +74,11 @@ class Transaction:
     def __init__(self, engine: "Transactions", handle: ctypes.c_void_p) -> None:
         self._engine = engine
         self._handle = handle
+        self._process = os.getpid()
         # A handle is not to be used while it is ended: that would be the interpreter's end.
         self._lock = threading.Lock()
-        self._entered: List[Tuple["Token[Optional[State]]", State, Optional[State]]] = []
+        self._entered = 0  # in all contexts
+        self._ended: List[bool] = []  # not empty: what is in force anywhere is so no more
         self._calls = _abi.library if engine._blocks else _abi.quick
         raw: bytes = _abi.library.cw_transaction_id(handle)
         self.id = raw.decode()
@@ -84,6 +87,9 @@ class Transaction:
         check(_abi.library.cw_transaction_traceparent(handle, buffer))
         self.traceparent = buffer.value.decode()
         """The W3C header of a request made inside."""
+        parts = self.traceparent.split("-")
+        ids = TraceIds(bytes.fromhex(parts[1]), bytes.fromhex(parts[2]), int(parts[3], 16))
+        self._layer = Layer({"txn.id": self.id}, ids, self._ended)
 
     def event(self, event: int, error_code: Optional[str] = None,
               error_description: Optional[str] = None) -> None:
@@ -107,28 +113,34 @@ class Transaction:
 
     def end(self) -> None:
         """Says how long it took. It takes no more events here, and goes on elsewhere. Idempotent;
-        nothing is raised where the engine is closed."""
+        nothing is raised where the engine is closed. A forked child lets go of it, no more."""
+        if os.getpid() != self._process:  # the parent ends it; the lock may be held for good
+            self._handle.value = None
+            self._ended.append(True)
+            return
         with self._lock:
             if not self._handle.value:
                 return
             status = _abi.library.cw_transaction_end(self._handle)
+            self._ended.append(True)
         if status != _abi.E_CLOSED:
             check(status)
 
     def __enter__(self) -> "Transaction":
-        parts = self.traceparent.split("-")
-        ids = TraceIds(bytes.fromhex(parts[1]), bytes.fromhex(parts[2]), int(parts[3], 16))
-        before = STATE.get()
-        fields = before.fields if before is not None else {}
-        own = State({**fields, "txn.id": self.id}, ids)
-        self._entered.append((STATE.set(own), own, before))
+        with self._lock:
+            self._entered += 1
+        enter(self._layer)
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trail: Optional[TracebackType]) -> None:
-        token, own, before = self._entered.pop()
-        leave(token, own, before if before is not None else State({}, None))
-        if not self._entered:
+        leave(self._layer)
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            self._entered -= 1
+            is_last = self._entered == 0
+        if is_last:
             self.end()
 
     def __del__(self) -> None:
@@ -173,11 +185,15 @@ class Transactions:
         check(_abi.library.cw_transaction_names_set(self._handle, entry, 1))
 
     def _name_transaction(self, usecase: int, event: int, name: str) -> None:
-        """An enum's member, once."""
+        """An enum's member, once. Too long, or one too many: the number alone stands for it."""
         if (usecase, event) in self._txn_names:
             return
         self._txn_names.add((usecase, event))
-        self.name_transaction(usecase, name, None if event == _EVENT_NONE else event)
+        try:
+            self.name_transaction(usecase, name, None if event == _EVENT_NONE else event)
+        except ArgumentError as error:
+            if error.status != _abi.E_LIMIT:
+                raise
 
     def transactions(self) -> List[TransactionInfo]:
         """The transactions of the store, oldest first, those of other processes included, without
