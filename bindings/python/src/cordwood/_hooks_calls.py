@@ -98,13 +98,15 @@ def _lines(places: List[int], lengths: List[int]) -> bytes:
     return packer.pack(*chain.from_iterable(zip(places, lengths)))
 
 
-def _fields(values: Dict[str, Any]) -> Any:
+def _fields(values: Dict[str, Any]) -> Tuple[Any, List[Any]]:
+    """An array of cw_field; and what keeps the bytes of its strings, which the array does not."""
     from ._record import _slot, put_field
     names = list(values)[:_OWN_FIELDS_MAX]
     array = (Field * len(names))()
-    for field, name in zip(array, names):
-        put_field(_slot(field), name, values[name])
-    return array
+    slots = [_slot(field) for field in array]
+    for slot, name in zip(slots, names):
+        put_field(slot, name, values[name])
+    return array, slots
 
 
 class Exchange:
@@ -138,7 +140,7 @@ class Exchange:
         _response(self._handle, _RESPONSE.pack(
             _RESPONSE.size, status, _address(lines), count // 2, 0, 0,
             places[count] if protocol is not None else 0))
-        del blob  # until here
+        del blob, lines  # until here
 
     def end(self, error: str = "", error_type: str = "", cancelled: bool = False,
             remote_address: str = "", **times: int) -> None:
@@ -166,13 +168,13 @@ def begin(handle: int, method: str, url: str, headers: Any, *, body: Any = b"", 
     count = len(parts)
     state = _context.STATE.get()
     trace = span = b""
-    flags, fields, field_count = 0, None, 0
+    flags, fields, slots, field_count = 0, None, None, 0
     if state is not None:
         if state.ids is not None:
             trace, flags = state.ids.trace_id, state.ids.flags
             span = state.ids.span_id or b""
         if state.fields:
-            fields = _fields(state.fields)
+            fields, slots = _fields(state.fields)
             field_count = len(fields)
     parts += (_utf8(method), _utf8(url), _bytes(body), _terminated(redirected_from),
               _terminated(protocol), trace, span)
@@ -186,7 +188,7 @@ def begin(handle: int, method: str, url: str, headers: Any, *, body: Any = b"", 
         0 if fields is None else ctypes.addressof(fields), field_count)
     out = c_void_p()
     status = _begin(handle, raw, byref(out))
-    del blob, fields  # until here
+    del blob, lines, fields, slots  # until here
     if status == _abi.OK and out.value:
         return Exchange(out)
     if status < 0:
