@@ -12,10 +12,12 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import _abi, _context
 from ._abi import Field, quick
+from ._text import encode
 
 
 _CANCELLED = 1  # CW_HTTP_CANCELLED
 _OWN_FIELDS_MAX = 64
+_UINT64_MAX = (1 << 64) - 1
 # cw_http_request, cw_http_response, cw_http_outcome.
 _REQUEST = Struct("@II PN PN PN PN Q PP II PP PN")
 _RESPONSE = Struct("@Ii PN PN P")
@@ -55,7 +57,7 @@ def _bytes(value: Any) -> bytes:
         try:
             return value.encode("latin-1")
         except UnicodeEncodeError:
-            return value.encode("utf-8", "surrogateescape")
+            return encode(value)
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else str(value).encode()
 
 
@@ -130,6 +132,10 @@ class Exchange:
             data = bytes(data)
         _response_body(self._handle, data, len(data))
 
+    def response_body_unseen(self, count: int) -> None:
+        """That many came in which nobody can show."""
+        _response_body(self._handle, None, count)
+
     def response(self, status: int, headers: Any, protocol: Optional[str] = None) -> None:
         """The answer's status and headers."""
         parts = _parts(headers)
@@ -152,7 +158,7 @@ class Exchange:
                                          _terminated(remote_address or None)])
         status = _end(byref(handle), _OUTCOME.pack(
             _OUTCOME.size, _CANCELLED if cancelled else 0, places[0], lengths[0], places[1],
-            lengths[1], *[times.get(name, 0) for name in _TIMES],
+            lengths[1], *[max(0, min(times.get(name, 0), _UINT64_MAX)) for name in _TIMES],
             places[2] if remote_address else 0))
         del blob
         if status < 0:

@@ -14,6 +14,7 @@ from urllib.parse import urldefrag, urljoin
 from . import _hooks_calls
 from ._context import STATE, State
 from ._hooks import CONVERSATION, HTTPHooks
+from ._text import safe_str
 
 Pairs = Iterable[Tuple[Any, Any]]
 REDIRECTIONS = (301, 302, 303, 307, 308)
@@ -162,6 +163,18 @@ class Recording:
             except Exception as error:
                 self._hooks.diagnose(error)
 
+    def received_unseen(self, count: int) -> None:
+        """That many bytes of the answer's body went by unseen: the server sends a file."""
+        if self._exchange is not None and count > 0:
+            try:
+                self._exchange.response_body_unseen(count)
+            except Exception as error:
+                self._hooks.diagnose(error)
+
+    def diagnose(self, error: BaseException) -> None:
+        """What went wrong in the recording itself."""
+        self._hooks.diagnose(error)
+
     def end(self, error: Optional[BaseException] = None, text: str = "", kind: str = "") -> None:
         """It is over: well, by an error, or as the text says."""
         exchange, self._exchange = self._exchange, None
@@ -176,7 +189,7 @@ class Recording:
                 if self.sent_ns:
                     outcome.setdefault("wait_ns", self._answered - self.sent_ns)
             if error is not None:
-                text = str(error) or type(error).__name__
+                text = safe_str(error) or type(error).__name__
                 kind = "cancelled" if is_cancelled(error) else error_type(error)
                 outcome["cancelled"] = is_cancelled(error)
             exchange.end(error=text, error_type=kind, **outcome)
