@@ -2,10 +2,14 @@
 comes, the request is answered as without them."""
 import asyncio
 import io
+import re
 import unittest
+from pathlib import Path
 from typing import Any, Dict, List
 
 from support import StoreCase, cordwood
+
+from cordwood._secret_names import is_secret
 
 Fields = Dict[str, Any]
 START = {"type": "http.response.start", "status": 200, "headers": []}
@@ -190,6 +194,50 @@ class ASGI(MiddlewareCase):
         self.asgi(app, {})
         one, = self.ended()
         self.assertEqual(one["error.type"], "incomplete")
+
+
+class Conversations(MiddlewareCase):
+    """What a client says its conversation is, in the records of the application."""
+
+    def inside(self, header: str, value: str) -> List[Any]:
+        """The field of a record that is written in a request with that header."""
+        log = self.engine.logger("app")
+
+        def app(environ: Any, start_response: Any) -> Any:
+            log.info("%s", header)
+            return greet(environ, start_response)
+        self.wsgi(app, **{f"HTTP_{header.upper().replace('-', '_')}": value})
+        return [record.fields.get("http.conversation") for record in self.records()][-1:]
+
+    def test_ids_are_taken(self) -> None:
+        for value in ("7d1f", "A-b_c.d:9", "x" * 128):
+            self.assertEqual(self.inside("X-Conversation-Id", value), [value])
+
+    def test_what_may_be_a_secret_is_not(self) -> None:
+        for value in ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "password=HUNTER2", "a b",
+                      "Bearer HUNTER2", "x" * 129, "é", "7d1f\n"):
+            self.assertEqual(self.inside("X-Conversation-Id", value), [None])
+
+    def test_headers_that_are_secrets(self) -> None:
+        for header, more in (("X-Session-Id", {}), ("X-Auth-Token", {}), ("Authorization", {}),
+                             ("X-Shop-Visit", {"redact_headers": iter(["x-shop-visit"])}),
+                             ("X-Customer-No", {"redact_keys": "customerNo"})):
+            options: Fields = dict(more)
+            self.engine.capture_http(conversation_header=header, **options)
+            self.assertEqual(self.inside(header, "7d1f"), [None], header)
+        self.engine.capture_http(conversation_header="X-Shop-Visit", redact_keys=["customer_no"])
+        self.assertEqual(self.inside("X-Shop-Visit", "7d1f"), ["7d1f"])
+
+    def test_names_are_those_of_the_engine(self) -> None:
+        source = (Path(__file__).resolve().parents[3] / "Sources" / "Cordwood" / "Capture"
+                  / "SecretDefaults.swift").read_text()
+        listed = re.findall(r'"([^"]+)"', source)
+        self.assertGreater(len(listed), 50)
+        self.assertEqual([name for name in listed if not is_secret(name)], [])
+        for name in "userPin", "X-Auth-Token", "password2", "accesstoken", "token_1", "dbPWD":
+            self.assertTrue(is_secret(name), name)
+        for name in "X-Conversation-Id", "X-Request-Id", "shopping", "X-Pinned", "", "design":
+            self.assertFalse(is_secret(name), name)
 
 
 if __name__ == "__main__":

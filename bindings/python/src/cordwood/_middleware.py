@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ._engine import Engine
 
 _SERVER = 1  # CW_HTTP_SERVER
-_VALUE_MAX = 256
+# No secret's form: a token has other characters or is longer, a JWT begins as it does.
+_CONVERSATION = re.compile(r"(?!eyJ)[A-Za-z0-9._:-]{1,128}")
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _TRANSACTION = re.compile(
     r"TXN-?[0-9]{1,10}-([0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{12})")
@@ -40,15 +41,17 @@ def _ids(told: Mapping[str, str]) -> Optional[TraceIds]:
     return None if found is None else TraceIds(bytes.fromhex(found[1].replace("-", "")), None, 1)
 
 
-def _state(told: Mapping[str, str], conversation_header: str) -> Optional[State]:
-    """What the client's headers put in force; None: nothing beside what is."""
+def _state(told: Mapping[str, str], engine: Any) -> Optional[State]:
+    """What the client's headers put in force; None: nothing beside what is. It stands as it is in
+    every record that is written inside: nothing that may be a secret is taken."""
     before = STATE.get() or State({}, None)
     fields: Dict[str, Any] = {}
     transaction = told.get("x-transaction-id", "")
     if _TRANSACTION.fullmatch(transaction):
         fields["txn.id"] = transaction
-    said = told.get(conversation_header.lower(), "") if conversation_header else ""
-    if said and len(said) <= _VALUE_MAX and said.isprintable():
+    name = conversation_header(engine).lower()
+    said = told.get(name, "") if name else ""
+    if _CONVERSATION.fullmatch(said) and not getattr(engine, "_conversation_is_secret", False):
         fields[CONVERSATION] = said
     ids = _ids(told)
     if not fields and ids is None:
@@ -114,7 +117,7 @@ class _Middleware:
             pairs = headers()
             told = {_string(name).lower(): _string(value) for name, value in pairs}
             engine: Any = self._hooks.engine
-            state = _state(told, conversation_header(engine))
+            state = _state(told, engine)
             if not is_capturing(self._hooks):
                 return None, state
             method, url, protocol, peer = request(told)
