@@ -54,6 +54,35 @@ class HTTPMemory(StoreCase):
                 [f"value-{i}-{'x' * 40}", "k" * 50 + str(i), str(i) * 20, i, i / 4, i % 2 == 1,
                  f"y{i}" * 30])
 
+    def test_a_fork_during_an_exchange(self) -> None:
+        """Who began it ends it: one that is collected, or ended, in a child is not its."""
+        self.python(
+            "from cordwood._hooks import HTTPHooks\n"
+            "from cordwood._hooks_record import begin\n"
+            "hooks = HTTPHooks(engine, (), False)\n"
+            "names = 'collected', 'ended', 'closed'\n"
+            "open_ones = [begin(hooks, 'GET', 'http://h/' + name, []) for name in names]\n"
+            "direct = _hooks_calls.begin(engine._handle, 'GET', 'http://h/direct', [])\n"
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    open_ones[1].received(b'x')\n"
+            "    open_ones[1].end(OSError('in the child'))\n"
+            "    open_ones[2].closed()\n"
+            "    direct.end()\n"
+            "    del open_ones[:], direct\n"
+            "    gc.collect()\n"
+            "    own = begin(hooks, 'GET', 'http://h/child', [])\n"
+            "    own.end()\n"
+            "    os._exit(0)\n"
+            "status = os.waitpid(child, 0)[1]\n"
+            "for one in open_ones: one.end()\n"
+            "direct.end()\n"
+            "sys.exit(status)\n")
+        found = self.exchanges("end")
+        self.assertEqual(sorted(one["url.full"].rpartition("/")[2] for one in found),
+                         ["child", "closed", "collected", "direct", "ended"])
+        self.assertEqual([one for one in found if "error.type" in one], [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -5,6 +5,7 @@ A request has some twenty strings. A ctypes struct of them costs more than the c
 are joined in one bytes object, and the structs packed from where each of them stands in it.
 """
 import ctypes
+import os
 from ctypes import byref, c_char_p, c_size_t, c_void_p
 from itertools import accumulate, chain
 from struct import Struct
@@ -112,12 +113,14 @@ def _fields(values: Dict[str, Any]) -> Tuple[Any, List[Any]]:
 
 
 class Exchange:
-    """One request and its answer in the store. `id` is what `cordwood http show` takes."""
+    """One request and its answer in the store. `id` is what `cordwood http show` takes. In a child
+    of fork it ends silently: the process that began it says how it ended."""
 
-    __slots__ = ("_handle", "id")
+    __slots__ = ("_handle", "_process", "id")
 
     def __init__(self, handle: c_void_p) -> None:
         self._handle: Optional[c_void_p] = handle
+        self._process = os.getpid()
         self.id: str = (_id(handle) or b"").decode()
 
     def request_body(self, data: Any) -> None:
@@ -152,7 +155,7 @@ class Exchange:
             remote_address: str = "", **times: int) -> None:
         """Writes the record; all further calls are the caller's mistake."""
         handle, self._handle = self._handle, None
-        if handle is None:
+        if handle is None or self._process != os.getpid():
             return
         blob, places, lengths = _joined([_utf8(error or error_type), _utf8(error_type),
                                          _terminated(remote_address or None)])
