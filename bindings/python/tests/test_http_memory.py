@@ -83,6 +83,25 @@ class HTTPMemory(StoreCase):
                          ["child", "closed", "collected", "direct", "ended"])
         self.assertEqual([one for one in found if "error.type" in one], [])
 
+    def test_a_handle_that_another_thread_is_about_to_use(self) -> None:
+        """A connection that one thread closes while another reads: what the reader has in its
+        hands is no exchange any more when the exchange is freed, and it is freed once."""
+        self.python(
+            "one = _hooks_calls.begin(engine._handle, 'GET', 'http://h/', [])\n"
+            "in_hand, real, calls = one._handle, _hooks_calls._end, []\n"
+            "def end(*arguments):\n"
+            "    calls.append(in_hand.value)\n"
+            "    one.response_body(b'late')\n"
+            "    one.response(200, [('A', 'b')])\n"
+            "    one.end()\n"
+            "    return real(*arguments)\n"
+            "_hooks_calls._end = end\n"
+            "one.end()\n"
+            "one.end()\n"
+            "assert calls == [None], calls\n")
+        one, = self.exchanges("end")
+        self.assertNotIn("http.response.status_code", one)
+
 
 if __name__ == "__main__":
     unittest.main()

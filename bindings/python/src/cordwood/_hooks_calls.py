@@ -114,12 +114,16 @@ def _fields(values: Dict[str, Any]) -> Tuple[Any, List[Any]]:
 
 class Exchange:
     """One request and its answer in the store. `id` is what `cordwood http show` takes. In a child
-    of fork it ends silently: the process that began it says how it ended."""
+    of fork it ends silently: the process that began it says how it ended.
 
-    __slots__ = ("_handle", "_process", "id")
+    `_handle` is emptied before the exchange is freed, which lets other threads run: a call that
+    another thread has begun finds NULL in it, which is no exchange. `_open` is emptied once."""
+
+    __slots__ = ("_handle", "_open", "_process", "id")
 
     def __init__(self, handle: c_void_p) -> None:
-        self._handle: Optional[c_void_p] = handle
+        self._handle = handle
+        self._open = [True]
         self._process = os.getpid()
         self.id: str = (_id(handle) or b"").decode()
 
@@ -154,8 +158,13 @@ class Exchange:
     def end(self, error: str = "", error_type: str = "", cancelled: bool = False,
             remote_address: str = "", **times: int) -> None:
         """Writes the record; all further calls are the caller's mistake."""
-        handle, self._handle = self._handle, None
-        if handle is None or self._process != os.getpid():
+        try:
+            self._open.pop()
+        except IndexError:
+            return
+        handle = c_void_p(self._handle.value)
+        self._handle.value = None
+        if self._process != os.getpid():
             return
         blob, places, lengths = _joined([_utf8(error or error_type), _utf8(error_type),
                                          _terminated(remote_address or None)])

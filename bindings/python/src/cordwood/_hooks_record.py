@@ -131,9 +131,10 @@ class Recording:
 
     def sending(self, data: Any) -> None:
         """Bytes of the request's body that go out."""
-        if self._exchange is not None:
+        exchange = self._exchange
+        if exchange is not None:
             try:
-                self._exchange.request_body(data)
+                exchange.request_body(data)
             except Exception as error:
                 self._hooks.diagnose(error)
 
@@ -144,11 +145,12 @@ class Recording:
     def answered(self, status: int, headers: Pairs, protocol: Optional[str] = None,
                  location: Optional[str] = None) -> None:
         """Status and headers of the answer; location: where it redirects to."""
-        if self._exchange is None:
+        exchange = self._exchange
+        if exchange is None:
             return
         self._answered = time.perf_counter_ns()
         try:
-            self._exchange.response(status, headers, protocol=protocol)
+            exchange.response(status, headers, protocol=protocol)
             if location is not None and status in REDIRECTIONS:
                 target = urldefrag(urljoin(self._url, location)).url
                 _redirection.set(Redirection(target, self.id))
@@ -157,17 +159,19 @@ class Recording:
 
     def received(self, data: Any) -> None:
         """Bytes of the answer's body."""
-        if self._exchange is not None:
+        exchange = self._exchange
+        if exchange is not None:
             try:
-                self._exchange.response_body(data)
+                exchange.response_body(data)
             except Exception as error:
                 self._hooks.diagnose(error)
 
     def received_unseen(self, count: int) -> None:
         """That many bytes of the answer's body went by unseen: the server sends a file."""
-        if self._exchange is not None and count > 0:
+        exchange = self._exchange
+        if exchange is not None and count > 0:
             try:
-                self._exchange.response_body_unseen(count)
+                exchange.response_body_unseen(count)
             except Exception as error:
                 self._hooks.diagnose(error)
 
