@@ -17,6 +17,7 @@ from . import _abi, _accelerator, _callbacks, _http, _levels, _upload_errors
 from ._accelerator import Logger
 from ._callbacks import Attempting, Busy, Completed, Condition, Drained
 from ._errors import ArgumentError, check
+from ._secret_names import is_secret
 from ._transaction import Transactions
 from ._transport import Credentials, Transport
 
@@ -145,9 +146,12 @@ class Engine(Transactions):
             redact_patterns: _http.Words = ()) -> None:
         """Which HTTP exchanges are captured from now on (docs/HTTP.md); the store's control file
         goes before `enabled`. body_bytes_max 0 keeps no bodies. Each call replaces the last."""
+        redact_headers, redact_keys = _http.words(redact_headers), _http.words(redact_keys)
         _http.set_options(self._handle, enabled, body_bytes_max, sample, hosts, hosts_excluded,
                           conversation_header, redact_headers, redact_keys, redact_patterns)
         self._conversation_header = conversation_header or ""  # what hooks add to requests
+        self._conversation_is_secret = is_secret(self._conversation_header,
+                                                 redact_headers + redact_keys)
 
     @property
     def captures_http(self) -> bool:

@@ -19,6 +19,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List
                     Sequence, Tuple, Type, Union)
 
 from ._context import context
+from ._text import safe_str
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -101,7 +102,7 @@ class HTTPHooks:
         if self._told:
             return
         self._told = True
-        text = f"HTTP capture failed: {type(error).__name__}: {error}"
+        text = f"HTTP capture failed: {type(error).__name__}: {safe_str(error)}"
         try:
             if self.engine is not None and self.engine.logger("Cordwood.HTTP").warning(text):
                 return

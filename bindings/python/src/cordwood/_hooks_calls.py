@@ -5,6 +5,7 @@ A request has some twenty strings. A ctypes struct of them costs more than the c
 are joined in one bytes object, and the structs packed from where each of them stands in it.
 """
 import ctypes
+import os
 from ctypes import byref, c_char_p, c_size_t, c_void_p
 from itertools import accumulate, chain
 from struct import Struct
@@ -12,10 +13,12 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import _abi, _context
 from ._abi import Field, quick
+from ._text import encode
 
 
 _CANCELLED = 1  # CW_HTTP_CANCELLED
 _OWN_FIELDS_MAX = 64
+_UINT64_MAX = (1 << 64) - 1
 # cw_http_request, cw_http_response, cw_http_outcome.
 _REQUEST = Struct("@II PN PN PN PN Q PP II PP PN")
 _RESPONSE = Struct("@Ii PN PN P")
@@ -55,7 +58,7 @@ def _bytes(value: Any) -> bytes:
         try:
             return value.encode("latin-1")
         except UnicodeEncodeError:
-            return value.encode("utf-8", "surrogateescape")
+            return encode(value)
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else str(value).encode()
 
 
@@ -98,22 +101,30 @@ def _lines(places: List[int], lengths: List[int]) -> bytes:
     return packer.pack(*chain.from_iterable(zip(places, lengths)))
 
 
-def _fields(values: Dict[str, Any]) -> Any:
+def _fields(values: Dict[str, Any]) -> Tuple[Any, List[Any]]:
+    """An array of cw_field; and what keeps the bytes of its strings, which the array does not."""
     from ._record import _slot, put_field
     names = list(values)[:_OWN_FIELDS_MAX]
     array = (Field * len(names))()
-    for field, name in zip(array, names):
-        put_field(_slot(field), name, values[name])
-    return array
+    slots = [_slot(field) for field in array]
+    for slot, name in zip(slots, names):
+        put_field(slot, name, values[name])
+    return array, slots
 
 
 class Exchange:
-    """One request and its answer in the store. `id` is what `cordwood http show` takes."""
+    """One request and its answer in the store. `id` is what `cordwood http show` takes. In a child
+    of fork it ends silently: the process that began it says how it ended.
 
-    __slots__ = ("_handle", "id")
+    `_handle` is emptied before the exchange is freed, which lets other threads run: a call that
+    another thread has begun finds NULL in it, which is no exchange. `_open` is emptied once."""
+
+    __slots__ = ("_handle", "_open", "_process", "id")
 
     def __init__(self, handle: c_void_p) -> None:
-        self._handle: Optional[c_void_p] = handle
+        self._handle = handle
+        self._open = [True]
+        self._process = os.getpid()
         self.id: str = (_id(handle) or b"").decode()
 
     def request_body(self, data: Any) -> None:
@@ -128,6 +139,10 @@ class Exchange:
             data = bytes(data)
         _response_body(self._handle, data, len(data))
 
+    def response_body_unseen(self, count: int) -> None:
+        """That many came in which nobody can show."""
+        _response_body(self._handle, None, count)
+
     def response(self, status: int, headers: Any, protocol: Optional[str] = None) -> None:
         """The answer's status and headers."""
         parts = _parts(headers)
@@ -138,19 +153,24 @@ class Exchange:
         _response(self._handle, _RESPONSE.pack(
             _RESPONSE.size, status, _address(lines), count // 2, 0, 0,
             places[count] if protocol is not None else 0))
-        del blob  # until here
+        del blob, lines  # until here
 
     def end(self, error: str = "", error_type: str = "", cancelled: bool = False,
             remote_address: str = "", **times: int) -> None:
         """Writes the record; all further calls are the caller's mistake."""
-        handle, self._handle = self._handle, None
-        if handle is None:
+        try:
+            self._open.pop()
+        except IndexError:
+            return
+        handle = c_void_p(self._handle.value)
+        self._handle.value = None
+        if self._process != os.getpid():
             return
         blob, places, lengths = _joined([_utf8(error or error_type), _utf8(error_type),
                                          _terminated(remote_address or None)])
         status = _end(byref(handle), _OUTCOME.pack(
             _OUTCOME.size, _CANCELLED if cancelled else 0, places[0], lengths[0], places[1],
-            lengths[1], *[times.get(name, 0) for name in _TIMES],
+            lengths[1], *[max(0, min(times.get(name, 0), _UINT64_MAX)) for name in _TIMES],
             places[2] if remote_address else 0))
         del blob
         if status < 0:
@@ -166,13 +186,13 @@ def begin(handle: int, method: str, url: str, headers: Any, *, body: Any = b"", 
     count = len(parts)
     state = _context.current()
     trace = span = b""
-    flags, fields, field_count = 0, None, 0
+    flags, fields, slots, field_count = 0, None, None, 0
     if state is not None:
         if state.ids is not None:
             trace, flags = state.ids.trace_id, state.ids.flags
             span = state.ids.span_id or b""
         if state.fields:
-            fields = _fields(state.fields)
+            fields, slots = _fields(state.fields)
             field_count = len(fields)
     parts += (_utf8(method), _utf8(url), _bytes(body), _terminated(redirected_from),
               _terminated(protocol), trace, span)
@@ -186,7 +206,7 @@ def begin(handle: int, method: str, url: str, headers: Any, *, body: Any = b"", 
         0 if fields is None else ctypes.addressof(fields), field_count)
     out = c_void_p()
     status = _begin(handle, raw, byref(out))
-    del blob, fields  # until here
+    del blob, lines, fields, slots  # until here
     if status == _abi.OK and out.value:
         return Exchange(out)
     if status < 0:

@@ -14,6 +14,7 @@ from urllib.parse import urldefrag, urljoin
 from . import _hooks_calls
 from ._context import State, current
 from ._hooks import CONVERSATION, HTTPHooks
+from ._text import safe_str
 
 Pairs = Iterable[Tuple[Any, Any]]
 REDIRECTIONS = (301, 302, 303, 307, 308)
@@ -130,9 +131,10 @@ class Recording:
 
     def sending(self, data: Any) -> None:
         """Bytes of the request's body that go out."""
-        if self._exchange is not None:
+        exchange = self._exchange
+        if exchange is not None:
             try:
-                self._exchange.request_body(data)
+                exchange.request_body(data)
             except Exception as error:
                 self._hooks.diagnose(error)
 
@@ -143,11 +145,12 @@ class Recording:
     def answered(self, status: int, headers: Pairs, protocol: Optional[str] = None,
                  location: Optional[str] = None) -> None:
         """Status and headers of the answer; location: where it redirects to."""
-        if self._exchange is None:
+        exchange = self._exchange
+        if exchange is None:
             return
         self._answered = time.perf_counter_ns()
         try:
-            self._exchange.response(status, headers, protocol=protocol)
+            exchange.response(status, headers, protocol=protocol)
             if location is not None and status in REDIRECTIONS:
                 target = urldefrag(urljoin(self._url, location)).url
                 _redirection.set(Redirection(target, self.id))
@@ -156,11 +159,25 @@ class Recording:
 
     def received(self, data: Any) -> None:
         """Bytes of the answer's body."""
-        if self._exchange is not None:
+        exchange = self._exchange
+        if exchange is not None:
             try:
-                self._exchange.response_body(data)
+                exchange.response_body(data)
             except Exception as error:
                 self._hooks.diagnose(error)
+
+    def received_unseen(self, count: int) -> None:
+        """That many bytes of the answer's body went by unseen: the server sends a file."""
+        exchange = self._exchange
+        if exchange is not None and count > 0:
+            try:
+                exchange.response_body_unseen(count)
+            except Exception as error:
+                self._hooks.diagnose(error)
+
+    def diagnose(self, error: BaseException) -> None:
+        """What went wrong in the recording itself."""
+        self._hooks.diagnose(error)
 
     def end(self, error: Optional[BaseException] = None, text: str = "", kind: str = "") -> None:
         """It is over: well, by an error, or as the text says."""
@@ -176,7 +193,7 @@ class Recording:
                 if self.sent_ns:
                     outcome.setdefault("wait_ns", self._answered - self.sent_ns)
             if error is not None:
-                text = str(error) or type(error).__name__
+                text = safe_str(error) or type(error).__name__
                 kind = "cancelled" if is_cancelled(error) else error_type(error)
                 outcome["cancelled"] = is_cancelled(error)
             exchange.end(error=text, error_type=kind, **outcome)

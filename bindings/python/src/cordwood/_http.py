@@ -5,7 +5,7 @@ The struct and prototypes of http.h that belong to an engine's options; `Engine.
 """
 from ctypes import POINTER, Structure, c_bool, c_char_p, c_int32, c_size_t, c_uint32, c_uint64
 from ctypes import c_void_p, sizeof
-from typing import Iterable, Optional, Union
+from typing import Iterable, List, Optional, Union
 
 from . import _abi
 from ._errors import ArgumentError, check
@@ -40,8 +40,13 @@ def _raw(option: str, text: str) -> bytes:
     return raw
 
 
-def _lines(option: str, words: Words) -> Optional[bytes]:
-    listed = [words] if isinstance(words, str) else list(words)
+def words(given: Words) -> List[str]:
+    """One word, or several."""
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _lines(option: str, given: Words) -> Optional[bytes]:
+    listed = words(given)
     for word in listed:
         if "\n" in word:
             raise ArgumentError(_abi.E_ARGUMENT, f"{option} holds a line's end: {word!r}")

@@ -8,18 +8,21 @@ is called and its answer goes out.
 import re
 from contextvars import Token
 from typing import (TYPE_CHECKING, Any, Awaitable, Callable, Dict, Iterable, Iterator, List,
-                    Mapping, Optional, Tuple)
+                    Mapping, NamedTuple, Optional, Tuple)
 from urllib.parse import quote
 
 from ._context import STATE, Layer, State, TraceIds, current, state_with
 from ._hooks import CONVERSATION, HTTPHooks, is_capturing
+from ._hooks_calls import _bytes
 from ._hooks_record import Recording, begin, conversation_header
+from ._text import encode
 
 if TYPE_CHECKING:
     from ._engine import Engine
 
 _SERVER = 1  # CW_HTTP_SERVER
-_VALUE_MAX = 256
+# No secret's form: a token has other characters or is longer, a JWT begins as it does.
+_CONVERSATION = re.compile(r"(?!eyJ)[A-Za-z0-9._:-]{1,128}")
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _TRANSACTION = re.compile(
     r"TXN-?[0-9]{1,10}-([0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{12})")
@@ -38,14 +41,16 @@ def _ids(told: Mapping[str, str]) -> Optional[TraceIds]:
     return None if found is None else TraceIds(bytes.fromhex(found[1].replace("-", "")), None, 1)
 
 
-def _state(told: Mapping[str, str], conversation_header: str) -> Optional[State]:
-    """What the client's headers put in force; None: nothing beside what is."""
+def _state(told: Mapping[str, str], engine: Any) -> Optional[State]:
+    """What the client's headers put in force; None: nothing beside what is. It stands as it is in
+    every record that is written inside: nothing that may be a secret is taken."""
     fields: Dict[str, Any] = {}
     transaction = told.get("x-transaction-id", "")
     if _TRANSACTION.fullmatch(transaction):
         fields["txn.id"] = transaction
-    said = told.get(conversation_header.lower(), "") if conversation_header else ""
-    if said and len(said) <= _VALUE_MAX and said.isprintable():
+    name = conversation_header(engine).lower()
+    said = told.get(name, "") if name else ""
+    if _CONVERSATION.fullmatch(said) and not getattr(engine, "_conversation_is_secret", False):
         fields[CONVERSATION] = said
     ids = _ids(told)
     if not fields and ids is None:
@@ -75,26 +80,54 @@ class _Inside:
                 pass
 
 
+Pairs = List[Tuple[Any, Any]]
+
+
+class _Request(NamedTuple):
+    """What a server has of a request, beside its headers."""
+    method: str
+    url: str
+    protocol: Optional[str]
+    peer: str
+
+
+def _string(value: Any) -> str:
+    """What is bytes here is text there, and the other way round."""
+    if isinstance(value, str):
+        return value
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _quoted(raw: bytes) -> str:
+    return quote(raw, safe="/;=,")
+
+
 class _Middleware:
     def __init__(self, app: Any, engine: "Engine") -> None:
         self.app = app
         self._hooks = HTTPHooks(engine, (), False)
 
-    def _begin(self, method: str, url: str, headers: List[Tuple[Any, Any]], told: Mapping[str, str],
-               protocol: Optional[str]) -> Tuple[Optional[Recording], Optional[State]]:
-        """Also where nothing is captured the ids are in force."""
+    def _begin(self, headers: Callable[[], Pairs], request: Callable[[Mapping[str, str]], _Request]
+               ) -> Tuple[Optional[Recording], Optional[State]]:
+        """Also where nothing is captured the ids are in force. What a server or a client made of
+        the request may be anything: it is looked at in here alone, where nothing is raised."""
+        state = None
         try:
+            pairs = headers()
+            told = {_string(name).lower(): _string(value) for name, value in pairs}
             engine: Any = self._hooks.engine
-            state = _state(told, conversation_header(engine))
+            state = _state(told, engine)
             if not is_capturing(self._hooks):
                 return None, state
+            method, url, protocol, peer = request(told)
             with _Inside(state):
-                recording = begin(self._hooks, method, url, headers, protocol=protocol,
-                                  side=_SERVER)
+                recording = begin(self._hooks, method, url, pairs, protocol=protocol, side=_SERVER)
+            if recording is not None and peer:
+                recording.phases["remote_address"] = peer
             return recording, state
         except Exception as error:
             self._hooks.diagnose(error)
-            return None, None
+            return None, state
 
 
 class WSGIMiddleware(_Middleware):
@@ -102,19 +135,10 @@ class WSGIMiddleware(_Middleware):
     capture is on. What `app` raises is recorded and raised."""
 
     def __call__(self, environ: Dict[str, Any], start_response: Callable[..., Any]) -> Any:
-        headers = [(_name(key), value) for key, value in environ.items()
-                   if key.startswith("HTTP_")
-                   or value and key in ("CONTENT_TYPE", "CONTENT_LENGTH")]
-        told = {name.lower(): value for name, value in headers}
-        recording, state = self._begin(
-            environ.get("REQUEST_METHOD", "GET"), _wsgi_url(environ), headers, told,
-            environ.get("SERVER_PROTOCOL", "").lower() or None)
+        recording, state = self._begin(lambda: _wsgi_headers(environ),
+                                       lambda _: _wsgi_request(environ))
         if recording is None:
             return self._plain(environ, start_response, state)
-        peer = environ.get("REMOTE_ADDR")
-        if peer:
-            port = environ.get("REMOTE_PORT")
-            recording.phases["remote_address"] = f"{peer}:{port}" if port else str(peer)
         if "wsgi.input" in environ:
             environ["wsgi.input"] = _Input(environ["wsgi.input"], recording)
         answering = _Answering(start_response, recording)
@@ -141,22 +165,36 @@ class WSGIMiddleware(_Middleware):
         return result if type(result) in (list, tuple) else _Result(result, None, inside)
 
 
+def _wsgi_headers(environ: Mapping[Any, Any]) -> Pairs:
+    return [(_name(key), value) for key, value in environ.items()
+            if isinstance(key, str) and value is not None
+            and (key.startswith("HTTP_") or value and key in ("CONTENT_TYPE", "CONTENT_LENGTH"))]
+
+
 def _name(key: str) -> str:
     return key[key.startswith("HTTP_") and 5:].replace("_", "-").title()
 
 
+def _wsgi_request(environ: Mapping[str, Any]) -> _Request:
+    peer, port = environ.get("REMOTE_ADDR"), environ.get("REMOTE_PORT")
+    address = f"{_string(peer)}:{_string(port)}" if port else _string(peer)
+    return _Request(_string(environ.get("REQUEST_METHOD") or "GET"), _wsgi_url(environ),
+                    _string(environ.get("SERVER_PROTOCOL") or "").lower() or None,
+                    address if peer else "")
+
+
 def _wsgi_url(environ: Mapping[str, Any]) -> str:
-    """As PEP 3333 has it."""
-    scheme = environ.get("wsgi.url_scheme", "http")
-    host = environ.get("HTTP_HOST")
+    """As PEP 3333 has it; a path that is no Latin-1 is taken for text."""
+    scheme = _string(environ.get("wsgi.url_scheme") or "http")
+    host = _string(environ.get("HTTP_HOST") or "")
     if not host:
-        host = environ.get("SERVER_NAME", "localhost")
-        port = str(environ.get("SERVER_PORT", ""))
+        host = _string(environ.get("SERVER_NAME") or "localhost")
+        port = _string(environ.get("SERVER_PORT") or "")
         if port and port != ("443" if scheme == "https" else "80"):
             host += f":{port}"
-    path = (quote(environ.get("SCRIPT_NAME", ""), encoding="latin-1")
-            + quote(environ.get("PATH_INFO", ""), safe="/;=,", encoding="latin-1"))
-    query = environ.get("QUERY_STRING")
+    path = (quote(_bytes(environ.get("SCRIPT_NAME") or ""))
+            + _quoted(_bytes(environ.get("PATH_INFO") or "")))
+    query = _string(environ.get("QUERY_STRING") or "")
     return f"{scheme}://{host}{path or '/'}" + (f"?{query}" if query else "")
 
 
@@ -168,11 +206,12 @@ class _Answering:
     def __init__(self, start: Callable[..., Any], recording: Recording) -> None:
         self._start, self._recording = start, recording
 
-    def __call__(self, status: str, headers: List[Tuple[str, str]], *exc_info: Any) -> Any:
-        write = self._start(status, headers, *exc_info)
+    def __call__(self, status: str, headers: List[Tuple[str, str]], *exc_info: Any,
+                 **named: Any) -> Any:
+        write = self._start(status, headers, *exc_info, **named)
         try:
             self._recording.answered(int(status[:3]), list(headers))
-        except ValueError:  # the server takes it or not
+        except Exception:  # the server takes it or not
             pass
 
         def written(data: bytes) -> Any:
@@ -265,20 +304,13 @@ class ASGIMiddleware(_Middleware):
         if scope.get("type") != "http":
             await self.app(scope, receive, send)
             return
-        headers = list(scope.get("headers") or ())
-        told = {bytes(name).decode("latin-1").lower(): bytes(value).decode("latin-1")
-                for name, value in headers}
-        recording, state = self._begin(
-            scope.get("method", "GET"), _asgi_url(scope, told), headers, told,
-            _PROTOCOLS.get(str(scope.get("http_version"))))
+        scope = _kept(scope)
+        recording, state = self._begin(lambda: list(scope.get("headers") or ()),
+                                       lambda told: _asgi_request(scope, told))
         if recording is None:
             with _Inside(state):
                 await self.app(scope, receive, send)
             return
-        client = scope.get("client")
-        if client:
-            host = f"[{client[0]}]" if ":" in str(client[0]) else client[0]
-            recording.phases["remote_address"] = f"{host}:{client[1]}"
         channel = _Channel(receive, send, recording)
         try:
             with _Inside(state):
@@ -289,54 +321,101 @@ class ASGIMiddleware(_Middleware):
         channel.over()
 
 
+def _kept(message: Message) -> Message:
+    """A message whose headers can be read more than once."""
+    headers = message.get("headers")
+    return {**message, "headers": list(headers)} if hasattr(headers, "__next__") else message
+
+
+def _asgi_request(scope: Message, told: Mapping[str, str]) -> _Request:
+    return _Request(_string(scope.get("method") or "GET"), _asgi_url(scope, told),
+                    _PROTOCOLS.get(_string(scope.get("http_version"))),
+                    _place(scope.get("client")))
+
+
+def _place(address: Any) -> str:
+    """Host and port, or what is there of them."""
+    if not isinstance(address, (tuple, list)) or not address:
+        return ""
+    host = _string(address[0])
+    if len(address) < 2 or address[1] is None:
+        return host
+    return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
+
+
 def _asgi_url(scope: Message, told: Mapping[str, str]) -> str:
-    scheme = scope.get("scheme", "http")
+    scheme = _string(scope.get("scheme") or "http")
+    usual = 443 if scheme == "https" else 80
     host = told.get("host")
     if not host:
-        server = scope.get("server") or ("localhost", None)
-        host = str(server[0])
-        if server[1] and server[1] != (443 if scheme == "https" else 80):
-            host += f":{server[1]}"
-    raw = scope.get("raw_path")
-    path = (raw.decode("latin-1").partition("?")[0] if raw
-            else quote(scope.get("path", "/"), safe="/;=,"))
-    query = scope.get("query_string") or b""
-    return f"{scheme}://{host}{path or '/'}" + (f"?{query.decode('latin-1')}" if query else "")
+        server: Any = scope.get("server")
+        if isinstance(server, (tuple, list)) and server:
+            host = _place([server[0], *(port for port in server[1:2] if port != usual)])
+    path, query = scope.get("path") or "/", _string(scope.get("query_string") or "")
+    raw = _string(scope.get("raw_path") or "").partition("?")[0]
+    if not raw:
+        raw = _quoted(path if isinstance(path, bytes) else encode(_string(path)))
+    return f"{scheme}://{host or 'localhost'}{raw}" + (f"?{query}" if query else "")
 
 
 class _Channel:
     """The two ways between server and application."""
 
-    __slots__ = ("_receive", "_send", "_recording", "_is_left")
+    __slots__ = ("_receive", "_send", "_recording", "_is_left", "_length")
 
     def __init__(self, receive: Callable[[], Awaitable[Message]],
                  send: Callable[[Message], Awaitable[None]], recording: Recording) -> None:
         self._receive, self._send, self._recording = receive, send, recording
         self._is_left = False
+        self._length = 0  # as the answer's headers have it
 
     async def receive(self) -> Message:
         """What the server has of the request."""
         message = await self._receive()
-        if message.get("type") == "http.request":
-            body = message.get("body")
-            if body:
-                self._recording.sending(body)
-        elif message.get("type") == "http.disconnect":
-            self._is_left = True
+        try:
+            if message.get("type") == "http.request":
+                body = message.get("body")
+                if body:
+                    self._recording.sending(body)
+            elif message.get("type") == "http.disconnect":
+                self._is_left = True
+        except Exception as error:
+            self._recording.diagnose(error)
         return message
 
     async def send(self, message: Message) -> None:
         """What the application answers."""
+        is_last = False
+        try:
+            message = _kept(message)
+            is_last = self._told(message)
+        except Exception as error:
+            self._recording.diagnose(error)
+        await self._send(message)
+        if is_last:
+            self._recording.end()
+
+    def _told(self, message: Message) -> bool:
+        """Whether the answer ends with it."""
         kind = message.get("type")
         if kind == "http.response.start":
-            self._recording.answered(message.get("status", 0), list(message.get("headers") or ()))
+            headers = list(message.get("headers") or ())
+            self._recording.answered(message.get("status", 0), headers)
+            for name, value in headers:
+                if _string(name).lower() == "content-length":
+                    self._length = int(value)
         elif kind == "http.response.body":
             body = message.get("body")
             if body:
                 self._recording.received(body)
-        await self._send(message)
-        if kind == "http.response.body" and not message.get("more_body", False):
-            self._recording.end()
+            return not message.get("more_body", False)
+        elif kind == "http.response.zerocopysend":
+            self._recording.received_unseen(message.get("count") or 0)
+            return not message.get("more_body", False)
+        elif kind == "http.response.pathsend":
+            self._recording.received_unseen(self._length)
+            return True
+        return False
 
     def over(self) -> None:
         """The application has returned."""

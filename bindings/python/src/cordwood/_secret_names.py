@@ -1,0 +1,38 @@
+"""Whether a header's name says that its value is a secret: what the engine replaces in exchanges is
+not to be put into log records by the hooks either. The rules are those of the engine's SecretNames
+(docs/HTTP.md, "Names"); its lists may not have more than these, which a test compares. Pure.
+"""
+import re
+from typing import Iterable, List, Set
+
+# Also within a word.
+_ENDINGS = """password passwords passwd passphrase passcode token tokens secret secrets secretstring
+    apikey apikeys credential credentials privatekey privatekeys secretkey accesskey accesskeys
+    authorization sessionid applicationkey masterkey consumerkey phpsessid""".split()
+# At the start of a word.
+_WORDS = """authenticationinfo cookie2 setcookie setcookie2 xauth xauthkey authkey functionskey
+    ocpapimsubscriptionkey websocketkey session sid sessid pass pwd pin auth cookie cookies otp
+    totp jwt bearer sig signature csrf xsrf cvv cvc cvv2 cardnumber creditcard ssn iban
+    passportnumber passwordhash passwordconfirmation secretaccesskey signingkey encryptionkey
+    subscriptionkey accountkey codeverifier clientassertion assertion samlresponse samlrequest
+    sessionkey authcode authorizationcode securityanswer recoverycode
+    sharedaccesssignature""".split()
+_PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+def _ends(pieces: List[str], own: Set[str]) -> bool:
+    whole = "".join(pieces)
+    if whole.endswith(tuple(_ENDINGS)):
+        return True
+    return any("".join(pieces[at:]) in own for at in range(len(pieces)))
+
+
+def is_secret(name: str, own: Iterable[str] = ()) -> bool:
+    """own: names that the host lists beside."""
+    listed = {*_WORDS, *("".join(_PIECES.findall(one)).lower() for one in own)}
+    pieces = [piece.lower() for piece in _PIECES.findall(name)]
+    if _ends(pieces, listed):
+        return True
+    while pieces and pieces[-1].isdigit():  # password2
+        pieces.pop()
+    return _ends(pieces, listed)
