@@ -143,6 +143,7 @@ class Roll(StoreCase):
         self.archive()
         allowed.append(1)
         until(lambda: len(server.requests) == 2, "the condition is met")
+        until(lambda: not self.archives(), "the answer is heeded")
         # A byte rate, which an explicit call overrides, too.
         engine.remove_target("target")
         engine.set_consent("pending")

@@ -367,8 +367,10 @@ class Txn(StoreCase):
         """Forgotten is what was sent, also where somebody else still needs the archive."""
         server = Strict(self)
         self.add(server.url)
-        logs = Scripted(self, [{"status": 500}])
-        self.engine.add_target(logs.url, name="logs", kind="http", format="ndjson")
+        logs = Scripted(self, [{"status": 500}] * 100)
+        # The background may begin when the flush has ended.
+        self.engine.add_target(logs.url, name="logs", kind="http", format="ndjson",
+                               condition=lambda: False)
         one = self.engine.transaction(17)
         one.event(0)
         self.assertEqual(self.flush().records, 1)
