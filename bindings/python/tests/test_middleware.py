@@ -2,13 +2,16 @@
 comes, the request is answered as without them."""
 import asyncio
 import io
+import logging
 import re
 import unittest
+import unittest.mock
 from pathlib import Path
 from typing import Any, Dict, List
 
 from support import StoreCase, cordwood
 
+from cordwood import _middleware
 from cordwood._secret_names import is_secret
 
 Fields = Dict[str, Any]
@@ -132,6 +135,23 @@ class WSGI(MiddlewareCase):
         one, = self.ended()
         self.assertEqual((one["error.type"], one["error.message"]),
                          ("Unprintable", "<unprintable Unprintable object>"))
+
+    def test_a_log_that_raises(self) -> None:
+        """The diagnostic of a mistake goes to Python's log where the engine is closed."""
+        def refuse(record: logging.LogRecord) -> bool:
+            heard.append(record.getMessage())
+            raise LookupError("a host's filter")
+        heard: List[str] = []
+        log = logging.getLogger("Cordwood.HTTP")
+        log.addFilter(refuse)
+        self.addCleanup(log.removeFilter, refuse)
+        app = cordwood.WSGIMiddleware(greet, self.engine)
+        self.engine.close()
+        broken = unittest.mock.patch.object(_middleware, "_state", side_effect=Unprintable)
+        with broken:
+            self.assertEqual(app({"REQUEST_METHOD": "GET"}, lambda status, headers: None), [b"hi"])
+        self.assertEqual(heard, ["HTTP capture failed: Unprintable: "
+                                 "<unprintable Unprintable object>"])
 
 
 class ASGI(MiddlewareCase):

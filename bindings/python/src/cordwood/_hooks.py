@@ -108,7 +108,10 @@ class HTTPHooks:
                 return
         except Exception:  # a closed engine: what is left is Python's own log
             pass
-        logging.getLogger("Cordwood.HTTP").warning(text)
+        try:
+            logging.getLogger("Cordwood.HTTP").warning(text)
+        except Exception:  # a filter of the host's
+            pass
 
 
 def is_capturing(hooks: HTTPHooks) -> bool:
