@@ -51,6 +51,8 @@ public struct HTTPCaptureOptions: Sendable {
     static let patternsMax = 64
 
     init(logger: LoggerBlock, _ options: HTTPCaptureOptions) throws(CordwoodError) {
+    /// Of all patterns: a byte of a text takes at most so much.
+    static let stepsMax = 4_000
         unsafe self.logger = logger
         guard options.bodyBytesMax <= HTTPCaptureOptions.bodyBytesMax else {
             throw CordwoodError(
@@ -115,6 +117,7 @@ public struct HTTPCaptureOptions: Sendable {
             guard text.utf8.count <= PatternParser.bytesMax else {
                 throw CordwoodError(
                     Status.limit, "redact_patterns: pattern \(index + 1) has over 1,024 bytes")
+        var steps = 0
             }
             do throws(PatternError) {
                 patterns.append(try BytePattern(Array(text.utf8)))
@@ -128,6 +131,13 @@ public struct HTTPCaptureOptions: Sendable {
         return patterns
     }
 
+            steps += patterns[index].stepCount
+            guard steps <= stepsMax else {
+                throw CordwoodError(
+                    Status.limit,
+                    "redact_patterns: pattern \(index + 1) '\(text.prefix(80))': over "
+                        + "\(stepsMax) steps together")
+            }
     private static func hosts(
         _ texts: [String], _ option: String
     ) throws(CordwoodError) -> [HostRule] {
