@@ -43,16 +43,18 @@ public struct HTTPCaptureOptions: Sendable {
     let conversation: [UInt8]
     let headerNames: SecretNames
     let keys: SecretNames
+    /// Of items of URLs and forms.
+    let items: SecretNames
     let patterns: [BytePattern]
     let hasPatterns: Bool
     /// Ids are made of it.
     let seed: UInt64
 
     static let patternsMax = 64
-
-    init(logger: LoggerBlock, _ options: HTTPCaptureOptions) throws(CordwoodError) {
     /// Of all patterns: a byte of a text takes at most so much.
     static let stepsMax = 4_000
+
+    init(logger: LoggerBlock, _ options: HTTPCaptureOptions) throws(CordwoodError) {
         unsafe self.logger = logger
         guard options.bodyBytesMax <= HTTPCaptureOptions.bodyBytesMax else {
             throw CordwoodError(
@@ -72,7 +74,9 @@ public struct HTTPCaptureOptions: Sendable {
         let endings = SecretDefaults.endings
         headerNames = SecretNames(
             SecretDefaults.headers + SecretDefaults.keys + headers + own, endings: endings)
-        keys = SecretNames(SecretDefaults.keys + own, endings: endings)
+        let (listed, wholes) = (SecretDefaults.keys + own, SecretDefaults.wholes)
+        keys = SecretNames(listed, endings: endings, wholes: wholes)
+        items = SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items)
         patterns = try HTTPRules.patterns(options.redactPatterns)
         hasPatterns = !patterns.isEmpty
         seed = .random(in: 1 ... .max)
@@ -113,11 +117,11 @@ public struct HTTPCaptureOptions: Sendable {
             throw CordwoodError(Status.limit, "redact_patterns: over \(patternsMax) patterns")
         }
         var patterns: [BytePattern] = []
+        var steps = 0
         for (index, text) in texts.enumerated() {
             guard text.utf8.count <= PatternParser.bytesMax else {
                 throw CordwoodError(
                     Status.limit, "redact_patterns: pattern \(index + 1) has over 1,024 bytes")
-        var steps = 0
             }
             do throws(PatternError) {
                 patterns.append(try BytePattern(Array(text.utf8)))
@@ -127,10 +131,6 @@ public struct HTTPCaptureOptions: Sendable {
                     "redact_patterns: pattern \(index + 1) '\(text.prefix(80))', byte "
                         + "\(error.offset): \(error.text)")
             }
-        }
-        return patterns
-    }
-
             steps += patterns[index].stepCount
             guard steps <= stepsMax else {
                 throw CordwoodError(
@@ -138,6 +138,10 @@ public struct HTTPCaptureOptions: Sendable {
                     "redact_patterns: pattern \(index + 1) '\(text.prefix(80))': over "
                         + "\(stepsMax) steps together")
             }
+        }
+        return patterns
+    }
+
     private static func hosts(
         _ texts: [String], _ option: String
     ) throws(CordwoodError) -> [HostRule] {
