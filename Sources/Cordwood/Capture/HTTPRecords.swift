@@ -170,6 +170,8 @@ extension ExchangeState {
         let logger = unsafe rules.logger
         let bytesMax = rules.bodyBytesMax
         let sent = requestBody.plain(
+        // What a fork copied ends in the process that began it.
+        guard forks == cwi_fork_generation() else { return Status.disabled }
             coding: request.coding, contentType: request.type, bytesMax: bytesMax, &requestRoom)
         let got = responseBody.plain(
             coding: response.coding, contentType: response.type, bytesMax: bytesMax, &responseRoom)
