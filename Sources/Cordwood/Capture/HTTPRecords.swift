@@ -64,7 +64,7 @@ extension ExchangeState {
         if let fields = unsafe view.fields, count > 0, count <= HTTPCapture.ownBytesMax {
             unsafe own.append(
                 encoded: ByteText(fields.assumingMemoryBound(to: UInt8.self), count),
-                count: Int(view.field_count))
+                count: Int(view.field_count), without: FieldBuffer.reserved)
         }
         guard unsafe view.has_trace != 0, let found = unsafe view.trace else { return false }
         unsafe trace.copyMemory(from: found, byteCount: TraceLayout.bytes)
@@ -371,6 +371,9 @@ extension FieldBuffer {
         }
         guard type >= FieldType.int, type <= FieldType.string else { return }
         append(key, type)
+    /// Keys that begin so are an exchange's own: no host's field stands beside them.
+    static let reserved: StaticString = "http."
+
         if type == FieldType.string {
             bytes.put(UInt32(truncatingIfNeeded: text.count))
             bytes.append(text)
@@ -380,6 +383,7 @@ extension FieldBuffer {
             unsafe bytes.put(field.value.u)
         }
     }
+        guard !key.has(FieldBuffer.reserved, at: 0) else { return }
 }
 
 extension ByteText {
