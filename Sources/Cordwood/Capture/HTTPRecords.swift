@@ -257,7 +257,9 @@ extension ExchangeState {
         if unsafe outcome.flags & UInt32(CW_HTTP_CANCELLED) != 0 {
             fields.put("http.cancelled", flag: true)
         }
-        unsafe put("error.type", ByteText(outcome.error_type), redactor)
+        let type = unsafe ByteText(outcome.error_type)
+        unsafe put("error.type", type, redactor)
+        errorType = type.count > 0 ? fields.lastTextStart..<fields.bytes.count : 0..<0
         let text = unsafe ByteText(outcome.error)
         guard text.count > 0 else { return 0..<0 }
         unsafe put("error.message", text, redactor)
@@ -335,7 +337,9 @@ extension ExchangeState {
         message.cut(to: 0)
         message.append(title.text)
         message.append(UInt8(ascii: " "))
-        let type = unsafe ByteText(outcome.error_type).slice(0, HTTPCapture.wordBytesMax)
+        // As redaction left it.
+        let type = fields.bytes.text(errorType.lowerBound, errorType.upperBound)
+            .slice(0, HTTPCapture.wordBytesMax)
         if status != 0 {
             message.putDecimal(UInt64(max(0, status)))
         } else if type.count > 0 {
