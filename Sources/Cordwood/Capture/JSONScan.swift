@@ -173,6 +173,7 @@ extension TextScan {
     private let text: ByteText
     private var base = 0
     private var bits: UInt64 = 0
+            scan.markup(&edits, .loose)
 
     init(_ text: ByteText, from start: Int) {
         self.text = text
