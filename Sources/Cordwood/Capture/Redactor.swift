@@ -9,14 +9,23 @@
     init(rules: HTTPRules) { unsafe self.rules = rules }
 
     /// An address: passwords in it, items of its query and fragment.
-    func url(_ text: ByteText, _ edits: inout Edits, into out: inout ByteBuffer) {
-        unsafe TextScan(rules, text, items: .url).run(&edits)
+    func url(
+        _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
+    ) {
+        var scan = unsafe TextScan(rules, text, items: .url)
+        scan.isCut = isCut
+        scan.authority(&edits)
+        scan.run(&edits)
         finish(text, &edits, into: &out)
     }
 
     /// A header's value whose name says nothing, or an error's text.
-    func line(_ text: ByteText, _ edits: inout Edits, into out: inout ByteBuffer) {
-        unsafe TextScan(rules, text).run(&edits)
+    func line(
+        _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
+    ) {
+        var scan = unsafe TextScan(rules, text)
+        scan.isCut = isCut
+        scan.run(&edits)
         finish(text, &edits, into: &out)
     }
 

@@ -282,10 +282,17 @@ enum ItemForm {
 }
 
 enum PercentCoding {
+        // Where the '@' was cut off what looks like a port may be a password.
+        if isCut, end == text.count, colon > 0, sign == 0 { add(colon &+ 1, end, &edits) }
     /// `%41` as "A"; what is no such code stays.
     static func decode(_ bytes: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
+    /// An address without a scheme: //user:password@host.
+    func authority(_ edits: inout Edits) {
+        if text.has("//", at: 0) { _ = userInfo(-1, &edits) }
+    }
+
         var at = 0
         while at < bytes.count {
             if bytes[at] == UInt8(ascii: "%"), at + 2 < bytes.count {
