@@ -70,7 +70,7 @@
             if text[at] == 0x2D, text[at &+ 1] == 0x2D { return true }
             at = text.next(0x0A, from: at) &+ 1
         }
-        return ByteText.empty
+        return false
     }
 }
 
@@ -98,6 +98,8 @@ extension TextScan {
             scan.isCut = isCut
             scan.level = level &+ 1
             scan.json(&edits)
+            // What was encoded twice is looked into as often as JSON in JSON.
+            if scan.marks(&edits), scan.level < TextScan.levelMax { scan.encodedText(&edits) }
         }
         if done == nil { add(0, text.count, &edits) }
     }
