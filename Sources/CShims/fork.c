@@ -93,8 +93,12 @@ void cwi_fork_parent(void) {
 }
 
 static void files_forked(void);
+static uint32_t generation; /* written where nobody else is */
+
+uint32_t cwi_fork_generation(void) { return generation; }
 
 void cwi_fork_child(void) {
+    generation++;
     /* Nobody else is here. */
     uint32_t own = --cwi_tls_get()->gate > 0 ? 1 : 0;
     __atomic_store_n(&gate->forks, 0, __ATOMIC_RELAXED);

@@ -11,6 +11,7 @@ import time
 import zlib
 
 import cordwood
+from cordwood._abi import Field, Text
 from capturing import CANCELLED, SERVER, Exchange, begun, ended, everything, leaks
 from loopback import until
 from sending import BUILD, CORDWOOD, ROOT, WORK, StoreCase
@@ -409,6 +410,90 @@ class Http(StoreCase):
         started = time.monotonic()
         Exchange(self.engine, body=b"ac" * 32_768).ends()
         self.assertLess(time.monotonic() - started, 2)
+
+    def test_B_HTTP_6_nothing_passes_beside_redaction(self):
+        self.capture(redact_patterns=["HUNTER[0-9]"])
+        Exchange(self.engine, headers=[("Cook ie: HUNTER2", "a"), ("token=zq-1\n", "zq-2")] + [
+            (name, "zq-3") for name in (
+                "DD-APPLICATION-KEY", "X-Parse-Master-Key", "X-Session", "X-Sid",
+                "X-Consumer-Key", "Api-Tokens")]).answers(
+            302, [("Location", "https://h/cb?token=o'zq-4<zq-5&page=2")]).ends()
+        found = self.one()
+        self.assertEqual(found["http.request.headers"].split("\n")[:2],
+                         ["[redacted]: [redacted]"] * 2)
+        self.assertEqual(found["http.response.headers"],
+                         "Location: https://h/cb?token=[redacted]&page=2")
+        Exchange(self.engine).ends("broken", "HUNTER2")
+        self.assertTrue(ended(self.store)[-1]["message"].startswith(
+            "GET http://127.0.0.1/ [redacted] "))
+        self.assertEqual(ended(self.store)[-1]["error.type"], "[redacted]")
+        # Cut within a password.
+        Exchange(self.engine).ends("x" * 4_070 + " https://joe:zq-6" + "y" * 100 + "@h/")
+        self.assertTrue(ended(self.store)[-1]["error.message"].endswith("https://joe:[redacted]"))
+        Exchange(self.engine, headers=[("A", "b" * 65_513 + " https://joe:zq-7" + "z" * 99)]).ends()
+        self.assertEqual(leaks(self.store, [b"HUNTER2", *(b"zq-%d" % n for n in range(1, 8))]), [])
+
+    def test_B_HTTP_6_wide_text_is_not_kept(self):
+        self.capture()
+        text = '{"\u00fcser":"joe","password":"HUNTER2","more":"words and words"}'
+        for coding, header in (("utf-16-le", "application/json"),
+                               ("utf-16-be", "application/json"),
+                               ("utf-32-le", "text/plain"),
+                               ("utf-16-le", "application/json; charset=UTF-16")):
+            Exchange(self.engine, headers=[("Content-Type", header)],
+                     body=("\u4e2d\u4e2d" * 9 + text if "charset" in header else text).encode(
+                         coding)).ends()
+            found = ended(self.store)[-1]
+            self.assertEqual(found["http.request.body.note"], "coding utf-16 not kept", coding)
+        self.assertNotIn("http.request.body", found)
+
+    def test_B_HTTP_6_patterns_have_one_bound_together(self):
+        self.capture(redact_patterns=["([a-z]x){750}", "([0-9]x){750}"])
+        with self.assertRaises(cordwood.CordwoodError) as caught:
+            self.capture(redact_patterns=["(ab){750}", "(cd){750}", "(ef){750}"])
+        self.assertIn("pattern 3", str(caught.exception))
+        self.assertIn("4000 steps together", str(caught.exception))
+
+    def test_B_HTTP_2_a_forked_copy_writes_nothing(self):
+        self.capture()
+        exchange = Exchange(self.engine).answers(200, [JSON], b"{}")
+        child = os.fork()
+        if child == 0:
+            os._exit(10 + exchange.ends())
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 11)
+        self.assertEqual(exchange.ends(), 0)
+        self.assertEqual(self.one()["http.id"], exchange.id)
+
+    def test_B_HTTP_2_own_fields_do_not_stand_beside_the_exchanges(self):
+        self.capture()
+        fields = (Field * 2)()
+        for field, key, value in zip(fields, (b"http.id", b"shop"), (b"mine", b"ours")):
+            field.key, field.type = Text(key, len(key)), 5
+            field.value.s = Text(value, len(value))
+        exchange = Exchange(self.engine, fields=fields, field_count=2)
+        exchange.ends()
+        found = self.one()
+        self.assertEqual((found["http.id"], found["shop"]), (exchange.id, "ours"))
+
+    def test_B_HTTP_6_folded_lines_of_libcurls_heads(self):
+        source = WORK / "folded.c"
+        source.write_text('''#include <curl/curl.h>
+#include <cordwood/curl.h>
+int main(void) {
+    char text[] = "HTTP/1.1 200 OK\\r\\nCookie: a=1;\\r\\n b: secret\\r\\nX: y\\r\\n";
+    cw_curl_head head = {text, sizeof text - 1, sizeof text};
+    cw_http_header out[CW_CURL_HEADERS_MAX];
+    size_t count = cw_curl_headers(&head, out);
+    for (size_t i = 0; i < count; i++)
+        printf("%.*s %d\\n", (int)out[i].name.length, out[i].name.data, (int)out[i].value.length);
+    return 0;
+}
+''')
+        subprocess.run(["cc", f"-I{ROOT}/include", source, "-o", WORK / "folded",
+                        f"-L{BUILD}/lib", "-lcordwood", f"-Wl,-rpath,{BUILD}/lib", "-lcurl"],
+                       check=True)
+        done = subprocess.run([WORK / "folded"], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(done.stdout, "Cookie 16\nX 1\n")
 
     def test_B_HTTP_6_files_and_directories_are_the_owners(self):
         self.cordwood("http", "enable", self.store)

@@ -219,6 +219,149 @@ final class RedactionTests: XCTestCase {
         }
     }
 
+    // MARK: Forms in which secrets were once seen
+
+    private func assertHidden(
+        _ texts: [String], _ rules: HTTPRules, type: String = "", isCut: Bool = false,
+        line: UInt = #line
+    ) {
+        for text in texts {
+            let shown = redact(Array(text.utf8), rules, type: type, isCut: isCut)
+            XCTAssertFalse(shown.contains("HUNTER2"), "\(text) -> \(shown)", line: line)
+            XCTAssertTrue(shown.contains("[redacted]"), text, line: line)
+            XCTAssertEqual(
+                text.contains("KEPT"), shown.contains("KEPT"), "\(text) -> \(shown)", line: line)
+        }
+    }
+
+    private func line(_ text: String, _ rules: HTTPRules, isURL: Bool = false, isCut: Bool = false)
+        -> String
+    {
+        var edits = Edits()
+        var out = ByteBuffer()
+        unsafe Array(text.utf8).withUnsafeBufferPointer {
+            let text = unsafe ByteText($0.baseAddress, $0.count)
+            let redactor = unsafe Redactor(rules: rules)
+            if isURL {
+                redactor.url(text, isCut: isCut, &edits, into: &out)
+            } else {
+                redactor.line(text, isCut: isCut, &edits, into: &out)
+            }
+        }
+        return String(decoding: out.text.array, as: UTF8.self)
+    }
+
+    func testPartsAreFoundWhateverBoundaryIsSaid() throws {
+        let rules = try rules()
+        let head = "Content-Disposition: form-data; name=\"password\""
+        let rest =
+            "\r\n\r\nHUNTER2\r\n--b0\r\nContent-Disposition: form-data; name=\"n\""
+            + "\r\n\r\nKEPT\r\n--b0--\r\n"
+        let folded = "Content-Disposition: form-data;\r\n name=\"password\""
+        for type in ["multipart/form-data; boundary=other", "multipart/form-data", ""] {
+            assertHidden(
+                [
+                    "--b0\r\n" + head + rest, "--b0\r\n" + folded + rest,
+                    "\r\n--b0\r\n" + head + rest, "a preamble\r\n--b0\r\n" + head + rest,
+                    "--b0\r\n" + head + "\r\nContent-Type: text/plain" + rest,
+                    "--b0\r\n" + head + "\r\nHUNTER2\r\n--b0\r\n\r\nKEPT",
+                    "--a\r\nContent-Type: multipart/mixed; boundary=b0\r\n\r\n--b0\r\n" + head
+                        + rest + "--a--",
+                    "--b0\r\n" + head + "\r\nContent-Type: multipart/mixed; boundary=i\r\n\r\n"
+                        + "--i\r\n\r\nHUNTER2\r\n--i--\r\n--b0\r\n\r\nKEPT\r\n--b0--",
+                    "--b0\r\n" + head + "\r\n\r\n--b0x HUNTER2\r\n--b0\r\n\r\nKEPT",
+                ], rules, type: type)
+        }
+        assertHidden(
+            [
+                "--b0\r\nContent-Type: text/xml\r\n\r\n<a><password>HUNTER2</password>"
+                    + "<b>KEPT</b></a>\r\n--b0--"
+            ], rules, type: "multipart/related; boundary=b0")
+    }
+
+    func testPartsTakeLinearTime() throws {
+        let rules = try rules()
+        let head = "Content-Disposition: form-data; name=\"password\"\n"
+        for text in [
+            String(repeating: "--a\n", count: 16_384), String(repeating: head, count: 1_200),
+            String(repeating: "--a\n" + head, count: 1_200),
+            "--a\n" + head
+                + String(repeating: "x-a: b\n", count: 8_000),
+            String(repeating: "<token>", count: 9_000) + "\"",
+            "{\"a\":\"" + String(repeating: "<token>", count: 9_000) + "\"",
+            String(repeating: "password: ", count: 6_000),
+            String(repeating: "token = ", count: 6_000),
+            String(repeating: "\\\"", count: 30_000),
+            "token=\"" + String(repeating: "\\\"", count: 30_000),
+        ] {
+            let start = Date()
+            _ = redact(Array(text.utf8), rules, type: "multipart/form-data; boundary=a")
+            _ = redact(Array(text.utf8), rules)
+            XCTAssertLessThan(Date().timeIntervalSince(start), 2, String(text.prefix(60)))
+        }
+    }
+
+    func testTextsCutWithinAPasswordOfAURL() throws {
+        let rules = try rules()
+        XCTAssertEqual(
+            line("at https://joe:HUNT", rules, isCut: true), "at https://joe:[redacted]")
+        XCTAssertEqual(
+            line("https://joe:HUNT", rules, isURL: true, isCut: true), "https://joe:[redacted]")
+        XCTAssertEqual(line("https://h:8080", rules, isURL: true), "https://h:8080")
+        assertHidden(["see https://joe:HUNTER2"], rules, isCut: true)
+        XCTAssertEqual(line("//joe:HUNTER2@h/", rules, isURL: true), "//joe:[redacted]@h/")
+    }
+
+    func testValuesGoOnToTheirEnd() throws {
+        let rules = try rules()
+        XCTAssertEqual(
+            line("https://h/cb?token=o'HUNT<ER2&a=b", rules, isURL: true),
+            "https://h/cb?token=[redacted]&a=b")
+        XCTAssertEqual(
+            line("url: '/x?token=o'HUNTER2' (Caused", rules), "url: '/x?token=[redacted]' (Caused")
+        assertHidden(
+            [
+                "x password=o'HUNTER2 KEPT", "a Bearer 1|HUNTER2 KEPT", "a Bearer \"HUNTER2\" KEPT",
+                "a Bearer: HUNTER2 KEPT", "{\"password\": 'it\\'s HUNTER2', \"a\": \"KEPT\"}",
+                "a password=\\\"HUNTER2\\\" KEPT", "a password=\"x\\\"HUNTER2\" KEPT",
+            ], rules)
+        XCTAssertEqual(
+            line("Bearer realm=\"a\", error=\"b\"", rules), "Bearer realm=\"a\", error=\"b\"")
+    }
+
+    func testFormsBesideJSON() throws {
+        let rules = try rules()
+        assertHidden(
+            [
+                "{\"query\":\"mutation { login(user: \\\"KEPT\\\", password: \\\"HUNTER2\\\") }\"}",
+                "{user: \"KEPT\", password: \"HUNTER2\"}", "{password: HUNTER2, user: KEPT}",
+                "{'password': 'HUNTER2', 'user': 'KEPT'}",
+                "POST /\nAuthorization: Basic HUNTER2\nKEPT",
+                "X-Api-Key: HUNTER2\r\nA: KEPT", "user: KEPT\n  password: HUNTER2 and HUNTER2\n",
+                "[db]\npassword = HUNTER2\nuser = KEPT",
+                "{\"password\" => \"HUNTER2\", \"a\" => \"KEPT\"}",
+                "{\"x\":\"<password>HUNTER2</password>\",\"y\":\"KEPT\"}",
+                "{\"x\":\"\\u003cpassword>HUNTER2\\u003c/password>\",\"y\":\"KEPT\"}",
+                "\u{FEFF}<a><password>HUNTER2</password><b>KEPT</b></a>",
+                "err {\\\"password\\\":\\\"HUNTER2\\\"} KEPT",
+                "next=https%3A%2F%2Fuser%3AHUNTER2%40host&a=KEPT",
+                "data=%257B%2522password%2522%253A%2522HUNTER2%2522%257D&a=KEPT",
+                "{\"tokens\":[\"HUNTER2\"],\"SecretString\":\"HUNTER2\",\"max_tokens\":\"KEPT\"}",
+            ], rules)
+        // What no secret is.
+        for text in [
+            "{\"error\":\"invalid token: unexpected end\"}", "Unexpected token: nothing",
+            "{\"note\":\"use <token> here\",\"n\":1}", "see <token> and more", "if (token == 1)",
+            "Forgot your password: ask us", "{\"max_tokens\":100,\"code\":\"a\",\"key\":1}",
+            "a = 1, b: 2",
+        ] {
+            XCTAssertEqual(redact(text, rules), text)
+        }
+        XCTAssertEqual(
+            line("/a?key=HUNTER2&code=x&PHPSESSID=y&country_code=de", rules, isURL: true),
+            "/a?key=[redacted]&code=[redacted]&PHPSESSID=[redacted]&country_code=de")
+    }
+
     // MARK: Patterns
 
     /// Every byte that lies in some match, by trying all pieces.
@@ -282,7 +425,10 @@ final class RedactionTests: XCTestCase {
         let guide = here.deletingLastPathComponent().appendingPathComponent("../../docs/HTTP.md")
         let text = try String(contentsOf: guide, encoding: .utf8)
             .replacingOccurrences(of: "\n  ", with: " ")
-        for list in [SecretDefaults.headers, SecretDefaults.endings, SecretDefaults.keys] {
+        for list in [
+            SecretDefaults.headers, SecretDefaults.endings, SecretDefaults.keys,
+            SecretDefaults.wholes, SecretDefaults.items,
+        ] {
             XCTAssertTrue(text.contains(": " + list.joined(separator: ", ")), "\(list)")
         }
     }

@@ -113,13 +113,23 @@ static inline cw_str cw_curl_line(const cw_curl_head *head, size_t *at) {
     return line;
 }
 
-/* The headers behind the start line, into `out`; how many. */
+/* The headers behind the start line, into `out`; how many. A line that begins with a blank is part
+ * of the value before it. */
 static inline size_t cw_curl_headers(const cw_curl_head *head, cw_http_header *out) {
     size_t at = 0, found = 0;
+    bool is_open = false;
     cw_curl_line(head, &at);
-    while (at < head->count && found < CW_CURL_HEADERS_MAX) {
+    while (at < head->count) {
         cw_str line = cw_curl_line(head, &at);
         size_t colon = 0;
+        if (line.length && (line.data[0] == ' ' || line.data[0] == '\t')) {
+            if (is_open)
+                out[found - 1].value.length =
+                    (size_t)(line.data + line.length - out[found - 1].value.data);
+            continue;
+        }
+        is_open = false;
+        if (found == CW_CURL_HEADERS_MAX) break;
         while (colon < line.length && line.data[colon] != ':') colon++;
         if (colon == 0 || colon == line.length) continue;
         size_t value = colon + 1;
@@ -128,6 +138,7 @@ static inline size_t cw_curl_headers(const cw_curl_head *head, cw_http_header *o
         out[found].name.length = colon;
         out[found].value.data = line.data + value;
         out[found++].value.length = line.length - value;
+        is_open = true;
     }
     return found;
 }

@@ -19,6 +19,8 @@ void cwi_fork_gate_make(void);
 void cwi_fork_prepare(void);
 void cwi_fork_parent(void);
 void cwi_fork_child(void);
+/* How many forks lie between this process and the first: a child has another than its parent. */
+uint32_t cwi_fork_generation(void);
 
 /* What file a descriptor is; 0 and 0: it is not open. */
 void cwi_fd_identity(int fd, uint64_t *device, uint64_t *inode);

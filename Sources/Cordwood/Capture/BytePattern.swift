@@ -81,6 +81,7 @@ final class BytePattern: Sendable {
     static let stepsMax = 2_000
 
     private let steps: [PatternStep]
+    var stepCount: Int { steps.count }
     /// What a match may begin with; nil: with anything, or a match may be empty at first.
     private let first: ByteSet?
 

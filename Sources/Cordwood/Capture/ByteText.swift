@@ -91,6 +91,13 @@ import Glibc
         return index
     }
 
+    /// Behind spaces and tabs.
+    func skipSpaces(_ index: Int) -> Int {
+        var index = index
+        while index < count, self[index] == 0x20 || self[index] == 0x09 { index &+= 1 }
+        return index
+    }
+
     var trimmed: ByteText {
         var end = count
         let start = skipBlank(0)

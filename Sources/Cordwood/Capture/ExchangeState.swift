@@ -37,6 +37,10 @@ import Glibc
     var requestBody = HTTPBody()
     var responseBody = HTTPBody()
     var hasConversation = false
+    /// Of the process that began it.
+    private(set) var forks: UInt32 = 0
+    /// Where error.type stands in `fields`.
+    var errorType = 0..<0
 
     // Of the moment.
     var fields = FieldBuffer()
@@ -52,7 +56,10 @@ import Glibc
 
     deinit { unsafe free(fixed) }
 
-    mutating func begin(_ rules: HTTPRules) { self.rules = rules }
+    mutating func begin(_ rules: HTTPRules) {
+        self.rules = rules
+        forks = cwi_fork_generation()
+    }
 
     mutating func clear() {
         rules = nil
@@ -60,6 +67,7 @@ import Glibc
         (startNs, begunNs, status) = (0, 0, 0)
         isServer = false
         hasConversation = false
+        errorType = 0..<0
         let most = ExchangeState.keptBytesMax
         title.clear(keeping: most)
         common.clear(keeping: most)

@@ -111,15 +111,50 @@ struct HTTPBody: ~Copyable {
         return words
     }
 
-    /// UTF-16 or UTF-32, by its mark or by zeros where text has letters.
+    private static let wideLookedAt = 512
+
+    /// UTF-16 or UTF-32: by its mark, as the content type says, or by zeros beside letters.
     private static func isWide(_ text: ByteText, _ contentType: ByteText) -> Bool {
         let (first, second) = (text[0], text[1])
         if first == 0xFE && second == 0xFF || first == 0xFF && second == 0xFE { return true }
         guard text.count >= 4 else { return false }
-        let (third, fourth) = (text[2], text[3])
-        let isText = { (byte: UInt8) in byte >= 0x09 && byte < 0x7F }
-        return first == 0 && isText(second) && third == 0 && isText(fourth)
-            || isText(first) && second == 0 && isText(third) && fourth == 0
-            || isText(first) && second == 0 && third == 0 && fourth == 0
+        var at = contentType.next(UInt8(ascii: ";"), from: 0)
+        while at < contentType.count {
+            at = contentType.skipBlank(at &+ 1)
+            if contentType.has("charset=", at: at) {
+                let word = contentType[at &+ 8] == UInt8(ascii: "\"") ? at &+ 9 : at &+ 8
+                // Who says so and sends one byte a character is seen through.
+                if contentType.has("utf-16", at: word) || contentType.has("utf-32", at: word) {
+                    return text.next(0, from: 0) < text.count
+                }
+            }
+            at = contentType.next(UInt8(ascii: ";"), from: at)
+        }
+        let start = text.slice(0, wideLookedAt)
+        return start.next(0, from: 0) < start.count && hasWideLetters(start)
+    }
+
+    /// Zeros stand where each character's upper byte is, letters where its lower one is.
+    private static func hasWideLetters(_ text: ByteText) -> Bool {
+        var (zeros, letters) = ((0, 0), (0, 0))
+        for i in 0..<text.count {
+            let byte = text[i]
+            let isText = byte >= 0x20 && byte < 0x7F
+            if i & 1 == 0 {
+                zeros.0 &+= byte == 0 ? 1 : 0
+                letters.0 &+= isText ? 1 : 0
+            } else {
+                zeros.1 &+= byte == 0 ? 1 : 0
+                letters.1 &+= isText ? 1 : 0
+            }
+        }
+        let half = text.count / 2
+        let few = half / 8
+        // UTF-16 of Latin letters, or UTF-32, which has zeros in both places.
+        if zeros.1 > few, letters.0 &* 2 > half, letters.1 &* 4 < half { return true }
+        if zeros.0 > few, letters.1 &* 2 > half, letters.0 &* 4 < half { return true }
+        let both = zeros.0 &+ zeros.1
+        return both &* 3 > text.count &* 2 && letters.0 &+ letters.1 > text.count / 8
+            && (letters.0 == 0 || letters.1 == 0)
     }
 }

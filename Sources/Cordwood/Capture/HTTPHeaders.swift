@@ -41,16 +41,23 @@ struct HTTPHeaders: ~Copyable {
             let room = HTTPHeaders.bytesMax &- lines.count
             guard room > 0 else { return }
             unsafe take(
-                ByteText(header.name), ByteText(header.value).slice(0, room), redactor, &edits)
+                ByteText(header.name), ByteText(header.value), room: room, redactor, &edits)
         }
         lines.cut(to: HTTPHeaders.bytesMax)
     }
 
     private mutating func take(
-        _ name: ByteText, _ value: ByteText, _ redactor: Redactor, _ edits: inout Edits
+        _ name: ByteText, _ whole: ByteText, room: Int, _ redactor: Redactor,
+        _ edits: inout Edits
     ) {
         guard name.count > 0, name.count <= HTTPHeaders.nameBytesMax else { return }
         if lines.count > 0 { lines.append(UInt8(ascii: "\n")) }
+        // No name: a piece of something else, a folded value perhaps.
+        guard HTTPHeaders.isName(name) else {
+            lines.append(Edits.replacement)
+            return lines.append(": [redacted]")
+        }
+        let value = whole.slice(0, room)
         let line = lines.count
         lines.append(name)
         lines.append(": ")
@@ -58,13 +65,46 @@ struct HTTPHeaders: ~Copyable {
         if unsafe redactor.rules.headerNames.table.contains(name) {
             if value.count > 0 { lines.append(Edits.replacement) }
         } else {
-            redactor.line(value, &edits, into: &lines)
+            let isCut = value.count < whole.count
+            if HTTPHeaders.isAddress(name) {
+                redactor.url(value, isCut: isCut, &edits, into: &lines)
+            } else {
+                redactor.line(value, isCut: isCut, &edits, into: &lines)
+            }
         }
         lines.blankControls(from: line)
         unsafe note(name, from..<lines.count, redactor.rules.conversation)
     }
 
     private static let nameBytesMax = 1_024
+
+    /// A token of RFC 9110, or a pseudo header's name of HTTP/2.
+    private static func isName(_ name: ByteText) -> Bool {
+        for i in 0..<name.count {
+            let byte = name[i]
+            if ASCII.isLower(byte | 0x20) || ASCII.isDigit(byte) { continue }
+            switch byte {
+            case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "!"),
+                UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),
+                UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "^"),
+                UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+                continue
+            case UInt8(ascii: ":") where i == 0 && name.count > 1: continue
+            default: return false
+            }
+        }
+        return true
+    }
+
+    /// Headers whose value is one URL.
+    private static func isAddress(_ name: ByteText) -> Bool {
+        switch name.count {
+        case 7: return name.has("referer", at: 0)
+        case 8: return name.has("location", at: 0)
+        case 16: return name.has("content-location", at: 0)
+        default: return false
+        }
+    }
 
     private mutating func note(_ name: ByteText, _ range: Range<Int>, _ conversation: [UInt8]) {
         switch name.count {

@@ -21,7 +21,7 @@ extension ExchangeState {
         common.put("http.id", idText)
         common.put("http.side", isServer ? "server" : "client")
         unsafe takeMethod(ByteText(given.method).slice(0, HTTPCapture.wordBytesMax))
-        takeURL(url, parts, redactor)
+        unsafe takeURL(url, isCut: url.count < given.url.length, parts, redactor)
         unsafe request.take(given.headers, given.header_count, redactor, &edits)
         let conversation = request.conversationID
         if conversation.count > 0 {
@@ -64,7 +64,7 @@ extension ExchangeState {
         if let fields = unsafe view.fields, count > 0, count <= HTTPCapture.ownBytesMax {
             unsafe own.append(
                 encoded: ByteText(fields.assumingMemoryBound(to: UInt8.self), count),
-                count: Int(view.field_count))
+                count: Int(view.field_count), without: FieldBuffer.reserved)
         }
         guard unsafe view.has_trace != 0, let found = unsafe view.trace else { return false }
         unsafe trace.copyMemory(from: found, byteCount: TraceLayout.bytes)
@@ -78,9 +78,11 @@ extension ExchangeState {
         title.append(UInt8(ascii: " "))
     }
 
-    private mutating func takeURL(_ url: ByteText, _ parts: URLParts, _ redactor: Redactor) {
+    private mutating func takeURL(
+        _ url: ByteText, isCut: Bool, _ parts: URLParts, _ redactor: Redactor
+    ) {
         let start = common.beginText("url.full")
-        redactor.url(url, &edits, into: &common.bytes)
+        redactor.url(url, isCut: isCut, &edits, into: &common.bytes)
         common.bytes.blankControls(from: start, keepsTabs: false)
         common.endText(start)
         let shown = common.bytes.text(start, common.bytes.count)
@@ -89,7 +91,9 @@ extension ExchangeState {
         title.append(shown.slice(0, end))
         guard parts.host.count > 0 else { return }
         let address = common.beginText("server.address")
-        redactor.line(parts.host.slice(0, 255), &edits, into: &common.bytes)
+        redactor.line(
+            parts.host.slice(0, 255), isCut: isCut || parts.host.count > 255, &edits,
+            into: &common.bytes)
         common.bytes.blankControls(from: address, keepsTabs: false)
         common.endText(address)
         if parts.port != 0 { common.put("server.port", UInt64(parts.port)) }
@@ -166,6 +170,8 @@ extension ExchangeState {
 
     mutating func writeEnd(_ outcome: cw_http_outcome) -> Int32 {
         guard let rules else { return Status.closed }
+        // What a fork copied ends in the process that began it.
+        guard forks == cwi_fork_generation() else { return Status.disabled }
         let redactor = Redactor(rules: rules)
         let logger = unsafe rules.logger
         let bytesMax = rules.bodyBytesMax
@@ -235,7 +241,9 @@ extension ExchangeState {
     private mutating func put(_ name: StaticString, _ text: ByteText, _ redactor: Redactor) {
         guard text.count > 0 else { return }
         let start = fields.beginText(name)
-        redactor.line(text.slice(0, HTTPCapture.textBytesMax), &edits, into: &fields.bytes)
+        redactor.line(
+            text.slice(0, HTTPCapture.textBytesMax),
+            isCut: text.count > HTTPCapture.textBytesMax, &edits, into: &fields.bytes)
         fields.endText(start)
     }
 
@@ -255,7 +263,9 @@ extension ExchangeState {
         if unsafe outcome.flags & UInt32(CW_HTTP_CANCELLED) != 0 {
             fields.put("http.cancelled", flag: true)
         }
-        unsafe put("error.type", ByteText(outcome.error_type), redactor)
+        let type = unsafe ByteText(outcome.error_type)
+        unsafe put("error.type", type, redactor)
+        errorType = type.count > 0 ? fields.lastTextStart..<fields.bytes.count : 0..<0
         let text = unsafe ByteText(outcome.error)
         guard text.count > 0 else { return 0..<0 }
         unsafe put("error.message", text, redactor)
@@ -333,7 +343,9 @@ extension ExchangeState {
         message.cut(to: 0)
         message.append(title.text)
         message.append(UInt8(ascii: " "))
-        let type = unsafe ByteText(outcome.error_type).slice(0, HTTPCapture.wordBytesMax)
+        // As redaction left it.
+        let type = fields.bytes.text(errorType.lowerBound, errorType.upperBound)
+            .slice(0, HTTPCapture.wordBytesMax)
         if status != 0 {
             message.putDecimal(UInt64(max(0, status)))
         } else if type.count > 0 {
@@ -359,6 +371,9 @@ extension ExchangeState {
 }
 
 extension FieldBuffer {
+    /// Keys that begin so are an exchange's own: no host's field stands beside them.
+    static let reserved: StaticString = "http."
+
     /// As cw_write_record takes it; what is too long for a context is left out.
     mutating func put(_ field: cw_field) {
         let key = unsafe ByteText(field.key)
@@ -368,6 +383,7 @@ extension FieldBuffer {
             return
         }
         guard type >= FieldType.int, type <= FieldType.string else { return }
+        guard !key.has(FieldBuffer.reserved, at: 0) else { return }
         append(key, type)
         if type == FieldType.string {
             bytes.put(UInt32(truncatingIfNeeded: text.count))

@@ -43,12 +43,16 @@ public struct HTTPCaptureOptions: Sendable {
     let conversation: [UInt8]
     let headerNames: SecretNames
     let keys: SecretNames
+    /// Of items of URLs and forms.
+    let items: SecretNames
     let patterns: [BytePattern]
     let hasPatterns: Bool
     /// Ids are made of it.
     let seed: UInt64
 
     static let patternsMax = 64
+    /// Of all patterns: a byte of a text takes at most so much.
+    static let stepsMax = 4_000
 
     init(logger: LoggerBlock, _ options: HTTPCaptureOptions) throws(CordwoodError) {
         unsafe self.logger = logger
@@ -70,7 +74,9 @@ public struct HTTPCaptureOptions: Sendable {
         let endings = SecretDefaults.endings
         headerNames = SecretNames(
             SecretDefaults.headers + SecretDefaults.keys + headers + own, endings: endings)
-        keys = SecretNames(SecretDefaults.keys + own, endings: endings)
+        let (listed, wholes) = (SecretDefaults.keys + own, SecretDefaults.wholes)
+        keys = SecretNames(listed, endings: endings, wholes: wholes)
+        items = SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items)
         patterns = try HTTPRules.patterns(options.redactPatterns)
         hasPatterns = !patterns.isEmpty
         seed = .random(in: 1 ... .max)
@@ -111,6 +117,7 @@ public struct HTTPCaptureOptions: Sendable {
             throw CordwoodError(Status.limit, "redact_patterns: over \(patternsMax) patterns")
         }
         var patterns: [BytePattern] = []
+        var steps = 0
         for (index, text) in texts.enumerated() {
             guard text.utf8.count <= PatternParser.bytesMax else {
                 throw CordwoodError(
@@ -123,6 +130,13 @@ public struct HTTPCaptureOptions: Sendable {
                     Status.argument,
                     "redact_patterns: pattern \(index + 1) '\(text.prefix(80))', byte "
                         + "\(error.offset): \(error.text)")
+            }
+            steps += patterns[index].stepCount
+            guard steps <= stepsMax else {
+                throw CordwoodError(
+                    Status.limit,
+                    "redact_patterns: pattern \(index + 1) '\(text.prefix(80))': over "
+                        + "\(stepsMax) steps together")
             }
         }
         return patterns

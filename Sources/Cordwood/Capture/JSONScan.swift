@@ -8,7 +8,7 @@ import Glibc
 
 extension TextScan {
     /// Strings within strings that are opened; one that is deeper is replaced whole.
-    private static let levelMax: UInt32 = 6
+    static let levelMax: UInt32 = 6
 
     /// As long as there are no escapes only quotes that may end a name are looked at.
     func json(_ edits: inout Edits) {
@@ -22,7 +22,7 @@ extension TextScan {
             let found = unsafe cwi_quotes_of(start, block, text.count)
             let counting: UInt64 = floor > block ? UInt64.max << UInt64(floor &- block) : .max
             if found.slashes & counting != 0 {
-                return escapedJSON(from: max(block, floor), before: last, &edits)
+                return escapedJSON(from: max(block, floor), before: last, floor: floor, &edits)
             }
             let quotes = found.quotes & counting
             var ends = found.names & counting
@@ -43,35 +43,48 @@ extension TextScan {
     }
 
     /// The same quote by quote.
-    private func escapedJSON(from start: Int, before quote: Int, _ edits: inout Edits) {
+    /// - Parameter floor: nothing before it is looked at again.
+    private func escapedJSON(
+        from start: Int, before quote: Int, floor: Int, _ edits: inout Edits
+    ) {
         var walk = QuoteWalk(text, from: start)
         // Where the last quote stood; -1: none yet that could begin a name.
         var before = quote
         var hasEscapes = false
+        // Where text outside of quotes begins, and whether it has quotes with backslashes.
+        var outside = floor
+        var hasQuotes = false
         var at = walk.next()
         while at < text.count {
             guard text[at] == UInt8(ascii: "\"") else {
                 hasEscapes = true
+                if text[at &+ 1] == UInt8(ascii: "\"") { hasQuotes = true }
                 walk.seek(at &+ 2)
                 at = walk.next()
                 continue
             }
             if before >= 0 {
                 if let start = member(before, at, hasEscapes) {
-                    walk.seek(value(start, &edits))
+                    outside = value(start, &edits)
+                    walk.seek(outside)
                     before = -1
                     hasEscapes = false
+                    hasQuotes = false
                     at = walk.next()
                     continue
                 }
                 if hasEscapes { inner(before &+ 1, at, &edits) }
+            } else if hasQuotes {
+                inner(outside, at, &edits)
             }
             before = at
+            hasQuotes = false
             hasEscapes = false
             at = walk.next()
         }
         // A string that was cut.
         if before >= 0, hasEscapes { inner(before &+ 1, text.count, &edits) }
+        if before < 0, hasQuotes { inner(outside, text.count, &edits) }
     }
 
     /// Where the value begins of a member whose name stands between two quotes; nil: it is no
@@ -107,7 +120,7 @@ extension TextScan {
             add(start, end, &edits, quotes: level)
             return end
         case UInt8(ascii: "'"):
-            let end = text.next(UInt8(ascii: "'"), from: start &+ 1)
+            let end = quoted(start)?.to ?? text.count
             add(start &+ 1, end, &edits)
             return min(end &+ 1, text.count)
         default:
@@ -160,6 +173,7 @@ extension TextScan {
             scan.origin = decodedOrigin
             scan.level = level &+ 1
             scan.isCut = isCut && to == text.count
+            scan.markup(&edits, .loose)
             scan.run(&edits)
         }
         // No memory to look into it.

@@ -1,55 +1,87 @@
-// Finds secrets where a text's form says whose a value is: the parts of multipart/form-data, and
-// elements of markup. One look over the text each; what was cut is replaced to the end.
+// Finds secrets where a text's form says whose a value is: the parts of multipart bodies, and
+// elements of markup. Linear: each line of a part's head is looked at once, and what a search for
+// an end has passed is not searched again; what was cut is replaced to the end.
 
 extension TextScan {
-    /// - Parameter boundary: as the content type has it; empty: the text's first line.
-    func parts(boundary: ByteText, _ edits: inout Edits) {
-        var mark = boundary
-        if mark.count == 0 {
-            let end = text.next(0x0A, from: 0)
-            mark = text.slice(2, text[end &- 1] == 0x0D ? end &- 1 : end)
-        }
-        guard mark.count > 0 else { return }
-        var at = partMark(mark, from: 0)
+    /// Whatever boundary the content type has: a part is a Content-Disposition, and goes on to the
+    /// next line that begins as the one did that stands before its head.
+    func parts(_ edits: inout Edits) {
+        var at = 0
+        var mark = ByteText.empty
         while at < text.count {
-            let head = min(at &+ 2 &+ mark.count, text.count)
-            let (body, isSecret) = partHead(head)
-            let next = partMark(mark, from: isSecret ? body : head)
-            if isSecret {
-                // Without the line's end, which belongs to the mark.
-                var end = next
-                if next < text.count {
-                    if end > body, text[end &- 1] == 0x0A { end &-= 1 }
-                    if end > body, text[end &- 1] == 0x0D { end &-= 1 }
-                }
-                add(body, end, &edits)
+            let end = text.next(0x0A, from: at)
+            if text[at] == 0x2D, text[at &+ 1] == 0x2D {
+                mark = text.slice(at, end).trimmed
+            } else if text.slice(text.skipSpaces(at), end).has("content-disposition:", at: 0) {
+                at = part(at, mark, &edits)
+                continue
             }
-            at = max(next, at &+ 1)
+            at = end &+ 1
         }
     }
 
-    /// The "--" before the next mark; count: none.
-    private func partMark(_ mark: ByteText, from index: Int) -> Int {
-        var at = text.find(mark, from: index)
+    /// A part whose Content-Disposition begins there. Returns where to go on.
+    private func part(_ start: Int, _ mark: ByteText, _ edits: inout Edits) -> Int {
+        var at = text.next(0x0A, from: start) &+ 1
+        while isFolded(at) { at = text.next(0x0A, from: at) &+ 1 }
+        guard hasName(text.slice(start, at)) else { return at }
+        let body = headEnd(at)
+        let next = partEnd(body, mark)
+        // Without the line's end, which belongs to the mark.
+        var end = next
+        if next < text.count {
+            if end > body, text[end &- 1] == 0x0A { end &-= 1 }
+            if end > body, text[end &- 1] == 0x0D { end &-= 1 }
+        }
+        add(body, end, &edits)
+        return max(next, at)
+    }
+
+    /// A line that continues the one before.
+    private func isFolded(_ at: Int) -> Bool {
+        guard text[at] == 0x20 || text[at] == 0x09 else { return false }
+        return text.skipBlank(at) < text.next(0x0A, from: at)
+    }
+
+    private static let headLinesMax = 64
+    private static let headBytesMax = 16 << 10
+
+    /// Behind the empty line that ends a head; where there is none, at what is no header of a
+    /// part's: it may be the value.
+    private func headEnd(_ start: Int) -> Int {
+        var at = start
+        for _ in 0..<TextScan.headLinesMax {
+            guard at < text.count, at &- start < TextScan.headBytesMax else { break }
+            let end = text.next(0x0A, from: at)
+            let line = text.slice(at, end)
+            if line.trimmed.count == 0 { return min(end &+ 1, text.count) }
+            guard line.has("content-", at: 0) || line.has("x-", at: 0) || isFolded(at) else {
+                break
+            }
+            at = end &+ 1
+        }
+        return min(at, text.count)
+    }
+
+    /// Where the line begins that ends a part; count: it was cut.
+    private func partEnd(_ start: Int, _ mark: ByteText) -> Int {
+        let any: StaticString = "--"
+        let isKnown = mark.count > 2
+        let mark = unsafe isKnown ? mark : ByteText(any.utf8Start, 2)
+        var at = text.find(mark, from: start)
         while at < text.count {
-            if at >= 2, text[at &- 1] == 0x2D, text[at &- 2] == 0x2D { return at &- 2 }
+            if at == start || text[at &- 1] == 0x0A {
+                let end = at &+ mark.count
+                let rest = text.skipSpaces(end)
+                if !isKnown || text.has("--", at: end) || text[rest] == 0x0D || text[rest] == 0x0A
+                    || rest == text.count
+                {
+                    return at
+                }
+            }
             at = text.find(mark, from: at &+ mark.count)
         }
         return text.count
-    }
-
-    /// Where the body of a part begins whose head begins there, and whether its name is a secret's.
-    private func partHead(_ start: Int) -> (body: Int, isSecret: Bool) {
-        var at = text.next(0x0A, from: start) &+ 1
-        var isSecret = false
-        while at < text.count {
-            let end = text.next(0x0A, from: at)
-            let line = text.slice(at, end).trimmed
-            at = end &+ 1
-            if line.count == 0 { break }
-            if line.has("content-disposition:", at: 0) { isSecret = isSecret || hasName(line) }
-        }
-        return (min(at, text.count), isSecret)
     }
 
     /// `name="…"`, `name=…` or `name*=…''…` of a Content-Disposition.
@@ -80,28 +112,67 @@ extension TextScan {
         return line.slice(at, line.next(UInt8(ascii: ";"), from: at)).trimmed
     }
 
+    /// How elements of markup end in a text.
+    enum MarkupForm {
+        /// At their end tag.
+        case markup
+        /// At the next end tag, where there is one.
+        case loose
+        /// Likewise, and no later than at the end of a JSON string.
+        case strings
+    }
+
     /// `<password>…</password>`, with or without prefix and attributes.
-    func markup(_ edits: inout Edits) {
+    func markup(_ edits: inout Edits, _ form: MarkupForm) {
         var at = text.next(UInt8(ascii: "<"), from: 0)
+        // So far there is no end tag.
+        var bare = 0
         while at < text.count {
             var end = at &+ 1
             while TextScan.isTagByte(text[end]) { end &+= 1 }
             let tag = text.slice(at &+ 1, end)
-            var colon = tag.next(UInt8(ascii: ":"), from: 0)
-            if colon == tag.count { colon = -1 }
-            guard tag.count > 0, names.contains(tag.slice(colon &+ 1, tag.count)) else {
+            let colon = tag.next(UInt8(ascii: ":"), from: 0)
+            let name = colon < tag.count ? tag.slice(colon &+ 1, tag.count) : tag
+            guard name.count > 0, names.contains(name) else {
                 at = text.next(UInt8(ascii: "<"), from: end)
                 continue
             }
             let close = text.next(UInt8(ascii: ">"), from: end)
-            if text[close &- 1] == UInt8(ascii: "/") {
+            if text[close &- 1] == UInt8(ascii: "/") || close < bare {
                 at = text.next(UInt8(ascii: "<"), from: close)
                 continue
             }
-            let stop = tagEnd(tag, from: close)
+            var stop = text.count
+            if form == .markup {
+                stop = tagEnd(tag, from: close)
+            } else {
+                let (found, isTag) = looseEnd(close &+ 1, form)
+                guard isTag || isCut && found == text.count else {
+                    if found == text.count { return }
+                    bare = found
+                    at = text.next(UInt8(ascii: "<"), from: close)
+                    continue
+                }
+                stop = found
+            }
             add(close &+ 1, stop, &edits)
             at = text.next(UInt8(ascii: "<"), from: max(stop, at) &+ 1)
         }
+    }
+
+    /// The next "</", or what ends the search for it.
+    private func looseEnd(_ start: Int, _ form: MarkupForm) -> (at: Int, isTag: Bool) {
+        var at = start
+        while at < text.count {
+            switch text[at] {
+            case UInt8(ascii: "<"): if text[at &+ 1] == UInt8(ascii: "/") { return (at, true) }
+            case UInt8(ascii: "\\") where form == .strings: at &+= 1
+            case UInt8(ascii: "\"") where form == .strings: return (at, false)
+            default: break
+            }
+            at &+= 1
+        }
+        return (text.count, false)
     }
 
     private static func isTagByte(_ byte: UInt8) -> Bool {

@@ -76,9 +76,29 @@ struct FieldBuffer: ~Copyable {
         count &+= other.count
     }
 
-    mutating func append(encoded: ByteText, count: Int) {
-        bytes.append(encoded)
-        self.count &+= count
+    /// Those whose keys do not begin with a word; what is damaged, and all behind it, is left out.
+    mutating func append(encoded: ByteText, count: Int, without word: StaticString) {
+        var at = 0
+        for _ in 0..<count {
+            let type = encoded[at]
+            let key = at &+ 4
+            let length = Int(encoded[at &+ 2]) | Int(encoded[at &+ 3]) << 8
+            var end = key &+ length
+            switch type {
+            case FieldType.string:
+                var bytes = 0
+                for i in 0..<4 { bytes |= Int(encoded[end &+ i]) << (8 &* i) }
+                end &+= 4 &+ bytes
+            case FieldType.bool: end &+= 1
+            default: end &+= 8
+            }
+            guard end <= encoded.count else { return }
+            if !encoded.slice(key, key &+ length).has(word, at: 0) {
+                bytes.append(encoded.slice(at, end))
+                self.count &+= 1
+            }
+            at = end
+        }
     }
 
     mutating func clear(keeping bytesMax: Int) {

@@ -9,14 +9,23 @@
     init(rules: HTTPRules) { unsafe self.rules = rules }
 
     /// An address: passwords in it, items of its query and fragment.
-    func url(_ text: ByteText, _ edits: inout Edits, into out: inout ByteBuffer) {
-        unsafe TextScan(rules, text, items: .url).run(&edits)
+    func url(
+        _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
+    ) {
+        var scan = unsafe TextScan(rules, text, items: .url)
+        scan.isCut = isCut
+        scan.authority(&edits)
+        scan.run(&edits)
         finish(text, &edits, into: &out)
     }
 
     /// A header's value whose name says nothing, or an error's text.
-    func line(_ text: ByteText, _ edits: inout Edits, into out: inout ByteBuffer) {
-        unsafe TextScan(rules, text).run(&edits)
+    func line(
+        _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
+    ) {
+        var scan = unsafe TextScan(rules, text)
+        scan.isCut = isCut
+        scan.run(&edits)
         finish(text, &edits, into: &out)
     }
 
@@ -32,13 +41,13 @@
         {
             scan.items = .form
         }
-        let first = text[text.skipBlank(0)]
-        if contentType.has("multipart/", at: 0) {
-            scan.parts(boundary: Redactor.boundary(contentType), &edits)
-        } else if first == UInt8(ascii: "-"), text.has("--", at: 0) {
-            scan.parts(boundary: ByteText.empty, &edits)
-        }
-        if first == UInt8(ascii: "<") || Redactor.isMarkup(contentType) { scan.markup(&edits) }
+        let begin = text.has("\u{FEFF}", at: 0) ? text.skipBlank(3) : text.skipBlank(0)
+        let first = text[begin]
+        let isParts = contentType.has("multipart/", at: 0)
+        let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+        if isParts || !isJSON && Redactor.hasMark(text) { scan.parts(&edits) }
+        let isMarkup = !isParts && (first == UInt8(ascii: "<") || Redactor.isMarkup(contentType))
+        scan.markup(&edits, isMarkup ? .markup : isJSON ? .strings : .loose)
         scan.run(&edits)
         finish(text, &edits, into: &out)
     }
@@ -54,21 +63,14 @@
         return name.has("xml", at: name.count &- 3) || name.has("html", at: name.count &- 4)
     }
 
-    /// As a Content-Type gives it.
-    private static func boundary(_ type: ByteText) -> ByteText {
-        var at = type.next(UInt8(ascii: ";"), from: 0)
-        while at < type.count {
-            at = type.skipBlank(at &+ 1)
-            if type.has("boundary=", at: at) {
-                at &+= 9
-                if type[at] == UInt8(ascii: "\"") {
-                    return type.slice(at &+ 1, type.next(UInt8(ascii: "\""), from: at &+ 1))
-                }
-                return type.slice(at, type.next(UInt8(ascii: ";"), from: at)).trimmed
-            }
-            at = type.next(UInt8(ascii: ";"), from: at)
+    /// A line that begins with "--", as a part's does.
+    private static func hasMark(_ text: ByteText) -> Bool {
+        var at = 0
+        while at < text.count {
+            if text[at] == 0x2D, text[at &+ 1] == 0x2D { return true }
+            at = text.next(0x0A, from: at) &+ 1
         }
-        return ByteText.empty
+        return false
     }
 }
 
@@ -96,6 +98,8 @@ extension TextScan {
             scan.isCut = isCut
             scan.level = level &+ 1
             scan.json(&edits)
+            // What was encoded twice is looked into as often as JSON in JSON.
+            if scan.marks(&edits), scan.level < TextScan.levelMax { scan.encodedText(&edits) }
         }
         if done == nil { add(0, text.count, &edits) }
     }

@@ -27,6 +27,14 @@ enum SecretDefaults {
         "secret_access_key", "signing_key", "encryption_key", "subscription_key", "account_key",
         "code_verifier", "client_assertion", "assertion", "saml_response", "saml_request",
         "session_key", "auth_code", "authorization_code", "security_answer", "recovery_code",
-        "shared_access_signature",
+        "shared_access_signature", "api_tokens", "access_tokens", "auth_tokens", "refresh_tokens",
+        "api_keys", "private_keys", "access_keys", "secret_string", "application_key",
+        "master_key", "consumer_key", "session", "sid", "sessid", "phpsessid",
     ]
+
+    /// Where nothing stands before them: max_tokens is none.
+    static let wholes = ["tokens"]
+
+    /// Likewise, of items of URLs and forms.
+    static let items = ["key", "code", "ticket"]
 }

@@ -14,8 +14,9 @@
 
     /// - Parameter parts: names that count as listed wherever another one ends in them, also within
     ///   a word: `accesstoken`.
-    init(_ names: [String], endings parts: [String] = []) {
-        table = NameTable(names: names, parts: parts)
+    /// - Parameter wholes: names that count where nothing stands before them.
+    init(_ names: [String], endings parts: [String] = [], wholes: [String] = []) {
+        table = NameTable(names: names, parts: parts, wholes: wholes)
     }
 
     deinit { table.free() }
@@ -39,9 +40,9 @@
     private let bytesMax: Int
     private let bytesMin: Int
 
-    fileprivate init(names: [String], parts: [String]) {
+    fileprivate init(names: [String], parts: [String], wholes: [String]) {
         var slotCount = 64
-        while slotCount < (names.count + parts.count) * 4 { slotCount *= 2 }
+        while slotCount < (names.count + parts.count + wholes.count) * 4 { slotCount *= 2 }
         unsafe slots = .allocate(capacity: slotCount)
         unsafe slots.initialize(repeating: 0, count: slotCount)
         slotMask = slotCount - 1
@@ -50,11 +51,12 @@
         unsafe seen.initialize(repeating: 0, count: words)
         unsafe endings = .allocate(capacity: 32)
         unsafe endings.initialize(repeating: 0, count: 32)
-        let counts = (names + parts).map { $0.utf8.count { ASCII.isNameByte($0) } }
+        let counts = (names + parts + wholes).map { $0.utf8.count { ASCII.isNameByte($0) } }
         bytesMax = counts.max() ?? 0
         bytesMin = counts.min() ?? 0
         for name in parts { add(name, anywhere: true) }
         for name in names { add(name, anywhere: false) }
+        for name in wholes { add(name, anywhere: false, isWhole: true) }
     }
 
     fileprivate func free() {
@@ -63,13 +65,14 @@
         unsafe endings.deallocate()
     }
 
-    private func add(_ name: String, anywhere: Bool) {
+    private func add(_ name: String, anywhere: Bool, isWhole: Bool = false) {
         var hash = NameTable.seed
         var letters: [UInt8] = []
         for byte in name.utf8.reversed() where ASCII.isNameByte(byte) {
             hash = NameTable.mix(hash, byte)
             letters.append(ASCII.lower(byte))
         }
+        if isWhole { hash = NameTable.mix(hash, NameTable.start) }
         guard let last = letters.first else { return }
         let before = letters.count > 1 ? letters[1] : nil
         let bits = before.map { 1 << UInt32($0 & 31) } ?? UInt32.max
@@ -86,6 +89,8 @@
     }
 
     private static let seed: UInt64 = 0xCBF2_9CE4_8422_2325
+    /// No byte of a name: where a whole one begins.
+    private static let start: UInt8 = 0
 
     @inline(__always)
     private static func mix(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
@@ -139,7 +144,11 @@
             guard unsafe seen[Int(bit >> 6)] >> (bit & 63) & 1 != 0 else { continue }
             if isListed(hash, beginsWord: NameTable.beginsWord(name, index)) { return true }
         }
-        return false
+        guard index == 0, taken > 0 else { return false }
+        let whole = NameTable.mix(hash, NameTable.start)
+        let bit = whole & (NameTable.seenBits &- 1)
+        guard unsafe seen[Int(bit >> 6)] >> (bit & 63) & 1 != 0 else { return false }
+        return isListed(whole, beginsWord: true)
     }
 
     private func isListed(_ hash: UInt64, beginsWord: Bool) -> Bool {

@@ -58,6 +58,7 @@ enum ItemForm {
     func run(_ edits: inout Edits) {
         if marks(&edits) { encodedText(&edits) }
         json(&edits)
+        if items == .loose, !looksLikeJSON { pairs(&edits) }
         if unsafe rules.hasPatterns {
             for pattern in unsafe rules.patterns {
                 pattern.find(in: text) { add($0, $1, &edits) }
@@ -71,9 +72,10 @@ enum ItemForm {
 
     // MARK: Items, URLs, tokens
 
-    /// True where a quote is percent-encoded: JSON may be.
+    /// True where percent-encoded text may be JSON, or a URL with a password.
     func marks(_ edits: inout Edits) -> Bool {
         var hasQuote = false
+        var (hasSlash, hasSign) = (false, false)
         var at = text.mark(from: 0)
         var lastItem = 0
         while at < text.count {
@@ -83,11 +85,16 @@ enum ItemForm {
                 next = item(at, at &+ 1, encoded: 0, since: lastItem, &edits)
                 lastItem = next
             case UInt8(ascii: "%"):
-                if text[at &+ 1] == 0x32, text[at &+ 2] == 0x32 {
-                    hasQuote = true
-                } else if let (end, depth) = encodedEquals(at) {
-                    next = item(at, end, encoded: depth, since: lastItem, &edits)
+                let (end, depth) = encoded(at)
+                let (high, low) = (text[end], text[end &+ 1] | 0x20)
+                if high == 0x33, low == 0x64 {
+                    next = item(at, end &+ 2, encoded: depth, since: lastItem, &edits)
                     lastItem = next
+                } else if high == 0x32 {
+                    if text[end &+ 1] == 0x32 { hasQuote = true }
+                    if low == 0x66 { hasSlash = true }
+                } else if high == 0x34, text[end &+ 1] == 0x30 {
+                    hasSign = true
                 }
             case UInt8(ascii: "y"): next = webToken(at, &edits)
             case UInt8(ascii: ":"): next = userInfo(at, &edits)
@@ -95,19 +102,18 @@ enum ItemForm {
             }
             at = text.mark(from: max(next, at &+ 1))
         }
-        return hasQuote
+        return hasQuote || hasSlash && hasSign
     }
 
-    /// "%3D", "%253D" …: where it ends, and how often it is encoded.
-    private func encodedEquals(_ at: Int) -> (end: Int, depth: Int)? {
+    /// "%", "%25", "%2525" …: where it ends, and how often what follows is encoded.
+    private func encoded(_ at: Int) -> (end: Int, depth: Int) {
         var index = at &+ 1
         var depth = 1
         while text[index] == 0x32, text[index &+ 1] == 0x35, depth < TextScan.encodedMax {
             index &+= 2
             depth &+= 1
         }
-        guard text[index] == 0x33, text[index &+ 1] | 0x20 == 0x64 else { return nil }
-        return (index &+ 2, depth)
+        return (index, depth)
     }
 
     private static let encodedMax = 8
@@ -119,24 +125,78 @@ enum ItemForm {
     private func item(
         _ at: Int, _ end: Int, encoded: Int, since: Int, _ edits: inout Edits
     ) -> Int {
-        var start = at
+        var nameEnd = at
+        var from = end
+        if items == .loose, encoded == 0 {
+            if text[from] == UInt8(ascii: "=") || text[from] == UInt8(ascii: "~") { return end }
+            // password = x, "password" => x
+            let isArrow = text[from] == UInt8(ascii: ">")
+            nameEnd = spacesEnd(at)
+            if isArrow { nameEnd = quoteEnd(nameEnd) }
+            if isArrow || nameEnd < at { from = text.skipSpaces(isArrow ? from &+ 1 : from) }
+        }
+        var start = nameEnd
         let least = max(since, at &- TextScan.nameBytesMax)
         while start > least, TextScan.isNameByte(text[start &- 1]) { start &-= 1 }
-        let name = text.slice(start, at)
-        guard isSecret(name, encoded: encoded) else { return end }
-        var from = end
-        let quote = text[from]
-        // password="x" in markup and headers.
-        if items == .loose, quote == 0x22 || quote == 0x27 {
-            from &+= 1
-            let to = text.next(quote, from: from)
-            add(from, to, &edits)
+        guard isSecret(text.slice(start, nameEnd), encoded: encoded) else { return end }
+        if items == .loose, let (inside, to) = quoted(from) {
+            add(inside, to, &edits)
             return to
         }
         // "\"password=…": a quote of a string in a string ends the value, as does the string's.
         let to = valueEnd(from, encoded: encoded)
         add(from, to, &edits)
-        return to
+        return max(to, end)
+    }
+
+    private static let spacesMax = 16
+
+    /// Before the blanks that end there.
+    private func spacesEnd(_ index: Int) -> Int {
+        var at = index
+        let least = max(0, index &- TextScan.spacesMax)
+        while at > least, text[at &- 1] == 0x20 || text[at &- 1] == 0x09 { at &-= 1 }
+        return at
+    }
+
+    /// Before the quote that ends there, and its backslashes.
+    private func quoteEnd(_ index: Int) -> Int {
+        guard text[index &- 1] == 0x22 || text[index &- 1] == 0x27 else { return index }
+        var at = index &- 1
+        let least = max(0, at &- TextScan.spacesMax)
+        while at > least, text[at &- 1] == UInt8(ascii: "\\") { at &-= 1 }
+        return at
+    }
+
+    /// A value in quotes that begins there, also where those have backslashes: what is between
+    /// them. Quotes with more of these are the value's own.
+    func quoted(_ index: Int) -> (from: Int, to: Int)? {
+        var from = index
+        while text[from] == UInt8(ascii: "\\") { from &+= 1 }
+        let quote = text[from]
+        guard quote == 0x22 || quote == 0x27 else { return nil }
+        let slashes = from &- index
+        from &+= 1
+        var at = text.next(quote, from: from)
+        while at < text.count {
+            var end = at
+            while end > from, text[end &- 1] == UInt8(ascii: "\\") { end &-= 1 }
+            // As in JSON a backslash may stand for itself.
+            if at &- end <= slashes || slashes == 0 && (at &- end) & 1 == 0 { return (from, end) }
+            at = text.next(quote, from: at &+ 1)
+        }
+        return (from, text.count)
+    }
+
+    /// A single quote that ends a value which began without: "don't" goes on.
+    private func isClosing(_ at: Int) -> Bool {
+        let next = text[at &+ 1]
+        switch next {
+        case 0...0x20, UInt8(ascii: ","), UInt8(ascii: ")"), UInt8(ascii: ";"), UInt8(ascii: "]"),
+            UInt8(ascii: "}"), UInt8(ascii: ">"), UInt8(ascii: "\""):
+            return true
+        default: return false
+        }
     }
 
     /// What a name of an item is made of, but for what ends it towards the front.
@@ -155,16 +215,20 @@ enum ItemForm {
     private func isSecret(_ name: ByteText, encoded: Int) -> Bool {
         guard name.count > 0 else { return false }
         guard name.next(UInt8(ascii: "%"), from: 0) < name.count else {
-            return names.contains(name)
+            return itemNames.contains(name)
         }
-        if names.contains(name) { return true }
+        if itemNames.contains(name) { return true }
         var decoded = name.array
         for _ in 0...encoded { decoded = PercentCoding.decode(decoded) }
         // Of `a%26token%3D` the last item counts, of `a?token%3D` likewise.
         let end = decoded.lastIndex { !TextScan.isNameByte($0) }.map { $0 + 1 } ?? 0
         return unsafe decoded[end...].withUnsafeBufferPointer {
-            unsafe names.contains(ByteText($0.baseAddress, $0.count))
+            unsafe itemNames.contains(ByteText($0.baseAddress, $0.count))
         }
+    }
+
+    private var itemNames: NameTable {
+        items == .loose ? names : unsafe rules.items.table
     }
 
     private func valueEnd(_ from: Int, encoded: Int) -> Int {
@@ -175,9 +239,10 @@ enum ItemForm {
             case UInt8(ascii: "&"): return at
             case UInt8(ascii: "#") where items == .url: return at
             case UInt8(ascii: "%") where encoded > 0 && isEncodedAnd(at, depth: encoded): return at
-            case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "'"), UInt8(ascii: "<"),
-                UInt8(ascii: ">"), UInt8(ascii: "\\"):
+            case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
+                UInt8(ascii: "\\"):
                 if items == .loose { return at }
+            case UInt8(ascii: "'"): if items == .loose, isClosing(at) { return at }
             default: break
             }
             at &+= 1
@@ -217,8 +282,15 @@ enum ItemForm {
             add(colon &+ 1, sign, &edits)
             return sign
         }
+        // Where the '@' was cut off what looks like a port may be a password.
+        if isCut, end == text.count, colon > 0, sign == 0 { add(colon &+ 1, end, &edits) }
         // What stands there may hold marks of its own.
         return from
+    }
+
+    /// An address without a scheme: //user:password@host.
+    func authority(_ edits: inout Edits) {
+        if text.has("//", at: 0) { _ = userInfo(-1, &edits) }
     }
 
     /// "yJ": of "eyJ", with which every JSON Web Token begins.
@@ -256,28 +328,39 @@ enum ItemForm {
         } else if text.has("%20", at: from) {
             from &+= 3
         } else {
-            while text[from] == 0x20 || text[from] == 0x09 { from &+= 1 }
-            guard from > at &+ 6 else { return from }
+            if text[from] == UInt8(ascii: ":") { from &+= 1 }
+            let blanks = from
+            from = text.skipSpaces(from)
+            guard from > blanks else { return from }
         }
-        var end = from
-        while end < text.count {
-            let byte = text[end]
-            guard
-                TextScan.isTokenByte(byte) || byte == UInt8(ascii: ".")
-                    || byte == UInt8(ascii: "~") || byte == UInt8(ascii: "+")
-                    || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "=")
-                    || byte == UInt8(ascii: "%")
-            else { break }
-            end &+= 1
+        if let (inside, to) = quoted(from) {
+            add(inside, to, &edits)
+            return to
         }
+        let end = bearerEnd(from)
         // A challenge, which has parameters: Bearer realm="…".
         let word = text.slice(from, end)
-        for name in ["realm=", "scope=", "error=", "charset="] as [StaticString]
+        for name in ["realm=", "scope=", "error", "charset=", "resource_"] as [StaticString]
         where word.has(name, at: 0) {
             return from
         }
         add(from, end, &edits)
         return end
+    }
+
+    private func bearerEnd(_ from: Int) -> Int {
+        var at = from
+        while at < text.count {
+            switch text[at] {
+            case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: ","), UInt8(ascii: "<"),
+                UInt8(ascii: "&"), UInt8(ascii: "\\"):
+                return at
+            case UInt8(ascii: "'"): if isClosing(at) { return at }
+            default: break
+            }
+            at &+= 1
+        }
+        return at
     }
 }
 
