@@ -101,7 +101,20 @@ extension ExchangeState {
 
     private mutating func takeOwn(_ given: UnsafePointer<cw_field>?, _ count: Int) {
         guard let given = unsafe given else { return }
-        for i in 0..<min(count, HTTPCapture.ownFieldsMax) { unsafe own.put(given[i]) }
+        for i in 0..<min(count, HTTPCapture.ownFieldsMax) {
+            let field = unsafe given[i]
+            // Of a host that has one in force and no header for it.
+            let key = unsafe ByteText(field.key)
+            if !hasConversation, unsafe field.type == UInt32(FieldType.string),
+                key.equals("http.conversation")
+            {
+                let value = unsafe ByteText(field.value.s).slice(0, HTTPCapture.textBytesMax)
+                common.put("http.conversation", value)
+                hasConversation = true
+            } else {
+                unsafe own.put(field)
+            }
+        }
     }
 
     private mutating func takeProtocol(_ name: UnsafePointer<CChar>?) {
