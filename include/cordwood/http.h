@@ -76,7 +76,8 @@ typedef struct cw_http_request {
     const uint8_t *trace_id;     /* 16 bytes, or NULL: the thread's or task's as it is now */
     const uint8_t *span_id;      /* 8 bytes, or NULL */
     const cw_field *fields;      /* carried by the exchange's records behind its own; up to 64, */
-    size_t field_count;          /* 4,096 bytes in all; not redacted */
+    size_t field_count;          /* 4,096 bytes in all; not redacted. Keys "http.…" are left out, but
+                                    for http.conversation where no header says it */
 } cw_http_request;
 
 /* Begins an exchange. CW_DISABLED: it is not captured (off, not in the sample, filtered); *out is
@@ -136,9 +137,10 @@ typedef struct cw_http_outcome {
 } cw_http_outcome;
 
 /* Ends the exchange: redacts, writes its record, frees the handle, sets *exchange to NULL. outcome
- * NULL: it went well. *exchange may be NULL. Blocks, overflow: as cw_write_record. Signals: not
- * safe. CW_OK · CW_DISABLED · CW_E_ARGUMENT, CW_E_STRUCT_SIZE, CW_E_STRUCT_TAIL (nothing is freed)
- * · CW_E_MEMORY, CW_E_FULL, CW_E_CLOSED (freed, not kept) */
+ * NULL: it went well. *exchange may be NULL. In a child that was forked under way its copy is
+ * freed, nothing is written, and the answer is CW_DISABLED. Blocks, overflow: as cw_write_record.
+ * Signals: not safe. CW_OK · CW_DISABLED · CW_E_ARGUMENT, CW_E_STRUCT_SIZE, CW_E_STRUCT_TAIL
+ * (nothing is freed) · CW_E_MEMORY, CW_E_FULL, CW_E_CLOSED (freed, not kept) */
 cw_status cw_http_end(cw_http_exchange **exchange, const cw_http_outcome *outcome);
 
 #ifdef __cplusplus

@@ -251,7 +251,8 @@ class Conversations(MiddlewareCase):
     def test_names_are_those_of_the_engine(self) -> None:
         source = (Path(__file__).resolve().parents[3] / "Sources" / "Cordwood" / "Capture"
                   / "SecretDefaults.swift").read_text()
-        listed = re.findall(r'"([^"]+)"', source)
+        # Those of URLs and forms alone are no header's.
+        listed = re.findall(r'"([^"]+)"', source.partition("static let items")[0])
         self.assertGreater(len(listed), 50)
         self.assertEqual([name for name in listed if not is_secret(name)], [])
         for name in "userPin", "X-Auth-Token", "password2", "accesstoken", "token_1", "dbPWD":
