@@ -76,7 +76,7 @@ typedef struct cw_http_request {
     const uint8_t *trace_id;     /* 16 bytes, or NULL: the thread's or task's as it is now */
     const uint8_t *span_id;      /* 8 bytes, or NULL */
     const cw_field *fields;      /* carried by the exchange's records behind its own; up to 64, */
-    size_t field_count;          /* 4,096 bytes in all; not redacted. Keys "http.…" are left out, but
+    size_t field_count;          /* 4,096 bytes in all; not redacted; keys "http.…" left out, but
                                     for http.conversation where no header says it */
 } cw_http_request;
 
