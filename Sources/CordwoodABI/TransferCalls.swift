@@ -51,16 +51,7 @@ public func cw_upload_error_text(
         let words = OutcomeLanguage(unsafe CText.string(language))
         text = unsafe ErrorBlock.detail(error.pointee).text(words)
     }
-    // A size_t beyond the signed range means: no limit.
-    let room = unsafe buffer == nil ? 0 : n < 0 ? Int.max : n
-    return text.withUTF8 { utf8 in
-        if let buffer = unsafe buffer, room > 0 {
-            let count = min(utf8.count, room - 1)
-            if let start = utf8.baseAddress { unsafe memcpy(buffer, start, count) }
-            unsafe buffer[count] = 0
-        }
-        return utf8.count
-    }
+    return unsafe putText(text, buffer, n)
 }
 
 @_cdecl("cw_outcome_text") @implementation

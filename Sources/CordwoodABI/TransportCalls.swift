@@ -55,7 +55,7 @@ public func cw_credentials_set(
 }
 
 /// As cw_last_error gives text.
-private func put(_ text: String, _ buffer: UnsafeMutablePointer<CChar>?, _ n: Int) -> Int {
+func putText(_ text: String, _ buffer: UnsafeMutablePointer<CChar>?, _ n: Int) -> Int {
     // A size_t beyond the signed range means: no limit.
     let room = unsafe buffer == nil ? 0 : n < 0 ? Int.max : n
     var text = text
@@ -73,14 +73,14 @@ private func put(_ text: String, _ buffer: UnsafeMutablePointer<CChar>?, _ n: In
 public func cw_challenge_scheme(
     _ challenge: UnsafePointer<CChar>!, _ buffer: UnsafeMutablePointer<CChar>!, _ n: Int
 ) -> Int {
-    unsafe put(Challenge(CText.string(challenge) ?? "").scheme, buffer, n)
+    unsafe putText(Challenge(CText.string(challenge) ?? "").scheme, buffer, n)
 }
 
 @_cdecl("cw_challenge_realm") @implementation
 public func cw_challenge_realm(
     _ challenge: UnsafePointer<CChar>!, _ buffer: UnsafeMutablePointer<CChar>!, _ n: Int
 ) -> Int {
-    unsafe put(Challenge(CText.string(challenge) ?? "").realm, buffer, n)
+    unsafe putText(Challenge(CText.string(challenge) ?? "").realm, buffer, n)
 }
 
 // ── Transport ──

@@ -2,16 +2,11 @@
 URL, header and body."""
 
 import ctypes
-from ctypes import (POINTER, Structure, byref, c_char_p, c_int32, c_size_t, c_uint32, c_uint64,
-                    c_void_p)
+from ctypes import Structure, byref, c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
 
 from cordwood import _abi
-from cordwood._abi import Field, Text
-
-
-class Header(Structure):
-    """cw_http_header."""
-    _fields_ = [("name", Text), ("value", Text)]
+from cordwood._abi import Text
+from capturing import Header, Outcome, Request, Response
 
 
 class Options(Structure):
@@ -21,36 +16,6 @@ class Options(Structure):
         ("sample_per_million", c_uint32), ("hosts", c_char_p), ("hosts_excluded", c_char_p),
         ("conversation_header", c_char_p), ("redact_headers", c_char_p),
         ("redact_keys", c_char_p), ("redact_patterns", c_char_p),
-    ]
-
-
-class Request(Structure):
-    """cw_http_request."""
-    _fields_ = [
-        ("struct_size", c_uint32), ("side", c_uint32), ("method", Text), ("url", Text),
-        ("headers", POINTER(Header)), ("header_count", c_size_t), ("body", Text),
-        ("start_ns", c_uint64), ("redirected_from", c_char_p), ("protocol", c_char_p),
-        ("attempt", c_uint32), ("trace_flags", c_uint32), ("trace_id", c_char_p),
-        ("span_id", c_char_p), ("fields", POINTER(Field)), ("field_count", c_size_t),
-    ]
-
-
-class Response(Structure):
-    """cw_http_response."""
-    _fields_ = [
-        ("struct_size", c_uint32), ("status", c_int32), ("headers", POINTER(Header)),
-        ("header_count", c_size_t), ("body", Text), ("protocol", c_char_p),
-    ]
-
-
-class Outcome(Structure):
-    """cw_http_outcome."""
-    _fields_ = [
-        ("struct_size", c_uint32), ("flags", c_uint32), ("error", Text), ("error_type", Text),
-        ("dns_ns", c_uint64), ("connect_ns", c_uint64), ("tls_ns", c_uint64),
-        ("send_ns", c_uint64), ("wait_ns", c_uint64), ("receive_ns", c_uint64),
-        ("duration_ns", c_uint64), ("request_body_bytes", c_uint64),
-        ("response_body_bytes", c_uint64), ("remote_address", c_char_p),
     ]
 
 

@@ -2,6 +2,7 @@
 // of the tasks inside carry the id. Transactions STORE URL
 
 import Cordwood
+import Foundation
 
 enum Shop: Int32, TransactionUseCase {
     case checkout = 17
@@ -11,7 +12,10 @@ enum Shop: Int32, TransactionUseCase {
     }
 }
 
-guard CommandLine.arguments.count == 3 else { fatalError("Transactions STORE URL") }
+guard CommandLine.arguments.count == 3 else {
+    print("usage: Transactions STORE URL")
+    exit(2)
+}
 let engine = try Engine(directory: CommandLine.arguments[1])
 var target = TargetOptions.transactions(CommandLine.arguments[2], token: "token")
 target.name = "transactions"
