@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import archive  # noqa: E402
+import exchanges  # noqa: E402
 import guests  # noqa: E402
 import hot  # noqa: E402
 import house as shared  # noqa: E402
@@ -76,15 +77,6 @@ def idle(house):
                with_it["own_kib"] - without["own_kib"], house.limits["idle_own_kib_over_nothing"])
 
 
-def http(house):
-    program = house.program("http", "http.c", *shared.OURS)
-    rows = [shared.last_json(shared.output(program, house.where(), str(house.few(5_000, 40_000))))
-            for _ in range(3)]
-    house.more["http"] = min(rows, key=lambda row: row["mean_ns"])
-    print(f"a captured exchange of 2 KB, begin, answer and end: {house.more['http']} "
-          f"(target: {house.limits['targets']['http_exchange_mean_ns']} ns)")
-
-
 def measure(house, part, seconds):
     everything = part is None
     if everything or part == "hot":
@@ -103,8 +95,8 @@ def measure(house, part, seconds):
         guests.python(house, install=part == "python")
     if everything or part == "swift":
         guests.swift(house)
-    if part == "http":
-        http(house)
+    if everything or part == "http":
+        exchanges.measure(house)
     if part == "upload":
         upload.measure(house)
 

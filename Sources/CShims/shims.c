@@ -1,6 +1,5 @@
 #define _GNU_SOURCE 1 /* dladdr, RTLD_NODELETE */
 #include "CShims.h"
-#include "CScan.h"
 #include <sys/uio.h>
 
 /* ── CRC-32C ── */
@@ -182,8 +181,3 @@ void cwi_pin_module(void) {
 
 /* What jansson's json_loadf compares a file with in the libraries of tools/build.sh: no file. */
 void *cwi_no_stdin;
-
-size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted, size_t length) {
-    const uint8_t *found = at < count ? memmem(text + at, count - at, wanted, length) : NULL;
-    return found != NULL ? (size_t)(found - text) : count;
-}

@@ -34,7 +34,7 @@ final class RedactionTests: XCTestCase {
         var out = ByteBuffer()
         unsafe text.withUnsafeBufferPointer { text in
             unsafe Array(type.utf8).withUnsafeBufferPointer { type in
-                unsafe Redactor(rules: rules).body(
+                unsafe Redactor(Unmanaged.passUnretained(rules)).body(
                     ByteText(text.baseAddress, text.count),
                     contentType: ByteText(type.baseAddress, type.count), isCut: isCut, &edits,
                     into: &out)
@@ -241,7 +241,7 @@ final class RedactionTests: XCTestCase {
         var out = ByteBuffer()
         unsafe Array(text.utf8).withUnsafeBufferPointer {
             let text = unsafe ByteText($0.baseAddress, $0.count)
-            let redactor = unsafe Redactor(rules: rules)
+            let redactor = unsafe Redactor(Unmanaged.passUnretained(rules))
             if isURL {
                 redactor.url(text, isCut: isCut, &edits, into: &out)
             } else {

@@ -91,13 +91,16 @@ def plain():
 def undefined(log):
     """The C parts alone: the shims that read and write other people's bytes."""
     clang, _ = toolchain()
-    program = WORK / "shims"
     shims = ROOT / "Sources/CShims"
-    run([clang, "-std=gnu11", "-O1", "-g", "-fsanitize=undefined,address",
-         "-fno-sanitize-recover=all", "-I", shims / "include", "-I", shims, HERE / "shims_test.c",
-         shims / "shims.c", shims / "fork.c", shims / "crash_text.c", "-o", program,
-         "-lpthread", "-ldl"], log)
-    return run([program], log, {"ASAN_OPTIONS": "detect_leaks=0"})
+    texts = []
+    for test, sources in (("shims_test.c", ["shims.c", "fork.c", "crash_text.c"]),
+                          ("scan_test.c", [])):
+        program = WORK / test.removesuffix("_test.c")
+        run([clang, "-std=gnu11", "-O1", "-g", "-fsanitize=undefined,address",
+             "-fno-sanitize-recover=all", "-I", shims / "include", "-I", shims, HERE / test,
+             *[shims / source for source in sources], "-o", program, "-lpthread", "-ldl"], log)
+        texts.append(run([program], log, {"ASAN_OPTIONS": "detect_leaks=0"}).strip())
+    return "\n".join(texts)
 
 
 def stress(kind, seconds, log):

@@ -1,118 +1,55 @@
-/* Looking for bytes that matter to redaction: 16 at a time where the processor has SSE2, else one.
- * Everything is read within [text, text + count). Any thread. */
+/* Looking for bytes that matter to redaction, a block of 64 at a time: a bit for each that counts.
+ * Everything is read within [text, text + count). Any thread. scan.c */
 #ifndef CORDWOOD_SCAN_H
 #define CORDWOOD_SCAN_H
 #include <stddef.h>
 #include <stdint.h>
-#if defined(__SSE2__)
-/* Not <emmintrin.h>: its types clash with Swift's Glibc module, as x86intrin.h does. */
-typedef char cwi_v16 __attribute__((vector_size(16)));
-typedef char cwi_v16u __attribute__((vector_size(16), aligned(1)));
-static inline cwi_v16 cwi_load16(const uint8_t *at) { return *(const cwi_v16u *)(const void *)at; }
-static inline uint32_t cwi_mask16(cwi_v16 v) { return (uint32_t)__builtin_ia32_pmovmskb128(v); }
-#endif
 
-/* Where those bytes stand next from `at` on; count: nowhere. Linear in both (memmem). shims.c */
+/* Where those bytes stand next from `at` on; count: nowhere. Linear in both (memmem). */
 size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted, size_t length);
 
-/* Index of the next quote or backslash from `at` on; count: there is none. */
-static inline size_t cwi_scan_quote(const uint8_t *text, size_t at, size_t count) {
-#if defined(__SSE2__)
-    for (; at + 16 <= count; at += 16) {
-        cwi_v16 v = cwi_load16(text + at);
-        uint32_t found = cwi_mask16((cwi_v16)((v == '"') | (v == '\\')));
-        if (found) return at + (size_t)__builtin_ctz(found);
-    }
-#endif
-    for (; at < count; at++)
-        if (text[at] == '"' || text[at] == '\\') return at;
-    return count;
+/* The first block from `at` on, a multiple of 64, that has any, and in `bits` which; count: none.
+ * Quotes and backslashes: */
+size_t cwi_next_quotes(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
+/* Where a secret may be told: '=', '%', "yJ" (of "eyJ"), ":/" (of "://"), or a 'b' or 'B' that may
+ * begin "Bearer": */
+size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
+/* Below 0x20, and 0x7F: */
+size_t cwi_next_controls(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
+
+/* True where no scan has anything to look at in the text: no quote, backslash, colon, mark or
+ * control character. */
+_Bool cwi_is_plain(const uint8_t *text, size_t count);
+
+/* True where all bytes from `at` on are those of a token of RFC 9110. */
+_Bool cwi_is_token(const uint8_t *text, size_t at, size_t count);
+
+/* True where a text begins with a word, which is in lower case, whatever its own case; both have
+ * `length` bytes. */
+_Bool cwi_has(const uint8_t *text, const uint8_t *word, size_t length);
+
+/* Names of secrets by their last letters: for each two a word, in it a bit for each third.
+ * cwi_letter: 1 to 26, a letter, whatever its case; 27, a quote; 0, anything else. */
+enum { CWI_ENDINGS = 1 << 10 };
+extern const uint8_t cwi_letters[256];
+
+static inline uint8_t cwi_letter(uint8_t byte) { return cwi_letters[byte]; }
+
+static inline _Bool cwi_may_end(const uint32_t *endings, uint8_t third, uint8_t second,
+                                uint8_t last) {
+    return endings[cwi_letters[last] << 5 | cwi_letters[second]] >> cwi_letters[third] & 1;
 }
 
-/* A bit for each of the 64 bytes from `at` on that is a quote or backslash. */
-static inline uint64_t cwi_quote_bits(const uint8_t *text, size_t at, size_t count) {
-    uint64_t bits = 0;
-#if defined(__SSE2__)
-    if (at + 64 <= count) {
-        for (int i = 0; i < 4; i++) {
-            cwi_v16 v = cwi_load16(text + at + 16 * i);
-            bits |= (uint64_t)cwi_mask16((cwi_v16)((v == '"') | (v == '\\'))) << (16 * i);
-        }
-        return bits;
-    }
-#endif
-    for (size_t i = 0; i < 64 && at + i < count; i++)
-        bits |= (uint64_t)(text[at + i] == '"' || text[at + i] == '\\') << i;
-    return bits;
-}
-
-/* Bits of 64 bytes: quotes; those with a colon or white space behind them; backslashes. */
-typedef struct cwi_quotes {
+/* Of a block: quotes; those that may end a secret's name, with a colon, white space or the text's
+ * end behind them; backslashes. */
+typedef struct cwi_names {
     uint64_t quotes;
-    uint64_t names;
+    uint64_t ends;
     uint64_t slashes;
-} cwi_quotes;
+} cwi_names;
 
-static inline cwi_quotes cwi_quotes_of(const uint8_t *text, size_t at, size_t count) {
-    cwi_quotes found = {0, 0, 0};
-#if defined(__SSE2__)
-    if (at + 65 <= count) {
-        for (int i = 0; i < 4; i++) {
-            cwi_v16 v = cwi_load16(text + at + 16 * i), next = cwi_load16(text + at + 16 * i + 1);
-            cwi_v16 quote = (cwi_v16)(v == '"');
-            cwi_v16 ends = (cwi_v16)((next == ':') | ((next >= 0) & (next <= 0x20)));
-            found.quotes |= (uint64_t)cwi_mask16(quote) << (16 * i);
-            found.names |= (uint64_t)cwi_mask16(quote & ends) << (16 * i);
-            found.slashes |= (uint64_t)cwi_mask16((cwi_v16)(v == '\\')) << (16 * i);
-        }
-        return found;
-    }
-#endif
-    for (size_t i = 0; i < 64 && at + i < count; i++) {
-        uint8_t byte = text[at + i], next = at + i + 1 < count ? text[at + i + 1] : 0;
-        found.quotes |= (uint64_t)(byte == '"') << i;
-        found.names |= (uint64_t)(byte == '"' && (next == ':' || next <= 0x20)) << i;
-        found.slashes |= (uint64_t)(byte == '\\') << i;
-    }
-    return found;
-}
-
-/* Index of the next byte from `at` on where a secret may be told: '=', '%', "yJ" (of "eyJ"),
- * ":/" (of "://"), or a 'b' or 'B' that may begin "Bearer"; count: there is none. */
-static inline size_t cwi_scan_mark(const uint8_t *text, size_t at, size_t count) {
-#if defined(__SSE2__)
-    for (; at + 21 <= count; at += 16) {
-        cwi_v16 v = cwi_load16(text + at), next = cwi_load16(text + at + 1);
-        cwi_v16 third = cwi_load16(text + at + 3), fifth = cwi_load16(text + at + 5);
-        cwi_v16 mark = (cwi_v16)((v == '=') | (v == '%') | ((v == 'y') & (next == 'J')) |
-                                 ((v == ':') & (next == '/')) |
-                                 (((v | 0x20) == 'b') & ((third | 0x20) == 'r') &
-                                  ((fifth | 0x20) == 'r')));
-        uint32_t found = cwi_mask16(mark);
-        if (found) return at + (size_t)__builtin_ctz(found);
-    }
-#endif
-    for (; at < count; at++) {
-        uint8_t byte = text[at];
-        if (byte == '=' || byte == '%') return at;
-        if (byte == 'y' && at + 1 < count && text[at + 1] == 'J') return at;
-        if (byte == ':' && at + 1 < count && text[at + 1] == '/') return at;
-        if ((byte | 0x20) == 'b' && at + 5 < count && (text[at + 5] | 0x20) == 'r') return at;
-    }
-    return count;
-}
-
-/* Index of the next control character (below 0x20, or 0x7F) from `at` on; count: there is none. */
-static inline size_t cwi_scan_control(const uint8_t *text, size_t at, size_t count) {
-#if defined(__SSE2__)
-    for (; at + 16 <= count; at += 16) {
-        cwi_v16 v = cwi_load16(text + at);
-        uint32_t found = cwi_mask16((cwi_v16)(((v >= 0) & (v < 0x20)) | (v == 0x7F)));
-        if (found) return at + (size_t)__builtin_ctz(found);
-    }
-#endif
-    for (; at < count; at++)
-        if (text[at] < 0x20 || text[at] == 0x7F) return at;
-    return count;
-}
+/* The first block with ends or backslashes at `at` or behind it; count: none. `before`: the last
+ * quote of the blocks that were passed over, as it was where they have none. */
+size_t cwi_next_names(const uint8_t *text, size_t at, size_t count, const uint32_t *endings,
+                      ptrdiff_t *before, cwi_names *found);
 #endif

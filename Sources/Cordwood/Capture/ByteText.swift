@@ -35,24 +35,10 @@ import Glibc
         return unsafe ByteText(start.map { unsafe $0 + from }, to &- from)
     }
 
-    /// The next quote or backslash; count: none.
-    @inline(__always)
-    func quote(from index: Int) -> Int {
-        guard let start = unsafe start, index < count else { return count }
-        return unsafe Int(cwi_scan_quote(start, index, count))
-    }
-
-    /// The next place that may tell a secret (CScan.h); count: none.
-    @inline(__always)
-    func mark(from index: Int) -> Int {
-        guard let start = unsafe start, index < count else { return count }
-        return unsafe Int(cwi_scan_mark(start, index, count))
-    }
-
-    @inline(__always)
-    func control(from index: Int) -> Int {
-        guard let start = unsafe start, index < count else { return count }
-        return unsafe Int(cwi_scan_control(start, index, count))
+    /// True where no scan would find anything to look at, and nothing is a control character.
+    var isPlain: Bool {
+        guard let start = unsafe start else { return true }
+        return unsafe cwi_is_plain(start, count)
     }
 
     func next(_ byte: UInt8, from index: Int) -> Int {
@@ -73,15 +59,20 @@ import Glibc
     /// True where these bytes stand at that index, whatever their case; `word` is in lower case.
     func has(_ word: StaticString, at index: Int) -> Bool {
         let length = word.utf8CodeUnitCount
-        guard index >= 0, index &+ length <= count else { return false }
-        for i in 0..<length where unsafe ASCII.lower(self[index &+ i]) != word.utf8Start[i] {
-            return false
-        }
-        return true
+        guard let start = unsafe start, index >= 0, index &+ length <= count else { return false }
+        return unsafe cwi_has(start + index, word.utf8Start, length)
     }
 
     func equals(_ word: StaticString) -> Bool {
         count == word.utf8CodeUnitCount && has(word, at: 0)
+    }
+
+    /// Whatever its case; `other` is in lower case.
+    func equals(lower other: ByteText) -> Bool {
+        guard count == other.count, let start = unsafe start, let word = unsafe other.start else {
+            return false
+        }
+        return unsafe cwi_has(start, word, count)
     }
 
     /// Behind white space.
@@ -116,6 +107,8 @@ enum ASCII {
     static func isUpper(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
     @inline(__always)
     static func isLower(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }
+    @inline(__always)
+    static func isLetter(_ byte: UInt8) -> Bool { isLower(byte | 0x20) }
     @inline(__always)
     static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
     @inline(__always)
@@ -214,10 +207,11 @@ enum ASCII {
     /// Control characters from that index on become spaces.
     mutating func blankControls(from index: Int, keepsTabs: Bool = true) {
         guard let start = unsafe start else { return }
-        var at = text.control(from: index)
+        var walk = ByteWalk(text, .controls, from: index)
+        var at = walk.next()
         while at < count {
             if unsafe !keepsTabs || start[at] != 0x09 { unsafe start[at] = 0x20 }
-            at = text.control(from: at &+ 1)
+            at = walk.next()
         }
     }
 

@@ -3,7 +3,7 @@
 // thread at a time. The memory lies outside Swift's objects, so that nothing is counted or
 // locked on the way.
 // SAFETY: `fixed` is fixedBytes from malloc and freed with the exchange: the id's text, then the
-// trace. `logger` and its engine are never unmapped.
+// trace. `held` is an HTTPRules. `logger` and its engine are never unmapped.
 
 import CCordwood
 import CShims
@@ -18,7 +18,8 @@ import Glibc
     private static let keptBytesMax = 32 << 10
 
     let fixed: UnsafeMutableRawPointer
-    private(set) var rules: HTTPRules?
+    /// Retained from begin to clear.
+    private var held: Unmanaged<AnyObject>?
     var hasTrace = false
     var startNs: UInt64 = 0
     var begunNs: UInt64 = 0
@@ -56,13 +57,14 @@ import Glibc
 
     deinit { unsafe free(fixed) }
 
-    mutating func begin(_ rules: HTTPRules) {
-        self.rules = rules
+    mutating func begin(_ rules: Unmanaged<AnyObject>) {
+        unsafe held = rules.retain()
         forks = cwi_fork_generation()
     }
 
     mutating func clear() {
-        rules = nil
+        unsafe held?.release()
+        unsafe held = nil
         hasTrace = false
         (startNs, begunNs, status) = (0, 0, 0)
         isServer = false
@@ -83,6 +85,11 @@ import Glibc
         responseRoom.clear(keeping: most)
         edits.clear()
     }
+
+    /// nil: the exchange is over.
+    var redactor: Redactor? { unsafe held.map { unsafe Redactor($0) } }
+
+    var bodyBytesMax: Int { unsafe redactor?.rules.bodyBytesMax ?? 0 }
 
     var id: UnsafePointer<CChar> { unsafe UnsafePointer(fixed.assumingMemoryBound(to: CChar.self)) }
 

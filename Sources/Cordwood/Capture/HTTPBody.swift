@@ -55,21 +55,27 @@ struct HTTPBody: ~Copyable {
         coding: ByteText, contentType: ByteText, bytesMax: Int, _ room: inout ByteBuffer
     ) -> Plain {
         var result = Plain(text: kept.text, isCut: isCut)
-        let words = coding.count == 0 ? [] : HTTPBody.words(coding)
-        if let last = words.last {
-            guard words.count == 1, let known = ContentCoding(word: last) else {
-                // Who hands out bodies unpacked leaves the header as it was.
-                let isText = unsafe ContentCoding.isText(result.text.raw)
-                return isText && kept.count > 0 ? result : HTTPBody.notKept(coding.array)
-            }
-            if unsafe known.matches(result.text.raw) {
-                guard unpack(known, bytesMax: bytesMax, &room, &result) else {
-                    return HTTPBody.notKept(last)
-                }
-            }
+        if coding.count > 0, let whatIsLeft = undo(coding, bytesMax: bytesMax, &room, &result) {
+            return whatIsLeft
         }
         return HTTPBody.isWide(result.text, contentType)
             ? HTTPBody.notKept(Array("utf-16".utf8)) : result
+    }
+
+    /// nil: `result` stands, unpacked where it was packed.
+    private func undo(
+        _ coding: ByteText, bytesMax: Int, _ room: inout ByteBuffer, _ result: inout Plain
+    ) -> Plain? {
+        let words = HTTPBody.words(coding)
+        guard let last = words.last else { return nil }
+        guard words.count == 1, let known = ContentCoding(word: last) else {
+            // Who hands out bodies unpacked leaves the header as it was.
+            let isText = unsafe ContentCoding.isText(result.text.raw)
+            return isText && kept.count > 0 ? result : HTTPBody.notKept(coding.array)
+        }
+        let isPacked = unsafe known.matches(result.text.raw)
+        let isGone = isPacked && !unpack(known, bytesMax: bytesMax, &room, &result)
+        return isGone ? HTTPBody.notKept(last) : nil
     }
 
     private static func notKept(_ what: [UInt8]) -> Plain {

@@ -39,20 +39,22 @@ package enum HTTPCapture {
         guard let object = unsafe HTTPSwitch.rules(engine) ?? firstRules(engine, makeRules) else {
             return Status.memory
         }
-        let rules = unsafe unsafeDowncast(object, to: HTTPRules.self)
+        let redactor = unsafe Redactor(object)
         let parts = URLParts(url)
-        guard rules.takes(parts) else { return Status.disabled }
+        guard unsafe redactor.rules.takes(parts) else { return Status.disabled }
         let begun = cw_monotonic_ns()
-        let number = id(rules, begun)
-        guard number % 1_000_000 < rules.samplePerMillion else { return Status.disabled }
+        let number = unsafe id(redactor.rules.seed, begun)
+        guard unsafe number % 1_000_000 < redactor.rules.samplePerMillion else {
+            return Status.disabled
+        }
         guard let exchange = unsafe ExchangePool.take() else { return Status.memory }
-        unsafe exchange.pointee.begin(rules)
+        unsafe exchange.pointee.begin(object)
         unsafe exchange.pointee.begunNs = begun
         unsafe exchange.pointee.startNs =
             request.start_ns != 0 ? request.start_ns : cw_realtime_ns()
         unsafe exchange.pointee.setID(number)
-        unsafe exchange.pointee.take(request, url: url, parts, Redactor(rules: rules))
-        let status = unsafe exchange.pointee.writeBegin(rules.logger)
+        unsafe exchange.pointee.take(request, url: url, parts, redactor)
+        let status = unsafe exchange.pointee.writeBegin(redactor.rules.logger)
         guard status == Status.ok || status == Status.full else {
             unsafe ExchangePool.put(exchange)
             return status
@@ -64,7 +66,7 @@ package enum HTTPCapture {
 
     private static func firstRules(
         _ engine: EngineBlock, _ makeRules: (EngineBlock) -> Void
-    ) -> AnyObject? {
+    ) -> Unmanaged<AnyObject>? {
         unsafe makeRules(engine)
         return unsafe HTTPSwitch.rules(engine)
     }
@@ -72,10 +74,10 @@ package enum HTTPCapture {
     package static let loggerName = "HTTP"
 
     /// Of no order, and no two alike: also in a forked child, whose threads have other numbers.
-    private static func id(_ rules: HTTPRules, _ now: UInt64) -> UInt64 {
+    private static func id(_ seed: UInt64, _ now: UInt64) -> UInt64 {
         // ORDER: relaxed addition. Only that no two calls get the same.
         let count = unsafe cwa_add_u64(counter, 1)
-        var word = rules.seed &+ (count &* 0x9E37_79B9_7F4A_7C15) ^ now
+        var word = seed &+ (count &* 0x9E37_79B9_7F4A_7C15) ^ now
         word ^= unsafe UInt64(UInt(pthread_self()))
         word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
         word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB

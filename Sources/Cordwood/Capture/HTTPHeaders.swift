@@ -5,6 +5,7 @@
 // the caller has checked that each string has its bytes.
 
 import CCordwood
+import CShims
 
 struct HTTPHeaders: ~Copyable {
     static let bytesMax = 64 << 10
@@ -58,21 +59,18 @@ struct HTTPHeaders: ~Copyable {
             return lines.append(": [redacted]")
         }
         let value = whole.slice(0, room)
-        let line = lines.count
         lines.append(name)
         lines.append(": ")
         let from = lines.count
+        let isCut = value.count < whole.count
         if unsafe redactor.rules.headerNames.table.contains(name) {
             if value.count > 0 { lines.append(Edits.replacement) }
-        } else {
-            let isCut = value.count < whole.count
-            if HTTPHeaders.isAddress(name) {
-                redactor.url(value, isCut: isCut, &edits, into: &lines)
-            } else {
-                redactor.line(value, isCut: isCut, &edits, into: &lines)
-            }
+        } else if HTTPHeaders.isAddress(name) {
+            redactor.url(value, isCut: isCut, &edits, into: &lines)
+            lines.blankControls(from: from)
+        } else if !redactor.line(value, isCut: isCut, &edits, into: &lines) {
+            lines.blankControls(from: from)
         }
-        lines.blankControls(from: line)
         unsafe note(name, from..<lines.count, redactor.rules.conversation)
     }
 
@@ -80,20 +78,9 @@ struct HTTPHeaders: ~Copyable {
 
     /// A token of RFC 9110, or a pseudo header's name of HTTP/2.
     private static func isName(_ name: ByteText) -> Bool {
-        for i in 0..<name.count {
-            let byte = name[i]
-            if ASCII.isLower(byte | 0x20) || ASCII.isDigit(byte) { continue }
-            switch byte {
-            case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "!"),
-                UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),
-                UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "^"),
-                UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
-                continue
-            case UInt8(ascii: ":") where i == 0 && name.count > 1: continue
-            default: return false
-            }
-        }
-        return true
+        let from = name[0] == UInt8(ascii: ":") && name.count > 1 ? 1 : 0
+        guard let start = unsafe name.start else { return false }
+        return unsafe cwi_is_token(start, from, name.count)
     }
 
     /// Headers whose value is one URL.
@@ -106,7 +93,7 @@ struct HTTPHeaders: ~Copyable {
         }
     }
 
-    private mutating func note(_ name: ByteText, _ range: Range<Int>, _ conversation: [UInt8]) {
+    private mutating func note(_ name: ByteText, _ range: Range<Int>, _ conversation: ByteText) {
         switch name.count {
         case 12: if name.has("content-type", at: 0) { contentType = range }
         case 16:
@@ -114,8 +101,7 @@ struct HTTPHeaders: ~Copyable {
             if name.has("content-language", at: 0) { contentLanguage = range }
         default: break
         }
-        guard name.count == conversation.count, self.conversation.isEmpty else { return }
-        for i in 0..<name.count where ASCII.lower(name[i]) != conversation[i] { return }
+        guard self.conversation.isEmpty, name.equals(lower: conversation) else { return }
         self.conversation = range
     }
 }

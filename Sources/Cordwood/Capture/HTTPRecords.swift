@@ -91,10 +91,10 @@ extension ExchangeState {
         title.append(shown.slice(0, end))
         guard parts.host.count > 0 else { return }
         let address = common.beginText("server.address")
-        redactor.line(
+        let isPlain = redactor.line(
             parts.host.slice(0, 255), isCut: isCut || parts.host.count > 255, &edits,
             into: &common.bytes)
-        common.bytes.blankControls(from: address, keepsTabs: false)
+        if !isPlain { common.bytes.blankControls(from: address, keepsTabs: false) }
         common.endText(address)
         if parts.port != 0 { common.put("server.port", UInt64(parts.port)) }
     }
@@ -130,7 +130,7 @@ extension ExchangeState {
         guard let bytes = unsafe bytes else { return requestBody.addHidden(count) }
         unsafe requestBody.add(
             ByteText(bytes.assumingMemoryBound(to: UInt8.self), count),
-            bytesMax: rules?.bodyBytesMax ?? 0)
+            bytesMax: bodyBytesMax)
     }
 
     mutating func addResponseBody(_ bytes: UnsafeRawPointer?, _ count: Int) {
@@ -138,15 +138,14 @@ extension ExchangeState {
         guard let bytes = unsafe bytes else { return responseBody.addHidden(count) }
         unsafe responseBody.add(
             ByteText(bytes.assumingMemoryBound(to: UInt8.self), count),
-            bytesMax: rules?.bodyBytesMax ?? 0)
+            bytesMax: bodyBytesMax)
     }
 
     mutating func take(_ given: cw_http_response) {
-        guard let rules else { return }
+        guard let redactor else { return }
         status = unsafe given.status
         response.clear(keeping: HTTPHeaders.bytesMax)
-        unsafe response.take(
-            given.headers, given.header_count, Redactor(rules: rules), &edits)
+        unsafe response.take(given.headers, given.header_count, redactor, &edits)
         unsafe takeProtocol(given.protocol)
         unsafe addResponseBody(UnsafeRawPointer(given.body.data), given.body.length)
     }
@@ -182,12 +181,11 @@ extension ExchangeState {
     }
 
     mutating func writeEnd(_ outcome: cw_http_outcome) -> Int32 {
-        guard let rules else { return Status.closed }
+        guard let redactor else { return Status.closed }
         // What a fork copied ends in the process that began it.
         guard forks == cwi_fork_generation() else { return Status.disabled }
-        let redactor = Redactor(rules: rules)
-        let logger = unsafe rules.logger
-        let bytesMax = rules.bodyBytesMax
+        let logger = unsafe redactor.rules.logger
+        let bytesMax = unsafe redactor.rules.bodyBytesMax
         let sent = requestBody.plain(
             coding: request.coding, contentType: request.type, bytesMax: bytesMax, &requestRoom)
         let got = responseBody.plain(

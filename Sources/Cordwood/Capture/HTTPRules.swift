@@ -1,7 +1,8 @@
 // How exchanges of an engine are captured, from one cw_http_options_set to the next: what is
 // kept, of which hosts, and whose values are secrets. Built once and never changed; exchanges
 // under way keep what was in force when they began. Any thread.
-// SAFETY: `logger` lies in the engine's memory, which is never unmapped.
+// SAFETY: `logger` lies in the engine's memory, which is never unmapped; `conversation` is
+// allocated in init and freed in deinit.
 
 import CShims
 import CordwoodCore
@@ -39,8 +40,8 @@ public struct HTTPCaptureOptions: Sendable {
     let samplePerMillion: UInt64
     let hosts: [HostRule]
     let hostsExcluded: [HostRule]
-    /// In lower case; empty: none.
-    let conversation: [UInt8]
+    /// In lower case; empty: none. Plain memory: no references are counted to read it.
+    let conversation: ByteText
     let headerNames: SecretNames
     let keys: SecretNames
     /// Of items of URLs and forms.
@@ -68,7 +69,7 @@ public struct HTTPCaptureOptions: Sendable {
         samplePerMillion = UInt64(options.samplePerMillion)
         hosts = try HTTPRules.hosts(options.hosts, "hosts")
         hostsExcluded = try HTTPRules.hosts(options.hostsExcluded, "hosts_excluded")
-        conversation = try HTTPRules.header(options.conversationHeader)
+        let header = try HTTPRules.header(options.conversationHeader)
         let headers = try HTTPRules.names(options.redactHeaders, "redact_headers")
         let own = try HTTPRules.names(options.redactKeys, "redact_keys")
         let endings = SecretDefaults.endings
@@ -80,7 +81,12 @@ public struct HTTPCaptureOptions: Sendable {
         patterns = try HTTPRules.patterns(options.redactPatterns)
         hasPatterns = !patterns.isEmpty
         seed = .random(in: 1 ... .max)
+        let memory = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: header.count)
+        _ = unsafe memory.initialize(from: header)
+        conversation = unsafe ByteText(memory.baseAddress, header.count)
     }
+
+    deinit { unsafe conversation.start?.deallocate() }
 
     private static func header(_ name: String) throws(CordwoodError) -> [UInt8] {
         guard name.utf8.count <= SecretNames.nameBytesMax else {

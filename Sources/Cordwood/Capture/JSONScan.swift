@@ -13,32 +13,32 @@ extension TextScan {
     /// As long as there are no escapes only quotes that may end a name are looked at.
     func json(_ edits: inout Edits) {
         guard let start = unsafe text.start else { return }
-        var block = 0
+        var at = 0
         // Nothing before it counts: a value that was replaced.
         var floor = 0
         // The last quote of the blocks before; -1: none that could begin a name.
         var last = -1
-        scan: while block < text.count {
-            let found = unsafe cwi_quotes_of(start, block, text.count)
-            let counting: UInt64 = floor > block ? UInt64.max << UInt64(floor &- block) : .max
-            if found.slashes & counting != 0 {
-                return escapedJSON(from: max(block, floor), before: last, floor: floor, &edits)
+        scan: while true {
+            var found = cwi_names()
+            let block = unsafe cwi_next_names(
+                start, at, text.count, names.endings, &last, &found)
+            guard block < text.count else { return }
+            if found.slashes != 0 {
+                return escapedJSON(from: max(block, at), before: last, floor: floor, &edits)
             }
-            let quotes = found.quotes & counting
-            var ends = found.names & counting
-            while ends != 0 {
-                let bit = ends.trailingZeroBitCount
-                ends &= ends &- 1
-                let lower = quotes & ((1 << UInt64(bit)) &- 1)
+            while found.ends != 0 {
+                let bit = found.ends.trailingZeroBitCount
+                found.ends &= found.ends &- 1
+                let lower = found.quotes & ((1 << UInt64(bit)) &- 1)
                 let from = lower != 0 ? block &+ 63 &- lower.leadingZeroBitCount : last
                 guard from >= 0, let value = member(from, block &+ bit, false) else { continue }
                 floor = self.value(value, &edits)
-                block = floor & ~63
+                at = floor
                 last = -1
                 continue scan
             }
-            if quotes != 0 { last = block &+ 63 &- quotes.leadingZeroBitCount }
-            block &+= 64
+            if found.quotes != 0 { last = block &+ 63 &- found.quotes.leadingZeroBitCount }
+            at = block &+ 64
         }
     }
 
@@ -47,7 +47,7 @@ extension TextScan {
     private func escapedJSON(
         from start: Int, before quote: Int, floor: Int, _ edits: inout Edits
     ) {
-        var walk = QuoteWalk(text, from: start)
+        var walk = ByteWalk(text, .quotes, from: start)
         // Where the last quote stood; -1: none yet that could begin a name.
         var before = quote
         var hasEscapes = false
@@ -140,9 +140,13 @@ extension TextScan {
 
     /// The index of the quote that ends a string; count: it was cut.
     private func stringEnd(_ start: Int) -> Int {
-        var at = text.quote(from: start)
-        while at < text.count, text[at] != UInt8(ascii: "\"") { at = text.quote(from: at &+ 2) }
-        return min(at, text.count)
+        var walk = ByteWalk(text, .quotes, from: start)
+        var at = walk.next()
+        while at < text.count, text[at] != UInt8(ascii: "\"") {
+            walk.seek(at &+ 2)
+            at = walk.next()
+        }
+        return at
     }
 
     /// Behind the bracket that closes the one at `start`; count: it was cut.
@@ -178,52 +182,6 @@ extension TextScan {
         }
         // No memory to look into it.
         if done == nil { add(from, to, &edits) }
-    }
-}
-
-/// The quotes and backslashes of a text one after the other, 64 bytes at a time.
-@safe private struct QuoteWalk {
-    // SAFETY: bits are made of bytes below `count`.
-    private let text: ByteText
-    private var base = 0
-    private var bits: UInt64 = 0
-
-    init(_ text: ByteText, from start: Int) {
-        self.text = text
-        load()
-        seek(start)
-    }
-
-    @inline(__always)
-    private mutating func load() {
-        bits = unsafe text.start.map { unsafe cwi_quote_bits($0, base, text.count) } ?? 0
-    }
-
-    /// count: no more.
-    @inline(__always)
-    mutating func next() -> Int {
-        while bits == 0 {
-            base &+= 64
-            guard base < text.count else { return text.count }
-            load()
-        }
-        let index = base &+ bits.trailingZeroBitCount
-        bits &= bits &- 1
-        return index
-    }
-
-    /// The next one is at that index or behind it.
-    mutating func seek(_ index: Int) {
-        guard index > base else { return }
-        if index &- base >= 64 {
-            base = index & ~63
-            guard base < text.count else {
-                bits = 0
-                return
-            }
-            load()
-        }
-        bits &= UInt64.max << UInt64(index &- base)
     }
 }
 

@@ -6,7 +6,12 @@
     // SAFETY: as TextScan's.
     unowned(unsafe) let rules: HTTPRules
 
-    init(rules: HTTPRules) { unsafe self.rules = rules }
+    /// - Parameter rules: HTTPRules, which outlive the value.
+    init(_ rules: Unmanaged<AnyObject>) {
+        unsafe self.rules = rules._withUnsafeGuaranteedRef {
+            unsafe unsafeDowncast($0, to: HTTPRules.self)
+        }
+    }
 
     /// An address: passwords in it, items of its query and fragment.
     func url(
@@ -19,14 +24,21 @@
         finish(text, &edits, into: &out)
     }
 
-    /// A header's value whose name says nothing, or an error's text.
+    /// A header's value whose name says nothing, or an error's text. True: it has nothing special,
+    /// no control characters either.
+    @discardableResult
     func line(
         _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
-    ) {
+    ) -> Bool {
+        if unsafe !rules.hasPatterns, text.isPlain {
+            out.append(text)
+            return true
+        }
         var scan = unsafe TextScan(rules, text)
         scan.isCut = isCut
         scan.run(&edits)
         finish(text, &edits, into: &out)
+        return false
     }
 
     /// - Parameter isCut: more of it was not kept.

@@ -5,6 +5,8 @@
 // SAFETY: `slots` and `seen` are allocated in init with the sizes their masks stand for, and freed
 // in deinit.
 
+import CShims
+
 @safe final class SecretNames: @unchecked Sendable {
     // SAFETY: nothing of the table changes after init.
     let table: NameTable
@@ -35,8 +37,8 @@
     /// A bit for each value that the lowest bits of a listed name's hash have.
     private let seen: UnsafeMutablePointer<UInt64>
     private static let seenBits: UInt64 = 4_096
-    /// Of the last two letters of listed names.
-    private let endings: UnsafeMutablePointer<UInt32>
+    /// The three letters that a secret's name may end in, as cwi_may_end has them (CScan.h).
+    let endings: UnsafeMutablePointer<UInt32>
     private let bytesMax: Int
     private let bytesMin: Int
 
@@ -49,11 +51,12 @@
         let words = Int(NameTable.seenBits / 64)
         unsafe seen = .allocate(capacity: words)
         unsafe seen.initialize(repeating: 0, count: words)
-        unsafe endings = .allocate(capacity: 32)
-        unsafe endings.initialize(repeating: 0, count: 32)
+        unsafe endings = .allocate(capacity: Int(CWI_ENDINGS))
+        unsafe endings.initialize(repeating: 0, count: Int(CWI_ENDINGS))
         let counts = (names + parts + wholes).map { $0.utf8.count { ASCII.isNameByte($0) } }
         bytesMax = counts.max() ?? 0
         bytesMin = counts.min() ?? 0
+        allowOtherEndings()
         for name in parts { add(name, anywhere: true) }
         for name in names { add(name, anywhere: false) }
         for name in wholes { add(name, anywhere: false, isWhole: true) }
@@ -73,10 +76,8 @@
             letters.append(ASCII.lower(byte))
         }
         if isWhole { hash = NameTable.mix(hash, NameTable.start) }
-        guard let last = letters.first else { return }
-        let before = letters.count > 1 ? letters[1] : nil
-        let bits = before.map { 1 << UInt32($0 & 31) } ?? UInt32.max
-        unsafe endings[Int(last & 31)] |= bits
+        guard !letters.isEmpty else { return }
+        allowEnding(letters)
         let value = NameTable.entry(hash, anywhere: anywhere)
         let bit = hash & (NameTable.seenBits - 1)
         unsafe seen[Int(bit >> 6)] |= 1 << (bit & 63)
@@ -86,6 +87,32 @@
             index = (index + 1) & slotMask
         }
         unsafe slots[index] = value
+    }
+
+    private static let letterCodes = 1...26
+
+    /// What does not end in two letters is looked up.
+    private func allowOtherEndings() {
+        for last in 0..<32 {
+            for second in 0..<32
+            where !NameTable.letterCodes.contains(last)
+                || !NameTable.letterCodes.contains(second)
+            {
+                unsafe endings[last << 5 | second] = .max
+            }
+        }
+    }
+
+    /// - Parameter letters: of a listed name, from its end, at least one.
+    private func allowEnding(_ letters: [UInt8]) {
+        let codes = letters.prefix(3).map { unsafe Int(cwi_letter($0)) }
+        guard codes.count > 1 else {
+            for second in 0..<32 { unsafe endings[codes[0] << 5 | second] = .max }
+            return
+        }
+        let isLong = codes.count > 2 && NameTable.letterCodes.contains(codes[2])
+        // What separates words may stand between them.
+        unsafe endings[codes[0] << 5 | codes[1]] |= isLong ? 1 << UInt32(codes[2]) | 1 : .max
     }
 
     private static let seed: UInt64 = 0xCBF2_9CE4_8422_2325
@@ -106,16 +133,14 @@
     /// True where the value of that name is a secret. The name may be anybody's: any bytes.
     @inline(__always)
     func contains(_ name: ByteText) -> Bool {
-        guard name.count >= bytesMin else { return false }
-        let last = name[name.count &- 1]
-        if ASCII.isUpper(last) || ASCII.isLower(last) {
-            let before = name[name.count &- 2]
-            if ASCII.isUpper(before) || ASCII.isLower(before) || name.count == 1 {
-                let bits = unsafe endings[Int(last & 31)]
-                if bits & 1 << UInt32(before & 31) == 0 { return false }
-            }
+        guard name.count >= bytesMin, name.count > 0 else { return false }
+        let quote = UInt8(ascii: "\"")
+        let second = name.count > 1 ? name[name.count &- 2] : quote
+        let third = name.count > 2 ? name[name.count &- 3] : quote
+        guard unsafe cwi_may_end(endings, third, second, name[name.count &- 1]) else {
+            return false
         }
-        return name.count > 0 && find(name)
+        return find(name)
     }
 
     @inline(never)

@@ -76,7 +76,8 @@ enum ItemForm {
     func marks(_ edits: inout Edits) -> Bool {
         var hasQuote = false
         var (hasSlash, hasSign) = (false, false)
-        var at = text.mark(from: 0)
+        var walk = ByteWalk(text, .marks, from: 0)
+        var at = walk.next()
         var lastItem = 0
         while at < text.count {
             var next = at &+ 1
@@ -100,7 +101,8 @@ enum ItemForm {
             case UInt8(ascii: ":"): next = userInfo(at, &edits)
             default: next = bearer(at, &edits)
             }
-            at = text.mark(from: max(next, at &+ 1))
+            walk.seek(max(next, at &+ 1))
+            at = walk.next()
         }
         return hasQuote || hasSlash && hasSign
     }

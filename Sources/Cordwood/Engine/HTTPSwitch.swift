@@ -24,13 +24,15 @@ enum HTTPSwitch {
         unsafe cwa_load_relaxed_u32(word(engine)) != 0
     }
 
-    static func rules(_ engine: EngineBlock) -> AnyObject? {
+    /// Valid while the caller finds out, and longer where it retains them: those that were replaced
+    /// last are kept.
+    static func rules(_ engine: EngineBlock) -> Unmanaged<AnyObject>? {
         // ORDER: acquire. What the rules hold is there when they are found (A33).
         let bits = unsafe cwa_load_acquire_u64(rulesWord(engine))
         guard bits != 0, let pointer = unsafe UnsafeRawPointer(bitPattern: UInt(bits)) else {
             return nil
         }
-        return unsafe Unmanaged<AnyObject>.fromOpaque(pointer).takeUnretainedValue()
+        return unsafe Unmanaged<AnyObject>.fromOpaque(pointer)
     }
 
     static func setRules(_ engine: EngineBlock, _ rules: AnyObject?) {

@@ -1,0 +1,117 @@
+/* The scans of CScan.h, once for each width of a lane: 32 bytes where the processor has AVX2, 16
+ * with SSE2, else one. */
+#define _GNU_SOURCE
+#include "CScan.h"
+#include <string.h>
+
+enum {
+    BLOCK = 64,
+    /* Of a block, and of what is looked at behind one. */
+    WINDOW = 80
+};
+
+/* The block at `at`: beyond the text's end there are zeros, in `room`. */
+static inline const uint8_t *window_of(const uint8_t *text, size_t at, size_t count,
+                                       uint8_t *room) {
+    if (at + WINDOW <= count) return text + at;
+    memset(room, 0, WINDOW);
+    memcpy(room, text + at, count - at);
+    return room;
+}
+
+static inline uint64_t within(size_t at, size_t count) {
+    return at + BLOCK <= count ? ~0ull : (1ull << (count - at)) - 1;
+}
+
+/* Of the quotes in `ends`, a bit for each from `at` on, those that may end a secret's name. */
+static inline uint64_t secret_ends(const uint8_t *text, size_t at, uint64_t ends,
+                                   const uint32_t *endings) {
+    uint64_t found = 0;
+    for (; ends; ends &= ends - 1) {
+        size_t quote = at + (size_t)__builtin_ctzll(ends);
+        if (quote < 3 || cwi_may_end(endings, text[quote - 3], text[quote - 2], text[quote - 1]))
+            found |= ends & -ends;
+    }
+    return found;
+}
+
+/* Intel's own headers are not needed: comparing vectors and three built-in functions are all. */
+#if defined(__SSE2__)
+#define LANE 16
+#define NAME(scan) scan##_16
+#define TARGET
+typedef char v16 __attribute__((vector_size(16)));
+#define BITS(lane) ((uint64_t)(uint32_t)__builtin_ia32_pmovmskb128((v16)(lane)))
+#include "scan_lanes.h"
+
+#define LANE 32
+#define NAME(scan) scan##_32
+#define TARGET __attribute__((target("avx2")))
+typedef char v32 __attribute__((vector_size(32)));
+#define BITS(lane) ((uint64_t)(uint32_t)__builtin_ia32_pmovmskb256((v32)(lane)))
+#include "scan_lanes.h"
+
+#define WIDEST(scan, ...) \
+    (__builtin_cpu_supports("avx2") ? scan##_32(__VA_ARGS__) : scan##_16(__VA_ARGS__))
+#else
+#define LANE 1
+#define NAME(scan) scan##_1
+#define TARGET
+#define BITS(lane) ((uint64_t)((lane)[0] != 0))
+#include "scan_lanes.h"
+
+#define WIDEST(scan, ...) scan##_1(__VA_ARGS__)
+#endif
+
+size_t cwi_next_quotes(const uint8_t *text, size_t at, size_t count, uint64_t *bits) {
+    return WIDEST(next_quotes, text, at, count, bits);
+}
+
+size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bits) {
+    return WIDEST(next_marks, text, at, count, bits);
+}
+
+size_t cwi_next_controls(const uint8_t *text, size_t at, size_t count, uint64_t *bits) {
+    return WIDEST(next_controls, text, at, count, bits);
+}
+
+_Bool cwi_is_plain(const uint8_t *text, size_t count) {
+    uint64_t bits;
+    return WIDEST(next_specials, text, 0, count, &bits) == count;
+}
+
+size_t cwi_next_names(const uint8_t *text, size_t at, size_t count, const uint32_t *endings,
+                      ptrdiff_t *before, cwi_names *found) {
+    return WIDEST(next_names, text, at, count, endings, before, found);
+}
+
+size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted, size_t length) {
+    const uint8_t *found = at < count ? memmem(text + at, count - at, wanted, length) : NULL;
+    return found ? (size_t)(found - text) : count;
+}
+
+static const uint8_t token_bytes[256] = {
+    ['!'] = 1,         ['#' ... '\''] = 1, ['*'] = 1,         ['+'] = 1, ['-'] = 1, ['.'] = 1,
+    ['0' ... '9'] = 1, ['A' ... 'Z'] = 1,  ['^' ... 'z'] = 1, ['|'] = 1, ['~'] = 1};
+
+_Bool cwi_is_token(const uint8_t *text, size_t at, size_t count) {
+    for (; at < count; at++)
+        if (!token_bytes[text[at]]) return 0;
+    return 1;
+}
+
+_Bool cwi_has(const uint8_t *text, const uint8_t *word, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if ((text[i] >= 'A' && text[i] <= 'Z' ? text[i] | 0x20 : text[i]) != word[i]) return 0;
+    return 1;
+}
+
+const uint8_t cwi_letters[256] = {
+    ['a'] = 1,  ['b'] = 2,  ['c'] = 3,  ['d'] = 4,  ['e'] = 5,  ['f'] = 6,  ['g'] = 7,
+    ['h'] = 8,  ['i'] = 9,  ['j'] = 10, ['k'] = 11, ['l'] = 12, ['m'] = 13, ['n'] = 14,
+    ['o'] = 15, ['p'] = 16, ['q'] = 17, ['r'] = 18, ['s'] = 19, ['t'] = 20, ['u'] = 21,
+    ['v'] = 22, ['w'] = 23, ['x'] = 24, ['y'] = 25, ['z'] = 26, ['A'] = 1,  ['B'] = 2,
+    ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,  ['I'] = 9,
+    ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
+    ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22, ['W'] = 23,
+    ['X'] = 24, ['Y'] = 25, ['Z'] = 26, ['"'] = 27};
