@@ -284,6 +284,14 @@ class TransactionTest(StoreCase):
         with self.assertRaises(cordwood.ArgumentError):
             self.engine.join_transaction("bad \ud83d")
 
+    def test_nul_in_the_words_of_an_error(self) -> None:
+        """They come from somebody else: the event is kept, and nothing is cut off."""
+        with self.engine.transaction(1) as one:
+            one.event(1, "a\0b", "c\0\0d")
+        fields = self.written()[1].fields
+        self.assertEqual((fields["txn.error.code"], fields["txn.error.description"]),
+                         ("a\ufffdb", "c\ufffd\ufffdd"))
+
     def in_child(self, work: Callable[[], object]) -> None:
         """That in a forked child; its outcome."""
         child = os.fork()
