@@ -51,8 +51,14 @@ header() {
     local compiler
     for compiler in "gcc -x c -std=c11" "g++ -x c++ -std=c++17"; do
         # shellcheck disable=SC2086
-        $compiler -Wall -Wextra -Werror -pedantic -fsyntax-only include/cordwood/cordwood.h
+        $compiler -Wall -Wextra -Werror -pedantic -Wshadow -Wconversion -Wsign-conversion \
+            -fsyntax-only include/cordwood/cordwood.h
     done
+}
+
+# Where there is one: it is not installed for this.
+types() {
+    (cd bindings/python && mypy --cache-dir ../../build/mypy)
 }
 
 run build tools/build.sh
@@ -63,6 +69,7 @@ run hot-path python3 tools/check_hotpath.py
 run linked-libraries linked_libraries
 run header header
 run tidy python3 tools/check_tidy.py
+if command -v mypy >/dev/null; then run types types; fi
 if command -v shellcheck >/dev/null; then run shell shell_scripts; fi
 if swift format --version >/dev/null 2>&1; then run swift-format swift_format; fi
 

@@ -23,8 +23,9 @@ SKIPPED = 77
 def build(directory):
     program = directory / "abi"
     subprocess.run(
-        ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-I", ROOT / "include",
-         HERE / "abi.c", "-o", program, "-L", ROOT / "build/lib", "-lcordwood", "-lpthread",
+        ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wconversion",
+         "-Wsign-conversion", "-O1", "-g", "-I", ROOT / "include", HERE / "abi.c", "-o", program,
+         "-L", ROOT / "build/lib", "-lcordwood", "-lpthread",
          f"-Wl,-rpath,{ROOT / 'build/lib'}"], check=True)
     return program
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The rules of the systems that Cordwood replaces, a test a rule and named after it: B-SAP (log
 upload of SAP), B-ROLL (upload when a file rolls), B-NET (how transfers fail), B-TXN
-(application transactions). By a host of the
-Python binding and the tool, against the scripted server and the fakes of Tests/TestSupport.
+(application transactions), B-HTTP (captured exchanges). By hosts in C, C++, Python and Swift and
+the tool, against the scripted server and the fakes of Tests/TestSupport. docs/TESTING.md says
+which rule is where.
 
     run.py [-k NAME …]"""
 

@@ -89,6 +89,73 @@ class Trouble(StoreCase):
         self.assertEqual(keys[2], keys[1])
         self.assertEqual(len(set(keys)), len(keys) - 1)
 
+    def said_of_refusals(self):
+        return [(record.fields["records"], record.fields["cause"])
+                for record in cordwood.read(self.store, level="error")
+                if record.message == "the target does not take some records"]
+
+    def test_B_TXN_7_one_event_is_too_large_by_itself(self):
+        """It is passed over, counted and said; all others go, in order; it stays in the store."""
+        server = Scripted(self, rules={"limit": 3_000})
+        self.add(server.url)
+        one = self.engine.transaction(17)
+        for number in range(60):
+            one.event(number, *(["42", "d" * 4_000] if number in (0, 31, 59) else []))
+        result = self.engine.flush_transactions(timeout=30)
+        self.assertEqual((result.records, result.refused), (57, 3))
+        taken = [number for row in server.requests if row["status"] == 200
+                 for number in self.events(server, row["number"])]
+        self.assertEqual(taken, [number for number in range(60) if number not in (0, 31, 59)])
+        self.assertEqual(sum(count for count, _ in self.said_of_refusals()), 3)
+        info, = self.engine.transactions()
+        self.assertEqual(info.events, 60)
+        before = len(server.requests)
+        self.engine.flush_transactions(timeout=30)
+        self.assertEqual(len(server.requests), before, "it is not tried again")
+
+    def test_B_TXN_7_too_large_for_now(self):
+        """With Retry-After a 413 is no last word: the event waits, as after a 503."""
+        server = Scripted(self, [{"status": 413, "headers": {"Retry-After": "1"}}])
+        self.add(server.url)
+        self.engine.transaction(17).event(0)
+        with self.assertRaises(cordwood.UploadError):
+            self.engine.flush_transactions(timeout=30)
+        self.assertEqual(self.said_of_refusals(), [])
+        until(lambda: len(server.requests) == 2, "sent by the timer that moved")
+        self.assertEqual(self.events(server, 2), [0])
+
+    def test_B_TXN_6_what_is_in_doubt_is_cut_as_it_was(self):
+        """A process that knows a smaller limit sends what another had no answer for under the same
+        key, with the same events."""
+        server, losing = Scripted(self, [{"status": 413}]), Scripted(self, [{"action": "lose"}])
+        self.add(server.url)
+        one = self.engine.transaction(17)
+        for number in range(20):
+            one.event(number)
+        self.assertEqual(self.engine.flush_transactions(timeout=30).records, 20)
+        self.assertGreater(len(server.requests), 2)
+        subprocess.run(self.host(100, losing.url), stderr=subprocess.DEVNULL, check=False)
+        before = len(server.requests)
+        self.assertEqual(self.engine.flush_transactions(timeout=30).records, 100)
+        lost, again = losing.requests[0], server.requests[before]
+        self.assertEqual(again["headers"]["idempotency-key"], lost["headers"]["idempotency-key"])
+        self.assertEqual(self.events(server, again["number"]), list(range(100)))
+        self.assertEqual(len(server.requests), before + 1)
+
+    def test_B_TXN_6_in_doubt_and_too_large(self):
+        """A server that refuses what is in doubt as too large does not have it: it is halved."""
+        server = Scripted(self, [{"action": "drop"}, {"status": 413}])
+        self.add(server.url)
+        one = self.engine.transaction(17)
+        for number in range(40):
+            one.event(number)
+        with self.assertRaises(cordwood.UploadError):
+            self.engine.flush_transactions(timeout=30)
+        self.assertEqual(self.engine.flush_transactions(timeout=30).records, 40)
+        taken = [self.events(server, row["number"]) for row in server.requests[2:]]
+        self.assertGreater(len(taken), 1)
+        self.assertEqual(sum(taken, []), list(range(40)))
+
     def test_B_TXN_6_of_processes_that_ended_meanwhile(self):
         server = Scripted(self)
         self.add(server.url)

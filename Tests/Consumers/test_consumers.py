@@ -23,7 +23,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIBRARIES = Path(os.environ.get("CORDWOOD_LIBRARY_DIR", ROOT / "build" / "lib"))
 COMMAND = Path(os.environ.get("CORDWOOD_COMMAND", ROOT / "build" / "bin" / "cordwood"))
-STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+# Whatever a host's own build may ask for: its compiler looks into our headers, too.
+STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow", "-Wconversion",
+          "-Wsign-conversion"]
 SYSTEM = ["-lstdc++", "-lm", "-lpthread", "-ldl"]
 WITHOUT = ["-fno-exceptions", "-fno-rtti"]
 BUILD_S = 1800
@@ -139,10 +141,12 @@ class CompilerTest(ConsumerCase):
         for compiler, standard in (("gcc", "c11"), ("clang", "c11"), ("g++", "c++17"),
                                    ("clang++", "c++17"), ("clang++", "c++20")):
             if shutil.which(compiler):
-                source = self.directory / f"header.{'c' if standard == 'c11' else 'cc'}"
-                source.write_text("#include <cordwood/cordwood.h>\n")
-                run([compiler, f"-std={standard}", *STRICT, "-I", ROOT / "include", "-c", source,
-                     "-o", self.directory / "header.o"])
+                is_c = standard == "c11"
+                source = self.directory / f"header.{'c' if is_c else 'cc'}"
+                for header in ("cordwood.h", "curl.h", "cordwood.hpp")[:2 if is_c else 3]:
+                    source.write_text(f"#include <cordwood/{header}>\n")
+                    run([compiler, f"-std={standard}", *STRICT, "-I", ROOT / "include", "-c",
+                         source, "-o", self.directory / "header.o"])
 
     def test_bad_input(self) -> None:
         program = self.compile("cc", "bad_input.c", "-std=c11")

@@ -7,7 +7,7 @@ import Foundation
 import XCTest
 
 class CommandCase: XCTestCase {
-    private static let command = URL(fileURLWithPath: CommandLine.arguments[0])
+    static let command = URL(fileURLWithPath: CommandLine.arguments[0])
         .deletingLastPathComponent().appendingPathComponent("cordwood")
     static var program: String { command.path }
     private(set) var folder = ""
@@ -39,21 +39,31 @@ class CommandCase: XCTestCase {
     }
 
     @discardableResult
-    func run(_ arguments: String...) throws -> Done {
-        try run(CommandCase.command, arguments)
+    func run(_ arguments: String..., input: Data = Data()) throws -> Done {
+        try run(prepare(arguments), input)
     }
 
     /// A line for the shell.
     func shell(_ line: String) throws -> Done {
-        try run(URL(fileURLWithPath: "/bin/sh"), ["-c", line])
+        try run(prepare(["-c", line], program: URL(fileURLWithPath: "/bin/sh")))
     }
 
-    private func run(_ program: URL, _ arguments: [String]) throws -> Done {
+    /// Not begun yet; with an environment of its own, and nobody's input.
+    func prepare(_ arguments: [String], program: URL = command) -> Process {
         let process = Process()
         process.executableURL = program
         process.arguments = arguments
         process.environment = ["PATH": "/usr/bin:/bin", "TZ": "UTC"]
         process.standardInput = FileHandle.nullDevice
+        return process
+    }
+
+    private func run(_ process: Process, _ input: Data = Data()) throws -> Done {
+        if !input.isEmpty {
+            let given = folder + "/.input"
+            try input.write(to: URL(fileURLWithPath: given))
+            process.standardInput = try FileHandle(forReadingFrom: URL(fileURLWithPath: given))
+        }
         let errors = folder + "/.errors"
         _ = FileManager.default.createFile(atPath: errors, contents: nil)
         process.standardError = FileHandle(forWritingAtPath: errors)

@@ -3,55 +3,7 @@
 import Foundation
 import XCTest
 
-final class VerbTests: XCTestCase {
-    private static let command = URL(fileURLWithPath: CommandLine.arguments[0])
-        .deletingLastPathComponent().appendingPathComponent("cordwood")
-    private var folder = ""
-    private var store: String { folder + "/store" }
-
-    private struct Done {
-        var code: Int32
-        var out: Data
-        var error: String
-        var text: String { String(decoding: out, as: UTF8.self) }
-        var lines: [Substring] { text.split(separator: "\n") }
-    }
-
-    override func setUpWithError() throws {
-        folder = NSTemporaryDirectory() + "cordwood-cli-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    }
-
-    override func tearDown() {
-        try? FileManager.default.removeItem(atPath: folder)
-    }
-
-    @discardableResult
-    private func run(_ arguments: String..., input: Data = Data()) throws -> Done {
-        let process = try prepare(arguments)
-        let given = folder + "/.input"
-        try input.write(to: URL(fileURLWithPath: given))
-        process.standardInput = try FileHandle(forReadingFrom: URL(fileURLWithPath: given))
-        let errors = folder + "/.errors"
-        _ = FileManager.default.createFile(atPath: errors, contents: nil)
-        process.standardError = FileHandle(forWritingAtPath: errors)
-        let out = Pipe()
-        process.standardOutput = out
-        try process.run()
-        let data = out.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        let error = try String(contentsOfFile: errors, encoding: .utf8)
-        return Done(code: process.terminationStatus, out: data, error: error)
-    }
-
-    private func prepare(_ arguments: [String]) throws -> Process {
-        let process = Process()
-        process.executableURL = VerbTests.command
-        process.arguments = arguments
-        process.environment = ["PATH": "/usr/bin:/bin", "TZ": "UTC"]
-        return process
-    }
-
+final class VerbTests: CommandCase {
     private func log(_ text: String, logger: String = "app", level: String = "info") throws {
         let done = try run(
             "log", "--store", store, "--logger", logger, "--level", level,
@@ -172,7 +124,7 @@ final class VerbTests: XCTestCase {
 
     func testTailFollows() throws {
         try log("before\n")
-        let process = try prepare(["tail", "-f", store])
+        let process = prepare(["tail", "-f", store])
         let pipe = Pipe()
         process.standardOutput = pipe
         try process.run()
@@ -206,7 +158,7 @@ final class VerbTests: XCTestCase {
 
     func testAClosedPipeEndsQuietly() throws {
         try log(String(repeating: "a line of some length to fill the pipe\n", count: 50_000))
-        let process = try prepare(["cat", store])
+        let process = prepare(["cat", store])
         let out = Pipe()
         let errors = Pipe()
         process.standardOutput = out
@@ -229,8 +181,7 @@ final class VerbTests: XCTestCase {
             ["log", "--store", "x"], ["archive", "x", "--codec", "rar"], ["tail", "-n", "-1", "x"],
             ["collect", "--listen", "nowhere", "--directory", "x"], ["target", "x", "remove"],
         ] {
-            let process = try prepare(arguments)
-            process.standardInput = FileHandle.nullDevice
+            let process = prepare(arguments)
             process.standardOutput = FileHandle.nullDevice
             process.standardError = FileHandle.nullDevice
             try process.run()
@@ -294,7 +245,7 @@ final class VerbTests: XCTestCase {
     }
 
     func testAKilledWriterIsUncleanAndNoDamage() throws {
-        let process = try prepare(["log", "--store", store, "--logger", "k"])
+        let process = prepare(["log", "--store", store, "--logger", "k"])
         let input = Pipe()
         process.standardInput = input
         try process.run()
@@ -338,7 +289,7 @@ final class VerbTests: XCTestCase {
     func testUploadToACollector() throws {
         try log("to be sent\n")
         let central = folder + "/central"
-        let collector = try prepare([
+        let collector = prepare([
             "collect", "--listen", "127.0.0.1:0", "--directory", central, "--token", "t",
             "--refuse", "1", "--retry-after", "0",
         ])

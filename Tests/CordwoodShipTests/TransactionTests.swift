@@ -134,13 +134,15 @@ final class TransactionTests: XCTestCase {
         let second: UInt64 = 1_000_000_000
         try DeletedFile.forget(
             storeDirectory: root, id: TransactionID(one),
-            untilNs: TransactionTests.start + 2 * second)
+            until: StoreMoment(timeNs: TransactionTests.start + 2 * second))
         XCTAssertEqual(try sent(), ["-4 0", "-4 1", "-4 2", "-4 3", "17 3"])
         try DeletedFile.forget(
-            storeDirectory: root, id: nil, untilNs: TransactionTests.start + second)
+            storeDirectory: root, id: nil,
+            until: StoreMoment(timeNs: TransactionTests.start + second))
         XCTAssertEqual(try sent(), ["-4 2", "-4 3", "17 3"])
         try DeletedFile.forget(
-            storeDirectory: root, id: nil, untilNs: TransactionTests.start + 9 * second)
+            storeDirectory: root, id: nil,
+            until: StoreMoment(timeNs: TransactionTests.start + 9 * second))
         XCTAssertEqual(try sent(), [])
         XCTAssertTrue(try DeletedFile.read(storeDirectory: root).ids.isEmpty, "all covers them")
     }
@@ -209,22 +211,73 @@ final class TransactionTests: XCTestCase {
         let root = try store.root
         XCTAssertEqual(try DeletedFile.read(storeDirectory: root), DeletedFile())
         let id = try XCTUnwrap(TransactionID(TransactionTests.one))
-        try DeletedFile.forget(storeDirectory: root, id: id, untilNs: 5)
-        try DeletedFile.forget(storeDirectory: root, id: id, untilNs: 3)
+        try DeletedFile.forget(storeDirectory: root, id: id, until: StoreMoment(timeNs: 5))
+        try DeletedFile.forget(storeDirectory: root, id: id, until: StoreMoment(timeNs: 3))
         let file = try DeletedFile.read(storeDirectory: root)
-        XCTAssertTrue(file.covers(id, timeNs: 5))
-        XCTAssertFalse(file.covers(id, timeNs: 6))
+        XCTAssertTrue(file.covers(id, StoreMoment(timeNs: 5)))
+        XCTAssertFalse(file.covers(id, StoreMoment(timeNs: 6)))
         XCTAssertEqual(
             utf8(file.bytes), "cordwood deleted\nformat 1\n\(TransactionTests.one) 5\n")
         for text in ["", "cordwood deleted\n", "cordwood policy\nformat 1\n"] {
             XCTAssertThrowsError(try DeletedFile.parse(Array(text.utf8), path: "x"), text)
         }
-        for text in ["format 2\n", "format 1\nall -1\n", "format 1\n\(TransactionTests.one) x\n"] {
+        let boot = String(repeating: "ab", count: 16)
+        for text in [
+            "format 2\n", "format 1\nall -1\n", "format 1\n\(TransactionTests.one) x\n",
+            "format 1\nall 1 \(boot)\n", "format 1\nall 1 \(boot) x\n",
+            "format 1\nall 1 \(boot.dropFirst()) 1\n",
+            "format 1\nall 1 +\(boot.dropFirst()) 1\n",
+            "format 1\n" + String(repeating: "all 1\n", count: DeletedFile.allMax + 1),
+        ] {
             let all = "cordwood deleted\n" + text
             XCTAssertThrowsError(try DeletedFile.parse(Array(all.utf8), path: "x"), text)
         }
         let later = "cordwood deleted\nformat 1\nnew thing\nall 18446744073709551615\n\n"
-        XCTAssertEqual(try DeletedFile.parse(Array(later.utf8), path: "x").allNs, .max)
+        XCTAssertEqual(
+            try DeletedFile.parse(Array(later.utf8), path: "x").all,
+            [StoreMoment(timeNs: .max)])
+    }
+
+    /// Within a boot the monotonic clock decides, however the other is set; between boots the time.
+    func testDeletedFileAndClocks() throws {
+        let root = try store.root
+        let id = try XCTUnwrap(TransactionID(TransactionTests.one))
+        func moment(_ boot: UInt64, _ time: UInt64, _ monotonic: UInt64) -> StoreMoment {
+            StoreMoment(
+                timeNs: time, boot: LaneID(high: 0x0123_4567_89AB_CDEF, low: boot),
+                monotonicNs: monotonic)
+        }
+        func forget(_ id: TransactionID?, _ until: StoreMoment) throws -> DeletedFile {
+            try DeletedFile.forget(storeDirectory: root, id: id, until: until)
+            return try DeletedFile.read(storeDirectory: root)
+        }
+        for one in [nil, id] {
+            unlink(root + "/deleted")
+            let file = try forget(one, moment(1, 100, 50))
+            XCTAssertTrue(file.covers(id, moment(1, 900, 50)), "the clock ran ahead")
+            XCTAssertFalse(file.covers(id, moment(1, 10, 51)), "it was set back since")
+            XCTAssertTrue(file.covers(id, moment(2, 100, 99)), "another boot, before")
+            XCTAssertFalse(file.covers(id, moment(2, 101, 1)), "another boot, after")
+            XCTAssertEqual(
+                file.covers(TransactionID(usecase: 1, random: (1, 1)), moment(1, 1, 1)), one == nil)
+            XCTAssertEqual(try DeletedFile.parse(file.bytes, path: "x"), file)
+        }
+        // Each boot's own deletion holds for what it wrote, those behind it by their time.
+        unlink(root + "/deleted")
+        _ = try forget(nil, moment(1, 100, 50))
+        var file = try forget(nil, moment(2, 80, 7))
+        XCTAssertTrue(file.covers(id, moment(1, 900, 50)))
+        XCTAssertTrue(file.covers(id, moment(1, 80, 60)))
+        XCTAssertFalse(file.covers(id, moment(1, 90, 60)))
+        XCTAssertFalse(file.covers(id, moment(2, 70, 8)), "that of boot 1 says nothing of it")
+        XCTAssertTrue(file.covers(id, moment(3, 100, 0)))
+        // A second one in a boot takes nothing back that the first forgot.
+        file = try forget(nil, moment(2, 60, 9))
+        XCTAssertTrue(file.covers(id, moment(2, 70, 8)))
+        XCTAssertTrue(file.covers(id, moment(1, 80, 60)))
+        for boot in UInt64(10)..<40 { file = try forget(nil, moment(boot, boot, 1)) }
+        XCTAssertEqual(file.all.count, DeletedFile.allMax)
+        XCTAssertTrue(file.covers(id, moment(1, 100, 0)), "what was merged covers by its time")
     }
 
     /// As many as it remembers are read back, and one more is refused.
@@ -239,12 +292,14 @@ final class TransactionTests: XCTestCase {
         XCTAssertEqual(try DeletedFile.read(storeDirectory: root).ids.count, DeletedFile.idsMax)
         let more = TransactionID(usecase: 1, random: (0, 0))
         XCTAssertThrowsError(
-            try DeletedFile.forget(storeDirectory: root, id: more, untilNs: 1)
+            try DeletedFile.forget(storeDirectory: root, id: more, until: StoreMoment(timeNs: 1))
         ) { XCTAssertEqual(($0 as? UploadError)?.status, .limit) }
-        XCTAssertFalse(try DeletedFile.read(storeDirectory: root).covers(more, timeNs: 1))
+        XCTAssertFalse(
+            try DeletedFile.read(storeDirectory: root).covers(more, StoreMoment(timeNs: 1)))
         let known = TransactionID(usecase: .min, random: (0, 7))
         XCTAssertNoThrow(
-            try DeletedFile.forget(storeDirectory: root, id: known, untilNs: .max))
+            try DeletedFile.forget(
+                storeDirectory: root, id: known, until: StoreMoment(timeNs: .max)))
     }
 
     func testTransactionIDs_B_TXN_1() {

@@ -225,9 +225,13 @@ final class TransactionAPITests: MessageCase {
     }
 
     func testTableAgainstModel() {
+        for seed in UInt64(1)...3 { checkTable(seed: seed) }
+    }
+
+    private func checkTable(seed: UInt64) {
         let table = TransactionTable()
         var model: [[Int32]: [UInt8]] = [:]
-        var random = SystemRandomNumberGenerator()
+        var random = SeededRandom(state: seed)
         var refused = 0
         for round in 0..<9_000 {
             let key = [Int32(round % 97) - 40, Int32(truncatingIfNeeded: random.next() % 61)]
@@ -238,17 +242,18 @@ final class TransactionAPITests: MessageCase {
                 if !name.isEmpty || model[key] != nil { model[key] = name }
             } else {
                 refused += 1
-                XCTAssertTrue(model[key]?.isEmpty ?? true)
+                XCTAssertTrue(model[key]?.isEmpty ?? true, "seed \(seed) round \(round)")
                 let named = model.values.count { !$0.isEmpty }
-                XCTAssertEqual(named, TransactionTable.namesMax)
+                XCTAssertEqual(named, TransactionTable.namesMax, "seed \(seed) round \(round)")
             }
         }
-        XCTAssertGreaterThan(refused, 0)
+        XCTAssertGreaterThan(refused, 0, "seed \(seed)")
         for a in Int32(-40)..<57 {
             for b in Int32(0)..<61 {
                 var room = [UInt8](repeating: 0, count: TransactionTable.nameRoom)
                 let count = room.withUnsafeMutableBytes { table.name(a, b, into: $0.baseAddress!) }
-                XCTAssertEqual(Array(room[..<count]), model[[a, b]] ?? [], "\(a) \(b)")
+                XCTAssertEqual(
+                    Array(room[..<count]), model[[a, b]] ?? [], "seed \(seed): \(a) \(b)")
             }
         }
     }

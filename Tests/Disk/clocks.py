@@ -5,10 +5,11 @@ import datetime
 import json
 import os
 import subprocess
+import sys
 import time
 import zoneinfo
 
-from harness import TOOL, Skipped, equal, exact, holds
+from harness import LIBRARY, ROOT, TOOL, Skipped, equal, exact, holds
 
 DAY = 86_400
 
@@ -227,6 +228,67 @@ def stamp(line):
     return words[0] if "T" in words[0] else "T".join(words[:2])
 
 
+DELETING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import cordwood
+engine = cordwood.open(sys.argv[2])
+one = engine.transaction(17)
+for line in sys.stdin:
+    word = line.strip()
+    if word == "event":
+        one.event(1)
+    elif word == "roll":
+        engine.roll()
+    else:
+        engine.delete_transactions(one.id if word == "delete" else None)
+    print(sum(info.events for info in engine.transactions()), flush=True)
+engine.close()
+"""
+
+
+def deletion_and_a_stepped_clock(place):
+    """What was logged before is forgotten and what is logged after is not, wherever the clock was
+    put in between; live and archived (FORMAT §2.3)."""
+    words = place.words()
+    environment = {**os.environ, "LD_PRELOAD": str(place.programs[1]),
+                   "DISK_WORDS": str(words.path), "DISK_STORE": str(place.directory / "store"),
+                   "CORDWOOD_LIBRARY": str(LIBRARY)}
+    host = subprocess.Popen(
+        [sys.executable, "-c", DELETING, ROOT / "bindings/python/src", place.directory / "store"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+    at = None
+
+    def ask(word, offset, wanted):
+        nonlocal at
+        if offset != at:
+            at = offset
+            words.move(realtime_s=offset)
+            words.looked()
+        host.stdin.write(word + "\n")
+        host.stdin.flush()
+        equal(f"events after {word} at {offset} s", host.stdout.readline().strip(), str(wanted))
+    try:
+        for delete in ("delete", "delete all"):
+            ask("event", DAY, 1)  # ran ahead
+            ask("roll", 0, 1)
+            ask(delete, 0, 0)
+            ask("event", -DAY, 1)  # set back
+            ask("event", 0, 2)
+            ask("roll", 0, 2)
+            ask(delete, -DAY, 0)
+            ask("event", -DAY, 1)
+            ask(delete, -DAY, 0)
+        host.stdin.close()
+        equal("exit", host.wait(60), 0)
+    finally:
+        host.kill()
+        host.wait()
+        host.stdout.close()
+
+
 CASES = {f.__name__: f for f in (
     utc_set, utc_set_coarse, utc_set_counter_not_trusted, utc_set_over_restarts, suspended,
-    counter_reset, counter_ran_through_a_suspend, roll_age_with_a_stepped_clock, zones)}
+    counter_reset, counter_ran_through_a_suspend, roll_age_with_a_stepped_clock,
+    deletion_and_a_stepped_clock, zones)}

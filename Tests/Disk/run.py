@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
+import capture  # noqa: E402
 import clocks  # noqa: E402
 import faults  # noqa: E402
 import retention  # noqa: E402
@@ -23,7 +24,7 @@ import space  # noqa: E402
 from harness import Failed, Place, Skipped, build  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
-CASES = {**space.CASES, **faults.CASES, **retention.CASES, **clocks.CASES}
+CASES = {**space.CASES, **capture.CASES, **faults.CASES, **retention.CASES, **clocks.CASES}
 
 
 def main():

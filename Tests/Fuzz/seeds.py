@@ -168,6 +168,7 @@ WORDS = [
     (f"TXN17-{UUID}", f"TXN-2147483648-{UUID}", "TXN0-" + UUID.replace("5", "0")),
     ("42\0Baad!", "\xff\xfe", "x" * 4097 + "\0" + "\u00e9" * 3000),
     (f"cordwood deleted\nformat 1\nall 17\nTXN17-{UUID} 18446744073709551615\n",
+     f"cordwood deleted\nformat 1\nall 17 {'0a' * 16} 5\nTXN17-{UUID} 1 {'0b' * 16} 9\n",
      "cordwood deleted\nformat 2\n", "cordwood deleted\nformat 1\nall x\n\n"),
 ]
 

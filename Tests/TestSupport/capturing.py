@@ -7,9 +7,12 @@ from ctypes import (POINTER, Structure, byref, c_char_p, c_int32, c_size_t, c_ui
                     c_void_p, sizeof)
 
 import cordwood
-from cordwood._abi import Field, Text, library
+from cordwood import _abi
+from cordwood._abi import Field, Text
 from sending import CORDWOOD
 
+# The same library, with calls of its own: the binding's hooks give theirs other structs.
+library = ctypes.CDLL(_abi.library._name)
 CLIENT, SERVER = 0, 1
 CANCELLED = 1
 

@@ -4,9 +4,8 @@ URL, header and body."""
 import ctypes
 from ctypes import Structure, byref, c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
 
-from cordwood import _abi
 from cordwood._abi import Text
-from capturing import Header, Outcome, Request, Response
+from capturing import Header, Outcome, Request, Response, library as LIBRARY
 
 
 class Options(Structure):
@@ -17,11 +16,6 @@ class Options(Structure):
         ("conversation_header", c_char_p), ("redact_headers", c_char_p),
         ("redact_keys", c_char_p), ("redact_patterns", c_char_p),
     ]
-
-
-# The same library, with calls of its own: the binding's know the binding's structs alone.
-LIBRARY = ctypes.CDLL(_abi.library._name)
-LIBRARY.cw_http_id.restype = c_char_p
 
 
 def raw(value):

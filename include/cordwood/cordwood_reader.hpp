@@ -173,8 +173,8 @@ public:
     /// once per archive that no identity opens: then call again.
     cordwood::status next(record_view &out) noexcept {
         status_ = cw_reader_next(handle_, &out.raw());
-        damaged_ += status_.code() == CW_E_DAMAGED ? 1 : 0;
-        encrypted_ += status_.code() == CW_E_ENCRYPTED ? 1 : 0;
+        damaged_ += status_.code() == CW_E_DAMAGED ? 1U : 0U;
+        encrypted_ += status_.code() == CW_E_ENCRYPTED ? 1U : 0U;
         return status_;
     }
     /// What the last call answered.

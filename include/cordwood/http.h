@@ -107,9 +107,19 @@ struct cw_http_response {
     const char *protocol; /* "http/1.1", "h2", "h3"; NULL: not known */
 };
 
+/* In C++ the function hides the struct's constructor, and GCC's -Wshadow says so. */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /* The answer's status and headers. A second call replaces the first (after 100 and 103).
  * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL */
 cw_status cw_http_response(cw_http_exchange *exchange, const struct cw_http_response *response);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /* More of the answer's body, as it arrives; as cw_http_request_body. A body that is still gzip or
  * deflate is unpacked before it is redacted and kept; one in a coding that cannot be unpacked

@@ -10,7 +10,7 @@ extension ForgottenTransactions {
     public static func forget(_ id: TransactionID?, store: String) throws(CordwoodError) {
         do throws(ReadProblem) { try StoreFolder.check(store) } catch { throw CordwoodError(error) }
         do throws(UploadError) {
-            try DeletedFile.forget(storeDirectory: store, id: id, untilNs: cw_realtime_ns())
+            try DeletedFile.forget(storeDirectory: store, id: id, until: .now())
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }

@@ -170,14 +170,17 @@ extension Engine {
         }
         // Times of records are out by 200 microseconds at most (FORMAT §11.4): what was logged
         // before is older than this, what is logged after the call is younger.
-        let until = cw_realtime_ns() &+ Engine.deletionMarginNs
+        let until = StoreMoment.now(plusNs: Engine.deletionMarginNs)
         do throws(UploadError) {
-            try DeletedFile.forget(storeDirectory: directory, id: wanted, untilNs: until)
+            try DeletedFile.forget(storeDirectory: directory, id: wanted, until: until)
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
-        let waitUntil = Deadline(afterMs: 10 &* Engine.deletionMarginNs / 1_000_000)
-        while cw_realtime_ns() <= until &+ Engine.deletionMarginNs, !waitUntil.hasPassed {
+        // By the clock that may be a tick of the kernel behind, for engines may have it, too.
+        let waitUntil = Deadline(afterMs: 20 &* Engine.deletionMarginNs / 1_000_000)
+        while cw_clock_ns(CLOCK_MONOTONIC_COARSE) <= until.monotonicNs &+ Engine.deletionMarginNs,
+            !waitUntil.hasPassed
+        {
             usleep(200)
         }
     }

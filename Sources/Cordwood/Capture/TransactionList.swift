@@ -82,7 +82,7 @@ struct TransactionList {
 
     private mutating func note(_ record: RecordRef, _ deleted: DeletedFile) {
         guard let said = TransactionRecord(record),
-            !deleted.covers(said.id, timeNs: record.timeNs)
+            !deleted.covers(said.id, StoreMoment(record))
         else { return }
         var one =
             found[said.id]

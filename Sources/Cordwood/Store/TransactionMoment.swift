@@ -31,6 +31,7 @@ public struct TransactionMoment: Sendable {
     public var spanID: String?
     public var processID: UInt32
     public var processName: String
+    let storeMoment: StoreMoment
 
     /// nil: it is no record of a transaction, or of one without an id.
     public init?(_ record: borrowing RecordRef) {
@@ -40,6 +41,7 @@ public struct TransactionMoment: Sendable {
         self.id = id
         self.operation = operation
         time = record.timeNs
+        storeMoment = StoreMoment(record)
         if operation == .event {
             event = fields.event
             eventName = Bytes.string(fields.eventName)
@@ -77,7 +79,7 @@ public struct ForgottenTransactions: Sendable {
     }
 
     public func covers(_ moment: TransactionMoment) -> Bool {
-        file.covers(moment.id, timeNs: moment.time)
+        file.covers(moment.id, moment.storeMoment)
     }
 
     /// What the record says; nil: nothing of a transaction, or of one that is forgotten.

@@ -36,7 +36,7 @@ struct TransactionsEncoder: RecordEncoder {
         _ record: RecordRef, _ place: RecordPlace, messageBytesMax: Int, _ out: inout [UInt8]
     ) {
         guard let fields = TransactionsDocument.event(record), let id = fields.transactionID,
-            !deleted.covers(id, timeNs: record.timeNs)
+            !deleted.covers(id, StoreMoment(record))
         else { return }
         // What has to be shorter is: an event is never left out for its words.
         TransactionsDocument.append(

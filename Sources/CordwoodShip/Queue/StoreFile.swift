@@ -138,7 +138,7 @@ public struct StoreFile: Equatable, Sendable {
     /// it may not.
     private static func root(_ storeDirectory: String) -> String { storeDirectory + "/." }
 
-    private static func isIdentity(_ id: String) -> Bool {
+    static func isIdentity(_ id: some StringProtocol) -> Bool {
         id.utf8.count == 32
             && id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
     }

@@ -1,7 +1,9 @@
 // A server of application transactions (B-TXN-4 to B-TXN-7): one POST a batch of events, JSON, a
 // token in an Authorization of the host's own making. Only a 2xx takes a batch; every other answer
 // keeps it, for what is given up is lost and what waits is not. So nothing is ever quarantined for
-// what the server said: it is sent again, later and later.
+// what the server said: it is sent again, later and later. One thing is passed over, counted and
+// said, as for every kind: an event that is too large for the server even by itself, for those
+// behind it would never go.
 
 struct TransactionsDialect: Dialect {
     let contentType: String
@@ -107,8 +109,13 @@ struct TransactionsDialect: Dialect {
         if outcome.isStopped { return nil }
         switch outcome.httpStatus {
         case HTTPStatus.unauthorized: return .pause
-        case 413 where delivery.entries > 1: return .shrink
+        case 413 where delivery.entries > 1 || !isForNow(outcome): return .shrink
         default: return Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
         }
+    }
+
+    /// RFC 9110, 15.5.14: with Retry-After a body is too large at the moment, not for good.
+    private func isForNow(_ outcome: TransferOutcome) -> Bool {
+        outcome.header("retry-after") != nil
     }
 }

@@ -125,9 +125,11 @@ struct UploadAttempt {
             let only = doubt.flatMap {
                 runner.asked(archive.stem, PartRange(first: first, end: $0))
             }
+            // What was sent without an answer goes again as it was, whatever was learnt since: the
+            // server may have it, under this id.
             let next = try parts.next(
                 from: first, end: doubt, only: only, encoding: encoding,
-                bytesMax: runner.learned.bytesMax, shouldStop: shouldStop)
+                bytesMax: doubt == nil ? runner.learned.bytesMax : 0, shouldStop: shouldStop)
             switch consume next {
             case .stopped: return stopped(progress)
             case .nothing(let upTo, let isLast, let oversized):
@@ -173,6 +175,7 @@ struct UploadAttempt {
                     let frame = UInt64(encoder.frameBytes)
                     let entries = part.rawBytes - min(frame, part.rawBytes)
                     runner.learn { $0.bytesMax = frame + max(1, entries / 2) }
+                    progress.doubt = 0
                 case .shrink:
                     // Alone it is too large: this server will not have it.
                     noteRecovered(archive.stem, outcome, "the target takes no body so small")

@@ -15,7 +15,7 @@ from wsgiref.validate import validator
 
 from support import StoreCase, cordwood
 
-from cordwood import _hooks, _hooks_http_client, _hooks_record
+from cordwood import _hooks, _hooks_calls, _hooks_http_client, _hooks_record
 from cordwood._chunked import Dechunker
 
 Fields = Dict[str, Any]
@@ -170,7 +170,7 @@ class Client(HookCase):
 
     def test_what_goes_wrong_inside_is_told_once(self) -> None:
         self.install()
-        broken = unittest.mock.patch.object(_hooks_record._hooks_calls, "begin",
+        broken = unittest.mock.patch.object(_hooks_calls, "begin",
                                             side_effect=RuntimeError("a mistake of ours"))
         with broken:
             for _ in range(3):
@@ -241,7 +241,7 @@ class Inbound(HookCase):
         setup_testing_defaults(environ)
         environ.update({"PATH_INFO": path, "REQUEST_METHOD": "POST", "QUERY_STRING": "",
                         "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body), **more})
-        result = validator(cordwood.WSGIMiddleware(validator(app), self.engine))(
+        result: Any = validator(cordwood.WSGIMiddleware(validator(app), self.engine))(
             environ, lambda status, headers, exc_info=None: lambda data: None)
         try:
             return b"".join(result)
@@ -299,7 +299,8 @@ class Inbound(HookCase):
         waiting = list(messages)
 
         async def receive() -> Dict[str, Any]:
-            return waiting.pop(0)
+            message: Dict[str, Any] = waiting.pop(0)
+            return message
 
         async def send(message: Dict[str, Any]) -> None:
             sent.append(message)

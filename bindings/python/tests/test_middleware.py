@@ -248,6 +248,20 @@ class Conversations(MiddlewareCase):
         self.engine.capture_http(conversation_header="X-Shop-Visit", redact_keys=["customer_no"])
         self.assertEqual(self.inside("X-Shop-Visit", "7d1f"), ["7d1f"])
 
+    def test_patterns(self) -> None:
+        """A pattern may match what a client says: nothing of it stands in the application's
+        records, nor in the exchange's; what the host says itself does."""
+        card = "4111111111111111"
+        self.engine.capture_http(redact_patterns=iter(["[0-9]{16}"]))
+        self.assertEqual(self.inside("X-Conversation-Id", card), [None])
+        self.assertFalse([record for record in self.records() if card in str(record)])
+        for value in ("7d1f", card):
+            self.assertEqual(self.inside("X-Conversation-Id", value), [None])
+        with cordwood.conversation("of the host"):
+            self.assertEqual(self.inside("X-Other", "x"), ["of the host"])
+        self.engine.capture_http()
+        self.assertEqual(self.inside("X-Conversation-Id", "7d1f"), ["7d1f"])
+
     def test_names_are_those_of_the_engine(self) -> None:
         source = (Path(__file__).resolve().parents[3] / "Sources" / "Cordwood" / "Capture"
                   / "SecretDefaults.swift").read_text()

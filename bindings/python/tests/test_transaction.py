@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import unittest
+from typing import Any, AsyncIterator, Callable, Dict, List, Tuple
 
 import cordwood
 from cordwood import _context
@@ -22,18 +23,18 @@ class Event(enum.IntEnum):
 
 
 class TransactionTest(StoreCase):
-    def setUp(self):
+    def setUp(self) -> None:
         super().setUp()
         self.engine = self.open()
         self.log = self.engine.logger("app")
 
-    def logged(self):
+    def logged(self) -> Dict[str, cordwood.Record]:
         return {record.message: record for record in cordwood.read(self.store)}
 
-    def written(self):
+    def written(self) -> List[cordwood.Record]:
         return list(cordwood.read(self.store, kinds="transaction"))
 
-    def test_with(self):
+    def test_with(self) -> None:
         with cordwood.context(user="anna"), cordwood.trace("ab" * 16, "cd" * 8):
             with self.engine.transaction(17) as one:
                 self.log.info("inside", own=1)
@@ -50,20 +51,20 @@ class TransactionTest(StoreCase):
                          ({"user": "anna"}, "ab" * 16))
         self.assertTrue(self.engine.transactions()[0].ended)
 
-    def test_tasks_keep_their_own(self):
-        async def one(number):
+    def test_tasks_keep_their_own(self) -> None:
+        async def one(number: int) -> str:
             with self.engine.transaction(number) as transaction:
                 for turn in range(3):
                     await asyncio.sleep(0)
                     self.log.info("%d %d", number, turn)
 
-                async def child():
+                async def child() -> None:
                     self.log.info("child of %d", number)
                 await asyncio.gather(child(), asyncio.to_thread(
                     self.log.info, "thread of %d", number))
                 return transaction.id
 
-        async def all_of_them():
+        async def all_of_them() -> List[str]:
             return await asyncio.gather(*(one(number) for number in range(20)))
         ids = asyncio.run(all_of_them())
         found = self.logged()
@@ -72,7 +73,7 @@ class TransactionTest(StoreCase):
                     f"child of {number}", f"thread of {number}"]:
                 self.assertEqual(found[message].fields["txn.id"], identity)
 
-    def test_left_by_an_exception(self):
+    def test_left_by_an_exception(self) -> None:
         with self.assertRaises(KeyError):
             with self.engine.transaction(17) as one:
                 raise KeyError("x")
@@ -82,12 +83,12 @@ class TransactionTest(StoreCase):
         self.log.info("behind")
         self.assertEqual(self.logged()["behind"].fields, {})
 
-    def ids(self):
+    def ids(self) -> Dict[str, Tuple[Any, bool]]:
         """txn.id and whether there is a trace id, by message."""
         return {message: (record.fields.get("txn.id"), bool(record.trace_id))
                 for message, record in self.logged().items()}
 
-    def logs(self, message):
+    def logs(self, message: str) -> None:
         """By each way that a record takes."""
         self.log.info(message)
         self.log.write("info", (message + ", bytes").encode())
@@ -95,20 +96,20 @@ class TransactionTest(StoreCase):
         logger.addHandler(cordwood.Handler(self.engine))
         logger.info(message + ", std")
 
-    def each(self, message, wanted):
+    def each(self, message: str, wanted: Tuple[Any, bool]) -> None:
         found = self.ids()
         for way in ("", ", bytes", ", std"):
             self.assertEqual(found[message + way], wanted, message + way)
 
-    def test_a_generator_that_is_not_read_to_its_end(self):
-        async def stream():
+    def test_a_generator_that_is_not_read_to_its_end(self) -> None:
+        async def stream() -> AsyncIterator[int]:
             with self.engine.transaction(17) as one:
                 made.append(one.id)
                 with cordwood.context(step=1):
                     yield 1
                     yield 2
 
-        async def main():
+        async def main() -> None:
             async for _ in stream():
                 self.logs("reading")
                 break
@@ -117,40 +118,42 @@ class TransactionTest(StoreCase):
             self.logs("behind")
             with cordwood.context(user="anna"):
                 self.logs("later")
-        made = []
+        made: List[str] = []
         asyncio.run(main())
         self.assertTrue(self.engine.transactions()[0].ended)
         self.each("reading", (made[0], True))
         self.each("behind", (None, False))
         self.each("later", (None, False))
 
-    def test_generators_leave_no_more_and_more(self):
-        async def stream():
+    def test_generators_leave_no_more_and_more(self) -> None:
+        async def stream() -> AsyncIterator[int]:
             with cordwood.context(step=1), self.engine.transaction(17):
                 yield 1
 
-        async def main():
+        async def main() -> int:
             for _ in range(50):
                 async for _ in stream():
                     break
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
             with cordwood.context(user="anna"):
-                return len(_context.STATE.get().layers)
+                state = _context.STATE.get()
+                assert state is not None
+                return len(state.layers)
         self.assertLess(asyncio.run(main()), 12)
 
-    def test_entered_by_two_tasks(self):
-        async def main():
+    def test_entered_by_two_tasks(self) -> None:
+        async def main() -> str:
             one = self.engine.transaction(17)
             first, second = asyncio.Event(), asyncio.Event()
 
-            async def early():
+            async def early() -> None:
                 with cordwood.context(task="early"), one:
                     first.set()
                     await second.wait()
                 self.logs("early is out")
 
-            async def late():
+            async def late() -> None:
                 with cordwood.context(task="late"):
                     await first.wait()
                     with one:
@@ -171,7 +174,7 @@ class TransactionTest(StoreCase):
                           ("late is inside", "late is out")], ["late", "late"])
         self.assertTrue(self.engine.transactions()[0].ended)
 
-    def test_left_in_another_order(self):
+    def test_left_in_another_order(self) -> None:
         one, two = self.engine.transaction(1), self.engine.transaction(2)
         fields, ids = cordwood.context(user="anna"), cordwood.trace("ab" * 16)
         for entered in (one, fields, two, ids):
@@ -191,11 +194,11 @@ class TransactionTest(StoreCase):
         self.each("nothing", (None, False))
         self.assertEqual(self.logged()["nothing"].fields, {})
 
-    def test_ended_where_others_are_inside(self):
-        async def main():
+    def test_ended_where_others_are_inside(self) -> None:
+        async def main() -> Tuple[str, str]:
             with self.engine.transaction(1) as outer:
                 with self.engine.transaction(2) as one:
-                    async def task():
+                    async def task() -> None:
                         await asyncio.sleep(0)
                         self.logs("task inside")
                         await behind.wait()
@@ -211,7 +214,7 @@ class TransactionTest(StoreCase):
         self.each("task inside", (one, True))
         self.each("task behind", (outer, True))
 
-    def test_enums_give_names(self):
+    def test_enums_give_names(self) -> None:
         with self.engine.transaction(Usecase.CHECKOUT) as one:
             one.event(Event.PAID)
             one.event(2)
@@ -227,13 +230,14 @@ class TransactionTest(StoreCase):
                          ["begin", "done", "end"])
         self.assertNotIn("txn.usecase.name", self.written()[-1].fields)
 
-    def test_ended_by_another_thread(self):
+    def test_ended_by_another_thread(self) -> None:
         """A handle that goes while others use it is an error of theirs, never a crash."""
         for _ in range(30):
             one = self.engine.transaction(1)
             begin = threading.Barrier(4)
 
-            def use(one=one, begin=begin):
+            def use(one: cordwood.Transaction = one,
+                    begin: threading.Barrier = begin) -> None:
                 begin.wait()
                 try:
                     for number in range(2000):
@@ -249,13 +253,13 @@ class TransactionTest(StoreCase):
                 thread.join()
         self.assertEqual(len(self.engine.transactions()), 30)
 
-    def test_collected(self):
+    def test_collected(self) -> None:
         self.engine.transaction(1)
         gc.collect()
         self.assertEqual([info.ended for info in self.engine.transactions()], [True])
 
-    def test_names_that_do_not_fit_keep_nothing_back(self):
-        long = enum.IntEnum("long", {"n" * 256: 5})
+    def test_names_that_do_not_fit_keep_nothing_back(self) -> None:
+        long: Any = enum.IntEnum("long", [("n" * 256, 5)])  # type: ignore[misc]
         with self.engine.transaction(long(5)) as one:
             one.event(long(5))
         for number in range(4096):
@@ -269,7 +273,7 @@ class TransactionTest(StoreCase):
             two.event(Event.PAID)
         self.assertEqual([info.events for info in self.engine.transactions()], [1, 1])
 
-    def test_lone_surrogates(self):
+    def test_lone_surrogates(self) -> None:
         with self.engine.transaction(1) as one:
             for text in ("bad \ud83d", "bad \udcff", "bad \ud83d\udcff"):
                 one.event(1, "X", text)
@@ -280,7 +284,15 @@ class TransactionTest(StoreCase):
         with self.assertRaises(cordwood.ArgumentError):
             self.engine.join_transaction("bad \ud83d")
 
-    def in_child(self, work):
+    def test_nul_in_the_words_of_an_error(self) -> None:
+        """They come from somebody else: the event is kept, and nothing is cut off."""
+        with self.engine.transaction(1) as one:
+            one.event(1, "a\0b", "c\0\0d")
+        fields = self.written()[1].fields
+        self.assertEqual((fields["txn.error.code"], fields["txn.error.description"]),
+                         ("a\ufffdb", "c\ufffd\ufffdd"))
+
+    def in_child(self, work: Callable[[], object]) -> None:
         """That in a forked child; its outcome."""
         child = os.fork()
         if child == 0:
@@ -293,10 +305,10 @@ class TransactionTest(StoreCase):
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
-    def test_a_forked_child_does_not_end_it(self):
+    def test_a_forked_child_does_not_end_it(self) -> None:
         held = [self.engine.transaction(1)]
 
-        def collect():
+        def collect() -> None:
             held.clear()
             gc.collect()
 
@@ -308,12 +320,13 @@ class TransactionTest(StoreCase):
         self.assertEqual([info.ended for info in self.engine.transactions()], [False, True])
         self.assertEqual(sum(record.message.endswith(" end") for record in self.written()), 1)
 
-    def test_bad_input(self):
+    def test_bad_input(self) -> None:
         for usecase in (1 << 31, -(1 << 31) - 1):
             with self.assertRaises(cordwood.ArgumentError):
                 self.engine.transaction(usecase)
         with self.assertRaises((TypeError, ValueError)):
-            self.engine.transaction("checkout")
+            word: Any = "checkout"
+            self.engine.transaction(word)
         with self.assertRaises(cordwood.ArgumentError):
             self.engine.name_transaction(1, "n" * 256)
         with self.assertRaises(cordwood.ArgumentError):

@@ -147,11 +147,13 @@ class Engine(Transactions):
         """Which HTTP exchanges are captured from now on (docs/HTTP.md); the store's control file
         goes before `enabled`. body_bytes_max 0 keeps no bodies. Each call replaces the last."""
         redact_headers, redact_keys = _http.words(redact_headers), _http.words(redact_keys)
+        redact_patterns = _http.words(redact_patterns)
         _http.set_options(self._handle, enabled, body_bytes_max, sample, hosts, hosts_excluded,
                           conversation_header, redact_headers, redact_keys, redact_patterns)
         self._conversation_header = conversation_header or ""  # what hooks add to requests
-        self._conversation_is_secret = is_secret(self._conversation_header,
-                                                 redact_headers + redact_keys)
+        # What a pattern would match in it the engine alone knows, in time that is linear in it.
+        self._conversation_is_secret = bool(redact_patterns) or is_secret(
+            self._conversation_header, redact_headers + redact_keys)
 
     @property
     def captures_http(self) -> bool:

@@ -225,7 +225,8 @@ def _watch(on: bool) -> None:
 def _engine(given: Any) -> "Optional[Engine]":
     """An engine as it is; of a directory, one that is opened here, or None and a diagnostic."""
     if given is None or not isinstance(given, (str, bytes, os.PathLike)):
-        return given  # type: ignore[no-any-return]
+        engine: "Optional[Engine]" = given
+        return engine
     from ._engine import open as open_engine
     try:
         return open_engine(given)

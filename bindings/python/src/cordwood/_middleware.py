@@ -323,7 +323,7 @@ class ASGIMiddleware(_Middleware):
 
 def _kept(message: Message) -> Message:
     """A message whose headers can be read more than once."""
-    headers = message.get("headers")
+    headers: Any = message.get("headers")
     return {**message, "headers": list(headers)} if hasattr(headers, "__next__") else message
 
 

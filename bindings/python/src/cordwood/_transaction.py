@@ -64,6 +64,12 @@ def _text(what: str, value: Optional[str]) -> Optional[bytes]:
     return raw
 
 
+def _words(value: Optional[str]) -> Optional[bytes]:
+    """Of an error: whatever somebody else made of it, the event is not lost for it."""
+    raw = encode(value) if isinstance(value, str) else value
+    return None if raw is None else raw.replace(b"\0", b"\xef\xbf\xbd")
+
+
 class Transaction:
     """One use case under way. As a context manager it ends where `with` does."""
 
@@ -94,13 +100,12 @@ class Transaction:
     def event(self, event: int, error_code: Optional[str] = None,
               error_description: Optional[str] = None) -> None:
         """Logs an event at the present time; it survives the death of the process when this
-        returns. error_code: it is an error. Raises ArgumentError, StoreError (disk full),
-        ClosedError."""
+        returns. error_code: it is an error; a NUL in its texts becomes U+FFFD. Raises
+        ArgumentError, StoreError (disk full), ClosedError."""
         if isinstance(event, enum.Enum):
             self._engine._name_transaction(self.usecase, int(event), event.name)
         number = _number("event", event)
-        code = _text("error_code", error_code)
-        description = _text("error_description", error_description)
+        code, description = _words(error_code), _words(error_description)
         with self._lock:
             if not self._handle.value:
                 raise ClosedError(_abi.E_CLOSED, f"{self.id} has ended here")
