@@ -78,16 +78,17 @@ static inline cwi_quotes cwi_quotes_of(const uint8_t *text, size_t at, size_t co
 }
 
 /* Index of the next byte from `at` on where a secret may be told: '=', '%', "yJ" (of "eyJ"),
- * ":/" (of "://"), or a 'b' or 'B' that may begin "Bearer"; count: there is none. */
+ * "//", or a 'b' or 'B' that may begin "Bearer" or "Basic"; count: there is none. */
 static inline size_t cwi_scan_mark(const uint8_t *text, size_t at, size_t count) {
 #if defined(__SSE2__)
     for (; at + 21 <= count; at += 16) {
         cwi_v16 v = cwi_load16(text + at), next = cwi_load16(text + at + 1);
-        cwi_v16 third = cwi_load16(text + at + 3), fifth = cwi_load16(text + at + 5);
+        cwi_v16 fourth = cwi_load16(text + at + 4);
         cwi_v16 mark = (cwi_v16)((v == '=') | (v == '%') | ((v == 'y') & (next == 'J')) |
-                                 ((v == ':') & (next == '/')) |
-                                 (((v | 0x20) == 'b') & ((third | 0x20) == 'r') &
-                                  ((fifth | 0x20) == 'r')));
+                                 ((v == '/') & (next == '/')) |
+                                 /* b, a or e, …, a or c or e or g */
+                                 (((v | 0x20) == 'b') & ((next | 0x24) == 'e') &
+                                  ((fourth | 0x26) == 'g')));
         uint32_t found = cwi_mask16(mark);
         if (found) return at + (size_t)__builtin_ctz(found);
     }
@@ -96,8 +97,8 @@ static inline size_t cwi_scan_mark(const uint8_t *text, size_t at, size_t count)
         uint8_t byte = text[at];
         if (byte == '=' || byte == '%') return at;
         if (byte == 'y' && at + 1 < count && text[at + 1] == 'J') return at;
-        if (byte == ':' && at + 1 < count && text[at + 1] == '/') return at;
-        if ((byte | 0x20) == 'b' && at + 5 < count && (text[at + 5] | 0x20) == 'r') return at;
+        if (byte == '/' && at + 1 < count && text[at + 1] == '/') return at;
+        if ((byte | 0x20) == 'b' && at + 4 < count && (text[at + 4] | 0x26) == 'g') return at;
     }
     return count;
 }

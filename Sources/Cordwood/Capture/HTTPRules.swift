@@ -43,6 +43,11 @@ public struct HTTPCaptureOptions: Sendable {
     let conversation: [UInt8]
     let headerNames: SecretNames
     let keys: SecretNames
+    /// Of members of JSON: `keys`, default headers and `values`.
+    let members: SecretNames
+    /// Of members and attributes that hold the value of a name beside them, and of those names.
+    let values = SecretNames(NamedMembers.values)
+    let namings = SecretNames(NamedMembers.names)
     /// Of items of URLs and forms.
     let items: SecretNames
     let patterns: [BytePattern]
@@ -76,6 +81,9 @@ public struct HTTPCaptureOptions: Sendable {
             SecretDefaults.headers + SecretDefaults.keys + headers + own, endings: endings)
         let (listed, wholes) = (SecretDefaults.keys + own, SecretDefaults.wholes)
         keys = SecretNames(listed, endings: endings, wholes: wholes)
+        members = SecretNames(
+            listed + SecretDefaults.headers + NamedMembers.values, endings: endings,
+            wholes: wholes)
         items = SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items)
         patterns = try HTTPRules.patterns(options.redactPatterns)
         hasPatterns = !patterns.isEmpty

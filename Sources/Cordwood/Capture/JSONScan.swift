@@ -40,6 +40,8 @@ extension TextScan {
             if quotes != 0 { last = block &+ 63 &- quotes.leadingZeroBitCount }
             block &+= 64
         }
+        // What made a cut string a text in a text may have been cut off.
+        if isCut, last >= 0 { inner(last &+ 1, text.count, &edits) }
     }
 
     /// The same quote by quote.
@@ -83,7 +85,7 @@ extension TextScan {
             at = walk.next()
         }
         // A string that was cut.
-        if before >= 0, hasEscapes { inner(before &+ 1, text.count, &edits) }
+        if before >= 0, hasEscapes || isCut { inner(before &+ 1, text.count, &edits) }
         if before < 0, hasQuotes { inner(outside, text.count, &edits) }
     }
 
@@ -93,18 +95,19 @@ extension TextScan {
     private func member(_ from: Int, _ to: Int, _ hasEscapes: Bool) -> Int? {
         let next = text[to &+ 1]
         guard next == UInt8(ascii: ":") || next <= 0x20 else { return nil }
-        guard hasEscapes || names.contains(text.slice(from &+ 1, to)) else { return nil }
+        guard hasEscapes || members.contains(text.slice(from &+ 1, to)) else { return nil }
         let colon = text.skipBlank(to &+ 1)
         guard text[colon] == UInt8(ascii: ":") else { return nil }
         guard !hasEscapes || isMember(text.slice(from &+ 1, to)) else { return nil }
-        return text.skipBlank(colon &+ 1)
+        let value = text.skipBlank(colon &+ 1)
+        return isSecretMember(from, to, value: value, hasEscapes: hasEscapes) ? value : nil
     }
 
     /// A name with escapes.
     @inline(never)
     private func isMember(_ name: ByteText) -> Bool {
         unsafe JSONString.decode(name, origin: .same) { decoded, _ in
-            names.contains(decoded)
+            members.contains(decoded)
         } ?? true
     }
 
@@ -174,6 +177,8 @@ extension TextScan {
             scan.level = level &+ 1
             scan.isCut = isCut && to == text.count
             scan.markup(&edits, .loose)
+            scan.privateKeys(&edits)
+            scan.entities(&edits)
             scan.run(&edits)
         }
         // No memory to look into it.
