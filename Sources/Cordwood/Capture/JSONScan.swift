@@ -95,7 +95,14 @@ extension TextScan {
     private func member(_ from: Int, _ to: Int, _ hasEscapes: Bool) -> Int? {
         let next = text[to &+ 1]
         guard next == UInt8(ascii: ":") || next <= 0x20 else { return nil }
-        guard hasEscapes || members.contains(text.slice(from &+ 1, to)) else { return nil }
+        guard unsafe hasEscapes || rules.members.contains(text.slice(from &+ 1, to)) else {
+            return nil
+        }
+        return secretMember(from, to, hasEscapes)
+    }
+
+    @inline(never)
+    private func secretMember(_ from: Int, _ to: Int, _ hasEscapes: Bool) -> Int? {
         let colon = text.skipBlank(to &+ 1)
         guard text[colon] == UInt8(ascii: ":") else { return nil }
         guard !hasEscapes || isMember(text.slice(from &+ 1, to)) else { return nil }
@@ -107,7 +114,7 @@ extension TextScan {
     @inline(never)
     private func isMember(_ name: ByteText) -> Bool {
         unsafe JSONString.decode(name, origin: .same) { decoded, _ in
-            members.contains(decoded)
+            unsafe rules.members.contains(decoded)
         } ?? true
     }
 

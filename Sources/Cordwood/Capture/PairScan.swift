@@ -42,7 +42,9 @@ extension TextScan {
         if isQuoted { end &-= 1 }
         var start = end
         while start > least, TextScan.isPairByte(text[start &- 1]) { start &-= 1 }
-        guard start < end, members.contains(text.slice(start, end)), isPairName(start, end) else {
+        guard start < end, unsafe rules.members.contains(text.slice(start, end)),
+            isPairName(start, end)
+        else {
             return at &+ 1
         }
         if isQuoted {

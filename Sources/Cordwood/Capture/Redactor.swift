@@ -48,8 +48,10 @@
         let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
         if isParts || !isJSON && Redactor.hasMark(text) { scan.parts(&edits) }
         let isMarkup = !isParts && (first == UInt8(ascii: "<") || Redactor.isMarkup(contentType))
-        if !isJSON { scan.privateKeys(&edits) }
-        scan.entities(&edits)
+        if !isJSON || text[text.skipBlank(begin &+ 1)] == UInt8(ascii: "&") {
+            scan.privateKeys(&edits)
+            scan.entities(&edits)
+        }
         scan.markup(&edits, isMarkup ? .markup : isJSON ? .strings : .loose)
         scan.run(&edits)
         finish(text, &edits, into: &out)

@@ -37,8 +37,6 @@ enum ItemForm {
 
 @safe struct TextScan {
     let names: NameTable
-    /// Of members of JSON: `names`, and what may be a value of a name beside it.
-    let members: NameTable
     // SAFETY: the exchange holds its rules as long as it is scanned for; nothing is counted here.
     unowned(unsafe) let rules: HTTPRules
     let text: ByteText
@@ -51,7 +49,6 @@ enum ItemForm {
 
     init(_ rules: HTTPRules, _ text: ByteText, items: ItemForm = .loose) {
         names = rules.keys.table
-        members = rules.members.table
         unsafe self.rules = rules
         self.text = text
         self.items = items
