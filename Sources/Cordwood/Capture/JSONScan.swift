@@ -13,6 +13,7 @@ extension TextScan {
     /// As long as there are no escapes only quotes that may end a name are looked at.
     func json(_ edits: inout Edits) {
         guard let start = unsafe text.start else { return }
+        let members = unsafe rules.members
         var block = 0
         // Nothing before it counts: a value that was replaced.
         var floor = 0
@@ -31,7 +32,8 @@ extension TextScan {
                 ends &= ends &- 1
                 let lower = quotes & ((1 << UInt64(bit)) &- 1)
                 let from = lower != 0 ? block &+ 63 &- lower.leadingZeroBitCount : last
-                guard from >= 0, let value = member(from, block &+ bit, false) else { continue }
+                guard from >= 0, let value = member(from, block &+ bit, false, members)
+                else { continue }
                 floor = self.value(value, &edits)
                 block = floor & ~63
                 last = -1
@@ -49,6 +51,7 @@ extension TextScan {
     private func escapedJSON(
         from start: Int, before quote: Int, floor: Int, _ edits: inout Edits
     ) {
+        let members = unsafe rules.members
         var walk = QuoteWalk(text, from: start)
         // Where the last quote stood; -1: none yet that could begin a name.
         var before = quote
@@ -66,7 +69,7 @@ extension TextScan {
                 continue
             }
             if before >= 0 {
-                if let start = member(before, at, hasEscapes) {
+                if let start = member(before, at, hasEscapes, members) {
                     outside = value(start, &edits)
                     walk.seek(outside)
                     before = -1
@@ -92,10 +95,12 @@ extension TextScan {
     /// Where the value begins of a member whose name stands between two quotes; nil: it is no
     /// name, or no secret's.
     @inline(__always)
-    private func member(_ from: Int, _ to: Int, _ hasEscapes: Bool) -> Int? {
+    private func member(
+        _ from: Int, _ to: Int, _ hasEscapes: Bool, _ members: NameTable
+    ) -> Int? {
         let next = text[to &+ 1]
         guard next == UInt8(ascii: ":") || next <= 0x20 else { return nil }
-        guard unsafe hasEscapes || rules.members.contains(text.slice(from &+ 1, to)) else {
+        guard hasEscapes || members.contains(text.slice(from &+ 1, to)) else {
             return nil
         }
         return secretMember(from, to, hasEscapes)
