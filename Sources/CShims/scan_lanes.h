@@ -18,10 +18,11 @@ TARGET static inline uint64_t NAME(marks)(const uint8_t *window) {
     uint64_t bits = 0;
     for (int i = 0; i < BLOCK; i += LANE) {
         NAME(bytes) v = LOAD(window + i), next = LOAD(window + i + 1);
-        NAME(bytes) third = LOAD(window + i + 3), fifth = LOAD(window + i + 5);
+        NAME(bytes) fourth = LOAD(window + i + 4);
+        /* b; a or e; whatever; whatever; a, c, e or g */
         bits |= WHERE((v == '=') | (v == '%') | ((v == 'y') & (next == 'J')) |
-                      ((v == ':') & (next == '/')) |
-                      (((v | 0x20) == 'b') & ((third | 0x20) == 'r') & ((fifth | 0x20) == 'r')));
+                      ((v == '/') & (next == '/')) |
+                      (((v | 0x20) == 'b') & ((next | 0x24) == 'e') & ((fourth | 0x26) == 'g')));
     }
     return bits;
 }
@@ -35,12 +36,12 @@ TARGET static inline uint64_t NAME(controls)(const uint8_t *window) {
     return bits;
 }
 
-/* All of these, and colons. */
+/* All of these, colons and double hyphens. */
 TARGET static inline uint64_t NAME(specials)(const uint8_t *window) {
     uint64_t bits = 0;
     for (int i = 0; i < BLOCK; i += LANE) {
-        NAME(bytes) v = LOAD(window + i);
-        bits |= WHERE((v == '"') | (v == '\\') | (v == ':'));
+        NAME(bytes) v = LOAD(window + i), next = LOAD(window + i + 1);
+        bits |= WHERE((v == '"') | (v == '\\') | (v == ':') | ((v == '-') & (next == '-')));
     }
     return bits | NAME(marks)(window) | NAME(controls)(window);
 }

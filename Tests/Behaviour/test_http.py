@@ -1,6 +1,7 @@
 """B-HTTP: captured exchanges: when, which parts, bounds, conversations and redaction. Reading them
 is test_http_read.py, hooks are test_http_hooks.py."""
 
+import base64
 import gzip
 import json
 import os
@@ -432,6 +433,44 @@ class Http(StoreCase):
         self.assertTrue(ended(self.store)[-1]["error.message"].endswith("https://joe:[redacted]"))
         Exchange(self.engine, headers=[("A", "b" * 65_513 + " https://joe:zq-7" + "z" * 99)]).ends()
         self.assertEqual(leaks(self.store, [b"HUNTER2", *(b"zq-%d" % n for n in range(1, 8))]), [])
+
+    def test_B_HTTP_6_names_that_are_values_and_other_shapes(self):
+        self.capture()
+        basic = base64.b64encode(b"joe:HUNTER2").decode()
+        html, yaml = ("Content-Type", "text/html"), ("Content-Type", "application/yaml")
+        text, stream = ("Content-Type", "text/plain"), ("Content-Type", "text/event-stream")
+        shapes = [
+            (JSON, '[{"name":"Accept","value":"kept"},{"name":"Authorization","value":"HUNTER2"}]'),
+            (JSON, '{"value":"HUNTER2","name":"db.password","note":"kept"}'),
+            (JSON, json.dumps({"o": json.dumps({"key": "pin", "value": "HUNTER2"}), "n": "kept"})),
+            (JSON, '{"u":"https:\\/\\/joe:HUNTER2@h\\/kept","v":"//joe:HUNTER2@h/"}'),
+            (JSON, '{"headers":["Authorization: Basic %s","A: kept"]}' % basic),
+            (JSON, json.dumps({"pem": "-----BEGIN PRIVATE KEY-----\nHUNTER2\n-----END PRIVATE KEY"
+                               "-----\n", "a": "kept"})),
+            (html, '<form><input name="password" value="HUNTER2"><b>kept</b></form>'),
+            (html, '<div data-props="{&quot;apiKey&quot;:&quot;HUNTER2&quot;}">kept</div>'),
+            (html, "<tr><td>HTTP_COOKIE</td><td><pre>'HUNTER2'</pre></td><td>kept</td></tr>"),
+            (("Content-Type", "text/xml"), '<c><add key="Password" value="HUNTER2"/><property '
+             'name="password">HUNTER2</property><b>kept</b></c>'),
+            (yaml, "db:\n  password: |\n    HUNTER2\n    HUNTER2\n  user: kept\n"),
+            (yaml, "token:\n  HUNTER2\nuser: kept\n"),
+            (text, "kept: clone //joe:HUNTER2@host/a failed"),
+            (text, "Cookie: a=1;\r\n b=HUNTER2\r\nX: kept\r\n"),
+            (text, f"curl -H 'Authorization: Basic {basic}' kept"),
+            (stream, 'data: {"name":"session","value":"HUNTER2"}\n\ndata: {"a":"kept"}\n\n'),
+        ]
+        for header, body in shapes:
+            for one in (header, ("X-None", "1")):
+                Exchange(self.engine, headers=[one], body=body.encode()).answers(
+                    200, [one], body.encode()).ends()
+                found = ended(self.store)[-1]
+                self.assertIn("kept", found["http.request.body"], body)
+                self.assertIn("[redacted]", found["http.response.body"], body)
+        self.assertEqual(leaks(self.store, [b"HUNTER2", basic.encode()[:12]]), [])
+        for body in ('{"name":"Alice","value":"x"}', "Basic information: use //a/b:c",
+                     '<input name="user" value="joe">', "note: |\n  a\n  b\n"):
+            Exchange(self.engine, body=body.encode()).ends()
+            self.assertEqual(ended(self.store)[-1]["http.request.body"], body)
 
     def test_B_HTTP_6_wide_text_is_not_kept(self):
         self.capture()

@@ -189,6 +189,17 @@ def call_seeds():
         yield f"op-{op}", bytes([op]) + bytes(chance.randrange(200) for _ in range(60))
 
 
+def exchange_seeds():
+    """What an exchange holds is taken from bytes: any bytes are one."""
+    chance = random.Random(11)
+    for first in (0, *range(64, 200, 8), 200, 210, 220, 230, 240, 250):
+        for number in range(6):
+            yield f"exchange-{first}-{number}", bytes([first]) + chance.randbytes(120)
+    for piece in ('"v":1,', '{"value":[', "<a b='", "<td>token</td><td>", "token:\n ", "&quot;",
+                  "Basic ", "//a:b@", "password: |\n", "-----BEGIN PRIVATE KEY-----"):
+        yield f"repeated-{len(piece)}", bytes([250, len(piece) - 1]) + piece.encode()
+
+
 def make(library, out):
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory() as name:
@@ -196,7 +207,8 @@ def make(library, out):
         program = build(library, folder)
         found = list(store_seeds(program, folder))
         seeds = {"store": found, "adopt": found, "text": text_seeds(), "abi": call_seeds(),
-                 "remote": remote_seeds(), "words": word_seeds()}
+                 "remote": remote_seeds(), "words": word_seeds(),
+                 "http": exchange_seeds()}
         for target, inputs in seeds.items():
             (out / target).mkdir(parents=True)
             for name, data in inputs:

@@ -42,11 +42,11 @@ static _Bool is_mark(const uint8_t *text, size_t at, size_t count) {
     case '=':
     case '%': return 1;
     case 'y': return next == 'J';
-    case ':': return next == '/';
+    case '/': return next == '/';
     case 'b':
     case 'B': {
-        uint8_t third = byte_at(text, at + 3, count), fifth = byte_at(text, at + 5, count);
-        return (third == 'r' || third == 'R') && (fifth == 'r' || fifth == 'R');
+        uint8_t fourth = byte_at(text, at + 4, count);
+        return memchr("aAeE", next, 4) && memchr("aAcCeEgG", fourth, 8);
     }
     default: return 0;
     }
@@ -54,7 +54,7 @@ static _Bool is_mark(const uint8_t *text, size_t at, size_t count) {
 
 static _Bool is_special(const uint8_t *text, size_t at, size_t count) {
     return is_quote(text, at, count) || is_control(text, at, count) || text[at] == ':' ||
-           is_mark(text, at, count);
+           is_mark(text, at, count) || (text[at] == '-' && byte_at(text, at + 1, count) == '-');
 }
 
 static uint64_t expected(counts is, const uint8_t *text, size_t block, size_t count) {
@@ -163,8 +163,9 @@ int main(int argc, char **argv) {
     allow("key"), allow("pwd"), allow("ken");
     char *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert(memory != MAP_FAILED && mprotect(memory + 4096, 4096, PROT_NONE) == 0);
-    static const char *pieces[] = {"\"", "\\", ":", "=", "%", "yJ", "y", ":/", "bearer", "BEARER",
-                                   "\"id\":", "key\"", "pwd\" :", "token\"", "\x7F", "\t", "\xC3"};
+    static const char *pieces[] = {"\"", "\\", ":", "=", "%", "yJ", "y", "//", "/", "bearer",
+                                   "BASIC", "--", "-", "\"id\":", "key\"", "pwd\" :", "token\"",
+                                   "\x7F", "\t", "\xC3"};
     int checks = 0;
     for (int round = 0; round < 20000; round++) {
         size_t count = draw() % 400;

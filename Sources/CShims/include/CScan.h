@@ -11,14 +11,14 @@ size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted
 /* The first block from `at` on, a multiple of 64, that has any, and in `bits` which; count: none.
  * Quotes and backslashes: */
 size_t cwi_next_quotes(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
-/* Where a secret may be told: '=', '%', "yJ" (of "eyJ"), ":/" (of "://"), or a 'b' or 'B' that may
- * begin "Bearer": */
+/* Where a secret may be told: '=', '%', "yJ" (of "eyJ"), "//", or a 'b' or 'B' that may begin
+ * "Bearer" or "Basic": */
 size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
 /* Below 0x20, and 0x7F: */
 size_t cwi_next_controls(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
 
-/* True where no scan has anything to look at in the text: no quote, backslash, colon, mark or
- * control character. */
+/* True where no scan has anything to look at in the text: no quote, backslash, colon, "--" (of a
+ * key's first line), mark or control character. */
 _Bool cwi_is_plain(const uint8_t *text, size_t count);
 
 /* True where all bytes from `at` on are those of a token of RFC 9110. */

@@ -44,6 +44,12 @@ public struct HTTPCaptureOptions: Sendable {
     let conversation: ByteText
     let headerNames: SecretNames
     let keys: SecretNames
+    /// Of members of JSON: `keys`, default headers and `values`.
+    let members: NameTable
+    private let memberNames: SecretNames
+    /// Of members and attributes that hold the value of a name beside them, and of those names.
+    let values = SecretNames(NamedMembers.values)
+    let namings = SecretNames(NamedMembers.names)
     /// Of items of URLs and forms.
     let items: SecretNames
     let patterns: [BytePattern]
@@ -77,6 +83,10 @@ public struct HTTPCaptureOptions: Sendable {
             SecretDefaults.headers + SecretDefaults.keys + headers + own, endings: endings)
         let (listed, wholes) = (SecretDefaults.keys + own, SecretDefaults.wholes)
         keys = SecretNames(listed, endings: endings, wholes: wholes)
+        memberNames = SecretNames(
+            listed + SecretDefaults.headers + NamedMembers.values, endings: endings,
+            wholes: wholes)
+        members = memberNames.table
         items = SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items)
         patterns = try HTTPRules.patterns(options.redactPatterns)
         hasPatterns = !patterns.isEmpty

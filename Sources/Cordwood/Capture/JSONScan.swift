@@ -13,6 +13,7 @@ extension TextScan {
     /// As long as there are no escapes only quotes that may end a name are looked at.
     func json(_ edits: inout Edits) {
         guard let start = unsafe text.start else { return }
+        let members = unsafe rules.members
         var at = 0
         // Nothing before it counts: a value that was replaced.
         var floor = 0
@@ -21,8 +22,8 @@ extension TextScan {
         scan: while true {
             var found = cwi_names()
             let block = unsafe cwi_next_names(
-                start, at, text.count, names.endings, &last, &found)
-            guard block < text.count else { return }
+                start, at, text.count, members.endings, &last, &found)
+            guard block < text.count else { break scan }
             if found.slashes != 0 {
                 return escapedJSON(from: max(block, at), before: last, floor: floor, &edits)
             }
@@ -31,7 +32,8 @@ extension TextScan {
                 found.ends &= found.ends &- 1
                 let lower = found.quotes & ((1 << UInt64(bit)) &- 1)
                 let from = lower != 0 ? block &+ 63 &- lower.leadingZeroBitCount : last
-                guard from >= 0, let value = member(from, block &+ bit, false) else { continue }
+                guard from >= 0, let value = member(from, block &+ bit, false, members)
+                else { continue }
                 floor = self.value(value, &edits)
                 at = floor
                 last = -1
@@ -40,6 +42,8 @@ extension TextScan {
             if found.quotes != 0 { last = block &+ 63 &- found.quotes.leadingZeroBitCount }
             at = block &+ 64
         }
+        // What made a cut string a text in a text may have been cut off.
+        if isCut, last >= 0 { inner(last &+ 1, text.count, &edits) }
     }
 
     /// The same quote by quote.
@@ -47,6 +51,7 @@ extension TextScan {
     private func escapedJSON(
         from start: Int, before quote: Int, floor: Int, _ edits: inout Edits
     ) {
+        let members = unsafe rules.members
         var walk = ByteWalk(text, .quotes, from: start)
         // Where the last quote stood; -1: none yet that could begin a name.
         var before = quote
@@ -64,7 +69,7 @@ extension TextScan {
                 continue
             }
             if before >= 0 {
-                if let start = member(before, at, hasEscapes) {
+                if let start = member(before, at, hasEscapes, members) {
                     outside = value(start, &edits)
                     walk.seek(outside)
                     before = -1
@@ -83,28 +88,38 @@ extension TextScan {
             at = walk.next()
         }
         // A string that was cut.
-        if before >= 0, hasEscapes { inner(before &+ 1, text.count, &edits) }
+        if before >= 0, hasEscapes || isCut { inner(before &+ 1, text.count, &edits) }
         if before < 0, hasQuotes { inner(outside, text.count, &edits) }
     }
 
     /// Where the value begins of a member whose name stands between two quotes; nil: it is no
     /// name, or no secret's.
     @inline(__always)
-    private func member(_ from: Int, _ to: Int, _ hasEscapes: Bool) -> Int? {
+    private func member(
+        _ from: Int, _ to: Int, _ hasEscapes: Bool, _ members: NameTable
+    ) -> Int? {
         let next = text[to &+ 1]
         guard next == UInt8(ascii: ":") || next <= 0x20 else { return nil }
-        guard hasEscapes || names.contains(text.slice(from &+ 1, to)) else { return nil }
+        guard hasEscapes || members.contains(text.slice(from &+ 1, to)) else {
+            return nil
+        }
+        return secretMember(from, to, hasEscapes)
+    }
+
+    @inline(never)
+    private func secretMember(_ from: Int, _ to: Int, _ hasEscapes: Bool) -> Int? {
         let colon = text.skipBlank(to &+ 1)
         guard text[colon] == UInt8(ascii: ":") else { return nil }
         guard !hasEscapes || isMember(text.slice(from &+ 1, to)) else { return nil }
-        return text.skipBlank(colon &+ 1)
+        let value = text.skipBlank(colon &+ 1)
+        return isSecretMember(from, to, value: value, hasEscapes: hasEscapes) ? value : nil
     }
 
     /// A name with escapes.
     @inline(never)
     private func isMember(_ name: ByteText) -> Bool {
         unsafe JSONString.decode(name, origin: .same) { decoded, _ in
-            names.contains(decoded)
+            unsafe rules.members.contains(decoded)
         } ?? true
     }
 
@@ -112,7 +127,7 @@ extension TextScan {
     private func value(_ start: Int, _ edits: inout Edits) -> Int {
         switch text[start] {
         case UInt8(ascii: "\""):
-            let end = stringEnd(start &+ 1)
+            let end = text.stringEnd(start &+ 1)
             add(start &+ 1, end, &edits)
             return min(end &+ 1, text.count)
         case UInt8(ascii: "{"), UInt8(ascii: "["):
@@ -138,17 +153,6 @@ extension TextScan {
         }
     }
 
-    /// The index of the quote that ends a string; count: it was cut.
-    private func stringEnd(_ start: Int) -> Int {
-        var walk = ByteWalk(text, .quotes, from: start)
-        var at = walk.next()
-        while at < text.count, text[at] != UInt8(ascii: "\"") {
-            walk.seek(at &+ 2)
-            at = walk.next()
-        }
-        return at
-    }
-
     /// Behind the bracket that closes the one at `start`; count: it was cut.
     private func containerEnd(_ start: Int) -> Int {
         var depth = 0
@@ -159,7 +163,7 @@ extension TextScan {
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
                 depth &-= 1
                 if depth == 0 { return at &+ 1 }
-            case UInt8(ascii: "\""): at = stringEnd(at &+ 1)
+            case UInt8(ascii: "\""): at = text.stringEnd(at &+ 1)
             default: break
             }
             at &+= 1
@@ -178,10 +182,25 @@ extension TextScan {
             scan.level = level &+ 1
             scan.isCut = isCut && to == text.count
             scan.markup(&edits, .loose)
+            scan.privateKeys(&edits)
+            scan.entities(&edits)
             scan.run(&edits)
         }
         // No memory to look into it.
         if done == nil { add(from, to, &edits) }
+    }
+}
+
+extension ByteText {
+    /// The index of the quote that ends a string of JSON; count: it was cut.
+    func stringEnd(_ start: Int) -> Int {
+        var walk = ByteWalk(self, .quotes, from: start)
+        var at = walk.next()
+        while at < count, self[at] != UInt8(ascii: "\"") {
+            walk.seek(at &+ 2)
+            at = walk.next()
+        }
+        return at
     }
 }
 

@@ -134,7 +134,7 @@ extension TextScan {
             let colon = tag.next(UInt8(ascii: ":"), from: 0)
             let name = colon < tag.count ? tag.slice(colon &+ 1, tag.count) : tag
             guard name.count > 0, names.contains(name) else {
-                at = text.next(UInt8(ascii: "<"), from: end)
+                at = text.next(UInt8(ascii: "<"), from: element(name, end, &edits))
                 continue
             }
             let close = text.next(UInt8(ascii: ">"), from: end)
@@ -175,13 +175,13 @@ extension TextScan {
         return (text.count, false)
     }
 
-    private static func isTagByte(_ byte: UInt8) -> Bool {
+    static func isTagByte(_ byte: UInt8) -> Bool {
         ASCII.isNameByte(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "-")
             || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ".")
     }
 
     /// The "</" of that tag; count: it was cut.
-    private func tagEnd(_ tag: ByteText, from index: Int) -> Int {
+    func tagEnd(_ tag: ByteText, from index: Int) -> Int {
         var at = text.find(tag, from: index)
         while at < text.count {
             if text[at &- 1] == UInt8(ascii: "/"), text[at &- 2] == UInt8(ascii: "<") {

@@ -36,6 +36,7 @@
         }
         var scan = unsafe TextScan(rules, text)
         scan.isCut = isCut
+        scan.privateKeys(&edits)
         scan.run(&edits)
         finish(text, &edits, into: &out)
         return false
@@ -59,6 +60,10 @@
         let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
         if isParts || !isJSON && Redactor.hasMark(text) { scan.parts(&edits) }
         let isMarkup = !isParts && (first == UInt8(ascii: "<") || Redactor.isMarkup(contentType))
+        if !isJSON || text[text.skipBlank(begin &+ 1)] == UInt8(ascii: "&") {
+            scan.privateKeys(&edits)
+            scan.entities(&edits)
+        }
         scan.markup(&edits, isMarkup ? .markup : isJSON ? .strings : .loose)
         scan.run(&edits)
         finish(text, &edits, into: &out)
@@ -102,14 +107,16 @@ extension TextScan {
         return false
     }
 
-    /// JSON within items: `data=%7B%22password%22…`.
+    /// JSON and markup within items: `data=%7B%22password%22…`.
     func encodedText(_ edits: inout Edits) {
         let done: Void? = unsafe PercentCoding.decode(text, origin: origin) { decoded, offsets in
             var scan = unsafe TextScan(rules, decoded)
             scan.origin = offsets
             scan.isCut = isCut
             scan.level = level &+ 1
+            scan.markup(&edits, .loose)
             scan.json(&edits)
+            scan.entities(&edits)
             // What was encoded twice is looked into as often as JSON in JSON.
             if scan.marks(&edits), scan.level < TextScan.levelMax { scan.encodedText(&edits) }
         }

@@ -58,7 +58,13 @@ enum ItemForm {
     func run(_ edits: inout Edits) {
         if marks(&edits) { encodedText(&edits) }
         json(&edits)
-        if items == .loose, !looksLikeJSON { pairs(&edits) }
+        if items != .url {
+            let isJSON = looksLikeJSON
+            // "{'token': …}" is a string without an escape.
+            if !isJSON || text.next(0x27, from: 0) < text.count {
+                pairs(&edits, quotedOnly: isJSON)
+            }
+        }
         if unsafe rules.hasPatterns {
             for pattern in unsafe rules.patterns {
                 pattern.find(in: text) { add($0, $1, &edits) }
@@ -72,7 +78,7 @@ enum ItemForm {
 
     // MARK: Items, URLs, tokens
 
-    /// True where percent-encoded text may be JSON, or a URL with a password.
+    /// True where percent-encoded text may be JSON or markup, or a URL with a password.
     func marks(_ edits: inout Edits) -> Bool {
         var hasQuote = false
         var (hasSlash, hasSign) = (false, false)
@@ -94,17 +100,26 @@ enum ItemForm {
                 } else if high == 0x32 {
                     if text[end &+ 1] == 0x32 { hasQuote = true }
                     if low == 0x66 { hasSlash = true }
+                    if low == 0x36, isEntity(end &+ 2) { hasQuote = true }
+                } else if high == 0x33, low == 0x63 {
+                    hasQuote = true
                 } else if high == 0x34, text[end &+ 1] == 0x30 {
                     hasSign = true
                 }
             case UInt8(ascii: "y"): next = webToken(at, &edits)
-            case UInt8(ascii: ":"): next = userInfo(at, &edits)
-            default: next = bearer(at, &edits)
+            case UInt8(ascii: "/"): next = userInfo(at &- 1, &edits)
+            default: next = credentials(at, &edits)
             }
             walk.seek(max(next, at &+ 1))
             at = walk.next()
         }
         return hasQuote || hasSlash && hasSign
+    }
+
+    /// What stands behind the '&' of an entity that markup in markup has.
+    private func isEntity(_ at: Int) -> Bool {
+        text.has("quot", at: at) || text.has("lt", at: at) || text.has("%23", at: at)
+            || text.has("%25", at: at) || text.has("amp", at: at) || text[at] == UInt8(ascii: "#")
     }
 
     /// "%", "%25", "%2525" …: where it ends, and how often what follows is encoded.
@@ -134,8 +149,12 @@ enum ItemForm {
             // password = x, "password" => x
             let isArrow = text[from] == UInt8(ascii: ">")
             nameEnd = spacesEnd(at)
-            if isArrow { nameEnd = quoteEnd(nameEnd) }
-            if isArrow || nameEnd < at { from = text.skipSpaces(isArrow ? from &+ 1 : from) }
+            if isArrow {
+                nameEnd = quoteEnd(text[nameEnd &- 1] == 0x5D ? nameEnd &- 1 : nameEnd)
+                from = arrowValue(from &+ 1)
+            } else if nameEnd < at {
+                from = text.skipSpaces(from)
+            }
         }
         var start = nameEnd
         let least = max(since, at &- TextScan.nameBytesMax)
@@ -149,6 +168,15 @@ enum ItemForm {
         let to = valueEnd(from, encoded: encoded)
         add(from, to, &edits)
         return max(to, end)
+    }
+
+    /// Behind "=>", also where PHP says what follows: `string(7) "x"`.
+    private func arrowValue(_ index: Int) -> Int {
+        let at = text.skipBlank(index)
+        guard text.has("string(", at: at) else { return text.skipSpaces(index) }
+        var end = at &+ 7
+        while ASCII.isDigit(text[end]) { end &+= 1 }
+        return text[end] == UInt8(ascii: ")") ? text.skipSpaces(end &+ 1) : at
     }
 
     private static let spacesMax = 16
@@ -262,9 +290,9 @@ enum ItemForm {
         return text[index] == 0x32 && text[index &+ 1] == 0x36
     }
 
-    /// "://" at that index: the password of `user:password@`.
+    /// "//" behind that index, where an address may begin: the password of `user:password@`.
     private func userInfo(_ at: Int, _ edits: inout Edits) -> Int {
-        guard text[at &+ 1] == 0x2F, text[at &+ 2] == 0x2F else { return at &+ 1 }
+        guard beginsAddress(at) else { return at &+ 2 }
         let from = at &+ 3
         var end = from
         var colon = 0
@@ -288,6 +316,19 @@ enum ItemForm {
         if isCut, end == text.count, colon > 0, sign == 0 { add(colon &+ 1, end, &edits) }
         // What stands there may hold marks of its own.
         return from
+    }
+
+    /// A scheme's colon, or what no path ends with.
+    private func beginsAddress(_ at: Int) -> Bool {
+        guard at >= 0 else { return true }
+        switch text[at] {
+        case UInt8(ascii: ":"), 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "'"), UInt8(ascii: "="),
+            UInt8(ascii: "("), UInt8(ascii: "["), UInt8(ascii: "{"), UInt8(ascii: "<"),
+            UInt8(ascii: ">"), UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "`"),
+            UInt8(ascii: "|"):
+            return true
+        default: return false
+        }
     }
 
     /// An address without a scheme: //user:password@host.
@@ -321,9 +362,9 @@ enum ItemForm {
             || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
     }
 
-    /// "Bearer xyz": all that may be a token behind it.
-    private func bearer(_ at: Int, _ edits: inout Edits) -> Int {
-        guard text.has("bearer", at: at) else { return at &+ 1 }
+    /// "Bearer xyz": all that may be a token behind it. "Basic xyz" likewise (BasicScan).
+    private func credentials(_ at: Int, _ edits: inout Edits) -> Int {
+        guard text.has("bearer", at: at) else { return basic(at, &edits) }
         var from = at &+ 6
         if text[from] == UInt8(ascii: "+") {
             from &+= 1
