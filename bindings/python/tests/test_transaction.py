@@ -312,8 +312,19 @@ class TransactionTest(StoreCase):
         for usecase in (1 << 31, -(1 << 31) - 1):
             with self.assertRaises(cordwood.ArgumentError):
                 self.engine.transaction(usecase)
-        with self.assertRaises((TypeError, ValueError)):
-            self.engine.transaction("checkout")
+        class Words(enum.Enum):
+            CHECKOUT = "checkout"
+        for bad in ("checkout", "17", 1.5, None, Words.CHECKOUT):
+            with self.assertRaises(cordwood.ArgumentError) as caught:
+                self.engine.transaction(bad)
+            self.assertIn(f"transaction: usecase takes a whole number or a member of an IntEnum, "
+                          f"not {bad!r}", str(caught.exception))
+        with self.engine.transaction(17) as one:
+            with self.assertRaises(cordwood.ArgumentError) as caught:
+                one.event("paid")
+            self.assertIn("Transaction.event: event takes a whole number", str(caught.exception))
+            with self.assertRaises(cordwood.ArgumentError):
+                self.engine.name_transaction(17, "pay", event="paid")
         with self.assertRaises(cordwood.ArgumentError):
             self.engine.name_transaction(1, "n" * 256)
         with self.assertRaises(cordwood.ArgumentError):
