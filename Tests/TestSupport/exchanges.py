@@ -3,10 +3,13 @@ URL, header and body."""
 
 import ctypes
 from ctypes import Structure, byref, c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
 
 from cordwood import _abi
 from cordwood._abi import Text
 from capturing import Header, Outcome, Request, Response
+
+HAR_SCHEMA = Path(__file__).with_name("har_schema.json")
 
 
 class Options(Structure):
