@@ -117,11 +117,11 @@ class Hosts(StoreCase):
         self.addCleanup(server.stdin.close)
         return f"https://localhost:{int(server.stdout.readline())}"
 
-    def built_curl(self):
-        """The host of libcurl."""
-        program = WORK / "http-curl"
+    def built_curl(self, name="http_curl"):
+        """A host of libcurl."""
+        program = WORK / name
         subprocess.run(["cc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-I",
-                        ROOT / "include", HERE / "http_curl.c", "-o", program, "-L",
+                        ROOT / "include", HERE / f"{name}.c", "-o", program, "-L",
                         BUILD / "lib", "-lcordwood", "-lcurl"], check=True)
         return program
 

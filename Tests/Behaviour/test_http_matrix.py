@@ -123,9 +123,9 @@ class Matrix(Hosts):
 
     def secrets(self, listed):
         """Open, closed, archived, uploaded."""
+        self.nowhere()
         kept = json.dumps(list(listed.values()))
         self.assertGreater(kept.count("[redacted]"), 12)
-        self.nowhere()
         self.not_shown(listed)
         self.host.stdin.close()
         self.assertEqual(self.host.wait(30), 0)
@@ -192,6 +192,12 @@ class Matrix(Hosts):
                      self.pems / "ca.pem")
         listed, entries = self.read()
         self.assertGreater(self.makes_again(listed, entries), 8)
+
+    def test_B_HTTP_6_curl(self):
+        saw = self.program(self.built_curl("http_curl_secrets"), self.store, self.plain.url,
+                           http_peer.SECRET)
+        self.assertEqual(saw, {case: 200 for case in MORE if case.startswith("secret")})
+        self.secrets(self.read()[0])
 
     def test_B_HTTP_7_streams_of_256_mebibytes(self):
         """Both ways, in memory that does not grow with them."""
