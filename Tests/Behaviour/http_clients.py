@@ -75,7 +75,7 @@ def secrets(urls, pieces_of):
     split = f'{{"user":"joe","pass', f'word":"{SECRET[:4]}', f'{SECRET[4:]}-8","z":1}}'
     base = urls["plain"]
     return [
-        ("secret-get", f"{base}/secrets?token={SECRET}-9&case=secret-get",
+        ("secret-get", f"{base}/split-secrets?token={SECRET}-9&case=secret-get",
          {"Authorization": f"Bearer {SECRET}-10", "Cookie": f"sid={SECRET}-11"}, None),
         ("secret-json", f"{base}/upload?case=secret-json", kinds[0], json.dumps(nested).encode()),
         ("secret-escaped", f"{base}/upload?case=secret-escaped", kinds[0],

@@ -83,7 +83,7 @@ int main(int count, char **words) {
     if (cw_http_options_set(engine, &http) != CW_OK) return 1;
     const char *base = words[2], *secret = words[3], *json = "application/json";
     char url[512], bearer[256], cookie[256];
-    snprintf(url, sizeof url, "%s/secrets?token=%s-9&case=secret-get", base, secret);
+    snprintf(url, sizeof url, "%s/split-secrets?token=%s-9&case=secret-get", base, secret);
     snprintf(bearer, sizeof bearer, "Authorization: Bearer %s-10", secret);
     snprintf(cookie, sizeof cookie, "Cookie: sid=%s-11", secret);
     run("secret-get", url, (const char *const[]){bearer, cookie, NULL}, NULL);

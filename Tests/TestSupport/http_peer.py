@@ -17,26 +17,26 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+# What must be found nowhere but at its two ends; /split-secrets answers it, in two chunks and a
+# cookie.
+SECRET = "ZQSECRET"
+SECRETS = (
+    '{"a":{"pass\\u0077ord":"%s-1"},"n":"{\\"token\\":\\"%s-2\\"}","password":"%s'
+    % (SECRET, SECRET, SECRET)).encode(), b'-3","ok":1}'
+# No UTF-8; /no-text answers it, in a header, too. /large?count=N: so many headers of 60,000 bytes.
+NO_TEXT = b'{"a":"\xff\xfe\xc3("}'
+
 JSON = json.dumps({"name": "order", "lines": list(range(40)), "note": "grün"}).encode()
 ODATA = json.dumps({"error": {"code": "SY/530", "message": {"lang": "en", "value": "No right"},
                               "innererror": {"transactionid": "T0123456789"}}}).encode()
 BLOCK = bytes(range(32, 96)) * 1024  # 64 KiB that are text
 HANG_S = 30
-# What must be found nowhere but at its two ends.
-SECRET = "ZQSECRET"
-SECRETS = (
-    '{"a":{"pass\\u0077ord":"%s-1"},"n":"{\\"token\\":\\"%s-2\\"}","password":"%s'
-    % (SECRET, SECRET, SECRET)).encode(), b'-3","ok":1}'
-# No UTF-8.
-NO_TEXT = b'{"a":"\xff\xfe\xc3("}'
 
 
 class Peer(BaseHTTPRequestHandler):
     """/json 200 · /odata 403 · /hang no answer · /close closes without one · /short less than it
     says · /redirect?to=URL 302 · /download?bytes=N · /gzip · /chunked · /empty 204 · /upload and
-    anything with a body: its size and SHA-256 · /drip?seconds=S: headers, then slowly ·
-    /secrets: SECRETS in two chunks, and a cookie · /no-text: NO_TEXT, in a header, too ·
-    /large?count=N: so many headers of 60,000 bytes."""
+    anything with a body: its size and SHA-256 · /drip?seconds=S: headers, then slowly."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -81,6 +81,12 @@ class Peer(BaseHTTPRequestHandler):
             self._download(int(asked["bytes"]))
         elif path == "/gzip":
             self._answer(200, gzip.compress(JSON * 20, mtime=0), Content_Encoding="gzip")
+        elif path == "/split-secrets":
+            self._chunked(SECRETS, {"Set-Cookie": f"sid={SECRET}-4; Path=/"}, pause=0.05)
+        elif path == "/no-text":
+            self._answer(200, NO_TEXT, X_Odd=NO_TEXT.decode("latin-1"))
+        elif path == "/large":
+            self._answer(200, JSON, **{f"X_{n}": "v" * 60_000 for n in range(int(asked["count"]))})
         elif path == "/chunked":
             self._chunked(JSON[at:at + 7] for at in range(0, len(JSON), 7))
         elif path == "/empty":
@@ -88,12 +94,6 @@ class Peer(BaseHTTPRequestHandler):
             self.end_headers()
         elif path == "/drip":
             self._drip(float(asked.get("seconds", 5)))
-        elif path == "/secrets":
-            self._chunked(SECRETS, {"Set-Cookie": f"sid={SECRET}-4; Path=/"}, pause=0.05)
-        elif path == "/no-text":
-            self._answer(200, NO_TEXT, X_Odd=NO_TEXT.decode("latin-1"))
-        elif path == "/large":
-            self._answer(200, JSON, **{f"X_{n}": "v" * 60_000 for n in range(int(asked["count"]))})
         elif path == "/headers":
             self._answer(200, json.dumps(dict(self.headers.items())).encode())
         else:
