@@ -27,15 +27,19 @@ enum BodyText {
         if !note.isEmpty { put("  [\(note)]\n", &out) }
     }
 
-    /// What is not shown of it.
+    /// What is not shown of it, or not as it came.
     private static func ending(_ message: CapturedExchange.Message) -> String {
+        message.isBodyWhole && message.bodyNote.isEmpty ? "" : extent(message)
+    }
+
+    /// `cut: 65536 bytes of 1000000`. The kept ones are counted as redaction left them.
+    static func extent(_ message: CapturedExchange.Message) -> String {
         let kept = message.body?.count ?? 0
-        var parts: [String] = []
-        if !message.bodyNote.isEmpty { parts.append(OneLine.text(message.bodyNote)) }
-        if let bytes = message.bodyBytes, bytes != UInt64(kept) || !parts.isEmpty {
-            parts.append("\(kept) bytes of \(bytes)")
-        }
-        return parts.joined(separator: ": ")
+        let note = message.bodyNote.isEmpty ? "not kept" : OneLine.text(message.bodyNote)
+        guard let bytes = message.bodyBytes else { return "\(note): \(kept) bytes" }
+        if message.isNoted("unpacked") { return "\(note): \(kept) bytes, \(bytes) as they came" }
+        return UInt64(kept) <= bytes
+            ? "\(note): \(kept) bytes of \(bytes)" : "\(note): of \(bytes) bytes"
     }
 
     /// nil: no UTF-8. A character that was cut at the end is left out.

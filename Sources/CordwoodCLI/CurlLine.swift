@@ -30,12 +30,11 @@ enum CurlLine {
                 words += ["--data-binary", "@-"]
             }
         }
-        if !request.bodyNote.isEmpty
-            || UInt64(body.count) != request.bodyBytes ?? UInt64(body.count)
-        {
-            let size = request.bodyBytes.map { " of \($0)" } ?? ""
-            let note = request.bodyNote.isEmpty ? "" : " (\(request.bodyNote))"
-            complain("the body is not whole: \(body.count) bytes\(size)\(note)")
+        if !request.headersNote.isEmpty {
+            complain("the headers are not whole (\(request.headersNote))")
+        }
+        if !request.isBodyWhole {
+            complain("the body is not whole: \(BodyText.extent(request))")
         }
         let url = URLText.sendable(exchange.urlBytes)
         if !isWeb(url) {

@@ -43,11 +43,12 @@ enum ExchangeLine {
         out.append(0x0a)
     }
 
-    /// `200`, `open`, `gone` (broken off), `-`: no answer.
+    /// `200`; without an answer `open`, `lost`, `gone` (broken off), `-`.
     static func state(_ exchange: CapturedExchange) -> String {
+        if let status = exchange.status { return String(status) }
         if exchange.isOpen { return "open" }
-        if exchange.isCancelled { return "gone" }
-        return exchange.status.map { String($0) } ?? "-"
+        if exchange.isLost { return "lost" }
+        return exchange.isCancelled ? "gone" : "-"
     }
 
     static func duration(_ exchange: CapturedExchange) -> String {
@@ -59,19 +60,24 @@ enum ExchangeLine {
         "\(ns / 1_000_000).\(ns / 100_000 % 10)"
     }
 
-    /// What went wrong, in a line; of one that ended well, nothing.
+    /// What went wrong beside the status, in a line; of one that ended well, nothing.
     static func problem(_ exchange: CapturedExchange) -> String {
         var parts: [String] = []
         if exchange.isCancelled { parts.append("cancelled") }
-        if !exchange.errorType.isEmpty { parts.append(exchange.errorType) }
-        if !exchange.errorMessage.isEmpty { parts.append(exchange.errorMessage) }
+        for text in [exchange.errorType, exchange.errorMessage]
+        where !text.isEmpty && parts.last != text {
+            parts.append(text)
+        }
         let odata = [exchange.odataCode, exchange.odataMessage].filter { !$0.isEmpty }
         if !odata.isEmpty { parts.append(odata.joined(separator: " ")) }
-        let text = clean(parts.joined(separator: ": "))
-        if text.isEmpty, exchange.isFailed {
-            return exchange.status == nil ? "no answer" : "failed"
-        }
-        return text
+        if let left = left(exchange) { parts.append(left) }
+        if parts.isEmpty, exchange.isLost { return "its process or engine is gone" }
+        if parts.isEmpty, exchange.isFailed, exchange.status == nil { return "no answer" }
+        return clean(parts.joined(separator: ": "))
+    }
+
+    static func left(_ exchange: CapturedExchange) -> String? {
+        exchange.leftOf.map { "left after \(exchange.response.bodyBytes ?? 0) of \($0) bytes" }
     }
 
     /// 917, 64.0K, 20.0M; empty: no body.
@@ -114,7 +120,7 @@ enum ExchangeJSON {
         func add(_ key: String, _ value: String) {
             if !value.isEmpty { object.add(key, value) }
         }
-        object.add("state", exchange.isOpen ? "open" : "done")
+        object.add("state", exchange.isOpen ? "open" : exchange.isLost ? "lost" : "done")
         object.add("id", exchange.id)
         object.add("side", exchange.isServer ? "server" : "client")
         object.add("time", UTCTime.text(exchange.start))
@@ -130,6 +136,7 @@ enum ExchangeJSON {
         if !phases.isEmpty { object.add("phases_ms", phases) }
         addGroup("error", [("type", exchange.errorType), ("message", exchange.errorMessage)])
         if exchange.isCancelled { object.add("cancelled", true) }
+        if let left = exchange.leftOf { object.add("left_of_bytes", left) }
         addGroup(
             "odata",
             [
@@ -171,6 +178,7 @@ enum ExchangeJSON {
                     return pair
                 })
         }
+        add("headers_note", message.headersNote)
         if let body = message.body {
             // SAFETY: the view is read in the call only.
             let isText = unsafe body.withUnsafeBytes { UTF8Scan.isValid($0) }
@@ -181,8 +189,12 @@ enum ExchangeJSON {
             }
         }
         if let bytes = message.bodyBytes { object.add("body_bytes", bytes) }
-        if !message.bodyNote.isEmpty { object.add("body_note", message.bodyNote) }
+        add("body_note", message.bodyNote)
         return object
+
+        func add(_ key: String, _ value: String) {
+            if !value.isEmpty { object.add(key, value) }
+        }
     }
 }
 

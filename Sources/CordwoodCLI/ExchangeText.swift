@@ -34,7 +34,8 @@ enum ExchangeText {
         Times.appendReadable(exchange.start, utc: utc, to: &out)
         put("\n", &out)
         field("state", state(exchange), &out)
-        let error = [exchange.errorType, exchange.errorMessage].filter { !$0.isEmpty }
+        var error = [exchange.errorType, exchange.errorMessage].filter { !$0.isEmpty }
+        if error.count > 1, error[0] == error[1] { error.removeLast() }
         field("error", error.joined(separator: ": "), &out)
         field("odata code", exchange.odataCode, &out)
         field("odata message", exchange.odataMessage, &out)
@@ -53,16 +54,19 @@ enum ExchangeText {
 
     private static func state(_ exchange: CapturedExchange) -> String {
         var parts: [String] = []
-        if exchange.isOpen { parts.append("open") }
-        if exchange.isCancelled { parts.append("cancelled") }
-        if exchange.isFailed {
-            parts.append("failed")
-        } else if !exchange.isOpen {
-            parts.append("done")
+        if exchange.isOpen {
+            parts.append("open")
+        } else if exchange.isLost {
+            parts.append("lost: its process or engine is gone")
+        } else if exchange.isCancelled {
+            parts.append("cancelled")
+        } else {
+            parts.append(exchange.isFailed ? "failed" : "done")
         }
         if let duration = exchange.duration {
             parts.append("after \(ExchangeLine.milliseconds(duration)) ms")
         }
+        if let left = ExchangeLine.left(exchange) { parts[parts.count - 1] += ", \(left)" }
         return parts.joined(separator: " ")
     }
 
@@ -119,6 +123,9 @@ enum ExchangeText {
     ) {
         for header in message.headers {
             line(mark, header.nameBytes + [0x3a, 0x20] + header.valueBytes, &out)
+        }
+        if !message.headersNote.isEmpty {
+            put("  [headers \(OneLine.text(message.headersNote))]\n", &out)
         }
         guard message.body != nil || message.bodyBytes ?? 0 > 0 else { return }
         put("\n", &out)

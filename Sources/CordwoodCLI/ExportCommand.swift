@@ -108,8 +108,9 @@ enum HAROutput {
     static func run(_ paths: [String], _ options: ReaderOptions) throws {
         var options = options
         options.kinds = ExchangeGatherer.kinds
+        let watch = LaneWatch(paths: paths)
         let reading = try Reading(paths: paths, options: options)
-        var gatherer = ExchangeGatherer()
+        var gatherer = ExchangeGatherer(watch: watch)
         var writer = HARWriter()
         writer.begin(&Output.standard.bytes)
         func show(_ exchange: CapturedExchange) {

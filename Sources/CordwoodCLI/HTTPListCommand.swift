@@ -11,9 +11,10 @@ struct HTTPListCommand: ParsableCommand {
         abstract: "Print captured HTTP exchanges, a line each.",
         discussion: """
             Columns: time of the beginning, id, method, status, duration, bytes sent and \
-            received, URL, error. In the order in which they ended; `open` are those without an \
-            end, which come last. With -f each is printed as it begins and again as it ends. With \
-            --grep it ends with 1 where nothing matched. \(Self.members)
+            received, URL, error. In the order in which they ended; those without an end come \
+            last: `open`, and `lost` where process or engine is gone. With -f each is printed as \
+            it begins and again as it ends. With --grep it ends with 1 where nothing matched. \
+            \(Self.members)
 
             Examples:
               cordwood http logs --failed --since 10m
@@ -22,11 +23,12 @@ struct HTTPListCommand: ParsableCommand {
             """)
 
     static let members = """
-        --json: state (open, done), id, side, time, method, url, host, port, status, failed, \
+        --json: state (open, lost, done), id, side, time, method, url, host, port, status, failed, \
         duration_ms, phases_ms (dns connect tls send wait receive), error (type message), \
-        cancelled, odata (code message transaction_id), request and response (headers, body or \
-        body_base64, body_bytes, body_note), conversation, redirected_from, attempt, protocol, \
-        peer, transaction, trace_id, span_id, pid, tid, process; what is not known is left out.
+        cancelled, left_of_bytes, odata (code message transaction_id), request and response \
+        (headers, headers_note, body or body_base64, body_bytes, body_note), conversation, \
+        redirected_from, attempt, protocol, peer, transaction, trace_id, span_id, pid, tid, \
+        process; what is not known is left out.
         """
 
     @OptionGroup var wanted: ExchangeSelection
@@ -55,9 +57,11 @@ struct HTTPListCommand: ParsableCommand {
         let filter = try wanted.filter()
         let pattern = try wanted.pattern()
         let style = ExchangeStyle(selection)
-        let reading = try Reading(paths: try sources.resolved(), options: options)
+        let paths = try sources.resolved()
+        let watch = LaneWatch(paths: paths)
+        let reading = try Reading(paths: paths, options: options)
         let needsBodies = har || selection.json || pattern != nil
-        var gatherer = ExchangeGatherer(bodies: needsBodies)
+        var gatherer = ExchangeGatherer(bodies: needsBodies, watch: watch)
         var writer = HARWriter()
         if har { writer.begin(&Output.standard.bytes) }
         var found: UInt64 = 0

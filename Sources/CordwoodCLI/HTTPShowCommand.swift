@@ -43,9 +43,10 @@ struct HTTPShowCommand: ParsableCommand {
         let paths = try sources.resolved()
         var options = try selection.readerOptions()
         options.kinds = ExchangeGatherer.kinds
+        let watch = LaneWatch(paths: paths)
         let reading = try Reading(paths: paths, options: options)
         var search = ExchangeSearch(prefix: id)
-        var gatherer = ExchangeGatherer()
+        var gatherer = ExchangeGatherer(watch: watch)
         while let record = reading.next() { gatherer.take(record) { search.take($0) } }
         gatherer.finish { search.take($0) }
         guard let exchange = try search.result() else {
@@ -134,7 +135,7 @@ private struct ExchangeSearch {
         guard ids.count > 1 else { return [] }
         // What was damaged is told by the first look.
         var members: [String: CapturedExchange] = [:]
-        var gatherer = ExchangeGatherer(bodies: false)
+        var gatherer = ExchangeGatherer(bodies: false, watch: LaneWatch(paths: paths))
         let keep = { (exchange: CapturedExchange) in
             guard ids.contains(exchange.id) else { return }
             if !exchange.isOpen || members[exchange.id] == nil { members[exchange.id] = exchange }

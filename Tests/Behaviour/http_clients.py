@@ -3,17 +3,21 @@
 
     http_clients.py CLIENT STORE|- URLS
 
-URLS: JSON with `plain`, `tls` (a certificate nobody knows) and, for httpx, `h2` and `ca`. With "-"
-the client runs alone: tests compare. Prints a line of JSON a case, [name, what the host saw], then
+URLS: JSON with `plain`, `tls` (a certificate nobody knows) and, for httpx, `h2` and `ca`; with
+`more` there are secrets, odd bytes, large headers and broken off requests, too. With "-" the client
+runs alone: tests compare. Prints a line of JSON a case, [name, what the host saw], then
 "done", and stays until its standard input ends: it is still writing when others read.
 """
 import asyncio
 import hashlib
 import io
 import json
+import os
 import re
+import signal
 import ssl
 import sys
+import threading
 import urllib.error
 import urllib.request
 
@@ -61,6 +65,61 @@ def gets(urls):
     }
 
 
+def secrets(urls, pieces_of):
+    """Requests with secrets in all places: (case, URL, headers, body)."""
+    from http_peer import SECRET
+    kinds = ({"Content-Type": "application/json"},
+             {"Content-Type": "application/x-www-form-urlencoded"})
+    nested = {"a": {"password": f"{SECRET}-5", "list": [{"api_key": f"{SECRET}-6"}]},
+              "text": json.dumps({"token": f"{SECRET}-7"})}
+    split = f'{{"user":"joe","pass', f'word":"{SECRET[:4]}', f'{SECRET[4:]}-8","z":1}}'
+    base = urls["plain"]
+    return [
+        ("secret-get", f"{base}/split-secrets?token={SECRET}-9&case=secret-get",
+         {"Authorization": f"Bearer {SECRET}-10", "Cookie": f"sid={SECRET}-11"}, None),
+        ("secret-json", f"{base}/upload?case=secret-json", kinds[0], json.dumps(nested).encode()),
+        ("secret-escaped", f"{base}/upload?case=secret-escaped", kinds[0],
+         b'{"p\\u0061ssword":"' + SECRET.encode() + b'-12"}'),
+        ("secret-form", f"{base}/upload?case=secret-form", kinds[1],
+         f"user=joe&password={SECRET}-13&x=y".encode()),
+        ("secret-pieces", f"{base}/upload?case=secret-pieces", kinds[0],
+         pieces_of([piece.encode() for piece in split])),
+    ]
+
+
+def odd(urls):
+    """Headers of a megabyte and bytes that are no UTF-8, both ways: as of `secrets`."""
+    base = urls["plain"]
+    return [
+        ("large-asked", f"{base}/json?case=large-asked",
+         {f"X-{n}": "v" * 60_000 for n in range(16)}, None),
+        ("large-answer", f"{base}/large?count=17&case=large-answer", {}, None),
+        ("no-text-asked", f"{base}/upload?case=no-text-asked",
+         {"X-Odd": b"\xff\xc3(", "Content-Type": "application/json"}, b'{"a":"\xff\xfe"}'),
+        ("no-text-answer", f"{base}/no-text?case=no-text-answer", {}, None),
+    ]
+
+
+def interrupted(call, url):
+    """Ctrl-C while it waits for the server."""
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        return call(url)
+    except KeyboardInterrupt as error:
+        return failed(error)
+
+
+def sync_more(urls, get, post):
+    """What `more` asks for, of a client that blocks."""
+    for case, url, headers, body in secrets(urls, iter) + odd(urls):
+        if body is None:
+            run(case, lambda: get(url, headers=headers))
+        else:
+            run(case, lambda: post(url, body, headers=headers))
+    run("cancelled", interrupted, get, urls["plain"] + "/hang?cancelled")
+    run("cancelled-body", interrupted, get, urls["plain"] + "/drip?cancelled")
+
+
 def sync_cases(urls, get, post, early):
     """All cases of a client that blocks."""
     for case, url in gets(urls).items():
@@ -70,6 +129,8 @@ def sync_cases(urls, get, post, early):
     run("upload-pieces", post, upload + "?as=pieces", pieces())
     run("upload-file", post, upload + "?as=file", io.BytesIO(BIG))
     run("early", early, urls["plain"] + "/drip")
+    if "more" in urls:
+        sync_more(urls, get, post)
 
 
 def of_urllib(urls):
@@ -94,12 +155,12 @@ def of_requests(urls):
     session = requests.Session()
     session.trust_env = False
 
-    def get(url):
-        answer = session.get(url, timeout=TIMEOUT_S)
+    def get(url, **more):
+        answer = session.get(url, timeout=TIMEOUT_S, **more)
         return saw(answer.status_code, answer.headers.items(), answer.content)
 
-    def post(url, data):
-        answer = session.post(url, data=data, timeout=30)
+    def post(url, data, **more):
+        answer = session.post(url, data=data, timeout=30, **more)
         return saw(answer.status_code, answer.headers.items(), answer.content)
 
     def early(url):
@@ -113,12 +174,12 @@ def of_httpx(urls):
     import httpx
     client = httpx.Client(timeout=TIMEOUT_S, follow_redirects=True, trust_env=False)
 
-    def get(url):
-        answer = client.get(url)
+    def get(url, **more):
+        answer = client.get(url, **more)
         return saw(answer.status_code, answer.headers.items(), answer.content)
 
-    def post(url, data):
-        answer = client.post(url, content=data, timeout=30)
+    def post(url, data, **more):
+        answer = client.post(url, content=data, timeout=30, **more)
         return saw(answer.status_code, answer.headers.items(), answer.content)
 
     def early(url):
@@ -168,6 +229,13 @@ async def async_cases(urls, get, post):
     await arun("upload-pieces", post(upload + "?as=pieces", apieces()))
     await arun("cancelled", broken_off(get(urls["plain"] + "/hang?cancelled")))
     await arun("cancelled-body", broken_off(get(urls["plain"] + "/drip?cancelled")))
+    if "more" in urls:
+        async def given(all_):
+            for piece in all_:
+                yield piece
+        for case, url, headers, body in secrets(urls, given) + odd(urls):
+            await arun(case, get(url, headers=headers) if body is None
+                       else post(url, body, headers=headers))
 
 
 def of_httpx_async(urls):
@@ -177,14 +245,23 @@ def of_httpx_async(urls):
     async def main():
         async with httpx.AsyncClient(timeout=TIMEOUT_S, follow_redirects=True,
                                      trust_env=False) as client:
-            async def get(url):
-                answer = await client.get(url)
+            async def get(url, **more):
+                answer = await client.get(url, **more)
                 return saw(answer.status_code, answer.headers.items(), answer.content)
 
-            async def post(url, data):
-                answer = await client.post(url, content=data, timeout=30)
+            async def post(url, data, **more):
+                answer = await client.post(url, content=data, timeout=30, **more)
                 return saw(answer.status_code, answer.headers.items(), answer.content)
             await async_cases(urls, get, post)
+        if "h2" not in urls:
+            return
+        trusted = ssl.create_default_context(cafile=urls["ca"])
+        async with httpx.AsyncClient(http2=True, trust_env=False, verify=trusted) as client:
+            async def both(url, data=None):
+                answer = await client.request("POST" if data else "GET", url, content=data)
+                return [answer.http_version, answer.status_code, len(answer.content)]
+            await arun("h2", both(urls["h2"] + "/two"))
+            await arun("h2-upload", both(urls["h2"] + "/two", BIG[:1_000_000]))
     asyncio.run(main())
 
 

@@ -2,7 +2,6 @@
 and as curl commands. Exchanges are captured by the C calls themselves."""
 
 import base64
-import http.client
 import http.server
 import json
 import os
@@ -13,14 +12,13 @@ import threading
 import time
 import unittest
 import urllib.parse
-from pathlib import Path
 
 import exchanges
-from exchanges import Exchange, answered
+from exchanges import HAR_SCHEMA, Exchange, answered
 from json_schema import problems
+from replaying import Followed, replay, run_line
 from sending import CORDWOOD, StoreCase
 
-SCHEMA = Path(exchanges.__file__).with_name("har_schema.json")
 ODATA = json.dumps({"error": {"code": "SY/530", "message": {"lang": "en", "value": "No such team"},
                               "innererror": {"transactionid": "4FDF3748112322F4E1"}}})
 JSON = [("Content-Type", "application/json")]
@@ -40,42 +38,6 @@ class Reading(StoreCase):
     def objects(self, *arguments, **options):
         return [json.loads(line) for line in
                 self.cordwood("http", *arguments, "--json", **options).splitlines()]
-
-
-class Followed:
-    """`cordwood http -f`; its lines with the time each came at."""
-
-    def __init__(self, case, *arguments):
-        self.process = subprocess.Popen([CORDWOOD, "http", "-f", *arguments, case.store],
-                                        stdout=subprocess.PIPE, text=True)
-        self.lines, self.news = [], threading.Condition()
-        self.thread = threading.Thread(target=self.gather, daemon=True)
-        self.thread.start()
-        case.addCleanup(self.stop)
-
-    def gather(self):
-        for line in self.process.stdout:
-            with self.news:
-                self.lines.append((time.monotonic(), line.rstrip("\n")))
-                self.news.notify_all()
-
-    def wait(self, condition, seconds=20):
-        """The first line for which it holds, and when it came."""
-        found = []
-
-        def look():
-            found[:] = [line for line in self.lines if condition(line[1])]
-            return found
-        with self.news:
-            if not self.news.wait_for(look, seconds):
-                raise AssertionError(f"not within {seconds} s; lines: {self.lines}")
-        return found[0]
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-        self.thread.join()
-        self.process.stdout.close()
 
 
 class B_HTTP_4(Reading):
@@ -132,6 +94,47 @@ class B_HTTP_4(Reading):
         lines = self.cordwood("cat", "--where", f"http.id={refused}").splitlines()
         self.assertEqual(len(lines), 2, "the beginning and the end")
         self.assertRegex(lines[1], f"HTTP: POST http://a.test/teams 403 .* http.id={refused}$")
+
+    def test_B_HTTP_4_lost_with_its_process(self):
+        """What a killed process began is lost; what a living one began is open, archived or not."""
+        program = (
+            "import sys, cordwood, exchanges\n"
+            "engine = cordwood.open(sys.argv[1])\n"
+            "exchanges.enable(engine)\n"
+            "one = exchanges.Exchange(engine, 'GET', 'http://a.test/killed')\n"
+            "print(one.id, flush=True)\n"
+            "sys.stdin.read()\n")
+        room = str(exchanges.HAR_SCHEMA.parent)
+        host = subprocess.Popen(
+            [sys.executable, "-c", program, self.store], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([room, *sys.path])})
+        self.addCleanup(host.stdin.close)
+        self.addCleanup(host.stdout.close)
+        killed = host.stdout.readline().strip()
+        hangs = Exchange(self.engine, "GET", "http://a.test/hangs").id
+
+        def states(*options):
+            return {one["id"]: one["state"] for one in self.objects(*options)}
+        self.assertEqual(states(), {killed: "open", hangs: "open"})
+        host.kill()
+        host.wait()
+        self.engine.roll()
+        self.engine.archive_wait(30)
+        wanted = {killed: "lost", hangs: "open"}
+        self.assertEqual(states(), wanted)
+        self.assertEqual(states("--slow", "0"), wanted)
+        self.assertEqual(states("--failed"), {killed: "lost"})
+        time.sleep(0.01)
+        self.assertEqual(states("--slow", "1"), {hangs: "open"})
+        self.assertIn(" lost ", self.cordwood("http", "--failed"))
+        self.assertIn("state          lost: ", self.cordwood("http", "show", killed))
+        har = json.loads(self.cordwood("export", "--format", "har"))["log"]["entries"]
+        self.assertEqual({entry["_id"]: entry["_state"] for entry in har}, wanted)
+        self.cordwood("archive")
+        self.assertEqual(states(), wanted, "its lane was adopted")
+        self.engine.close()
+        self.assertEqual(states(), {killed: "lost", hangs: "lost"})
 
     def test_B_HTTP_4_redirects(self):
         first = answered(self.engine, "GET", "http://a.test/1", 302, answer=[("Location", "/2")])
@@ -234,7 +237,7 @@ class B_HTTP_8(Reading):
     def test_B_HTTP_8_har_is_har_and_replays(self):
         target = Target(self)
         made = self.fill(target.url)
-        schema = json.loads(SCHEMA.read_text())
+        schema = json.loads(HAR_SCHEMA.read_text())
         exported = self.cordwood("export", "--format", "har")
         text = self.cordwood("http", "--har")
         self.assertEqual(exported, text)
@@ -263,42 +266,11 @@ class B_HTTP_8(Reading):
         never = [entry for entry in entries.values() if entry.get("_error")]
         self.assertEqual([entry["response"]["status"] for entry in never], [0])
         for one, status in made:
-            self.assertEqual(self.replay(entries[one]["request"]), status)
+            self.assertEqual(replay(entries[one]["request"])[0], status)
         bodies = [asked["body"] for asked in target.asked]
         self.assertEqual(bodies, [b"", b'{"a": [1, 2]}', b"\xff\0bytes", b"", b"", b"a=1&b=%20two"])
         self.assertEqual(problems(json.loads(self.cordwood("http", "show", made[0][0], "--har")),
                                   schema), [])
-
-    def replay(self, request):
-        """Makes the request of an entry; the status."""
-        url = urllib.parse.urlsplit(request["url"])
-        connection = http.client.HTTPConnection(url.netloc, timeout=20)
-        post = request.get("postData")
-        body = None
-        if post:
-            is_binary = post.get("_encoding") == "base64"
-            body = base64.b64decode(post["text"]) if is_binary else post["text"].encode()
-        connection.request(request["method"], urllib.parse.urlunsplit(("", "", *url[2:])), body,
-                           {pair["name"]: pair["value"] for pair in request["headers"]})
-        response = connection.getresponse()
-        response.read()
-        connection.close()
-        return response.status
-
-    def run_line(self, one, cwd):
-        done = subprocess.run([CORDWOOD, "http", "show", one, self.store, "--curl"],
-                              capture_output=True, check=True)
-        printable = all(byte >= 0x20 or byte in b"\n\t" for byte in done.stdout)
-        self.assertTrue(printable, "nothing that moves a cursor is printed")
-        line = done.stdout.decode()
-        # A line longer than an argument may be is typed or piped.
-        ran = subprocess.run(["sh"], input=f"set -e\n{line}".encode(), capture_output=True,
-                             cwd=cwd, check=False,
-                             env={"PATH": os.environ["PATH"], "HOME": str(cwd)})
-        self.assertEqual(ran.returncode, 0, (line[:500], ran.stderr))
-        if len(line) < 100_000:
-            again = subprocess.run(["sh", "-c", line], capture_output=True, cwd=cwd, check=False)
-            self.assertEqual(again.stdout, ran.stdout)
 
     def test_B_HTTP_8_curl_runs_as_printed(self):
         target = Target(self)
@@ -311,12 +283,35 @@ class B_HTTP_8(Reading):
             kept = (base64.b64decode(captured["body_base64"]) if "body_base64" in captured
                     else captured["body"].encode())
             self.assertEqual(kept, body, "captured as it was sent")
-            self.run_line(one, empty)
+            run_line(self, one, empty)
             asked = target.asked[-1]
             self.assertEqual(asked["body"], body)
             self.assertEqual(asked["headers"].get("Content-Type"),
                              "application/octet-stream" if kind else None)
         self.assertEqual(list(empty.iterdir()), [], "no shell ran what was captured")
+
+    def test_B_HTTP_8_what_is_cut_is_said_and_nothing_else(self):
+        """Redaction changes the length of a body that is whole; headers may be cut, too."""
+        body = '{"password":"x","pin":1}'
+        one = answered(self.engine, "POST", "http://a.test/", 200, JSON, body, JSON, body)
+        kept = self.objects()[0]["request"]
+        self.assertGreater(len(kept["body"]), kept["body_bytes"])
+        self.assertNotIn("bytes", self.cordwood("http", "show", one))
+        entry = json.loads(self.cordwood("http", "show", one, "--har"))["log"]["entries"][0]
+        self.assertEqual([entry["request"]["bodySize"], entry["response"]["bodySize"],
+                          entry["response"]["content"]["size"]], [len(body)] * 3)
+        self.assertNotIn("comment", json.dumps(entry))
+        large = [("X-A", "h" * 200_000), ("X-B", "b")]
+        cut = answered(self.engine, "GET", "http://a.test/", 200, large, None, large)
+        text = self.cordwood("http", "show", cut)
+        self.assertEqual(text.count("  [headers cut]\n"), 2)
+        entry = json.loads(self.cordwood("http", "show", cut, "--har"))["log"]["entries"][0]
+        self.assertEqual([entry[side]["comment"] for side in ("request", "response")],
+                         ["headers cut"] * 2)
+        for id_, told in ((one, b""), (cut, b"cordwood: the headers are not whole (cut)\n")):
+            done = subprocess.run([CORDWOOD, "http", "show", id_, self.store, "--curl"],
+                                  capture_output=True, check=True)
+            self.assertEqual(done.stderr, told)
 
     def test_B_HTTP_8_curl_headers_urls_and_methods(self):
         target = Target(self)
@@ -332,7 +327,7 @@ class B_HTTP_8(Reading):
                 [("X-Hostile", value), ("X-Empty", ""), ("Host", "other.test"),
                  ("Accept-Encoding", "gzip"), ("Connection", "close, X-Hop"), ("X-Hop", "1"),
                  ("Content-Length", "7"), ("Authorization", "Bearer secret")])
-            self.run_line(one, empty)
+            run_line(self, one, empty)
             asked = target.asked[-1]
             self.assertEqual(asked["method"], method)
             self.assertEqual(asked["target"], path)

@@ -312,6 +312,8 @@ class Txn(StoreCase):
         one.event(0)
 
         def latencies():
+            for _ in range(200):  # warm
+                one.event(5)
             found = []
             end = time.monotonic() + 3
             while time.monotonic() < end:
@@ -333,14 +335,18 @@ class Txn(StoreCase):
         self.assertGreater(time.monotonic() - began, 9)
         self.assertEqual(done[0].records, 1)
         without = latencies()
-        for part in (0.5, 0.99):
-            with self.subTest(part):
-                self.assertLess(during[int(len(during) * part)],
-                                10 * without[int(len(without) * part)] + 1_000_000)
-        self.assertEqual(self.flush().records, len(during) + 1 + len(without))
+        # Of an event that waited for the POST, or for a lock that it holds, none of this is true;
+        # on a machine that others use, too, single calls may be interrupted.
+        self.assertGreater(len(during), 500)
+        self.assertLess(during[-1], 500_000_000, "none waited for the answer")
+        self.assertLess(sum(took > 10_000_000 for took in during), len(during) / 100)
+        half, usual = during[len(during) // 2], without[len(without) // 2]
+        self.assertLess(half, 2 * usual + 50_000, "ns; as without a POST")
+        logged = len(during) + len(without) + 2 * 200
+        self.assertEqual(self.flush().records, logged + 1)
         events = [event for _, event in server.events]
         self.assertEqual((events.index(0), events.count(0), events.count(1)), (0, 1, 1))
-        self.assertEqual(len(events), 2 + len(during) + len(without))
+        self.assertEqual(len(events), 2 + logged)
 
     def test_B_TXN_6_other_records_stay(self):
         """Who is sent events alone ends no archive: what else is in it was sent to nobody."""

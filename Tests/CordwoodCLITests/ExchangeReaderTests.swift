@@ -62,7 +62,8 @@ final class ExchangeReaderTests: CommandCase {
         var open: [String] = []
         var ended: [String] = []
         while let exchange = reader.next() {
-            if exchange.isOpen { open.append(exchange.id) } else { ended.append(exchange.id) }
+            let isEnded = !exchange.isOpen && !exchange.isLost
+            if isEnded { ended.append(exchange.id) } else { open.append(exchange.id) }
         }
         XCTAssertEqual(ended, ["id\(count - 1)"])
         XCTAssertEqual(open, (0..<(count - 1)).map { "id\($0)" })

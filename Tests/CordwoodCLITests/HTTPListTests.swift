@@ -33,11 +33,13 @@ final class HTTPListTests: CommandCase {
         XCTAssertTrue(
             lines[0].hasPrefix("2026-09-21 14:13:20.000Z 00000000000000a1 > GET    404 "), lines[0])
         XCTAssertTrue(lines[0].contains(" 7.0 ms "), lines[0])
-        XCTAssertTrue(lines[0].hasSuffix(" http://a.test/1  ! failed"), lines[0])
+        XCTAssertTrue(lines[0].hasSuffix(" http://a.test/1"), lines[0])
         XCTAssertTrue(lines[1].hasSuffix("http://c.test/3  ! timeout: no\\nanswer"), lines[1])
         XCTAssertTrue(lines[1].contains(" -     "), lines[1])
-        XCTAssertTrue(lines[2].contains(" POST   open "), lines[2])
-        XCTAssertTrue(lines[2].hasSuffix("http://b.test/2\\x1b[2J"), lines[2])
+        XCTAssertTrue(lines[2].contains(" POST   lost "), lines[2])
+        XCTAssertTrue(
+            lines[2].hasSuffix("http://b.test/2\\x1b[2J  ! its process or engine is gone"),
+            lines[2])
     }
 
     func testSelection() throws {
@@ -52,7 +54,7 @@ final class HTTPListTests: CommandCase {
             writer.begin("a6", "GET", "http://one.test/")
         }
         XCTAssertEqual(try ids(), ["a1", "a2", "a3", "a4", "a5", "a6"])
-        XCTAssertEqual(try ids("--failed"), ["a2", "a3", "a4", "a5"])
+        XCTAssertEqual(try ids("--failed"), ["a2", "a3", "a4", "a5", "a6"])
         XCTAssertEqual(try ids("--host", "*.two.test"), ["a2", "a3"])
         XCTAssertEqual(try ids("--host", "*.TWO.test:8443"), ["a2"])
         XCTAssertEqual(
@@ -61,7 +63,7 @@ final class HTTPListTests: CommandCase {
         XCTAssertEqual(try ids("--method", "post"), ["a2"])
         XCTAssertEqual(try ids("--status", "5xx,404"), ["a2", "a3"])
         XCTAssertEqual(try ids("--status", "400-499"), ["a2"])
-        XCTAssertEqual(try ids("--slow", "900"), ["a2", "a6"])
+        XCTAssertEqual(try ids("--slow", "900"), ["a2"], "nobody knows how long a lost one took")
         XCTAssertEqual(try ids("--conversation", "talk-7"), ["a3"])
         XCTAssertEqual(try ids("--level", "info"), ["a1", "a2", "a3", "a4", "a5"])
         XCTAssertEqual(try ids("--until", "2026-09-21"), [])
@@ -71,6 +73,53 @@ final class HTTPListTests: CommandCase {
         }
         XCTAssertEqual(try run(["--har", "--json"]).code, 2)
         XCTAssertEqual(try run(["--har", "-f"]).code, 2)
+    }
+
+    /// Once each, and beside a status that came; of what a status says itself, nothing.
+    func testWhatWentWrong() throws {
+        let length = ("http.response.headers", Value.text("Content-Length: 1000000"))
+        let got = ("http.response.body.size", Value.uint(10))
+        let cancelled = ("http.cancelled", Value.bool(true))
+        try write { writer in
+            writer.end(
+                "a1", "GET", "http://a.test/", status: nil,
+                [
+                    cancelled, ("error.type", .text("cancelled")),
+                    ("error.message", .text("cancelled")),
+                ])
+            writer.end(
+                "a2", "GET", "http://a.test/",
+                [
+                    length, got, cancelled, ("error.type", .text("cancelled")),
+                    ("error.message", .text("KeyboardInterrupt")),
+                ])
+            writer.end("a3", "GET", "http://a.test/", [length, got])
+            writer.end("a4", "HEAD", "http://a.test/", [length, got])
+            writer.end("a5", "GET", "http://a.test/", status: 304, [length, got])
+            writer.end("a6", "GET", "http://a.test/", status: 503)
+            writer.end(
+                "a7", "GET", "http://a.test/",
+                [
+                    got,
+                    (
+                        "http.response.headers",
+                        .text("Content-Length: 1000000\nContent-Encoding: br")
+                    ),
+                ])
+        }
+        let lines = try run([]).lines
+        func expect(_ index: Int, _ state: String, _ problem: String) {
+            XCTAssertTrue(lines[index].contains(" \(state) "), lines[index])
+            XCTAssertTrue(lines[index].hasSuffix("http://a.test/\(problem)"), lines[index])
+        }
+        expect(0, "gone", "  ! cancelled")
+        expect(1, "200", "  ! cancelled: KeyboardInterrupt")
+        expect(2, "200", "  ! left after 10 of 1000000 bytes")
+        for index in [3, 4, 6] { expect(index, index == 4 ? "304" : "200", "") }
+        expect(5, "503", "")
+        XCTAssertEqual(try ids("--failed"), ["a1", "a2", "a6"], "who left has what he wanted")
+        let left = try XCTUnwrap(run(["--json"]).objects().dropFirst(2).first)
+        XCTAssertEqual(left["left_of_bytes"] as? Int, 1_000_000)
     }
 
     func testGrepLooksEverywhere() throws {
@@ -103,6 +152,7 @@ final class HTTPListTests: CommandCase {
                     ("http.wait", .uint(9_000_000)), ("http.conversation", .text("c")),
                     ("http.attempt", .uint(2)), ("http.redirected_from", .text("a0")),
                     ("http.request.headers", .text("A: 1\nB:2\nC\n:path: /x")),
+                    ("http.request.headers.note", .text("cut")),
                     ("http.request.body", .text("plain")), ("http.request.body.size", .uint(5)),
                     ("http.response.body", .bytes([0xff, 0])),
                     ("http.response.body.size", .uint(99)),
@@ -123,6 +173,7 @@ final class HTTPListTests: CommandCase {
         XCTAssertNil(object["error"])
         let request = try XCTUnwrap(object["request"] as? [String: Any])
         XCTAssertEqual(request["body"] as? String, "plain")
+        XCTAssertEqual(request["headers_note"] as? String, "cut")
         XCTAssertEqual(
             request["headers"] as? [[String: String]],
             [

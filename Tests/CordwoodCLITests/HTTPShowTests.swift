@@ -24,7 +24,7 @@ final class HTTPShowTests: CommandCase {
         }
         XCTAssertEqual(try show("AB01").code, 0)
         XCTAssertTrue(try show("ab0").text.contains("id             ab0\n"))
-        XCTAssertTrue(try show("c").text.contains("state          open\n"))
+        XCTAssertTrue(try show("c").text.contains("state          lost: "))
         let several = try show("a")
         XCTAssertEqual(several.code, 2)
         XCTAssertTrue(several.error.contains("ab01, ab02, ab0"), several.error)
@@ -92,6 +92,57 @@ final class HTTPShowTests: CommandCase {
         XCTAssertTrue(text.hasSuffix(wanted), text)
         XCTAssertTrue(text.contains("odata code     SY/530\n"), text)
         XCTAssertTrue(text.contains("state          failed after 20.0 ms\n"), text)
+    }
+
+    /// Redaction changes a body's length and cuts nothing.
+    func testWhatIsNotWholeIsSaid() throws {
+        let redacted = "{\"password\":\"[redacted]\",\"pin\":\"[redacted]\"}"
+        try write { writer in
+            writer.end(
+                "a1", "POST", "http://a.test/",
+                [
+                    ("http.request.body", .text(redacted)), ("http.request.body.size", .uint(27)),
+                    ("http.response.body", .text(redacted)),
+                    ("http.response.body.size", .uint(27)),
+                ])
+            writer.end(
+                "a2", "POST", "http://a.test/",
+                [
+                    ("http.request.headers", .text("X-A: hhh")),
+                    ("http.request.headers.note", .text("cut")),
+                    ("http.request.body.size", .uint(9)),
+                    ("http.response.headers", .text("X-A: hhh")),
+                    ("http.response.headers.note", .text("cut")),
+                    ("http.response.body", .text(redacted)),
+                    ("http.response.body.size", .uint(27)),
+                    ("http.response.body.note", .text("cut")),
+                ])
+        }
+        let whole = try show("a1").text
+        XCTAssertFalse(whole.contains("bytes"), whole)
+        XCTAssertEqual(try show("a1", "--curl").error, "")
+        let cut = try show("a2").text
+        XCTAssertTrue(cut.contains("> X-A: hhh\n  [headers cut]\n"), cut)
+        XCTAssertTrue(cut.contains("  [not kept: 0 bytes of 9]\n"), cut)
+        XCTAssertTrue(cut.hasSuffix("  [cut: of 27 bytes]\n"), cut)
+        let told = try show("a2", "--curl").error
+        XCTAssertTrue(told.contains("the headers are not whole (cut)"), told)
+        XCTAssertTrue(told.contains("the body is not whole: not kept: 0 bytes of 9"), told)
+        func entry(_ id: String) throws -> [String: Any] {
+            let text = try show(id, "--har").text
+            let har = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+            let log = try XCTUnwrap(har?["log"] as? [String: Any])
+            return try XCTUnwrap((log["entries"] as? [[String: Any]])?.first)
+        }
+        let plain = try entry("a1")
+        let response = try XCTUnwrap(plain["response"] as? [String: Any])
+        XCTAssertEqual(response["bodySize"] as? Int, 27)
+        XCTAssertEqual((response["content"] as? [String: Any])?["size"] as? Int, 27)
+        XCTAssertNil(response["comment"])
+        let noted = try entry("a2")
+        for side in ["request", "response"] {
+            XCTAssertEqual((noted[side] as? [String: Any])?["comment"] as? String, "headers cut")
+        }
     }
 
     func testBytesAreShownInHex() throws {
@@ -207,7 +258,7 @@ final class HTTPShowTests: CommandCase {
         one.request.bodyBytes = 9
         _ = CurlLine.text(one) { told.append($0) }
         XCTAssertEqual(told.count, 3)
-        XCTAssertTrue(told.contains("the body is not whole: 1 bytes of 9 (cut)"), "\(told)")
+        XCTAssertTrue(told.contains("the body is not whole: cut: 1 bytes of 9"), "\(told)")
         for (method, body, wanted) in [
             ("GET", "", ""), ("HEAD", "", "--head "), ("POST", "", "--request 'POST' "),
             ("GET", "x", "--request 'GET' --header 'Content-Type:' --data-raw 'x' "),

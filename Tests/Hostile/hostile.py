@@ -110,7 +110,8 @@ class Suite:
     def readers(self, store, **limits):
         """Every verb that reads; each is bounded by itself."""
         for verb in (["cat", store], ["cat", "--json", store], ["stats", store],
-                     ["verify", store], ["target", store, "list"], ["tail", store, "-n", "5"]):
+                     ["verify", store], ["target", store, "list"], ["tail", store, "-n", "5"],
+                     ["http", store], ["http", "--har", store]):
             tool(*verb, **limits)
 
     def everybody(self, store, **limits):

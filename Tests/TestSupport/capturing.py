@@ -15,6 +15,7 @@ from sending import CORDWOOD
 library = ctypes.CDLL(_abi.library._name)
 CLIENT, SERVER = 0, 1
 CANCELLED = 1
+FORMATS = ("raw", "text", "ndjson", "sap", "csv", "otlp", "har", "transactions", "otlp-spans")
 
 
 class Header(Structure):
@@ -127,8 +128,7 @@ def everything(store):
              if path.is_file()}
     for arguments in (["cat", "--json", store], ["cat", store], ["http", "list", "--json", store],
                       ["http", "list", "--har", store],
-                      ["export", store, "--format", "ndjson"],
-                      ["export", store, "--format", "text"]):
+                      *(["export", store, "--all-kinds", "--format", name] for name in FORMATS)):
         done = subprocess.run([CORDWOOD, *arguments], stdout=subprocess.PIPE, check=True)
         shown[" ".join(map(str, arguments))] = done.stdout
     for path in store.rglob("*.cwa"):

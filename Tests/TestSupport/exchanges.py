@@ -3,9 +3,12 @@ URL, header and body."""
 
 import ctypes
 from ctypes import Structure, byref, c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
 
 from cordwood._abi import Text
 from capturing import Header, Outcome, Request, Response, library as LIBRARY
+
+HAR_SCHEMA = Path(__file__).with_name("har_schema.json")
 
 
 class Options(Structure):

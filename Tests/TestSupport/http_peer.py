@@ -17,6 +17,15 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+# What must be found nowhere but at its two ends; /split-secrets answers it, in two chunks and a
+# cookie.
+SECRET = "ZQSECRET"
+SECRETS = (
+    '{"a":{"pass\\u0077ord":"%s-1"},"n":"{\\"token\\":\\"%s-2\\"}","password":"%s'
+    % (SECRET, SECRET, SECRET)).encode(), b'-3","ok":1}'
+# No UTF-8; /no-text answers it, in a header, too. /large?count=N: so many headers of 60,000 bytes.
+NO_TEXT = b'{"a":"\xff\xfe\xc3("}'
+
 JSON = json.dumps({"name": "order", "lines": list(range(40)), "note": "grün"}).encode()
 ODATA = json.dumps({"error": {"code": "SY/530", "message": {"lang": "en", "value": "No right"},
                               "innererror": {"transactionid": "T0123456789"}}}).encode()
@@ -72,8 +81,14 @@ class Peer(BaseHTTPRequestHandler):
             self._download(int(asked["bytes"]))
         elif path == "/gzip":
             self._answer(200, gzip.compress(JSON * 20, mtime=0), Content_Encoding="gzip")
+        elif path == "/split-secrets":
+            self._chunked(SECRETS, {"Set-Cookie": f"sid={SECRET}-4; Path=/"}, pause=0.05)
+        elif path == "/no-text":
+            self._answer(200, NO_TEXT, X_Odd=NO_TEXT.decode("latin-1"))
+        elif path == "/large":
+            self._answer(200, JSON, **{f"X_{n}": "v" * 60_000 for n in range(int(asked["count"]))})
         elif path == "/chunked":
-            self._chunked()
+            self._chunked(JSON[at:at + 7] for at in range(0, len(JSON), 7))
         elif path == "/empty":
             self.send_response(204)
             self.end_headers()
@@ -96,14 +111,16 @@ class Peer(BaseHTTPRequestHandler):
             self.wfile.write(part)
             size -= len(part)
 
-    def _chunked(self):
+    def _chunked(self, parts, headers=(), pause=0):
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
+        for name, value in dict(headers).items():
+            self.send_header(name, value)
         self.end_headers()
-        for at in range(0, len(JSON), 7):
-            part = JSON[at:at + 7]
+        for part in parts:
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            self.server.gone.wait(pause)
         self.wfile.write(b"0\r\n\r\n")
 
     def _drip(self, seconds):

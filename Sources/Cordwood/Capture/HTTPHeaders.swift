@@ -1,6 +1,6 @@
 // The headers of one message as lines `Name: value`, redacted as they are taken; what the body's
 // reading needs of them, and the conversation id. At most `bytesMax` bytes are kept; further
-// headers are passed over.
+// headers are passed over, and `isCut` says so.
 // SAFETY: `headers` is the host's, of `count` entries, and holds during the call that hands it in;
 // the caller has checked that each string has its bytes.
 
@@ -17,6 +17,8 @@ struct HTTPHeaders: ~Copyable {
     private var contentCoding = 0..<0
     private var contentLanguage = 0..<0
     private var conversation = 0..<0
+    /// Some header is shorter than it was, or is not here.
+    private(set) var isCut = false
 
     var text: ByteText { lines.text }
     var type: ByteText { lines.text(contentType.lowerBound, contentType.upperBound) }
@@ -30,6 +32,7 @@ struct HTTPHeaders: ~Copyable {
         contentCoding = 0..<0
         contentLanguage = 0..<0
         conversation = 0..<0
+        isCut = false
     }
 
     mutating func take(
@@ -37,13 +40,18 @@ struct HTTPHeaders: ~Copyable {
         _ edits: inout Edits
     ) {
         guard let headers = unsafe headers else { return }
+        if count > HTTPHeaders.countMax { isCut = true }
         for i in 0..<min(count, HTTPHeaders.countMax) {
             let header = unsafe headers[i]
             let room = HTTPHeaders.bytesMax &- lines.count
-            guard room > 0 else { return }
+            guard room > 0 else {
+                isCut = true
+                return
+            }
             unsafe take(
                 ByteText(header.name), ByteText(header.value), room: room, redactor, &edits)
         }
+        if lines.count > HTTPHeaders.bytesMax { isCut = true }
         lines.cut(to: HTTPHeaders.bytesMax)
     }
 
@@ -51,7 +59,10 @@ struct HTTPHeaders: ~Copyable {
         _ name: ByteText, _ whole: ByteText, room: Int, _ redactor: Redactor,
         _ edits: inout Edits
     ) {
-        guard name.count > 0, name.count <= HTTPHeaders.nameBytesMax else { return }
+        guard name.count > 0, name.count <= HTTPHeaders.nameBytesMax else {
+            if name.count > 0 { isCut = true }
+            return
+        }
         if lines.count > 0 { lines.append(UInt8(ascii: "\n")) }
         // No name: a piece of something else, a folded value perhaps.
         guard HTTPHeaders.isName(name) else {
@@ -65,11 +76,14 @@ struct HTTPHeaders: ~Copyable {
         let isCut = value.count < whole.count
         if unsafe redactor.rules.headerNames.table.contains(name) {
             if value.count > 0 { lines.append(Edits.replacement) }
-        } else if HTTPHeaders.isAddress(name) {
-            redactor.url(value, isCut: isCut, &edits, into: &lines)
-            lines.blankControls(from: from)
-        } else if !redactor.line(value, isCut: isCut, &edits, into: &lines) {
-            lines.blankControls(from: from)
+        } else {
+            if isCut { self.isCut = true }
+            if HTTPHeaders.isAddress(name) {
+                redactor.url(value, isCut: isCut, &edits, into: &lines)
+                lines.blankControls(from: from)
+            } else if !redactor.line(value, isCut: isCut, &edits, into: &lines) {
+                lines.blankControls(from: from)
+            }
         }
         unsafe note(name, from..<lines.count, redactor.rules.conversation)
     }

@@ -227,8 +227,14 @@ extension ExchangeState {
         if request.text.count > 0 {
             fields.put("http.request.headers", request.text.slice(0, limit))
         }
+        if request.isCut || request.text.count > limit {
+            fields.put("http.request.headers.note", "cut")
+        }
         if response.text.count > 0 {
             fields.put("http.response.headers", response.text.slice(0, limit))
+        }
+        if response.isCut || response.text.count > limit {
+            fields.put("http.response.headers.note", "cut")
         }
         let error = unsafe putError(outcome, redactor)
         unsafe putBody(

@@ -17,12 +17,20 @@ public struct CapturedExchange: Sendable {
     /// Request or response.
     public struct Message: Sendable {
         public var headers: [Header] = []
+        /// `cut`: one is shorter than it was, or missing; empty: they are whole.
+        public var headersNote = ""
         /// What was kept; nil: nothing was, or it was not asked for.
         public var body: [UInt8]?
         /// Bytes in all; nil: there was no body, or its size is not known.
         public var bodyBytes: UInt64?
-        /// Why the body is not whole: `cut`, `unpacked`, …; empty: it is.
+        /// Why the body is not whole, or not as it came: `cut`, `unpacked`, …; empty: it is.
         public var bodyNote = ""
+
+        /// `body` is all of it. Redaction may have given it another length.
+        public var isBodyWhole: Bool {
+            guard bodyNote.isEmpty || bodyNote == "unpacked" else { return false }
+            return body.map { !$0.isEmpty } ?? false || bodyBytes ?? 0 == 0
+        }
 
         /// The first header of that name, in any case.
         public func header(_ name: String) -> String? {
@@ -60,6 +68,8 @@ public struct CapturedExchange: Sendable {
     public var id = ""
     /// It began, and no record of its end is there.
     public var isOpen = false
+    /// Likewise, and none will come: nobody writes any more where it began. `isOpen` is false.
+    public var isLost = false
     public var isServer = false
     public var methodBytes: [UInt8] = []
     public var urlBytes: [UInt8] = []
@@ -95,6 +105,8 @@ public struct CapturedExchange: Sendable {
     public var processID: UInt32 = 0
     public var processName = ""
     public var threadID: UInt32 = 0
+    /// nil: of no record.
+    var process: ProcessInfo?
 
     public var method: String { String(decoding: methodBytes, as: UTF8.self) }
     public var url: String { String(decoding: urlBytes, as: UTF8.self) }
@@ -106,12 +118,28 @@ public struct CapturedExchange: Sendable {
         return status >= 400 || isCancelled || !errorType.isEmpty || !errorMessage.isEmpty
     }
 
+    /// The Content-Length of an answer of which the client read less, and nothing went wrong: it
+    /// left. nil: it did not, or nobody can know.
+    public var leftOf: UInt64? {
+        guard !isOpen, !isServer, !isCancelled, errorType.isEmpty, errorMessage.isEmpty,
+            let status, status >= 200, status != 204, status != 304,
+            !ASCIIText.isSame(methodBytes, Array("HEAD".utf8)),
+            !ASCIIText.isSame(methodBytes, Array("CONNECT".utf8)),
+            !response.isNoted("unpacked"), response.header("Transfer-Encoding") == nil,
+            ["", "identity"].contains(response.header("Content-Encoding") ?? ""),
+            let got = response.bodyBytes,
+            let length = UInt64(response.header("Content-Length") ?? ""), length > got
+        else { return nil }
+        return length
+    }
+
     public init() {}
 
     /// nil: no record of an exchange. Without bodies nothing is copied of them.
     public init?(_ record: borrowing RecordRef, bodies: Bool = true) {
         guard record.kind == ExchangeField.kind else { return nil }
         start = record.timeNs
+        process = record.thread.process
         processID = record.thread.process.processID
         processName = record.thread.process.name
         threadID = record.thread.threadID
@@ -156,6 +184,8 @@ public struct CapturedExchange: Sendable {
         case .responseHeaders: response.headers = CapturedExchange.headers(text)
         case .requestBody: if bodies { request.body = unsafe Array(text) }
         case .responseBody: if bodies { response.body = unsafe Array(text) }
+        case .requestHeadersNote: request.headersNote = Bytes.string(text)
+        case .responseHeadersNote: response.headersNote = Bytes.string(text)
         case .requestNote: request.bodyNote = Bytes.string(text)
         case .responseNote: response.bodyNote = Bytes.string(text)
         case .errorType: errorType = Bytes.string(text)
@@ -250,6 +280,8 @@ enum ExchangeField: String, CaseIterable {
     case receive = "http.receive"
     case requestHeaders = "http.request.headers"
     case responseHeaders = "http.response.headers"
+    case requestHeadersNote = "http.request.headers.note"
+    case responseHeadersNote = "http.response.headers.note"
     case requestBody = "http.request.body"
     case responseBody = "http.response.body"
     case requestBytes = "http.request.body.size"

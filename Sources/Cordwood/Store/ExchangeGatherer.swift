@@ -18,6 +18,7 @@ public struct ExchangeGatherer: Sendable {
     public var isLive = false
 
     private let bodies: Bool
+    private let watch: LaneWatch?
     private var open: [String: Waiting] = [:]
     /// Ids in the order of their beginnings; those that ended meanwhile stand in it, too.
     private var order: [(id: String, serial: UInt64)] = []
@@ -31,8 +32,13 @@ public struct ExchangeGatherer: Sendable {
         var cost: Int
     }
 
-    /// - Parameter bodies: false: exchanges come without them, which spares copies.
-    public init(bodies: Bool = true) { self.bodies = bodies }
+    /// - Parameters:
+    ///   - bodies: false: exchanges come without them, which spares copies.
+    ///   - watch: taken before the stores are read; nil: what has no end is open, never lost.
+    public init(bodies: Bool = true, watch: LaneWatch? = nil) {
+        self.bodies = bodies
+        self.watch = watch
+    }
 
     public var openCount: Int { open.count }
 
@@ -53,7 +59,7 @@ public struct ExchangeGatherer: Sendable {
         }
     }
 
-    /// Hands out what is still open, the oldest first.
+    /// Hands out what is still open, or lost, the oldest first.
     public mutating func finish(_ sink: (CapturedExchange) -> Void) {
         let rest = open.values.sorted {
             ($0.exchange.start, $0.serial) < ($1.exchange.start, $1.serial)
@@ -62,7 +68,14 @@ public struct ExchangeGatherer: Sendable {
         order.removeAll()
         orderHead = 0
         openBytes = 0
-        for waiting in rest { sink(waiting.exchange) }
+        for waiting in rest {
+            var exchange = waiting.exchange
+            if let process = exchange.process, watch?.isOver(process) ?? false {
+                exchange.isOpen = false
+                exchange.isLost = true
+            }
+            sink(exchange)
+        }
     }
 
     private mutating func hold(_ exchange: CapturedExchange) {

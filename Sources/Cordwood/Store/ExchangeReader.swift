@@ -19,8 +19,8 @@ public final class ExchangeReader {
     ) throws(ReadProblem) {
         var options = options
         options.kinds = ExchangeGatherer.kinds
+        gatherer = ExchangeGatherer(bodies: bodies, watch: LaneWatch(paths: paths))
         records = try StoreReader(paths: paths, options: options)
-        gatherer = ExchangeGatherer(bodies: bodies)
     }
 
     public convenience init(

@@ -80,7 +80,9 @@ struct HAREntry {
             appendNote(message, &out)
             HARText.put("}", &out)
         }
-        HARText.put(",\"headersSize\":-1,\"bodySize\":\(HAREntry.size(message))}", &out)
+        HARText.put(",\"headersSize\":-1,\"bodySize\":\(HAREntry.size(message))", &out)
+        appendHeadersNote(message, &out)
+        HARText.put("}", &out)
     }
 
     private func appendResponse(_ out: inout [UInt8]) {
@@ -90,9 +92,7 @@ struct HAREntry {
         HARText.quote(StatusPhrase.text(status), &out)
         appendHead(message, &out)
         let body = message.body ?? []
-        let isWhole = message.bodyNote.isEmpty || message.bodyNote == "unpacked"
-        let size = isWhole ? UInt64(body.count) : message.bodyBytes ?? UInt64(body.count)
-        HARText.put(",\"content\":{\"size\":\(size),\"mimeType\":", &out)
+        HARText.put(",\"content\":{\"size\":\(HAREntry.contentSize(message)),\"mimeType\":", &out)
         HARText.quote(message.header("Content-Type") ?? "x-unknown", &out)
         if message.body != nil {
             HARText.put(",\"text\":", &out)
@@ -102,7 +102,19 @@ struct HAREntry {
         HARText.put("},\"redirectURL\":", &out)
         HARText.quote(message.header("Location") ?? "", &out)
         let sent = exchange.status == nil ? "-1" : HAREntry.size(message)
-        HARText.put(",\"headersSize\":-1,\"bodySize\":\(sent)}", &out)
+        HARText.put(",\"headersSize\":-1,\"bodySize\":\(sent)", &out)
+        appendHeadersNote(message, &out)
+        HARText.put("}", &out)
+    }
+
+    /// Of the answer's content as its sender meant it: what came, but for what was unpacked.
+    private static func contentSize(_ message: CapturedExchange.Message) -> UInt64 {
+        let kept = UInt64(message.body?.count ?? 0)
+        // Some clients show it unpacked and leave the header.
+        let coding = message.header("Content-Encoding") ?? ""
+        let isPacked = !["", "identity"].contains(coding) && message.bodyNote.isEmpty
+        if isPacked || message.bodyNote == "unpacked" { return kept }
+        return message.bodyBytes ?? kept
     }
 
     /// Why a body is not whole.
@@ -110,6 +122,14 @@ struct HAREntry {
         guard !message.bodyNote.isEmpty else { return }
         HARText.put(",\"comment\":", &out)
         HARText.quote(message.bodyNote, &out)
+    }
+
+    private func appendHeadersNote(
+        _ message: CapturedExchange.Message, _ out: inout [UInt8]
+    ) {
+        guard !message.headersNote.isEmpty else { return }
+        HARText.put(",\"comment\":", &out)
+        HARText.quote("headers \(message.headersNote)", &out)
     }
 
     private func appendHead(_ message: CapturedExchange.Message, _ out: inout [UInt8]) {
@@ -170,11 +190,13 @@ struct HAREntry {
     }
 
     private func appendOwn(_ out: inout [UInt8]) {
-        let state = exchange.isOpen ? "open" : exchange.isCancelled ? "cancelled" : ""
+        var state = exchange.isOpen ? "open" : exchange.isCancelled ? "cancelled" : ""
+        if exchange.isLost { state = "lost" }
+        let left = exchange.leftOf.map { "\(exchange.response.bodyBytes ?? 0) of \($0) bytes" }
         let error = [exchange.errorType, exchange.errorMessage].filter { !$0.isEmpty }
         let members = [
             ("_id", exchange.id), ("_state", state), ("_error", error.joined(separator: ": ")),
-            ("_side", exchange.isServer ? "server" : ""),
+            ("_left", left ?? ""), ("_side", exchange.isServer ? "server" : ""),
             ("_conversation", exchange.conversation), ("_transaction", exchange.transaction),
             ("_redirectedFrom", exchange.redirectedFrom), ("_odataCode", exchange.odataCode),
             ("_odataMessage", exchange.odataMessage),

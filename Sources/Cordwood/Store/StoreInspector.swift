@@ -228,7 +228,7 @@ public enum StoreInspector {
     }
 
     /// Whether a process holds the lane (FORMAT §2). Asks with a shared lock for a moment.
-    private static func isLocked(_ path: String) -> Bool {
+    static func isLocked(_ path: String) -> Bool {
         let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         guard fd >= 0 else { return false }
         defer { close(fd) }

@@ -10,6 +10,7 @@ them names. Any thread may log to a transaction; one that nobody ended ends when
 """
 import ctypes
 import enum
+import operator
 import os
 import threading
 from datetime import datetime, timedelta, timezone
@@ -48,9 +49,14 @@ class TransactionInfo(NamedTuple):
         return _EPOCH + timedelta(microseconds=self.last_ns // 1000)
 
 
-def _number(what: str, value: int) -> int:
+def _number(what: str, value: Any) -> int:
     """ctypes cuts numbers silently."""
-    number = int(value)
+    try:
+        number = operator.index(value.value if isinstance(value, enum.Enum) else value)
+    except TypeError:
+        raise ArgumentError(
+            _abi.E_ARGUMENT, f"{what} takes a whole number or a member of an IntEnum, "
+            f"not {value!r} ({type(value).__name__})") from None
     if not -(1 << 31) <= number < 1 << 31:
         raise ArgumentError(_abi.E_ARGUMENT, f"{what} {number} does not fit 32 bits")
     return number
@@ -62,12 +68,6 @@ def _text(what: str, value: Optional[str]) -> Optional[bytes]:
     if raw is not None and b"\0" in raw:
         raise ArgumentError(_abi.E_ARGUMENT, f"{what} holds a NUL")
     return raw
-
-
-def _words(value: Optional[str]) -> Optional[bytes]:
-    """Of an error: whatever somebody else made of it, the event is not lost for it."""
-    raw = encode(value) if isinstance(value, str) else value
-    return None if raw is None else raw.replace(b"\0", b"\xef\xbf\xbd")
 
 
 class Transaction:
@@ -100,12 +100,13 @@ class Transaction:
     def event(self, event: int, error_code: Optional[str] = None,
               error_description: Optional[str] = None) -> None:
         """Logs an event at the present time; it survives the death of the process when this
-        returns. error_code: it is an error; a NUL in its texts becomes U+FFFD. Raises
-        ArgumentError, StoreError (disk full), ClosedError."""
+        returns. error_code: it is an error. Raises ArgumentError, StoreError (disk full),
+        ClosedError."""
+        number = _number("Transaction.event: event", event)
         if isinstance(event, enum.Enum):
-            self._engine._name_transaction(self.usecase, int(event), event.name)
-        number = _number("event", event)
-        code, description = _words(error_code), _words(error_description)
+            self._engine._name_transaction(self.usecase, number, event.name)
+        code = _text("error_code", error_code)
+        description = _text("error_description", error_description)
         with self._lock:
             if not self._handle.value:
                 raise ClosedError(_abi.E_CLOSED, f"{self.id} has ended here")
@@ -167,11 +168,11 @@ class Transactions:
 
     def transaction(self, usecase: int) -> Transaction:
         """Begins a transaction of that use case; a member of an IntEnum gives its name, too."""
+        number = _number("transaction: usecase", usecase)
         if isinstance(usecase, enum.Enum):
-            self._name_transaction(int(usecase), _EVENT_NONE, usecase.name)
+            self._name_transaction(number, _EVENT_NONE, usecase.name)
         handle = ctypes.c_void_p()
-        check(_abi.library.cw_transaction_begin(self._handle, _number("usecase", usecase),
-                                                handle))
+        check(_abi.library.cw_transaction_begin(self._handle, number, handle))
         return Transaction(self, handle)
 
     def join_transaction(self, transaction_id: str) -> Transaction:
@@ -185,8 +186,9 @@ class Transactions:
     def name_transaction(self, usecase: int, name: Optional[str],
                          event: Optional[int] = None) -> None:
         """Gives a use case, or an event of it, the name that people read; None takes it away."""
-        number = _EVENT_NONE if event is None else _number("event", event)
-        entry = _abi.TransactionName(_number("usecase", usecase), number, _text("name", name))
+        number = _EVENT_NONE if event is None else _number("name_transaction: event", event)
+        entry = _abi.TransactionName(_number("name_transaction: usecase", usecase), number,
+                                     _text("name", name))
         check(_abi.library.cw_transaction_names_set(self._handle, entry, 1))
 
     def _name_transaction(self, usecase: int, event: int, name: str) -> None:
