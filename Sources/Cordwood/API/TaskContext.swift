@@ -74,14 +74,12 @@ public enum Context {
 
     static let conversationField = "http.conversation"
 
-    /// These fields and ids, in the place of what is in force.
-    static func with<Result: Sendable>(
-        _ fields: [(key: String, value: FieldInput)], _ trace: TraceIDs?,
-        isolation: isolated (any Actor)?, _ body: () async throws -> Result
+    /// What the box holds in the place of what is in force.
+    static func run<Result: Sendable>(
+        _ box: ContextBox?, isolation: isolated (any Actor)?, _ body: () async throws -> Result
     ) async rethrows -> Result {
         _ = Self.installed
-        return try await $box.withValue(
-            ContextBox(fields, trace), operation: body, isolation: isolation)
+        return try await $box.withValue(box, operation: body, isolation: isolation)
     }
 
     private static func newConversation() -> String {
@@ -104,9 +102,9 @@ public enum Context {
     /// What is in force where it is made, for where task-local values do not follow: a queue, a
     /// thread, somebody's callback.
     public struct Snapshot: Sendable {
-        private let box = Context.box
+        private let box: ContextBox?
 
-        public init() {}
+        public init() { box = Context.box }
 
         /// Puts it in force inside, in the place of what is.
         public func run<Result, Failure: Error>(
@@ -217,7 +215,7 @@ public struct TraceIDs: Sendable, Hashable {
     // SAFETY: allocated and filled in init, freed in deinit, never changed between.
     private let memory: UnsafeMutableRawBufferPointer
 
-    init(_ fields: [(key: String, value: FieldInput)], _ trace: TraceIDs?) {
+    private init(_ fields: [(key: String, value: FieldInput)], _ trace: TraceIDs?) {
         self.fields = fields
         self.trace = trace
         var bytes: [UInt8] = []

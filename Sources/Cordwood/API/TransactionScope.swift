@@ -48,34 +48,17 @@ extension Context {
         conversationHeader: String = HTTPCaptureOptions.conversationHeaderDefault,
         isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
     ) async rethrows -> Result {
-        func told(_ name: String) -> String? {
-            headers.first { $0.0.lowercased() == name.lowercased() }?.1
+        let told = CallerHeaders(headers, conversationHeader: conversationHeader)
+        var inside = box
+        if let id = told.transaction { inside = ContextBox(inside, adding: ["txn.id": id]) }
+        if let id = told.conversation {
+            inside = ContextBox(inside, adding: [conversationField: id])
         }
-        var fields = Self.fields
-        func put(_ key: String, _ value: String) {
-            fields.removeAll { $0.key == key }
-            fields.append((key, .string(value)))
-        }
-        var trace = told("traceparent").flatMap { TraceIDs(traceparent: $0) }
-        if let id = told(Transaction.header), TransactionID(id) != nil {
-            put("txn.id", id)
-            let digits = id.suffix(36).lowercased().filter { $0 != "-" }
-            trace = trace ?? TraceIDs(traceID: digits, flags: 1)
-        }
-        if let id = told(conversationHeader), isConversation(id) { put(conversationField, id) }
-        return try await with(fields, trace ?? Self.trace, isolation: isolation, body)
-    }
-
-    /// It stands as it is in every record: nothing that may be a secret (a JWT) is taken.
-    private static func isConversation(_ id: String) -> Bool {
-        let id = id.utf8
-        guard (1...128).contains(id.count), !id.starts(with: "eyJ".utf8) else { return false }
-        return id.allSatisfy {
-            switch $0 {
-            case 0x30...0x3a, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f: true
-            default: false
-            }
-        }
+        let trace =
+            told.traceparent.flatMap { TraceIDs(traceparent: $0) }
+            ?? told.transactionTrace.flatMap { TraceIDs(traceID: $0, flags: 1) }
+        if let trace { inside = ContextBox(inside, trace: trace) }
+        return try await run(inside, isolation: isolation, body)
     }
 }
 
