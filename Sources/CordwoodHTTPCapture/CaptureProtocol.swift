@@ -10,6 +10,8 @@ import FoundationNetworking
 class CaptureProtocol: URLProtocol {
     private var real: URLProtocol?
     private var recording: Recording?
+    /// Made where the task is resumed, or in CallersCache with what was in force there.
+    private let inForce = Context.Snapshot()
 
     /// Foundation's own for http, which is not public: the first of its classes that takes one.
     private static let native: URLProtocol.Type? = {
@@ -38,14 +40,16 @@ class CaptureProtocol: URLProtocol {
     }
 
     override func stopLoading() {
-        if task?.state == .canceling { recording?.failed(URLError(.cancelled)) }
+        if let task, let real, task.state == .canceling {
+            recording?.cancelled(PartialAnswer(real), task)
+        }
         real?.stopLoading()
     }
 
     private func begin() {
         guard let task, let client, let native = CaptureProtocol.native else { return }
         if let engine = Slots.engine(type(of: self)),
-            let recording = Recording(engine, task)
+            let recording = Recording(engine, task, inForce)
         {
             self.recording = recording
         }
@@ -68,14 +72,13 @@ private final class Client: NSObject, URLProtocolClient {
         _ real: URLProtocol, didReceive response: URLResponse,
         cacheStoragePolicy policy: URLCache.StoragePolicy
     ) {
-        recording?.answered(response)
+        if let task = real.task { recording?.answered(response, task) }
         next.urlProtocol(real, didReceive: response, cacheStoragePolicy: policy)
     }
 
     /// Of a task with a completion handler: all of it.
     func urlProtocol(_ real: URLProtocol, didLoad data: Data) {
-        if let response = real.task?.response { recording?.answered(response) }
-        recording?.loaded(data)
+        if let task = real.task { recording?.loaded(data, task) }
         next.urlProtocol(real, didLoad: data)
     }
 
@@ -85,7 +88,7 @@ private final class Client: NSObject, URLProtocolClient {
     }
 
     func urlProtocol(_ real: URLProtocol, didFailWithError error: any Error) {
-        recording?.failed(error)
+        if let task = real.task { recording?.failed(error, task) }
         next.urlProtocol(real, didFailWithError: error)
     }
 
@@ -101,8 +104,10 @@ private final class Client: NSObject, URLProtocolClient {
 
     func urlProtocol(_ real: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
         // The next try is made by Foundation itself: this exchange ends with the refusal.
-        if let response = challenge.failureResponse { recording?.answered(response) }
-        if let task = real.task { recording?.finished(task) }
+        if let task = real.task {
+            if let response = challenge.failureResponse { recording?.answered(response, task) }
+            recording?.finished(task)
+        }
         next.urlProtocol(real, didReceive: challenge)
     }
 

@@ -13,23 +13,31 @@ public enum HTTPCapture {
     /// A copy of the configuration whose sessions record their http and https requests where
     /// capture is on. What sessions with a delegate receive is counted and not shown, and a
     /// redirection is one exchange, from the first URL to the last answer: `session` shows them.
+    /// Without an engine (its store could not be opened) it is the configuration: requests go on.
     public static func install(
-        _ engine: Engine, in configuration: URLSessionConfiguration
+        _ engine: Engine?, in configuration: URLSessionConfiguration
     ) -> URLSessionConfiguration {
-        guard let copy = configuration.copy() as? URLSessionConfiguration,
+        guard let engine, let copy = configuration.copy() as? URLSessionConfiguration,
             let slot = Slots.take(engine)
         else { return configuration }
         let others = (copy.protocolClasses ?? []).filter { !($0 is CaptureProtocol.Type) }
         copy.protocolClasses = [slot] + others
+        if let cache = copy.urlCache, !(cache is CallersCache) {
+            copy.urlCache = CallersCache(cache)
+        }
         return copy
     }
 
     /// A session of that configuration whose bodies are recorded as the host's delegate gets them,
-    /// and each hop of a redirection.
+    /// and each hop of a redirection. Without an engine it is the host's own.
     public static func session(
-        _ engine: Engine, configuration: URLSessionConfiguration = .default,
+        _ engine: Engine?, configuration: URLSessionConfiguration = .default,
         delegate: (any URLSessionDelegate)? = nil, delegateQueue: OperationQueue? = nil
     ) -> URLSession {
+        guard let engine else {
+            return URLSession(
+                configuration: configuration, delegate: delegate, delegateQueue: delegateQueue)
+        }
         let queue = delegateQueue ?? OperationQueue()
         // Without one of the host's Foundation makes its own, which has this limit.
         if delegateQueue == nil { queue.maxConcurrentOperationCount = 1 }
@@ -37,6 +45,42 @@ public enum HTTPCapture {
             configuration: install(engine, in: configuration),
             delegate: SessionDelegate(delegate, queue), delegateQueue: queue)
     }
+
+    /// The engine that the closure opens; nil where it throws: `report` is told once (by default a
+    /// line of NSLog), and what takes the engine lets all requests pass.
+    public static func engine(
+        report: (any Error) -> Void = { NSLog("%@", "Cordwood.HTTP: not captured: \($0)") },
+        _ open: () throws -> Engine
+    ) -> Engine? {
+        do { return try open() } catch {
+            report(error)
+            return nil
+        }
+    }
+
+    /// The request with the headers of what is in force here: `traceparent`, `X-Transaction-Id`
+    /// and the conversation's ("": none). Those that it has stay.
+    public static func propagated(
+        _ request: URLRequest,
+        conversationHeader: String = HTTPCaptureOptions.conversationHeaderDefault
+    ) -> URLRequest {
+        var request = request
+        let wanted = [
+            (conversationHeader, Context.conversation), ("traceparent", Context.trace?.traceparent),
+            (Transaction.header, Context.transactionID),
+        ]
+        for (name, value) in wanted where !name.isEmpty {
+            guard let value, request.value(forHTTPHeaderField: name) == nil,
+                value.utf8.allSatisfy({ (0x20...0x7e).contains($0) })
+            else { continue }
+            request.setValue(value, forHTTPHeaderField: name)
+        }
+        return request
+    }
+
+    /// The stream for `httpBodyStream` whose bytes are recorded as they are sent; it reads as the
+    /// one given. `session` does this to streams of `needNewBodyStream` itself.
+    public static func body(_ stream: InputStream) -> InputStream { BodyTap(stream) }
 }
 
 /// Foundation is told of classes alone: which engine a session's requests go to is in the class. A

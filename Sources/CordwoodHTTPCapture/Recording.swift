@@ -8,13 +8,6 @@ import Foundation
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 
-/// How an exchange went.
-private struct Outcome {
-    var error = ""
-    var errorType = ""
-    var isCancelled = false
-}
-
 final class Recording: @unchecked Sendable {
     private let lock = NSLock()
     private let engine: Engine
@@ -22,6 +15,12 @@ final class Recording: @unchecked Sendable {
     /// Where the session's delegate is ours, it gets data after the protocol has finished.
     private let watcher: SessionDelegate?
     private let task: ObjectIdentifier
+    /// What was in force where the task was resumed.
+    private let inForce: Context.Snapshot
+    /// Of the request that the exchange began with.
+    private var url = ""
+    /// Bytes of a stream's body that were told; nil: of one that shows nothing.
+    private var streamed: Int? = 0
     private var isAnswered = false
     private var hasData = false
     private var isLoaded = false
@@ -30,9 +29,10 @@ final class Recording: @unchecked Sendable {
     private var began = DispatchTime.now()
     private var answered: DispatchTime?
 
-    init?(_ engine: Engine, _ task: URLSessionTask) {
+    init?(_ engine: Engine, _ task: URLSessionTask, _ inForce: Context.Snapshot) {
         guard let request = task.currentRequest ?? task.originalRequest else { return nil }
         self.engine = engine
+        self.inForce = inForce
         watcher = task.delegate as? SessionDelegate
         self.task = ObjectIdentifier(task)
         begin(request, nil)
@@ -40,10 +40,15 @@ final class Recording: @unchecked Sendable {
         if watcher != nil { Recordings.add(task, self) }
         if let body = request.httpBody {
             sent(body)
-        } else if task is URLSessionUploadTask {
-            let known = KnownBody(task)
-            known.parts.forEach(sent)
-            if known.hidden > 0 { exchange?.requestBody(hidden: known.hidden) }
+            return
+        }
+        let known = KnownBody(task)
+        known.parts.forEach(sent)
+        if known.hidden > 0 { exchange?.requestBody(hidden: known.hidden) }
+        if let tap = known.stream as? BodyTap {
+            tap.recording = self
+        } else if known.stream != nil {
+            streamed = nil
         }
     }
 
@@ -55,15 +60,45 @@ final class Recording: @unchecked Sendable {
     private func begin(_ request: URLRequest, _ from: String?) {
         guard let url = request.url?.absoluteString else { return }
         (isAnswered, hasData, outcome, answered) = (false, false, nil, nil)
+        (self.url, streamed) = (url, 0)
         began = .now()
-        exchange = engine.beginHTTP(
-            method: request.httpMethod ?? "GET", url: url,
-            headers: (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) },
-            redirectedFrom: from)
+        exchange = inForce.run {
+            engine.beginHTTP(
+                method: request.httpMethod ?? "GET", url: url,
+                headers: (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) },
+                redirectedFrom: from, conversation: Context.conversation)
+        }
     }
 
     private func sent(_ data: Data) {
-        unsafe data.withUnsafeBytes { unsafe exchange?.requestBody($0) }
+        unsafe data.withUnsafeBytes { exchange?.requestBody($0) }
+    }
+
+    /// A body's stream, watched from now on.
+    func watched(_ stream: InputStream) -> InputStream {
+        let tap = stream as? BodyTap ?? BodyTap(stream)
+        lock.withLock { if streamed == nil { streamed = 0 } }
+        tap.recording = self
+        return tap
+    }
+
+    /// Of a stream. One that is read again, for a request that is sent again, is told once.
+    func sent(_ bytes: UnsafeRawBufferPointer, at position: Int) {
+        lock.withLock {
+            let known = streamed ?? 0
+            let end = position + bytes.count
+            guard end > known else { return }
+            streamed = end
+            unsafe exchange?.requestBody(
+                UnsafeRawBufferPointer(rebasing: bytes.suffix(min(end - known, bytes.count))))
+        }
+    }
+
+    /// Of a stream that shows nothing: what Foundation counted, which it does for delegates.
+    private func countSent(_ task: URLSessionTask) {
+        guard streamed == nil, task.countOfBytesSent > 0 else { return }
+        exchange?.requestBody(hidden: Int(clamping: task.countOfBytesSent))
+        streamed = 0
     }
 
     /// Under the lock, or where nobody else can be.
@@ -79,33 +114,48 @@ final class Recording: @unchecked Sendable {
             isCancelled: outcome.isCancelled, timings: timings)
     }
 
-    func answered(_ response: URLResponse) {
+    /// The header, as it comes.
+    func answered(_ response: URLResponse, _ task: URLSessionTask) {
         guard let response = response as? HTTPURLResponse else { return }
-        lock.withLock { take(response) }
+        lock.withLock {
+            // A redirection that is not followed is told at its end.
+            if !isAnswered, !hasData, !(300..<400).contains(response.statusCode) {
+                answered = .now()
+            }
+            take(response, task)
+        }
     }
 
-    private func take(_ response: HTTPURLResponse) {
+    private func take(_ response: HTTPURLResponse, _ task: URLSessionTask) {
         guard !isAnswered, let exchange else { return }
         isAnswered = true
-        answered = .now()
-        exchange.response(
-            status: response.statusCode,
-            headers: response.allHeaderFields.compactMap { name, value in
-                guard let name = name as? String else { return nil }
-                return (name, "\(value)")
-            })
+        var headers = response.allHeaderFields.compactMap { name, value -> (String, String)? in
+            (name as? String).map { ($0, "\(value)") }
+        }
+        if let moved = moved(task) { headers.append((Recording.movedHeader, moved)) }
+        exchange.response(status: response.statusCode, headers: headers)
+    }
+
+    /// Stands among the answer's headers where Foundation followed redirections without telling.
+    private static let movedHeader = "Cordwood-Final-Url"
+
+    /// Where such redirections led.
+    private func moved(_ task: URLSessionTask) -> String? {
+        guard let now = task.currentRequest?.url?.absoluteString, now != url else { return nil }
+        return now
     }
 
     func received(_ data: Data) {
         lock.withLock {
             hasData = true
-            unsafe data.withUnsafeBytes { unsafe exchange?.responseBody($0) }
+            unsafe data.withUnsafeBytes { exchange?.responseBody($0) }
         }
     }
 
-    func redirected(_ response: HTTPURLResponse, _ next: URLRequest) {
+    func redirected(_ response: HTTPURLResponse, _ next: URLRequest, _ task: URLSessionTask) {
         lock.withLock {
-            take(response)
+            take(response, task)
+            countSent(task)
             let from = exchange?.id
             end(Outcome())
             begin(next, from)
@@ -115,7 +165,8 @@ final class Recording: @unchecked Sendable {
     /// The protocol has all of it.
     func finished(_ task: URLSessionTask) {
         lock.withLock {
-            if let response = task.response as? HTTPURLResponse { take(response) }
+            if let response = task.response as? HTTPURLResponse { take(response, task) }
+            countSent(task)
             // Of a download, or to a delegate that is not ours: nobody showed it.
             if !hasData, watcher == nil || task is URLSessionDownloadTask { hidden(task) }
             settle(Outcome())
@@ -132,8 +183,11 @@ final class Recording: @unchecked Sendable {
     }
 
     /// Of a task with a completion handler: all of it.
-    func loaded(_ data: Data) {
-        lock.withLock { isLoaded = true }
+    func loaded(_ data: Data, _ task: URLSessionTask) {
+        lock.withLock {
+            if let response = task.response as? HTTPURLResponse { take(response, task) }
+            isLoaded = true
+        }
         received(data)
     }
 
@@ -144,38 +198,31 @@ final class Recording: @unchecked Sendable {
         hasData = true
     }
 
-    func failed(_ error: any Error) {
-        lock.withLock { settle(Recording.outcome(error)) }
+    func failed(_ error: any Error, _ task: URLSessionTask) {
+        lock.withLock {
+            countSent(task)
+            if !hasData, task.countOfBytesReceived > 0 {
+                exchange?.responseBody(hidden: Int(clamping: task.countOfBytesReceived))
+                hasData = true
+            }
+            settle(Outcome(error, at: moved(task)))
+        }
     }
 
-    private static func outcome(_ error: any Error) -> Outcome {
-        var outcome = Outcome()
-        guard let error = error as? URLError else {
-            outcome.error = "\(error)"
-            outcome.errorType = "\(type(of: error))"
-            return outcome
+    /// The host cancelled it: what has come until now is the answer's.
+    func cancelled(_ partial: PartialAnswer, _ task: URLSessionTask) {
+        lock.withLock {
+            if let response = partial.response { take(response, task) }
+            guard !hasData else { return }
+            if let body = partial.body, !body.isEmpty {
+                hasData = true
+                unsafe body.withUnsafeBytes { exchange?.responseBody($0) }
+            } else if partial.fileBytes > 0 {
+                hasData = true
+                exchange?.responseBody(hidden: partial.fileBytes)
+            }
         }
-        (outcome.errorType, outcome.error) = words(error.code)
-        outcome.isCancelled = error.code == .cancelled
-        return outcome
-    }
-
-    /// Foundation's own texts are empty here.
-    private static func words(_ code: URLError.Code) -> (type: String, text: String) {
-        switch code {
-        case .cancelled: return ("cancelled", "cancelled")
-        case .timedOut: return ("timeout", "timed out")
-        case .cannotFindHost, .dnsLookupFailed: return ("dns", "cannot find the host")
-        case .cannotConnectToHost: return ("connect", "cannot connect to the host")
-        case .networkConnectionLost: return ("connection", "the connection was lost")
-        case .badServerResponse: return ("response", "no whole answer")
-        case .httpTooManyRedirects: return ("redirects", "too many redirections")
-        case .secureConnectionFailed, .serverCertificateUntrusted, .serverCertificateHasBadDate,
-            .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid,
-            .clientCertificateRejected, .clientCertificateRequired:
-            return ("tls", "URLError \(code.rawValue)")
-        default: return ("URLError", "URLError \(code.rawValue)")
-        }
+        failed(URLError(.cancelled), task)
     }
 }
 
@@ -200,30 +247,6 @@ enum Recordings {
 
     static func find(_ task: URLSessionTask) -> Recording? {
         lock.withLock { unsafe entries[ObjectIdentifier(task)]?.recording }
-    }
-}
-
-/// The body of an upload task, which Foundation does not publish: read from what the task shows of
-/// itself. Where it shows nothing, or a stream, it is empty.
-private struct KnownBody {
-    private(set) var parts: [Data] = []
-    /// Of a file: bytes behind those.
-    private(set) var hidden = 0
-    private static let fileBytesMax = 64 << 10
-
-    init(_ task: URLSessionTask) {
-        let mirrors = sequence(first: Mirror(reflecting: task), next: { $0.superclassMirror })
-        guard let body = mirrors.lazy.flatMap(\.children).first(where: { $0.label == "knownBody" }),
-            let some = Mirror(reflecting: body.value).children.first?.value,
-            let content = Mirror(reflecting: some).children.first?.value
-        else { return }
-        if let data = content as? DispatchData {
-            parts = data.regions.map { Data($0) }
-        } else if let url = content as? URL, let file = try? FileHandle(forReadingFrom: url) {
-            let first = (try? file.read(upToCount: KnownBody.fileBytesMax)) ?? Data()
-            parts = [first]
-            hidden = Int(clamping: (try? file.seekToEnd()) ?? 0) - first.count
-        }
     }
 }
 #endif

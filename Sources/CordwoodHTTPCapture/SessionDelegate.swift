@@ -45,14 +45,14 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
     ) {
         let recording = Recordings.find(task)
         guard let host = self.task else {
-            recording?.redirected(response, request)
+            recording?.redirected(response, request, task)
             return completionHandler(request)
         }
         host.urlSession(
             session, task: task, willPerformHTTPRedirection: response, newRequest: request
         ) { chosen in
             // Not followed: it is the answer.
-            if let chosen { recording?.redirected(response, chosen) }
+            if let chosen { recording?.redirected(response, chosen, task) }
             completionHandler(chosen)
         }
     }
@@ -75,7 +75,9 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
         guard let host = self.task else { return completionHandler(nil) }
-        host.urlSession(session, task: task, needNewBodyStream: completionHandler)
+        host.urlSession(session, task: task) { stream in
+            completionHandler(stream.map { Recordings.find(task)?.watched($0) ?? $0 })
+        }
     }
 
     func urlSession(

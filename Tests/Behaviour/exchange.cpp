@@ -20,5 +20,17 @@ int main(int count, char **words) {
     cordwood::http_exchange empty;
     empty.response(200);
     empty.end();
+
+    cordwood::conversation outer("talk-1");
+    {
+        cordwood::conversation inner;
+        if (inner.id().size() != 32) return 5;
+        cordwood::conversation innermost("talk-2");
+        cordwood::http_exchange::begin(*engine, "GET", "http://api.test/inner").end();
+    }
+    cordwood::http_exchange::begin(*engine, "GET", "http://api.test/outer").end();
+    cordwood::http_exchange::begin(*engine, "GET", "http://api.test/said",
+                                   {{"X-Conversation-Id", "own"}})
+        .end();
     return 0;
 }

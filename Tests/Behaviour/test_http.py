@@ -190,7 +190,9 @@ class Http(StoreCase):
                         f"-I{ROOT}/include", ROOT / "Tests/Behaviour/exchange.cpp", "-o", program,
                         f"-L{BUILD}/lib", "-lcordwood", f"-Wl,-rpath,{BUILD}/lib"], check=True)
         subprocess.run([program, self.store], check=True)
-        first, second = ended(self.store)
+        first, second, *talks = ended(self.store)
+        self.assertEqual([one["http.conversation"] for one in talks],
+                         ["talk-2", "talk-1", "own"])
         self.assertEqual((first["http.response.status_code"], first["network.protocol"],
                           first["http.response.body"]), (200, "h2", '{"a":1}'))
         self.assertEqual((second["error.type"], second["url.full"]),

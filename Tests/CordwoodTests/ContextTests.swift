@@ -100,6 +100,74 @@ final class ContextTests: MessageCase {
         XCTAssertGreaterThan(threads.count, 1)
     }
 
+    func testASnapshotIsInForceOnAnotherThread() throws {
+        let inside = Context.with(["shop": 7]) { Context.Snapshot() }
+        let log = self.log!
+        let thread = Thread {
+            inside.run { log.info("inside") }
+            log.info("outside")
+        }
+        thread.start()
+        let until = Date().addingTimeInterval(20)
+        while !thread.isFinished, Date() < until { usleep(1_000) }
+        let found = try records()
+        XCTAssertEqual(found.map(\.message), ["inside", "outside"])
+        XCTAssertEqual(found[0].fields.map(\.key), ["shop"])
+        XCTAssertTrue(found[1].fields.isEmpty)
+        Context.with(["shop": 8]) { Context.Snapshot().run { log.info("same") } }
+        XCTAssertEqual(try records().last?.fields.map(\.value), [.int(8)])
+    }
+
+    func testConversations() async throws {
+        XCTAssertNil(Context.conversation)
+        Context.withConversation("a") { id in
+            XCTAssertEqual(Context.conversation, "a")
+            XCTAssertEqual(id, "a")
+            log.info("in a")
+        }
+        await Context.withConversation { id in
+            await Task.yield()
+            XCTAssertEqual(id.count, 32)
+            XCTAssertEqual(Context.conversation, id)
+        }
+        XCTAssertNil(Context.conversation)
+        XCTAssertEqual(try records()[0].fields.map(\.key), ["http.conversation"])
+    }
+
+    /// What a client's headers put in force, and what is passed over.
+    func testACallersHeaders() async throws {
+        let uuid = "586AB00B-0A2C-4E61-9C53-3F4C59D1A0F7"
+        let ids = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        await Context.withCaller([
+            ("Traceparent", ids), ("x-transaction-id", "TXN17-" + uuid),
+            ("X-Conversation-Id", "talk:1"),
+        ]) {
+            XCTAssertEqual(Context.trace?.traceparent, ids)
+            XCTAssertEqual(Context.transactionID, "TXN17-" + uuid)
+            XCTAssertEqual(Context.conversation, "talk:1")
+        }
+        await Context.withCaller([("X-Transaction-Id", "TXN17-" + uuid)]) {
+            let digits = uuid.lowercased().filter { $0 != "-" }
+            XCTAssertEqual(Context.trace?.traceparent.contains("-\(digits)-"), true)
+        }
+        await Context.with(["shop": 7]) {
+            await Context.withCaller([
+                ("traceparent", "00-0-0-01"), ("X-Transaction-Id", "TXN17"),
+                ("X-Conversation-Id", "eyJhbGciOiJIUzI1NiJ9.e30.x"),
+            ]) {
+                XCTAssertNil(Context.trace)
+                XCTAssertNil(Context.transactionID)
+                XCTAssertNil(Context.conversation)
+                XCTAssertEqual(Context.fields.map(\.key), ["shop"])
+            }
+        }
+        for said in ["", "a b", "a\n", String(repeating: "x", count: 129), "é"] {
+            await Context.withCaller([("X-Conversation-Id", said)]) {
+                XCTAssertNil(Context.conversation, said)
+            }
+        }
+    }
+
     /// What the documentation shows is there as it is written.
     func testReaderAndUploadFromTasks() async throws {
         log.warn("kept \(1)")

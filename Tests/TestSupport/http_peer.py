@@ -30,13 +30,16 @@ JSON = json.dumps({"name": "order", "lines": list(range(40)), "note": "grün"}).
 ODATA = json.dumps({"error": {"code": "SY/530", "message": {"lang": "en", "value": "No right"},
                               "innererror": {"transactionid": "T0123456789"}}}).encode()
 BLOCK = bytes(range(32, 96)) * 1024  # 64 KiB that are text
+BAD_UTF8 = b"caf\xe9 \xff\xfe {} \x80 end"
 HANG_S = 30
 
 
 class Peer(BaseHTTPRequestHandler):
     """/json 200 · /odata 403 · /hang no answer · /close closes without one · /short less than it
     says · /redirect?to=URL 302 · /download?bytes=N · /gzip · /chunked · /empty 204 · /upload and
-    anything with a body: its size and SHA-256 · /drip?seconds=S: headers, then slowly."""
+    anything with a body: its size and SHA-256 · /drip?seconds=S: headers, then slowly, never all
+    · /trickle?seconds=S: all of it, slowly · /secrets?token=T: in its answer · /badutf
+    · /bigheader?bytes=N."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -94,6 +97,16 @@ class Peer(BaseHTTPRequestHandler):
             self.end_headers()
         elif path == "/drip":
             self._drip(float(asked.get("seconds", 5)))
+        elif path == "/trickle":
+            self._trickle(float(asked["seconds"]))
+        elif path == "/secrets":
+            word = asked.get("token", "hush")
+            body = json.dumps({"name": "order", "access_token": word, "in": {"pin": word}})
+            self._answer(200, body.encode(), Set_Cookie=f"sid={word}", X_Auth_Token=word)
+        elif path == "/badutf":
+            self._answer(200, BAD_UTF8, "text/plain; charset=utf-8")
+        elif path == "/bigheader":
+            self._answer(200, JSON, X_Big="h" * int(asked["bytes"]))
         elif path == "/headers":
             self._answer(200, json.dumps(dict(self.headers.items())).encode())
         else:
@@ -122,6 +135,15 @@ class Peer(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
             self.server.gone.wait(pause)
         self.wfile.write(b"0\r\n\r\n")
+
+    def _trickle(self, seconds):
+        self.send_response(200)
+        self.send_header("Content-Length", "100")
+        self.end_headers()
+        for _ in range(10):
+            self.wfile.write(b"0123456789")
+            self.wfile.flush()
+            self.server.gone.wait(seconds / 10)
 
     def _drip(self, seconds):
         self.send_response(200)

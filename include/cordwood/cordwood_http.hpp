@@ -14,6 +14,8 @@
 #include <cordwood/cordwood.h>
 
 #include <initializer_list>
+#include <random>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -25,6 +27,44 @@ struct http_header {
     std::string_view value;
 };
 
+/// While it lives the thread's records carry the field `http.conversation`, and so do exchanges of
+/// http_exchange that have no header for it. Scopes nest; each ends on the thread that made it.
+class conversation {
+public:
+    /// Of a new id: 32 hex digits.
+    conversation() : conversation(fresh()) {}
+    explicit conversation(std::string id) : id_(std::move(id)), outer_(in_force()) {
+        in_force() = this;
+        cw_context_set(key, id_.c_str());
+    }
+    conversation(const conversation &) = delete;
+    conversation &operator=(const conversation &) = delete;
+    ~conversation() {
+        in_force() = outer_;
+        cw_context_set(key, outer_ == nullptr ? nullptr : outer_->id_.c_str());
+    }
+
+    const std::string &id() const noexcept { return id_; }
+    /// The calling thread's; null: none.
+    static const conversation *current() noexcept { return in_force(); }
+    static constexpr const char *key = "http.conversation";
+
+private:
+    static const conversation *&in_force() noexcept {
+        static thread_local const conversation *innermost = nullptr;
+        return innermost;
+    }
+    static std::string fresh() {
+        std::random_device random;
+        std::string digits;
+        for (int i = 0; i < 32; ++i) digits.push_back("0123456789abcdef"[random() & 15U]);
+        return digits;
+    }
+
+    std::string id_;
+    const conversation *outer_;
+};
+
 /// A request and its answer under way. Moves, never copies.
 class http_exchange {
 public:
@@ -34,6 +74,15 @@ public:
     static http_exchange begin(const engine &on, cw_http_request request) noexcept {
         http_exchange made;
         request.struct_size = sizeof request;
+        cw_field talk{};
+        const conversation *in_force = conversation::current();
+        if (in_force != nullptr && request.field_count == 0) {
+            talk.key = text(conversation::key);
+            talk.type = CW_TYPE_STRING;
+            talk.value.s = text(in_force->id());
+            request.fields = &talk;
+            request.field_count = 1;
+        }
         made.status_ = cw_http_begin(on.handle(), &request, &made.handle_);
         return made;
     }

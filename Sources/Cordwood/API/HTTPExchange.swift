@@ -121,10 +121,11 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
 
 extension Engine {
     /// Begins an exchange; nil: it is not captured (off, filtered, closed, no method or address).
+    /// conversation: its id, where no header says it.
     public func beginHTTP(
         method: String, url: String, headers: [(String, String)] = [], body: [UInt8] = [],
         side: HTTPSide = .client, startNs: UInt64 = 0, redirectedFrom: String? = nil,
-        attempt: UInt32 = 0
+        attempt: UInt32 = 0, conversation: String? = nil
     ) -> HTTPExchange? {
         guard isHTTPCaptureEnabled, !method.isEmpty, !url.isEmpty else { return nil }
         var texts = TextRoom()
@@ -132,6 +133,7 @@ extension Engine {
         let from = redirectedFrom.map { texts.add($0, terminated: true) }
         let content = texts.add(body)
         let pairs = headers.map { (texts.add($0.0), texts.add($0.1)) }
+        let (key, value) = (texts.add("http.conversation"), texts.add(conversation ?? ""))
         var made: HTTPCapture.Handle?
         unsafe texts.withHeaders(pairs) { room, list in
             var request = unsafe cw_http_request()
@@ -147,7 +149,15 @@ extension Engine {
                 unsafe TextRoom.string($0, room).data
             }
             unsafe request.attempt = attempt
-            _ = unsafe HTTPCapture.begin(block, request, &made)
+            var field = unsafe cw_field()
+            unsafe field.key = TextRoom.string(key, room)
+            unsafe field.type = UInt32(FieldType.string)
+            unsafe field.value.s = TextRoom.string(value, room)
+            unsafe withUnsafePointer(to: field) {
+                unsafe request.fields = conversation == nil ? nil : $0
+                unsafe request.field_count = conversation == nil ? 0 : 1
+                _ = unsafe HTTPCapture.begin(block, request, &made)
+            }
         }
         return unsafe made.map { unsafe HTTPExchange($0) }
     }

@@ -51,6 +51,69 @@ public enum Context {
             ContextBox(box, trace: trace), operation: body, isolation: isolation)
     }
 
+    /// Records written inside carry the field `http.conversation`, and so do exchanges that have no
+    /// header for it. Without an id it is a new one.
+    @discardableResult
+    public static func withConversation<Result, Failure: Error>(
+        _ id: String? = nil, _ body: (String) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        let id = id ?? newConversation()
+        return try with([conversationField: id]) { () throws(Failure) -> Result in try body(id) }
+    }
+
+    @discardableResult
+    public static func withConversation<Result: Sendable>(
+        _ id: String? = nil, isolation: isolated (any Actor)? = #isolation,
+        _ body: (String) async throws -> Result
+    ) async rethrows -> Result {
+        let id = id ?? newConversation()
+        return try await with([conversationField: id], isolation: isolation) {
+            try await body(id)
+        }
+    }
+
+    static let conversationField = "http.conversation"
+
+    /// What the box holds in the place of what is in force.
+    static func run<Result: Sendable>(
+        _ box: ContextBox?, isolation: isolated (any Actor)?, _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        _ = Self.installed
+        return try await $box.withValue(box, operation: body, isolation: isolation)
+    }
+
+    private static func newConversation() -> String {
+        TraceIDs.hex((0..<16).map { _ in UInt8.random(in: 0 ... .max) })
+    }
+
+    /// The conversation in force here.
+    public static var conversation: String? { text(conversationField) }
+
+    /// The id of the transaction in force here.
+    public static var transactionID: String? { text("txn.id") }
+
+    private static func text(_ key: String) -> String? {
+        guard case .string(let value)? = fields.first(where: { $0.key == key })?.value else {
+            return nil
+        }
+        return value
+    }
+
+    /// What is in force where it is made, for where task-local values do not follow: a queue, a
+    /// thread, somebody's callback.
+    public struct Snapshot: Sendable {
+        private let box: ContextBox?
+
+        public init() { box = Context.box }
+
+        /// Puts it in force inside, in the place of what is.
+        public func run<Result, Failure: Error>(
+            _ body: () throws(Failure) -> Result
+        ) throws(Failure) -> Result {
+            try Context.run(box, body)
+        }
+    }
+
     /// The fields in force here.
     public static var fields: [(key: String, value: FieldInput)] { box?.fields ?? [] }
 
@@ -58,7 +121,7 @@ public enum Context {
     public static var trace: TraceIDs? { box?.trace }
 
     private static func run<Result, Failure: Error>(
-        _ box: ContextBox, _ body: () throws(Failure) -> Result
+        _ box: ContextBox?, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         _ = installed
         let result: Swift.Result<Result, Failure> = $box.withValue(box) {
@@ -116,6 +179,19 @@ public struct TraceIDs: Sendable, Hashable {
             let flags = TraceIDs.bytes(parts[3]), flags.count == 1
         else { return nil }
         self.init(traceID: trace, spanID: span, flags: flags[0])
+    }
+
+    /// The W3C header of a request made inside. Without a span it gets a new one.
+    public var traceparent: String {
+        var span = spanID
+        while span.allSatisfy({ $0 == 0 }) { span = (0..<8).map { _ in .random(in: 0 ... .max) } }
+        return "00-\(TraceIDs.hex(traceID))-\(TraceIDs.hex(span))-\(TraceIDs.hex([flags]))"
+    }
+
+    fileprivate static func hex(_ bytes: [UInt8]) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+        return String(decoding: text, as: UTF8.self)
     }
 
     private static func bytes(_ text: Substring) -> [UInt8]? {

@@ -37,6 +37,31 @@ extension Transaction {
     }
 }
 
+extension Context {
+    /// For a server: runs the body with what the request's headers say in force, so that what is
+    /// logged and asked inside belongs to the caller's trace (`traceparent`, else that of the
+    /// transaction), transaction (`X-Transaction-Id`) and conversation. What is not spelled as it
+    /// must be is passed over: headers are taken unread.
+    @discardableResult
+    public static func withCaller<Result: Sendable>(
+        _ headers: [(String, String)],
+        conversationHeader: String = HTTPCaptureOptions.conversationHeaderDefault,
+        isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        let told = CallerHeaders(headers, conversationHeader: conversationHeader)
+        var inside = box
+        if let id = told.transaction { inside = ContextBox(inside, adding: ["txn.id": id]) }
+        if let id = told.conversation {
+            inside = ContextBox(inside, adding: [conversationField: id])
+        }
+        let trace =
+            told.traceparent.flatMap { TraceIDs(traceparent: $0) }
+            ?? told.transactionTrace.flatMap { TraceIDs(traceID: $0, flags: 1) }
+        if let trace { inside = ContextBox(inside, trace: trace) }
+        return try await run(inside, isolation: isolation, body)
+    }
+}
+
 extension Engine {
     /// Begins a transaction, runs the body inside, and ends it, whatever the body does.
     @discardableResult

@@ -9,15 +9,27 @@ import NIOCore
 struct CaptureMiddleware<Context: RequestContext>: RouterMiddleware {
     let engine: Engine
 
+    /// Inside, `traceparent`, X-Transaction-Id and the conversation's header are in force, also
+    /// where nothing is captured: what handlers log and ask belongs to the caller's trace.
     func handle(
         _ request: Request, context: Context,
         next: (Request, Context) async throws -> Response
     ) async throws -> Response {
-        guard engine.isHTTPCaptureEnabled,
-            let exchange = engine.beginHTTP(
-                method: request.method.rawValue, url: url(request),
-                headers: request.headers.map { ($0.name.rawName, $0.value) }, side: .server)
-        else { return try await next(request, context) }
+        let headers = request.headers.map { ($0.name.rawName, $0.value) }
+        return try await Cordwood.Context.withCaller(headers) {
+            guard
+                let exchange = engine.beginHTTP(
+                    method: request.method.rawValue, url: url(request), headers: headers,
+                    side: .server, conversation: Cordwood.Context.conversation)
+            else { return try await next(request, context) }
+            return try await record(exchange, request, context, next)
+        }
+    }
+
+    private func record(
+        _ exchange: HTTPExchange, _ request: Request, _ context: Context,
+        _ next: (Request, Context) async throws -> Response
+    ) async throws -> Response {
         var request = request
         request.body = RequestBody(
             asyncSequence: request.body.map { part in
@@ -26,24 +38,40 @@ struct CaptureMiddleware<Context: RequestContext>: RouterMiddleware {
             })
         do {
             var response = try await next(request, context)
-            exchange.response(
-                status: response.status.code,
-                headers: response.headers.map { ($0.name.rawName, $0.value) })
+            answered(exchange, response.status, response.headers)
             let body = response.body
             response.body = ResponseBody(contentLength: body.contentLength) { writer in
                 do {
                     try await body.write(Told(writer: writer, exchange: exchange))
                     exchange.end()
                 } catch {
-                    exchange.end(error: "\(error)", errorType: "\(type(of: error))")
+                    failed(exchange, error)
                     throw error
                 }
             }
             return response
+        } catch let error as any HTTPResponseError {
+            // Hummingbird makes an answer of it: a route that there is not, a guard's refusal.
+            answered(exchange, error.status, (error as? HTTPError)?.headers ?? [:])
+            exchange.end()
+            throw error
         } catch {
-            exchange.end(error: "\(error)", errorType: "\(type(of: error))")
+            failed(exchange, error)
             throw error
         }
+    }
+
+    private func answered(
+        _ exchange: HTTPExchange, _ status: HTTPResponse.Status, _ headers: HTTPFields
+    ) {
+        exchange.response(
+            status: status.code, headers: headers.map { ($0.name.rawName, $0.value) })
+    }
+
+    private func failed(_ exchange: HTTPExchange, _ error: any Error) {
+        exchange.end(
+            error: "\(error)", errorType: "\(type(of: error))",
+            isCancelled: error is CancellationError)
     }
 
     private func url(_ request: Request) -> String {

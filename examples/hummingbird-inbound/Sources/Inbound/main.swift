@@ -8,9 +8,13 @@ var options = HTTPCaptureOptions()
 options.isEnabled = true
 try engine.setHTTPCapture(options)
 
+let log = engine.logger("orders")
 let router = Router()
 router.add(middleware: CaptureMiddleware(engine: engine))
-router.get("/orders/:id") { _, context in "order \(context.parameters.get("id") ?? "?")\n" }
+router.get("/orders/:id") { _, context in
+    log.info("an order is asked for")
+    return "order \(context.parameters.get("id") ?? "?")\n"
+}
 router.post("/orders") { request, _ in
     var size = 0
     for try await part in request.body { size += part.readableBytes }

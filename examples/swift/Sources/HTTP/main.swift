@@ -13,16 +13,23 @@ import FoundationNetworking
 guard CommandLine.arguments.count == 3, let url = URL(string: CommandLine.arguments[2]) else {
     exit(2)
 }
-let engine = try Engine(directory: CommandLine.arguments[1])
-var options = HTTPCaptureOptions()
-options.isEnabled = true
-options.redactHeaders = ["X-Shop-Key"]
-try engine.setHTTPCapture(options)
+// Where the store cannot be opened it is said once, and requests go on as without it.
+let engine = HTTPCapture.engine {
+    let engine = try Engine(directory: CommandLine.arguments[1])
+    var options = HTTPCaptureOptions()
+    options.isEnabled = true
+    options.redactHeaders = ["X-Shop-Key"]
+    try engine.setHTTPCapture(options)
+    return engine
+}
 
 // The host's own configuration; what the session asks is recorded.
 let configuration = URLSessionConfiguration.ephemeral
 configuration.timeoutIntervalForRequest = 10
-let session = URLSession(configuration: HTTPCapture.install(engine, in: configuration))
-let (body, _) = try await session.data(from: url)
+let session = HTTPCapture.session(engine, configuration: configuration)
+// The record belongs to the conversation, and so does what the server makes of it.
+let body = try await Context.withConversation { _ in
+    try await session.data(for: HTTPCapture.propagated(URLRequest(url: url))).0
+}
 FileHandle.standardOutput.write(body)
-try engine.close()
+try engine?.close()
