@@ -172,7 +172,8 @@ class Exchange:
                                          _terminated(remote_address or None)])
         status = _end(byref(handle), _OUTCOME.pack(
             _OUTCOME.size, flags | (_CANCELLED if cancelled else 0), places[0], lengths[0],
-            places[1], lengths[1], *[max(0, min(times.get(name, 0), _UINT64_MAX)) for name in _TIMES],
+            places[1], lengths[1],
+            *[max(0, min(times.get(name, 0), _UINT64_MAX)) for name in _TIMES],
             places[2] if remote_address else 0))
         del blob
         if status < 0:
