@@ -256,8 +256,12 @@ enum HTTPCheck {
         return true
     }
 
+    private static let flags = UInt32(
+        CW_HTTP_CANCELLED | CW_HTTP_REQUEST_CHUNKS | CW_HTTP_RESPONSE_CHUNKS | CW_HTTP_REQUEST_BARE
+            | CW_HTTP_RESPONSE_BARE)
+
     static func isValid(_ outcome: cw_http_outcome) -> Bool {
-        unsafe outcome.flags & ~UInt32(CW_HTTP_CANCELLED) == 0 && isText(outcome.error)
+        unsafe outcome.flags & ~flags == 0 && isText(outcome.error)
             && isText(outcome.error_type)
     }
 }

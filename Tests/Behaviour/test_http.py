@@ -279,6 +279,39 @@ class Http(StoreCase):
         self.assertEqual(len(found["http.response.body"]), 65_536)
         self.assertEqual(found["http.response.body.note"], "cut, unpacked")
 
+    def test_B_HTTP_3_framing_of_chunks(self):
+        """Taken off whatever pieces the bytes come in; what is none stays; what breaks is gone."""
+        self.capture()
+        headers = [("transfer-encoding", "gzip;q=0, CHUNKED")]
+        framed = (b'c;a=b\r\n{"a":1,"pass\r\nE \nword":"s3cr3t"\n00001\r\n}\r\n'
+                  b"0\r\nToken: s3cr3t\r\n\r\n")
+        for size in range(1, len(framed) + 1):
+            pieces = [framed[at:at + size] for at in range(0, len(framed), size)]
+            Exchange(self.engine, headers=headers).sends(*pieces).answers(
+                200, headers, *pieces).ends()
+        whole = '{"a":1,"password":"[redacted]"}'
+        for one in ended(self.store):
+            for side in ("request", "response"):
+                self.assertEqual(one[f"http.{side}.body"], whole)
+                self.assertEqual(one[f"http.{side}.body.size"], 27)
+                self.assertNotIn(f"http.{side}.body.note", one)
+        chunked, bare = 4, 16  # CW_HTTP_RESPONSE_…
+        cases = [  # bytes, flags, what is kept, note
+            (b'{"a":1}', 0, '{"a":1}', None), (b'{"a":1}', chunked, None, "not shown"),
+            (b"0\n", 0, "0\n", None), (b"9f3c5a0de1b27788\n", 0, "9f3c5a0de1b27788\n", None),
+            (b"add up\nto", 0, "add up\nto", None), (b"1\n2\n", bare, "1\n2\n", None),
+            (b'a\r\n{"token":"\r\n9\r\ns3cr3t', 0, '{"token":"[redacted]', "cut"),
+            (b'8\r\n{"token":"\r\n9\r\ns3cr3t', 0, None, "not shown"),
+            (b"ffffffffffffffff\r\nab", 0, "ab", "cut"),
+            (b"fffffffffffffffff\r\nab", chunked, None, "not shown")]
+        for body, flags, *_ in cases:
+            Exchange(self.engine).answers(200, headers, body).ends(flags=flags)
+        for (body, flags, kept, note), one in zip(cases, ended(self.store)[len(framed):]):
+            with self.subTest(body=body, flags=flags):
+                self.assertEqual(one.get("http.response.body"), kept)
+                self.assertEqual(one.get("http.response.body.note"), note)
+        self.assertEqual(leaks(self.store, [b"s3cr3t"]), [])
+
     def test_B_HTTP_3_hostile(self):
         self.capture()
         url = "http://x.test/" + "a" * (1 << 20)
@@ -522,11 +555,12 @@ class Http(StoreCase):
 #include <cordwood/curl.h>
 int main(void) {
     char text[] = "HTTP/1.1 200 OK\\r\\nCookie: a=1;\\r\\n b: secret\\r\\nX: y\\r\\n";
-    cw_curl_head head = {text, sizeof text - 1, sizeof text};
-    cw_http_header out[CW_CURL_HEADERS_MAX];
-    size_t count = cw_curl_headers(&head, out);
+    cw_curl_head head = {text, sizeof text - 1, sizeof text, false};
+    size_t count = 0;
+    cw_http_header *out = cw_curl_headers(&head, &count);
     for (size_t i = 0; i < count; i++)
         printf("%.*s %d\\n", (int)out[i].name.length, out[i].name.data, (int)out[i].value.length);
+    free(out);
     return 0;
 }
 ''')

@@ -8,8 +8,10 @@
  *
  * It listens by CURLOPT_DEBUGFUNCTION and CURLOPT_VERBOSE, and by nothing else: callbacks for
  * writing, headers, reading and progress are the host's. Redirections that libcurl follows, and
- * requests that it repeats for a challenge, are an exchange each. A proxy's CONNECT is none.
- * A capture belongs to its easy handle; one thread at a time.                 C11 and C++17. */
+ * requests that it repeats for a challenge, are an exchange each. A proxy's CONNECT is none. Where
+ * memory runs out less is captured; the transfer goes on. A host whose store cannot be opened says
+ * so once, in its own way, and hands in NULL for the engine: requests go on, uncaptured.
+ * A capture belongs to its easy handle; one thread at a time.            C99 and C++17 or later. */
 #ifndef CORDWOOD_CURL_H
 #define CORDWOOD_CURL_H
 
@@ -18,7 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,22 +36,18 @@ typedef struct cw_curl_options {
 
 /* --- private -------------------------------------------------------------------------------- */
 
-enum { CW_CURL_HEADERS_MAX = 256, CW_CURL_HEADER_BYTES_MAX = 1 << 20 };
+/* Of a head; what is beyond is not kept, and the body behind it not shown: whether it is packed or
+ * in chunks could stand there. The engine looks at as many headers. */
+#define CW_CURL_HEAD_BYTES_MAX ((size_t)1 << 20)
+#define CW_CURL_HEADERS_MAX ((size_t)100000)
 
 /* A message's start line and headers, as they went by. */
 typedef struct cw_curl_head {
     char *bytes;
     size_t count;
     size_t room;
+    bool is_cut; /* some of it is not here */
 } cw_curl_head;
-
-/* The chunked framing of a body, taken off. left: of the chunk; line: its size line so far. */
-typedef struct cw_curl_chunks {
-    bool is_on, is_raw, is_over, wants_end;
-    size_t left;
-    char line[32];
-    size_t line_count;
-} cw_curl_chunks;
 
 /* libcurl's clocks, in µs since its transfer began; they add up over redirections. */
 typedef struct cw_curl_times {
@@ -62,33 +60,50 @@ typedef struct cw_curl {
     cw_curl_options host;
     cw_http_exchange *exchange;
     cw_curl_head out, in;
-    cw_curl_chunks out_chunks, in_chunks;
     cw_curl_times before; /* what the clocks said when the last hop ended */
-    bool is_headed;       /* the request's head went out whole */
+    bool is_sending;      /* the request's head goes out */
     bool is_connect;      /* it is a proxy's CONNECT */
     bool has_answer;      /* the exchange's, in full; what follows is its body */
-    int status;
-    char previous[17]; /* the exchange whose answer sent us here; "": none */
-    uint64_t hop_ns;   /* when the present hop began, its head went out, */
+    bool is_framed;       /* its body comes in chunks where its headers say so: not HTTP/2 and 3 */
+    bool is_packed;       /* it is in a content coding, which libcurl may fail to undo */
+    bool is_refused;      /* libcurl said that a callback did not write */
+    bool hides_out, hides_in; /* bodies whose heads are not known whole */
+    char tail[4];         /* the last of the request's head */
+    int status;           /* of the head that comes in; 0: none */
+    uint32_t attempt;     /* of the next request; 0: it is no repeated one */
+    char previous[17];    /* the exchange whose answer sent us here; "": none */
+    uint64_t begun_ns, last_ns; /* when libcurl first and last told something; UTC */
+    uint64_t hop_ns;      /* when the present hop began, its head went out, */
     uint64_t head_ns, sent_ns, first_ns; /* its last byte did, and its answer's first came */
 } cw_curl;
 
 static inline uint64_t cw_curl_now(void) {
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    struct timeval now;
+    gettimeofday(&now, NULL);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_usec * 1000u;
+}
+
+/* 0 where a clock was set back. */
+static inline uint64_t cw_curl_between(uint64_t from, uint64_t to) {
+    return to > from ? to - from : 0;
 }
 
 static inline void cw_curl_keep(cw_curl_head *head, const char *bytes, size_t count) {
-    if (count > CW_CURL_HEADER_BYTES_MAX - head->count) return;
+    if (head->is_cut || count > CW_CURL_HEAD_BYTES_MAX - head->count) {
+        head->is_cut = true;
+        return;
+    }
     if (head->count + count > head->room) {
         size_t room = (head->count + count) * 2;
         char *grown = (char *)realloc(head->bytes, room);
-        if (!grown) return;
+        if (!grown) {
+            head->is_cut = true;
+            return;
+        }
         head->bytes = grown;
         head->room = room;
     }
-    memcpy(head->bytes + head->count, bytes, count);
+    if (count) memcpy(head->bytes + head->count, bytes, count);
     head->count += count;
 }
 
@@ -102,63 +117,77 @@ static inline bool cw_curl_is(cw_str name, const char *lower) {
     return i == name.length && !lower[i];
 }
 
+static inline bool cw_curl_is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
 /* The line that begins at `at`, without its end; `at` is moved behind it. */
 static inline cw_str cw_curl_line(const cw_curl_head *head, size_t *at) {
-    cw_str line = {head->bytes + *at, 0};
-    size_t end = *at;
-    while (end < head->count && head->bytes[end] != '\n') end++;
-    line.length = end - *at;
-    *at = end < head->count ? end + 1 : end;
-    if (line.length && line.data[line.length - 1] == '\r') line.length--;
+    cw_str line = {NULL, 0};
+    if (*at >= head->count) return line;
+    const char *start = head->bytes + *at;
+    const char *end = (const char *)memchr(start, '\n', head->count - *at);
+    line.data = start;
+    line.length = end ? (size_t)(end - start) : head->count - *at;
+    *at += line.length + (end ? 1u : 0u);
+    if (line.length && start[line.length - 1] == '\r') line.length--;
     return line;
 }
 
-/* The headers behind the start line, into `out`; how many. A line that begins with a blank is part
- * of the value before it. */
-static inline size_t cw_curl_headers(const cw_curl_head *head, cw_http_header *out) {
-    size_t at = 0, found = 0;
+/* The headers behind the start line, for free(); NULL: none, or no memory, which cuts the head. A
+ * line that begins with a blank is part of the value before it. */
+static inline cw_http_header *cw_curl_headers(cw_curl_head *head, size_t *count) {
+    size_t at = 0, lines = 0, found = 0;
     bool is_open = false;
+    *count = 0;
+    for (size_t i = 0; i < head->count; i++) lines += head->bytes[i] == '\n';
+    if (lines > CW_CURL_HEADERS_MAX) {
+        lines = CW_CURL_HEADERS_MAX;
+        head->is_cut = true;
+    }
+    if (!head->count) return NULL;
+    cw_http_header *list = (cw_http_header *)malloc((lines + 1) * sizeof *list);
+    if (!list) {
+        head->is_cut = true;
+        return NULL;
+    }
     cw_curl_line(head, &at);
-    while (at < head->count) {
+    while (at < head->count && found <= lines) {
         cw_str line = cw_curl_line(head, &at);
-        size_t colon = 0;
+        const char *end = line.data + line.length;
+        while (end > line.data && cw_curl_is_blank(end[-1])) end--;
         if (line.length && (line.data[0] == ' ' || line.data[0] == '\t')) {
-            if (is_open)
-                out[found - 1].value.length =
-                    (size_t)(line.data + line.length - out[found - 1].value.data);
+            cw_str *value = &list[found ? found - 1 : 0].value;
+            if (is_open && end > value->data) value->length = (size_t)(end - value->data);
             continue;
         }
-        is_open = false;
-        if (found == CW_CURL_HEADERS_MAX) break;
-        while (colon < line.length && line.data[colon] != ':') colon++;
-        if (colon == 0 || colon == line.length) continue;
-        size_t value = colon + 1;
-        while (value < line.length && strchr(" \t", line.data[value])) value++;
-        out[found].name.data = line.data;
-        out[found].name.length = colon;
-        out[found].value.data = line.data + value;
-        out[found++].value.length = line.length - value;
-        is_open = true;
+        const char *colon =
+            line.length ? (const char *)memchr(line.data, ':', line.length) : NULL;
+        is_open = colon && colon != line.data && found < lines;
+        if (!is_open) continue;
+        const char *value = colon + 1;
+        while (value < end && cw_curl_is_blank(*value)) value++;
+        list[found].name.data = line.data;
+        list[found].name.length = (size_t)(colon - line.data);
+        list[found].value.data = value;
+        list[found++].value.length = end > value ? (size_t)(end - value) : 0;
     }
-    return found;
-}
-
-static inline bool cw_curl_chunked(const cw_http_header *headers, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (cw_curl_is(headers[i].name, "transfer-encoding") && headers[i].value.length >= 7 &&
-            !memcmp(headers[i].value.data + headers[i].value.length - 7, "chunked", 7))
-            return true;
-    return false;
+    *count = found;
+    return list;
 }
 
 /* "http/1.1" of "HTTP/1.1 200 OK" and "GET / HTTP/1.1". */
-static inline const char *cw_curl_protocol(cw_str line) {
+static inline const char *cw_curl_protocol(cw_str line, bool is_answer) {
     static const char *const known[][2] = {
         {"HTTP/1.1", "http/1.1"}, {"HTTP/2", "h2"}, {"HTTP/3", "h3"}, {"HTTP/1.0", "http/1.0"}};
+    size_t at = 0;
+    if (!is_answer)
+        for (size_t i = 0; i < line.length; i++)
+            if (line.data[i] == ' ') at = i + 1;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         size_t length = strlen(known[i][0]);
-        for (size_t at = 0; at + length <= line.length; at++)
-            if (!memcmp(line.data + at, known[i][0], length)) return known[i][1];
+        if (length <= line.length - at && !memcmp(line.data + at, known[i][0], length))
+            return known[i][1];
     }
     return NULL;
 }
@@ -168,64 +197,9 @@ static inline cw_str cw_curl_text(const char *text) {
     return out;
 }
 
-/* Hands a part of a body on. */
-static inline void cw_curl_put(cw_curl *self, bool is_out, const char *bytes, size_t count) {
-    if (!count) return;
-    if (is_out)
-        cw_http_request_body(self->exchange, bytes, count);
-    else
-        cw_http_response_body(self->exchange, bytes, count);
-}
-
-/* The size line of a chunk is complete. What is none is a body without framing. */
-static inline bool cw_curl_size(cw_curl_chunks *chunks) {
-    char *end = NULL;
-    chunks->line[chunks->line_count] = 0;
-    unsigned long long size = strtoull(chunks->line, &end, 16);
-    if (end == chunks->line || (*end && !strchr(" ;\t\r", *end))) return false;
-    chunks->left = (size_t)size;
-    chunks->is_over = size == 0;
-    chunks->line_count = 0;
-    return true;
-}
-
-static inline void cw_curl_body(cw_curl *self, bool is_out, const char *bytes, size_t count) {
-    cw_curl_chunks *chunks = is_out ? &self->out_chunks : &self->in_chunks;
-    if (!chunks->is_on || chunks->is_raw) {
-        cw_curl_put(self, is_out, bytes, count);
-        return;
-    }
-    size_t at = 0;
-    while (at < count && !chunks->is_over) {
-        if (chunks->left) {
-            size_t part = count - at < chunks->left ? count - at : chunks->left;
-            cw_curl_put(self, is_out, bytes + at, part);
-            at += part;
-            chunks->left -= part;
-            chunks->wants_end = chunks->left == 0;
-            continue;
-        }
-        char c = bytes[at++];
-        if (chunks->wants_end) { /* the line end behind a chunk */
-            if (c == '\n') chunks->wants_end = false;
-        } else if (c == '\n') {
-            if (!cw_curl_size(chunks)) break;
-        } else if (chunks->line_count + 1 < sizeof chunks->line) {
-            chunks->line[chunks->line_count++] = c;
-        } else if (!memchr(chunks->line, ';', chunks->line_count)) {
-            break;
-        }
-    }
-    if (at < count && !chunks->is_over) { /* no framing: as it is */
-        chunks->is_raw = true;
-        cw_curl_put(self, is_out, chunks->line, chunks->line_count);
-        cw_curl_put(self, is_out, bytes + at - 1, count - at + 1);
-    }
-}
-
 static inline curl_off_t cw_curl_clock(CURL *easy, CURLINFO which) {
     curl_off_t value = 0;
-    return curl_easy_getinfo(easy, which, &value) == CURLE_OK ? value : 0;
+    return curl_easy_getinfo(easy, which, &value) == CURLE_OK && value > 0 ? value : 0;
 }
 
 static inline cw_curl_times cw_curl_clocks(CURL *easy) {
@@ -241,11 +215,10 @@ static inline uint64_t cw_curl_ns(curl_off_t from, curl_off_t to) {
 }
 
 /* The phases of the hop that ends: what its clocks went on by since the last one's answer. */
-static inline void cw_curl_phases(cw_curl *self, cw_http_outcome *outcome) {
+static inline void cw_curl_phases(cw_curl *self, uint64_t end, cw_http_outcome *outcome) {
     cw_curl_times now = cw_curl_clocks(self->easy), was = self->before;
     curl_off_t dns = now.dns - was.dns, connect = now.connect - was.connect;
     curl_off_t tls = now.tls - was.tls;
-    uint64_t end = cw_curl_now();
     long fresh = 0;
     curl_easy_getinfo(self->easy, CURLINFO_NUM_CONNECTS, &fresh);
     if (fresh > 0 && connect > 0) {
@@ -253,21 +226,31 @@ static inline void cw_curl_phases(cw_curl *self, cw_http_outcome *outcome) {
         outcome->connect_ns = cw_curl_ns(dns, connect);
         if (tls > 0) outcome->tls_ns = cw_curl_ns(connect, tls);
     }
-    outcome->duration_ns = end - self->hop_ns;
-    if (self->head_ns) outcome->send_ns = self->sent_ns - self->head_ns;
-    if (self->first_ns > self->sent_ns) outcome->wait_ns = self->first_ns - self->sent_ns;
-    if (self->first_ns) outcome->receive_ns = end - self->first_ns;
+    outcome->duration_ns = cw_curl_between(self->hop_ns, end);
+    if (!outcome->duration_ns) outcome->duration_ns = 1; /* 0: since begin */
+    if (self->head_ns) outcome->send_ns = cw_curl_between(self->head_ns, self->sent_ns);
+    if (self->first_ns) {
+        outcome->wait_ns = cw_curl_between(self->sent_ns, self->first_ns);
+        outcome->receive_ns = cw_curl_between(self->first_ns, end);
+    }
     self->before = now;
 }
 
-static inline const char *cw_curl_error_type(CURLcode code) {
+/* A callback of the host's said no: to write, to go on, to send (CURL_READFUNC_ABORT). Libcurl has
+ * CURLE_WRITE_ERROR for packed bodies that it cannot unpack, too. */
+static inline bool cw_curl_is_cancelled(const cw_curl *self, CURLcode code) {
+    return code == CURLE_ABORTED_BY_CALLBACK ||
+           (code == CURLE_WRITE_ERROR && (self->is_refused || !self->is_packed));
+}
+
+static inline const char *cw_curl_error_type(const cw_curl *self, CURLcode code) {
+    if (cw_curl_is_cancelled(self, code)) return "cancelled";
     switch (code) {
     case CURLE_OK: return "";
     case CURLE_COULDNT_RESOLVE_HOST: return "dns";
     case CURLE_COULDNT_RESOLVE_PROXY: return "dns";
     case CURLE_COULDNT_CONNECT: return "connect";
     case CURLE_OPERATION_TIMEDOUT: return "timeout";
-    case CURLE_ABORTED_BY_CALLBACK: return "cancelled";
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CIPHER:
@@ -278,13 +261,34 @@ static inline const char *cw_curl_error_type(CURLcode code) {
     }
 }
 
+/* Tells the answer that came in, as far as it did. */
+static inline void cw_curl_answer(cw_curl *self) {
+    size_t at = 0;
+    cw_str line = cw_curl_line(&self->in, &at);
+    struct cw_http_response response;
+    memset(&response, 0, sizeof response);
+    response.struct_size = (uint32_t)sizeof response;
+    response.status = self->status;
+    response.protocol = line.data ? cw_curl_protocol(line, true) : NULL;
+    self->is_framed = !response.protocol || !strncmp(response.protocol, "http/1", 6);
+    cw_http_header *headers = cw_curl_headers(&self->in, &response.header_count);
+    response.headers = headers;
+    for (size_t i = 0; i < response.header_count; i++)
+        if (cw_curl_is(headers[i].name, "content-encoding")) self->is_packed = true;
+    self->has_answer = true;
+    self->hides_in =
+        cw_http_response(self->exchange, &response) != CW_OK || self->in.is_cut;
+    free(headers);
+}
+
 /* Ends the exchange that is under way. */
-static inline void cw_curl_end(cw_curl *self, CURLcode code) {
+static inline void cw_curl_end(cw_curl *self, CURLcode code, uint64_t end) {
     if (!self->exchange) return;
+    if (!self->has_answer && self->status) cw_curl_answer(self);
     cw_http_outcome outcome;
     memset(&outcome, 0, sizeof outcome);
-    outcome.struct_size = sizeof outcome;
-    cw_curl_phases(self, &outcome);
+    outcome.struct_size = (uint32_t)sizeof outcome;
+    cw_curl_phases(self, end, &outcome);
     char address[80] = "", *peer = NULL;
     long port = 0;
     curl_easy_getinfo(self->easy, CURLINFO_PRIMARY_IP, &peer);
@@ -294,18 +298,24 @@ static inline void cw_curl_end(cw_curl *self, CURLcode code) {
         snprintf(address, sizeof address, is_v6 ? "[%.60s]:%ld" : "%.60s:%ld", peer, port);
         outcome.remote_address = address;
     }
-    if (code == CURLE_ABORTED_BY_CALLBACK) outcome.flags = CW_HTTP_CANCELLED;
-    if (code != CURLE_OK) outcome.error = cw_curl_text(curl_easy_strerror(code));
-    outcome.error_type = cw_curl_text(cw_curl_error_type(code));
+    outcome.flags = self->is_framed ? CW_HTTP_RESPONSE_CHUNKS : CW_HTTP_RESPONSE_BARE;
+    if (cw_curl_is_cancelled(self, code)) outcome.flags |= CW_HTTP_CANCELLED;
+    if (code != CURLE_OK) {
+        outcome.error = cw_curl_text(curl_easy_strerror(code));
+        outcome.error_type = cw_curl_text(cw_curl_error_type(self, code));
+    } else if (!self->has_answer) { /* libcurl goes on: it asks again */
+        outcome.error = cw_curl_text("the connection was closed before an answer");
+        outcome.error_type = cw_curl_text("closed");
+    }
     cw_http_end(&self->exchange, &outcome);
 }
 
 /* An exchange of the request in `out`, or of one that libcurl never got to send. */
 static inline void cw_curl_begin(cw_curl *self) {
-    cw_http_header headers[CW_CURL_HEADERS_MAX];
+    cw_http_header *headers = NULL;
     cw_http_request request;
     memset(&request, 0, sizeof request);
-    request.struct_size = sizeof request;
+    request.struct_size = (uint32_t)sizeof request;
     char *url = NULL, *method = NULL;
     curl_easy_getinfo(self->easy, CURLINFO_EFFECTIVE_URL, &url);
     request.url = cw_curl_text(url);
@@ -316,19 +326,21 @@ static inline void cw_curl_begin(cw_curl *self) {
         request.method.length = 0;
         while (request.method.length < line.length && line.data[request.method.length] != ' ')
             request.method.length++;
-        request.protocol = cw_curl_protocol(line);
+        request.protocol = cw_curl_protocol(line, false);
+        headers = cw_curl_headers(&self->out, &request.header_count);
         request.headers = headers;
-        request.header_count = cw_curl_headers(&self->out, headers);
-        self->out_chunks.is_on = cw_curl_chunked(headers, request.header_count);
     } else {
 #if LIBCURL_VERSION_NUM >= 0x074800
         curl_easy_getinfo(self->easy, CURLINFO_EFFECTIVE_METHOD, &method);
 #endif
         request.method = cw_curl_text(method && *method ? method : "GET");
     }
+    self->hides_out = self->out.is_cut;
     request.start_ns = self->hop_ns;
+    request.attempt = self->attempt;
     request.redirected_from = *self->previous ? self->previous : NULL;
     cw_http_begin(self->engine, &request, &self->exchange);
+    free(headers);
     *self->previous = 0;
 }
 
@@ -336,85 +348,174 @@ static inline void cw_curl_begin(cw_curl *self) {
 static inline void cw_curl_turn(cw_curl *self) {
     if (self->exchange) {
         const char *id = cw_http_id(self->exchange);
-        bool redirects = self->status >= 301 && self->status <= 308 && self->status != 304;
+        bool redirects = self->status >= 300 && self->status <= 399 && self->status != 304;
         if (id && redirects) snprintf(self->previous, sizeof self->previous, "%s", id);
-        cw_curl_end(self, CURLE_OK);
-        self->hop_ns = cw_curl_now();
+        self->attempt = redirects ? 0 : self->attempt ? self->attempt + 1 : 2;
+        cw_curl_end(self, CURLE_OK, self->last_ns);
+        self->hop_ns = self->last_ns;
     }
-    memset(&self->out_chunks, 0, sizeof self->out_chunks);
-    memset(&self->in_chunks, 0, sizeof self->in_chunks);
     self->out.count = self->in.count = 0;
-    self->is_headed = self->is_connect = self->has_answer = false;
+    self->out.is_cut = self->in.is_cut = false;
+    self->is_sending = self->is_connect = self->has_answer = self->is_framed = false;
+    self->is_packed = self->is_refused = false;
+    self->hides_out = self->hides_in = false;
     self->head_ns = self->sent_ns = self->first_ns = 0;
     self->status = 0;
 }
 
+/* The first hop began before libcurl told anything: names were looked up. */
+static inline void cw_curl_dated(cw_curl *self) {
+    if (self->hop_ns != self->begun_ns) return;
+    cw_curl_times now = cw_curl_clocks(self->easy);
+    curl_off_t most = now.tls > now.connect ? now.tls : now.connect;
+    if (now.dns > most) most = now.dns;
+    uint64_t begun = cw_curl_between(cw_curl_ns(0, most), self->head_ns);
+    if (begun < self->begun_ns) self->begun_ns = self->hop_ns = begun;
+}
+
 /* The request's head, in one piece or several; its empty line ends it. */
 static inline void cw_curl_sent(cw_curl *self, const char *bytes, size_t count) {
-    if (!self->out.count || self->is_headed) cw_curl_turn(self);
-    if (!self->out.count) self->head_ns = cw_curl_now();
+    if (!self->is_sending) {
+        cw_curl_turn(self);
+        self->is_sending = true;
+        self->head_ns = self->last_ns;
+        memset(self->tail, 0, sizeof self->tail);
+        cw_curl_dated(self);
+    }
     cw_curl_keep(&self->out, bytes, count);
-    self->sent_ns = cw_curl_now();
-    if (self->out.count < 4 || memcmp(self->out.bytes + self->out.count - 4, "\r\n\r\n", 4)) return;
-    self->is_headed = true;
+    self->sent_ns = self->last_ns;
+    for (size_t i = count > 4 ? count - 4 : 0; i < count; i++) {
+        memmove(self->tail, self->tail + 1, 3);
+        self->tail[3] = bytes[i];
+    }
+    if (memcmp(self->tail, "\r\n\r\n", 4)) return;
+    self->is_sending = false;
     self->is_connect = self->out.count > 8 && !memcmp(self->out.bytes, "CONNECT ", 8);
     if (!self->is_connect) cw_curl_begin(self);
+}
+
+/* 200 of "HTTP/1.1 200 OK"; of what libcurl takes for a status line besides, as it says. */
+static inline int cw_curl_status(CURL *easy, const char *bytes, size_t count) {
+    size_t at = 0;
+    int status = 0;
+    long said = 0;
+    while (at < count && bytes[at] != ' ') at++;
+    while (at < count && bytes[at] == ' ') at++;
+    for (size_t end = at + 3; at < end && at < count; at++) {
+        if (bytes[at] < '0' || bytes[at] > '9') break;
+        status = status * 10 + (bytes[at] - '0');
+    }
+    if (status >= 100) return status;
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &said);
+    return said >= 100 && said <= 999 ? (int)said : 0;
 }
 
 /* A line of the answer's head. Those of a CONNECT, of 1xx and trailers are no part of it. */
 static inline void cw_curl_answered(cw_curl *self, const char *bytes, size_t count) {
     if (self->is_connect) return;
-    if (!self->first_ns) self->first_ns = cw_curl_now();
+    if (!self->first_ns) self->first_ns = self->last_ns;
     if (count > 5 && !memcmp(bytes, "HTTP/", 5)) {
         self->in.count = 0;
-        self->has_answer = false;
+        self->in.is_cut = self->has_answer = false;
+        self->status = 0;
     } else if (self->has_answer) {
         return;
     }
-    cw_curl_keep(&self->in, bytes, count);
     bool is_empty = count == 2 ? !memcmp(bytes, "\r\n", 2) : count == 1 && *bytes == '\n';
+    bool is_first = !self->in.count && !self->in.is_cut;
+    cw_curl_keep(&self->in, bytes, count);
+    if (is_first) self->status = cw_curl_status(self->easy, bytes, count);
     if (!is_empty || !self->exchange) return;
-    cw_http_header headers[CW_CURL_HEADERS_MAX];
-    size_t at = 0;
-    cw_str line = cw_curl_line(&self->in, &at);
-    struct cw_http_response response;
-    memset(&response, 0, sizeof response);
-    response.struct_size = sizeof response;
-    for (size_t i = 0; i + 3 < line.length; i++)
-        if (line.data[i] == ' ') {
-            response.status = (int32_t)strtol(line.data + i + 1, NULL, 10);
-            break;
-        }
-    if (response.status < 200 && response.status != 101) return;
-    response.protocol = cw_curl_protocol(line);
-    response.headers = headers;
-    response.header_count = cw_curl_headers(&self->in, headers);
-    self->in_chunks.is_on = cw_curl_chunked(headers, response.header_count);
-    self->status = response.status;
-    self->has_answer = true;
-    cw_http_response(self->exchange, &response);
+    if (self->status >= 200 || self->status == 101) cw_curl_answer(self);
+}
+
+static inline bool cw_curl_begins(const char *bytes, size_t count, const char *word) {
+    return count >= strlen(word) && !memcmp(bytes, word, strlen(word));
+}
+
+/* Texts of libcurl's, 7.61 to 8: a hop ends here (where they do not say so, with the next head), or
+ * a callback did not write. */
+static inline void cw_curl_said(cw_curl *self, const char *bytes, size_t count) {
+    if (cw_curl_begins(bytes, count, "Issue another request")) cw_curl_turn(self);
+    if (cw_curl_begins(bytes, count, "Failed writing") ||
+        cw_curl_begins(bytes, count, "Failure writing") ||
+        cw_curl_begins(bytes, count, "client returned"))
+        self->is_refused = true;
+}
+
+/* Bodies go as libcurl shows them, which is as on the wire: http.h's part is the rest. */
+static inline void cw_curl_body(cw_curl *self, bool is_out, const char *bytes, size_t count) {
+    if (is_out)
+        cw_http_request_body(self->exchange, self->hides_out ? NULL : bytes, count);
+    else if (self->has_answer)
+        cw_http_response_body(self->exchange, self->hides_in ? NULL : bytes, count);
 }
 
 static inline int cw_curl_debug(CURL *easy, curl_infotype kind, char *bytes, size_t count,
                                 void *user) {
     cw_curl *self = (cw_curl *)user;
-    if (!self->hop_ns) self->hop_ns = cw_curl_now();
+    self->last_ns = cw_curl_now();
+    if (!self->hop_ns) self->begun_ns = self->hop_ns = self->last_ns;
     switch (kind) {
     case CURLINFO_HEADER_OUT: cw_curl_sent(self, bytes, count); break;
     case CURLINFO_HEADER_IN: cw_curl_answered(self, bytes, count); break;
     case CURLINFO_DATA_OUT:
         if (self->exchange) cw_curl_body(self, true, bytes, count);
-        self->sent_ns = cw_curl_now();
+        self->sent_ns = self->last_ns;
         break;
     case CURLINFO_DATA_IN:
-        if (self->exchange && self->has_answer) cw_curl_body(self, false, bytes, count);
+        if (self->exchange) cw_curl_body(self, false, bytes, count);
         break;
-    case CURLINFO_TEXT: /* the hop ends here; where it does not say so, with the next head */
-        if (count > 21 && !memcmp(bytes, "Issue another request", 21)) cw_curl_turn(self);
-        break;
+    case CURLINFO_TEXT: cw_curl_said(self, bytes, count); break;
     default: break;
     }
     return self->host.debug ? self->host.debug(easy, kind, bytes, count, self->host.debug_data) : 0;
+}
+
+/* When the transfer ended, which may be long ago: as libcurl says, or when it last told something.
+ * Where nothing was sent the beginning is known by that alone. */
+static inline uint64_t cw_curl_ended(cw_curl *self) {
+    uint64_t now = cw_curl_now();
+    uint64_t total = cw_curl_ns(0, cw_curl_clock(self->easy, CURLINFO_TOTAL_TIME_T));
+    if (!self->last_ns) self->last_ns = now;
+    uint64_t end = self->begun_ns && self->begun_ns + total > self->last_ns
+                       ? self->begun_ns + total : self->last_ns;
+    if (!self->exchange && self->hop_ns == self->begun_ns) {
+        end = self->last_ns;
+        self->begun_ns = self->hop_ns = cw_curl_between(total, end);
+    }
+    return end < now ? end : now;
+}
+
+/* Whether the list has that header, also without a value, which is the host's way to leave it
+ * out. `name` as it is sent. */
+static inline bool cw_curl_lists(const struct curl_slist *list, const char *name) {
+    for (; list; list = list->next) {
+        const char *line = list->data;
+        size_t i = 0;
+        for (; name[i] && line[i]; i++) {
+            char a = name[i], b = line[i];
+            if (a >= 'A' && a <= 'Z') a = (char)(a + 32);
+            if (b >= 'A' && b <= 'Z') b = (char)(b + 32);
+            if (a != b) break;
+        }
+        if (!name[i] && (line[i] == ':' || line[i] == ';')) return true;
+    }
+    return false;
+}
+
+/* The list with one more; as it was where it has that header, the value cannot stand in one, or
+ * memory is out. */
+static inline struct curl_slist *cw_curl_listed(struct curl_slist *list, const char *name,
+                                                const char *value) {
+    char line[320];
+    size_t length = value ? strlen(value) : 0;
+    if (!length || length > 255 || cw_curl_lists(list, name)) return list;
+    for (size_t i = 0; i < length; i++)
+        if (value[i] < 0x20 || value[i] > 0x7E) return list;
+    snprintf(line, sizeof line, "%.40s: %s", name, value);
+    struct curl_slist *grown = curl_slist_append(list, line);
+    return grown ? grown : list;
 }
 
 /* --- public --------------------------------------------------------------------------------- */
@@ -445,24 +546,25 @@ static inline cw_status cw_curl_attach(cw_engine *engine, CURL *easy,
 }
 
 /* Ends what cw_curl_attach began, with the transfer's result, and sets *capture to NULL. Before
- * curl_easy_reset and curl_easy_cleanup, and before the handle's next transfer; a transfer that is
- * taken out of a multi handle ends with CURLE_ABORTED_BY_CALLBACK.
+ * curl_easy_reset and curl_easy_cleanup, and before the handle's next transfer, at any time behind
+ * this one. A transfer that is taken out of a multi handle under way ends with
+ * CURLE_ABORTED_BY_CALLBACK, after curl_multi_remove_handle.
  * CW_OK · CW_DISABLED (NULL) · CW_E_ARGUMENT */
 static inline cw_status cw_curl_done(cw_curl **capture, CURLcode code) {
     if (!capture) return CW_E_ARGUMENT;
     cw_curl *self = *capture;
     *capture = NULL;
     if (!self) return CW_DISABLED;
+    uint64_t end = cw_curl_ended(self);
     if (!self->exchange && code != CURLE_OK) {
         char *url = NULL;
         curl_easy_getinfo(self->easy, CURLINFO_EFFECTIVE_URL, &url);
         if (url && !strncmp(url, "http", 4)) {
             self->out.count = 0;
-            if (!self->hop_ns) self->hop_ns = cw_curl_now();
             cw_curl_begin(self);
         }
     }
-    cw_curl_end(self, code);
+    cw_curl_end(self, code, end);
     curl_easy_setopt(self->easy, CURLOPT_VERBOSE, self->host.debug ? 1L : 0L);
     curl_easy_setopt(self->easy, CURLOPT_DEBUGFUNCTION, self->host.debug);
     curl_easy_setopt(self->easy, CURLOPT_DEBUGDATA, self->host.debug_data);
@@ -470,6 +572,20 @@ static inline cw_status cw_curl_done(cw_curl **capture, CURLcode code) {
     free(self->in.bytes);
     free(self);
     return CW_OK;
+}
+
+/* Headers for a request made inside of a transaction or a conversation, behind the host's own:
+ * `traceparent` and CW_TRANSACTION_HEADER of the transaction, CW_CONVERSATION_HEADER. NULL for
+ * either leaves it out; so does a header of that name in the list. For CURLOPT_HTTPHEADER: libcurl
+ * sends them to where a redirection leads, too. Returns the list, which the host frees. */
+static inline struct curl_slist *cw_curl_propagate(struct curl_slist *headers,
+                                                   const cw_transaction *transaction,
+                                                   const char *conversation) {
+    char parent[56];
+    if (transaction && cw_transaction_traceparent(transaction, parent) == CW_OK)
+        headers = cw_curl_listed(headers, "traceparent", parent);
+    headers = cw_curl_listed(headers, CW_TRANSACTION_HEADER, cw_transaction_id(transaction));
+    return cw_curl_listed(headers, CW_CONVERSATION_HEADER, conversation);
 }
 
 #ifdef __cplusplus

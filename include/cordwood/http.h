@@ -93,7 +93,9 @@ cw_status cw_http_begin(cw_engine *engine, const cw_http_request *request,
 const char *cw_http_id(const cw_http_exchange *exchange);
 
 /* More of the request's body, as it goes out. Only the first body_bytes_max are kept, all are
- * counted. bytes NULL: that many were sent that the host cannot show.
+ * counted. bytes NULL: that many were sent that the host cannot show. Where the headers say
+ * Transfer-Encoding: chunked the framing of chunks is taken off if the bytes have it; what begins
+ * with it and breaks it is not kept ("not shown").
  * CW_OK · CW_DISABLED · CW_E_ARGUMENT */
 cw_status cw_http_request_body(cw_http_exchange *exchange, const void *bytes, size_t length);
 
@@ -126,12 +128,20 @@ cw_status cw_http_response(cw_http_exchange *exchange, const struct cw_http_resp
  * (br, …) is counted and not kept. */
 cw_status cw_http_response_body(cw_http_exchange *exchange, const void *bytes, size_t length);
 
-enum { CW_HTTP_CANCELLED = 1 }; /* the host broke it off */
+enum {
+    CW_HTTP_CANCELLED = 1, /* the host broke it off */
+    /* Of hosts that know whether the body that they handed in is framed where headers say chunked;
+     * without them it is seen in the bytes, which lines of hexadecimal numbers may mislead. */
+    CW_HTTP_REQUEST_CHUNKS = 2,
+    CW_HTTP_RESPONSE_CHUNKS = 4,
+    CW_HTTP_REQUEST_BARE = 8,
+    CW_HTTP_RESPONSE_BARE = 16
+};
 
 /* Durations in ns; 0: not known, or the phase was not needed. Sizes of 0: what was counted. */
 typedef struct cw_http_outcome {
     uint32_t struct_size;
-    uint32_t flags;    /* CW_HTTP_CANCELLED */
+    uint32_t flags;    /* CW_HTTP_CANCELLED, CW_HTTP_…_CHUNKS or CW_HTTP_…_BARE */
     cw_str error;      /* why there is no answer, or not all of it; empty: it went well */
     cw_str error_type; /* "timeout", "dns", "connect", "tls", a class's name … */
     uint64_t dns_ns;
@@ -142,7 +152,7 @@ typedef struct cw_http_outcome {
     uint64_t receive_ns;
     uint64_t duration_ns; /* of all; 0: since cw_http_begin */
     uint64_t request_body_bytes;
-    uint64_t response_body_bytes; /* as on the wire */
+    uint64_t response_body_bytes; /* as on the wire, without the framing of chunks */
     const char *remote_address;   /* "192.0.2.1:443"; NULL: not known */
 } cw_http_outcome;
 

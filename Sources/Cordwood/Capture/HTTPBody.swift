@@ -10,10 +10,22 @@ struct HTTPBody: ~Copyable {
     /// The host said that there are some and cannot show them.
     private(set) var hasHidden = false
     private(set) var isThere = false
+    /// The same without the framing of chunks, where the headers say that there is one.
+    private var chunked = ChunkedBody()
+
+    /// What the message's headers say. Of what has come already what is kept is looked at.
+    mutating func expectChunks(_ isOn: Bool, bytesMax: Int) {
+        chunked.clear(keeping: bytesMax)
+        chunked.begin(isOn)
+        guard isOn, total > 0 else { return }
+        chunked.add(kept.text, bytesMax: bytesMax)
+        if isCut { chunked.stop() }
+    }
 
     mutating func add(_ bytes: ByteText, bytesMax: Int) {
         isThere = true
         total &+= UInt64(bytes.count)
+        chunked.add(bytes, bytesMax: bytesMax)
         let room = bytesMax &- kept.count
         // After hidden ones the rest would stand in the wrong place.
         guard room > 0, !hasHidden else { return }
@@ -23,6 +35,7 @@ struct HTTPBody: ~Copyable {
     mutating func addHidden(_ count: Int) {
         isThere = true
         hasHidden = true
+        chunked.stop()
         total &+= UInt64(max(0, count))
     }
 
@@ -30,6 +43,7 @@ struct HTTPBody: ~Copyable {
 
     mutating func clear(keeping bytesMax: Int) {
         kept.clear(keeping: bytesMax)
+        chunked.clear(keeping: bytesMax)
         total = 0
         hasHidden = false
         isThere = false
@@ -40,6 +54,9 @@ struct HTTPBody: ~Copyable {
         /// Holds as long as the body and the buffer stay as they are.
         var text: ByteText
         var isCut: Bool
+        /// Of all, without framing; as it came where that could not be undone.
+        var size: UInt64
+        var isHidden: Bool
         var note = Note.none
     }
 
@@ -52,14 +69,26 @@ struct HTTPBody: ~Copyable {
     /// Undoes the content coding, into `room` where there is one; a coding that is not known, and
     /// text of which two bytes or more are a character, is not kept: nothing could be found in it.
     func plain(
-        coding: ByteText, contentType: ByteText, bytesMax: Int, _ room: inout ByteBuffer
+        coding: ByteText, contentType: ByteText, _ handed: ChunkedBody.Handed, bytesMax: Int,
+        _ room: inout ByteBuffer
     ) -> Plain {
-        var result = Plain(text: kept.text, isCut: isCut)
+        var result = bare(handed)
         if coding.count > 0, let whatIsLeft = undo(coding, bytesMax: bytesMax, &room, &result) {
             return whatIsLeft
         }
         return HTTPBody.isWide(result.text, contentType)
-            ? HTTPBody.notKept(Array("utf-16".utf8)) : result
+            ? HTTPBody.notKept(Array("utf-16".utf8), of: result) : result
+    }
+
+    private func bare(_ handed: ChunkedBody.Handed) -> Plain {
+        switch chunked.verdict(handed) {
+        case .asItCame: Plain(text: kept.text, isCut: isCut, size: total, isHidden: hasHidden)
+        case .bare:
+            Plain(
+                text: chunked.kept.text, isCut: chunked.isCut, size: chunked.total,
+                isHidden: hasHidden)
+        case .gone: Plain(text: ByteText.empty, isCut: true, size: total, isHidden: true)
+        }
     }
 
     /// nil: `result` stands, unpacked where it was packed.
@@ -71,15 +100,18 @@ struct HTTPBody: ~Copyable {
         guard words.count == 1, let known = ContentCoding(word: last) else {
             // Who hands out bodies unpacked leaves the header as it was.
             let isText = unsafe ContentCoding.isText(result.text.raw)
-            return isText && kept.count > 0 ? result : HTTPBody.notKept(coding.array)
+            return isText && result.text.count > 0
+                ? result : HTTPBody.notKept(coding.array, of: result)
         }
         let isPacked = unsafe known.matches(result.text.raw)
         let isGone = isPacked && !unpack(known, bytesMax: bytesMax, &room, &result)
-        return isGone ? HTTPBody.notKept(last) : nil
+        return isGone ? HTTPBody.notKept(last, of: result) : nil
     }
 
-    private static func notKept(_ what: [UInt8]) -> Plain {
-        Plain(text: ByteText.empty, isCut: true, note: .notKept(Array(what.prefix(64))))
+    private static func notKept(_ what: [UInt8], of body: Plain) -> Plain {
+        Plain(
+            text: ByteText.empty, isCut: true, size: body.size, isHidden: body.isHidden,
+            note: .notKept(Array(what.prefix(64))))
     }
 
     private func unpack(

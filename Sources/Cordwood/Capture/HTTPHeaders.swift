@@ -1,6 +1,6 @@
 // The headers of one message as lines `Name: value`, redacted as they are taken; what the body's
-// reading needs of them, and the conversation id. At most `bytesMax` bytes are kept; further
-// headers are passed over, and `isCut` says so.
+// reading needs of them, and the conversation id. At most `bytesMax` bytes are kept, and `isCut` says
+// that there were more; of further headers only what the body's reading needs is.
 // SAFETY: `headers` is the host's, of `count` entries, and holds during the call that hands it in;
 // the caller has checked that each string has its bytes.
 
@@ -13,23 +13,26 @@ struct HTTPHeaders: ~Copyable {
     static let countMax = 100_000
 
     private var lines = ByteBuffer()
-    private var contentType = 0..<0
-    private var contentCoding = 0..<0
+    private var contentType = ByteBuffer()
+    private var contentCoding = ByteBuffer()
+    private(set) var isChunked = false
     private var contentLanguage = 0..<0
     private var conversation = 0..<0
     /// Some header is shorter than it was, or is not here.
     private(set) var isCut = false
 
     var text: ByteText { lines.text }
-    var type: ByteText { lines.text(contentType.lowerBound, contentType.upperBound) }
-    var coding: ByteText { lines.text(contentCoding.lowerBound, contentCoding.upperBound) }
+    var type: ByteText { contentType.text }
+    /// Those of several headers are one list.
+    var coding: ByteText { contentCoding.text }
     var language: ByteText { lines.text(contentLanguage.lowerBound, contentLanguage.upperBound) }
     var conversationID: ByteText { lines.text(conversation.lowerBound, conversation.upperBound) }
 
     mutating func clear(keeping bytesMax: Int) {
         lines.clear(keeping: bytesMax)
-        contentType = 0..<0
-        contentCoding = 0..<0
+        contentType.clear(keeping: bytesMax)
+        contentCoding.clear(keeping: bytesMax)
+        isChunked = false
         contentLanguage = 0..<0
         conversation = 0..<0
         isCut = false
@@ -44,12 +47,9 @@ struct HTTPHeaders: ~Copyable {
         for i in 0..<min(count, HTTPHeaders.countMax) {
             let header = unsafe headers[i]
             let room = HTTPHeaders.bytesMax &- lines.count
-            guard room > 0 else {
-                isCut = true
-                return
-            }
-            unsafe take(
-                ByteText(header.name), ByteText(header.value), room: room, redactor, &edits)
+            let (name, value) = unsafe (ByteText(header.name), ByteText(header.value))
+            if room > 0 { take(name, value, room: room, redactor, &edits) } else { isCut = true }
+            noteForm(name, value, redactor, &edits)
         }
         if lines.count > HTTPHeaders.bytesMax { isCut = true }
         lines.cut(to: HTTPHeaders.bytesMax)
@@ -107,14 +107,41 @@ struct HTTPHeaders: ~Copyable {
         }
     }
 
-    private mutating func note(_ name: ByteText, _ range: Range<Int>, _ conversation: ByteText) {
+    /// What says how the body is to be read, also where the line itself has no room.
+    private mutating func noteForm(
+        _ name: ByteText, _ value: ByteText, _ redactor: Redactor, _ edits: inout Edits
+    ) {
         switch name.count {
-        case 12: if name.has("content-type", at: 0) { contentType = range }
+        case 12:
+            guard name.has("content-type", at: 0) else { return }
+            contentType.cut(to: 0)
+            HTTPHeaders.add(
+                value.slice(0, HTTPHeaders.nameBytesMax), to: &contentType, redactor, &edits)
         case 16:
-            if name.has("content-encoding", at: 0) { contentCoding = range }
-            if name.has("content-language", at: 0) { contentLanguage = range }
+            guard name.has("content-encoding", at: 0) else { return }
+            if contentCoding.count > 0 { contentCoding.append(", ") }
+            let value = value.slice(0, HTTPHeaders.bytesMax)
+            HTTPHeaders.add(value, to: &contentCoding, redactor, &edits)
+        case 17:
+            guard name.has("transfer-encoding", at: 0) else { return }
+            // Wherever it stands in the list: servers write it in many ways.
+            for at in 0..<value.count where value.has("chunked", at: at) { isChunked = true }
         default: break
         }
+    }
+
+    private static func add(
+        _ value: ByteText, to buffer: inout ByteBuffer, _ redactor: Redactor,
+        _ edits: inout Edits
+    ) {
+        let from = buffer.count
+        if !redactor.line(value, isCut: false, &edits, into: &buffer) {
+            buffer.blankControls(from: from)
+        }
+    }
+
+    private mutating func note(_ name: ByteText, _ range: Range<Int>, _ conversation: ByteText) {
+        if name.count == 16, name.has("content-language", at: 0) { contentLanguage = range }
         guard self.conversation.isEmpty, name.equals(lower: conversation) else { return }
         self.conversation = range
     }

@@ -23,6 +23,7 @@ extension ExchangeState {
         unsafe takeMethod(ByteText(given.method).slice(0, HTTPCapture.wordBytesMax))
         unsafe takeURL(url, isCut: url.count < given.url.length, parts, redactor)
         unsafe request.take(given.headers, given.header_count, redactor, &edits)
+        requestBody.expectChunks(request.isChunked, bytesMax: bodyBytesMax)
         let conversation = request.conversationID
         if conversation.count > 0 {
             common.put("http.conversation", conversation.slice(0, HTTPCapture.textBytesMax))
@@ -146,6 +147,7 @@ extension ExchangeState {
         status = unsafe given.status
         response.clear(keeping: HTTPHeaders.bytesMax)
         unsafe response.take(given.headers, given.header_count, redactor, &edits)
+        responseBody.expectChunks(response.isChunked, bytesMax: bodyBytesMax)
         unsafe takeProtocol(given.protocol)
         unsafe addResponseBody(UnsafeRawPointer(given.body.data), given.body.length)
     }
@@ -187,9 +189,15 @@ extension ExchangeState {
         let logger = unsafe redactor.rules.logger
         let bytesMax = unsafe redactor.rules.bodyBytesMax
         let sent = requestBody.plain(
-            coding: request.coding, contentType: request.type, bytesMax: bytesMax, &requestRoom)
+            coding: request.coding, contentType: request.type,
+            unsafe ExchangeState.handed(
+                outcome.flags, CW_HTTP_REQUEST_CHUNKS, CW_HTTP_REQUEST_BARE),
+            bytesMax: bytesMax, &requestRoom)
         let got = responseBody.plain(
-            coding: response.coding, contentType: response.type, bytesMax: bytesMax, &responseRoom)
+            coding: response.coding, contentType: response.type,
+            unsafe ExchangeState.handed(
+                outcome.flags, CW_HTTP_RESPONSE_CHUNKS, CW_HTTP_RESPONSE_BARE),
+            bytesMax: bytesMax, &responseRoom)
         // An archive's block takes 14 MiB of fields of a record.
         let both = sent.text.count &+ got.text.count
         var limit = both > ExchangeState.bodiesMax ? ExchangeState.bodiesMax / 2 : both
@@ -204,6 +212,11 @@ extension ExchangeState {
     }
 
     private static let bodiesMax = 12 << 20
+
+    private static func handed(_ flags: UInt32, _ framed: Int, _ bare: Int) -> ChunkedBody.Handed {
+        if flags & UInt32(framed) != 0 { return .framed }
+        return flags & UInt32(bare) != 0 ? .bare : .unknown
+    }
 
     /// Returns the record's level.
     private mutating func encode(
@@ -238,15 +251,13 @@ extension ExchangeState {
         }
         let error = unsafe putError(outcome, redactor)
         unsafe putBody(
-            sent, requestBody.isThere, requestBody.hasHidden,
-            size: outcome.request_body_bytes != 0
-                ? outcome.request_body_bytes : requestBody.total, limit: limit, isRequest: true,
-            redactor)
+            sent, requestBody.isThere,
+            size: outcome.request_body_bytes != 0 ? outcome.request_body_bytes : sent.size,
+            limit: limit, isRequest: true, redactor)
         let start = unsafe putBody(
-            got, responseBody.isThere, responseBody.hasHidden,
-            size: outcome.response_body_bytes != 0
-                ? outcome.response_body_bytes : responseBody.total, limit: limit,
-            isRequest: false, redactor)
+            got, responseBody.isThere,
+            size: outcome.response_body_bytes != 0 ? outcome.response_body_bytes : got.size,
+            limit: limit, isRequest: false, redactor)
         if status >= 400, start.count > 0 {
             putOData(fields.bytes.text(start.lowerBound, start.upperBound).array)
         }
@@ -295,8 +306,8 @@ extension ExchangeState {
     /// Returns where the kept bytes stand in `fields`.
     @discardableResult
     private mutating func putBody(
-        _ plain: HTTPBody.Plain, _ isThere: Bool, _ hasHidden: Bool, size: UInt64, limit: Int,
-        isRequest: Bool, _ redactor: Redactor
+        _ plain: HTTPBody.Plain, _ isThere: Bool, size: UInt64, limit: Int, isRequest: Bool,
+        _ redactor: Redactor
     ) -> Range<Int> {
         guard isThere || size > 0 else { return 0..<0 }
         let text = plain.text.slice(0, limit)
@@ -311,7 +322,7 @@ extension ExchangeState {
             range = start..<fields.bytes.count
         }
         fields.put(isRequest ? "http.request.body.size" : "http.response.body.size", size)
-        putNote(plain.note, isCut: isCut && text.count > 0, hasHidden, isRequest: isRequest)
+        putNote(plain.note, isCut: isCut && text.count > 0, plain.isHidden, isRequest: isRequest)
         return range
     }
 

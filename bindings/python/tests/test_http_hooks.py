@@ -16,7 +16,6 @@ from wsgiref.validate import validator
 from support import StoreCase, cordwood
 
 from cordwood import _hooks, _hooks_calls, _hooks_http_client, _hooks_record
-from cordwood._chunked import Dechunker
 
 Fields = Dict[str, Any]
 
@@ -216,18 +215,6 @@ class Words(unittest.TestCase):
                 raise ValueError("ours")
         except ValueError as error:
             self.assertEqual(_hooks_record.error_type(error), "ValueError")
-
-    def test_chunks_in_all_pieces(self) -> None:
-        framed = b"4;name=x\r\nWiki\r\n5\r\npedia\r\nA\r\n0123456789\r\n0\r\nX: y\r\n\r\n"
-        for size in range(1, len(framed) + 1):
-            chunks = Dechunker()
-            parts = [part for at in range(0, len(framed), size)
-                     for part in chunks.feed(framed[at:at + size])]
-            self.assertEqual(b"".join(parts), b"Wikipedia0123456789", size)
-
-    def test_what_is_not_chunked_is_handed_on(self) -> None:
-        chunks = Dechunker()
-        self.assertEqual(b"".join(chunks.feed(b"{}\nmore")), b"{}\nmore")
 
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

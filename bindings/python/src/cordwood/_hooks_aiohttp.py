@@ -7,7 +7,7 @@ import weakref
 from typing import Any, Callable, Dict, Optional
 
 from . import _hooks
-from ._hooks_record import Recording, begin, propagated
+from ._hooks_record import Recording, begin, decoded, propagated
 
 CLIENT = "aiohttp"
 
@@ -72,6 +72,7 @@ class _Context:
         if recording is not None:
             self.phases.pop("_at", None)
             recording.phases.update(self.phases)
+            recording.flags = decoded("")
         self.phases = {}
         return recording
 
@@ -87,6 +88,7 @@ def _answer(recording: Recording, response: Any) -> None:
     version = response.version
     protocol = None if version is None else f"http/{version.major}.{version.minor}"
     recording.answered(response.status, headers, protocol, response.headers.get("Location"))
+    recording.flags = decoded(response.headers.get("Transfer-Encoding", ""))
     connection = response.connection
     transport = None if connection is None else connection.transport
     peer = None if transport is None else transport.get_extra_info("peername")

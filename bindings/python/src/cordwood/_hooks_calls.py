@@ -17,6 +17,8 @@ from ._text import encode
 
 
 _CANCELLED = 1  # CW_HTTP_CANCELLED
+# Whether a body that the headers call chunked is handed in with that framing: CW_HTTP_…
+RESPONSE_CHUNKS, REQUEST_BARE, RESPONSE_BARE = 4, 8, 16
 _OWN_FIELDS_MAX = 64
 _UINT64_MAX = (1 << 64) - 1
 # cw_http_request, cw_http_response, cw_http_outcome.
@@ -156,7 +158,7 @@ class Exchange:
         del blob, lines  # until here
 
     def end(self, error: str = "", error_type: str = "", cancelled: bool = False,
-            remote_address: str = "", **times: int) -> None:
+            remote_address: str = "", flags: int = 0, **times: int) -> None:
         """Writes the record; all further calls are the caller's mistake."""
         try:
             self._open.pop()
@@ -169,8 +171,9 @@ class Exchange:
         blob, places, lengths = _joined([_utf8(error or error_type), _utf8(error_type),
                                          _terminated(remote_address or None)])
         status = _end(byref(handle), _OUTCOME.pack(
-            _OUTCOME.size, _CANCELLED if cancelled else 0, places[0], lengths[0], places[1],
-            lengths[1], *[max(0, min(times.get(name, 0), _UINT64_MAX)) for name in _TIMES],
+            _OUTCOME.size, flags | (_CANCELLED if cancelled else 0), places[0], lengths[0],
+            places[1], lengths[1],
+            *[max(0, min(times.get(name, 0), _UINT64_MAX)) for name in _TIMES],
             places[2] if remote_address else 0))
         del blob
         if status < 0:

@@ -10,7 +10,7 @@ import time
 from typing import Any, Callable, List, Optional, Tuple
 
 from . import _hooks
-from ._chunked import Dechunker
+from ._hooks_calls import RESPONSE_BARE, RESPONSE_CHUNKS
 from ._hooks_record import Recording, begin, propagated
 
 CLIENT = "http.client"
@@ -51,27 +51,20 @@ def parse(lines: List[bytes]) -> Tuple[str, str, List[Tuple[bytes, bytes]]]:
 class _Sending:
     """A request until its answer's headers are there."""
 
-    __slots__ = ("recording", "error", "is_inside", "has_headers", "_dechunker", "_started")
+    __slots__ = ("recording", "error", "is_inside", "has_headers", "_started")
 
-    def __init__(self, recording: Recording, headers: List[Tuple[bytes, bytes]]) -> None:
+    def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.error: Optional[BaseException] = None
         self.is_inside = False
         self.has_headers = False
         self._started = time.perf_counter_ns()
-        chunked = any(name.lower() == b"transfer-encoding" and b"chunked" in value.lower()
-                      for name, value in headers)
-        self._dechunker = Dechunker() if chunked else None
 
     def put(self, data: Any) -> None:
-        """What went out."""
-        if not self.has_headers:
-            self.has_headers = True
-        elif self._dechunker is None:
+        """What went out, in chunks where the headers say so."""
+        if self.has_headers:
             self.recording.sending(data)
-        else:
-            for part in self._dechunker.feed(bytes(data)):
-                self.recording.sending(part)
+        self.has_headers = True
         self.recording.sent()
 
     def phases(self, connection: Any) -> None:
@@ -184,7 +177,7 @@ def _begin(connection: Any, hooks: _hooks.HTTPHooks) -> Optional[_Sending]:
         recording = begin(hooks, method, target(connection, path), headers, before_ns=before,
                           attempt=values.get("_cordwood_attempt", 0),
                           protocol=_VERSIONS.get(connection._http_vsn))
-        return None if recording is None else _Sending(recording, headers)
+        return None if recording is None else _Sending(recording)
     except Exception as error:
         hooks.diagnose(error)
         return None
@@ -239,6 +232,8 @@ def _answered(recording: Recording, response: Any, connection: Any) -> None:
         if 300 < status < 309:
             location = next((value for name, value in pairs if name.lower() == "location"), None)
         recording.answered(status, pairs, _VERSIONS.get(response.version), location)
+        # A header that it does not know for "chunked" leaves the chunks to the host.
+        recording.flags = RESPONSE_BARE if response.chunked else RESPONSE_CHUNKS
         address = _peer(connection)
         if address:
             recording.phases["remote_address"] = address

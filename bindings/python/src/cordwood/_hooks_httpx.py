@@ -5,7 +5,7 @@ import time
 from typing import Any, AsyncIterator, Callable, Dict, Iterator, Optional
 
 from . import _hooks
-from ._hooks_record import Recording, begin, propagated
+from ._hooks_record import Recording, begin, decoded, propagated
 
 CLIENT = "httpx"
 _PROTOCOLS = {b"HTTP/1.0": "http/1.0", b"HTTP/1.1": "http/1.1", b"HTTP/2": "h2", b"HTTP/3": "h3"}
@@ -55,8 +55,11 @@ def _begin(hooks: _hooks.HTTPHooks, request: Any) -> Optional[Recording]:
     try:
         for name, value in propagated(hooks, request.headers):
             request.headers[name] = value
-        return begin(hooks, request.method, str(request.url), request.headers.raw,
-                     body=getattr(request, "_content", b""))
+        recording = begin(hooks, request.method, str(request.url), request.headers.raw,
+                          body=getattr(request, "_content", b""))
+        if recording is not None:
+            recording.flags = decoded("")
+        return recording
     except Exception as error:
         hooks.diagnose(error)
         return None
@@ -66,6 +69,7 @@ def _answered(recording: Recording, response: Any) -> bool:
     """Whether a body is still to come."""
     try:
         extensions = response.extensions
+        recording.flags = decoded(response.headers.get("Transfer-Encoding", ""))
         recording.answered(response.status_code, response.headers.raw,
                            _PROTOCOLS.get(extensions.get("http_version", b"HTTP/1.1")),
                            response.headers.get("location"))

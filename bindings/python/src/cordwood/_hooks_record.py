@@ -42,6 +42,12 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         now = next((one for one in inside if isinstance(one, BaseException)), None)
 
 
+def decoded(transfer_encoding: str) -> int:
+    """The flags of an answer whose client takes chunks apart, where it was sure to."""
+    is_sure = transfer_encoding.strip().lower() == "chunked"
+    return _hooks_calls.REQUEST_BARE | (_hooks_calls.RESPONSE_BARE if is_sure else 0)
+
+
 def is_cancelled(error: Optional[BaseException]) -> bool:
     """Whether the host broke it off: a cancelled task, a generator that is closed, Ctrl-C."""
     asyncio = sys.modules.get("asyncio")  # who cancels has it
@@ -112,7 +118,7 @@ class Recording:
     """One request under way. Begun by `begin`; all calls after `end` do nothing."""
 
     __slots__ = ("_hooks", "_exchange", "_url", "_began", "sent_ns", "_answered",
-                 "phases", "id")
+                 "phases", "id", "flags")
 
     def __init__(self, hooks: HTTPHooks, exchange: Any, url: str, began: int) -> None:
         self._hooks = hooks
@@ -123,6 +129,7 @@ class Recording:
         self._answered = 0
         self.phases: Dict[str, Any] = {}
         self.id: str = exchange.id
+        self.flags = 0  # of _hooks_calls: what is known of the bodies' framing
 
     @property
     def is_open(self) -> bool:
@@ -196,7 +203,7 @@ class Recording:
                 text = safe_str(error) or type(error).__name__
                 kind = "cancelled" if is_cancelled(error) else error_type(error)
                 outcome["cancelled"] = is_cancelled(error)
-            exchange.end(error=text, error_type=kind, **outcome)
+            exchange.end(error=text, error_type=kind, flags=self.flags, **outcome)
         except Exception as trouble:
             self._hooks.diagnose(trouble)
 
