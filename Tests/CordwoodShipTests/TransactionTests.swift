@@ -275,6 +275,18 @@ final class TransactionTests: XCTestCase {
         file = try forget(nil, moment(2, 60, 9))
         XCTAssertTrue(file.covers(id, moment(2, 70, 8)))
         XCTAssertTrue(file.covers(id, moment(1, 80, 60)))
+        // Nor does one in a later boot, of all or of the same, where the clock had run ahead.
+        for again in [nil, id] {
+            unlink(root + "/deleted")
+            _ = try forget(id, moment(1, 100, 50))
+            file = try forget(again, moment(2, 110, 3))
+            XCTAssertTrue(file.covers(id, moment(1, 900, 50)))
+            XCTAssertFalse(file.covers(id, moment(1, 900, 51)))
+            XCTAssertTrue(file.covers(id, moment(2, 900, 3)))
+            XCTAssertEqual(try DeletedFile.parse(file.bytes, path: "x"), file)
+        }
+        unlink(root + "/deleted")
+        _ = try forget(nil, moment(1, 100, 50))
         for boot in UInt64(10)..<40 { file = try forget(nil, moment(boot, boot, 1)) }
         XCTAssertEqual(file.all.count, DeletedFile.allMax)
         XCTAssertTrue(file.covers(id, moment(1, 100, 0)), "what was merged covers by its time")

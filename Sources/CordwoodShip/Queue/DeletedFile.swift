@@ -57,7 +57,8 @@ package struct DeletedFile: Equatable, Sendable {
 
     /// When all were forgotten, in this order: the last of each boot.
     package private(set) var all: [StoreMoment] = []
-    package private(set) var ids: [TransactionID: StoreMoment] = [:]
+    /// Of each, the last of each boot in which it was forgotten.
+    package private(set) var ids: [TransactionID: [StoreMoment]] = [:]
 
     package init() {}
 
@@ -68,7 +69,8 @@ package struct DeletedFile: Equatable, Sendable {
             if deletion.covers(record) { return true }
             if deletion.isSameBoot(record) { break }
         }
-        return ids.isEmpty ? false : ids[id]?.covers(record) ?? false
+        guard !ids.isEmpty, let deletions = ids[id] else { return false }
+        return deletions.contains { $0.covers(record) }
     }
 
     /// Empty where there is no file.
@@ -88,19 +90,45 @@ package struct DeletedFile: Equatable, Sendable {
         let lock = try Files.lockDirectory(root)
         defer { _ = lock.number }
         var file = try read(storeDirectory: storeDirectory)
-        var until = until
         if let id {
-            until.timeNs = max(until.timeNs, file.ids[id]?.timeNs ?? 0)
-            file.ids[id] = until
-            guard file.ids.count <= idsMax else {
-                throw UploadError.limit("\(idsMax) deleted transactions are remembered already")
-            }
+            try file.forget(id, until)
         } else {
             file.forgetAll(until)
         }
         try Files.replace(
             storeDirectory + "/" + fileName, temporary: storeDirectory + "/" + temporaryName,
             directory: root, with: file.bytes)
+    }
+
+    private mutating func forget(
+        _ id: TransactionID, _ given: StoreMoment
+    ) throws(UploadError) {
+        var until = given
+        var deletions = ids[id] ?? []
+        if let old = deletions.firstIndex(where: { $0.boot == until.boot }) {
+            until.timeNs = max(until.timeNs, deletions.remove(at: old).timeNs)
+        }
+        ids[id] = deletions + [until]
+        if idLines > DeletedFile.idsMax { dropOldest() }
+        guard idLines <= DeletedFile.idsMax else {
+            throw UploadError.limit(
+                "\(DeletedFile.idsMax) deletions of transactions are remembered already")
+        }
+    }
+
+    private var idLines: Int { ids.values.reduce(0) { $0 + $1.count } }
+
+    /// Of boots that are over, where a deletion of all covers them by its time.
+    private mutating func dropOldest() {
+        guard let last = all.last else { return }
+        keepIDs { $0.boot == last.boot || $0.timeNs > last.timeNs }
+    }
+
+    private mutating func keepIDs(_ isKept: (StoreMoment) -> Bool) {
+        ids = ids.compactMapValues { deletions in
+            let kept = deletions.filter(isKept)
+            return kept.isEmpty ? nil : kept
+        }
     }
 
     private mutating func forgetAll(_ given: StoreMoment) {
@@ -114,14 +142,18 @@ package struct DeletedFile: Equatable, Sendable {
             if old == nil { all[0].timeNs = max(all[0].timeNs, gone) }
         }
         all.append(until)
-        // What was forgotten one by one before goes with all.
-        ids = ids.filter { $0.value.timeNs > until.timeNs }
+        // What was forgotten one by one before goes with all; but for what only a deletion in the
+        // same boot knows to be older, where the clock ran ahead.
+        keepIDs {
+            $0.timeNs > until.timeNs || $0.boot != until.boot && $0.boot != .zero
+        }
     }
 
     var bytes: [UInt8] {
         var text = "\(DeletedFile.firstLine)\nformat 1\n"
         for moment in all { text += "all \(DeletedFile.text(moment))\n" }
-        for (id, moment) in ids.sorted(by: { $0.value.timeNs < $1.value.timeNs }) {
+        let lines = ids.flatMap { id, deletions in deletions.map { (id, $0) } }
+        for (id, moment) in lines.sorted(by: { $0.1.timeNs < $1.1.timeNs }) {
             text += "\(id.text) \(DeletedFile.text(moment))\n"
         }
         return Array(text.utf8)
@@ -155,7 +187,7 @@ package struct DeletedFile: Equatable, Sendable {
                     throw UploadError.damaged("\(path): over \(allMax) deletions of all")
                 }
             } else if let id = TransactionID(String(parts[0])) {
-                file.ids[id] = try moment(parts[1...], path, number)
+                file.ids[id, default: []].append(try moment(parts[1...], path, number))
             }
         }
         guard let format else {

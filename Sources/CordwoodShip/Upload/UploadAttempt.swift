@@ -174,7 +174,9 @@ struct UploadAttempt {
                     // Half of the entries; what surrounds them stays as it is.
                     let frame = UInt64(encoder.frameBytes)
                     let entries = part.rawBytes - min(frame, part.rawBytes)
-                    runner.learn { $0.bytesMax = frame + max(1, entries / 2) }
+                    // What was in doubt may be larger than what was learnt since.
+                    let half = frame + max(1, entries / 2)
+                    runner.learn { $0.bytesMax = $0.bytesMax == 0 ? half : min($0.bytesMax, half) }
                     progress.doubt = 0
                 case .shrink:
                     // Alone it is too large: this server will not have it.
