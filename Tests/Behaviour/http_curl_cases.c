@@ -56,7 +56,8 @@ static bool is(const char *kind, const char *name) {
 
 /* kinds: get · auth · late (the end is told half a second later) · refuses (to write) · aborts (an
  * upload) · up HEADER (an upload in chunks by that header) · down, streams (much) · headers (1 MB)
- * · inside (of a transaction and a conversation) */
+ * · inside (of a transaction and a conversation) · copy (a duplicate of an attached handle asks, as
+ * libcurl's own may) */
 static void run(const host *host, const char *kind, const char *url) {
     CURL *easy = curl_easy_init();
     struct curl_slist *headers = NULL;
@@ -98,7 +99,9 @@ static void run(const host *host, const char *kind, const char *url) {
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     cw_curl_attach(host->engine, easy, NULL, &capture);
     getrusage(RUSAGE_SELF, &before);
-    CURLcode code = curl_easy_perform(easy);
+    CURL *asks = is(kind, "copy") ? curl_easy_duphandle(easy) : easy;
+    CURLcode code = curl_easy_perform(asks);
+    if (asks != easy) curl_easy_cleanup(asks);
     getrusage(RUSAGE_SELF, &after);
     if (is(kind, "late")) usleep(500000);
     cw_curl_done(&capture, code);

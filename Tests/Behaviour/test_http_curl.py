@@ -210,6 +210,11 @@ class Curl(Hooks):
                 self.assertIs(one["http.cancelled"], True)
                 self.assertIn(code, [said[0] for said in seen])
 
+    def test_B_HTTP_7_curl_copies_are_not_captured(self):
+        seen, found = self.ask("copy", "/json")
+        self.assertEqual((seen[0][0], seen[0][2]), (0, 2))
+        self.assertEqual(found, {})
+
     def test_B_HTTP_7_curl_what_is_no_utf_8(self):
         self.ask("get", "/utf")
         done = subprocess.run([CORDWOOD, "http", self.store, "--json"], check=True,

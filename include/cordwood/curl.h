@@ -11,7 +11,8 @@
  * requests that it repeats for a challenge, are an exchange each. A proxy's CONNECT is none. Where
  * memory runs out less is captured; the transfer goes on. A host whose store cannot be opened says
  * so once, in its own way, and hands in NULL for the engine: requests go on, uncaptured.
- * A capture belongs to its easy handle; one thread at a time.            C99 and C++17 or later. */
+ * A capture belongs to its easy handle; one thread at a time. Duplicate a handle before
+ * cw_curl_attach or after cw_curl_done: a copy has the capture's callback.  C99, C++17 or later. */
 #ifndef CORDWOOD_CURL_H
 #define CORDWOOD_CURL_H
 
@@ -247,15 +248,11 @@ static inline const char *cw_curl_error_type(const cw_curl *self, CURLcode code)
     if (cw_curl_is_cancelled(self, code)) return "cancelled";
     switch (code) {
     case CURLE_OK: return "";
-    case CURLE_COULDNT_RESOLVE_HOST: return "dns";
-    case CURLE_COULDNT_RESOLVE_PROXY: return "dns";
+    case CURLE_COULDNT_RESOLVE_HOST: case CURLE_COULDNT_RESOLVE_PROXY: return "dns";
     case CURLE_COULDNT_CONNECT: return "connect";
     case CURLE_OPERATION_TIMEDOUT: return "timeout";
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CONNECT_ERROR: case CURLE_SSL_CERTPROBLEM: case CURLE_SSL_CIPHER:
+    case CURLE_PEER_FAILED_VERIFICATION: case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR: return "tls";
     default: return "curl";
     }
@@ -451,9 +448,8 @@ static inline void cw_curl_body(cw_curl *self, bool is_out, const char *bytes, s
         cw_http_response_body(self->exchange, self->hides_in ? NULL : bytes, count);
 }
 
-static inline int cw_curl_debug(CURL *easy, curl_infotype kind, char *bytes, size_t count,
-                                void *user) {
-    cw_curl *self = (cw_curl *)user;
+static inline void cw_curl_told(cw_curl *self, curl_infotype kind, const char *bytes,
+                                size_t count) {
     self->last_ns = cw_curl_now();
     if (!self->hop_ns) self->begun_ns = self->hop_ns = self->last_ns;
     switch (kind) {
@@ -469,6 +465,13 @@ static inline int cw_curl_debug(CURL *easy, curl_infotype kind, char *bytes, siz
     case CURLINFO_TEXT: cw_curl_said(self, bytes, count); break;
     default: break;
     }
+}
+
+/* libcurl's own handles, for DNS over HTTPS, and the host's duplicates have it too. */
+static inline int cw_curl_debug(CURL *easy, curl_infotype kind, char *bytes, size_t count,
+                                void *user) {
+    cw_curl *self = (cw_curl *)user;
+    if (easy == self->easy) cw_curl_told(self, kind, bytes, count);
     return self->host.debug ? self->host.debug(easy, kind, bytes, count, self->host.debug_data) : 0;
 }
 
