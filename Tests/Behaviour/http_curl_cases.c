@@ -57,7 +57,7 @@ static bool is(const char *kind, const char *name) {
 /* kinds: get · auth · late (the end is told half a second later) · refuses (to write) · aborts (an
  * upload) · up HEADER (an upload in chunks by that header) · down, streams (much) · headers (1 MB)
  * · inside (of a transaction and a conversation) · copy (a duplicate of an attached handle asks, as
- * libcurl's own may) · filtered (no host is captured from here on) · post (waits for 100) · old
+ * libcurl's own may) · sampled (half are captured from here on) · post (waits for 100) · old
  * (HTTP/0.9) · quiet (a debug function, not verbose) · never (asks, and is then taken out of a
  * multi handle before it runs) */
 static int calls; /* of a debug function that must not be called */
@@ -113,11 +113,11 @@ static void run(const host *host, const char *kind, const char *url) {
 #if LIBCURL_VERSION_NUM >= 0x074000
     if (is(kind, "old")) curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 1L);
 #endif
-    if (is(kind, "filtered")) {
+    if (is(kind, "sampled")) {
         cw_http_options http;
         cw_http_options_init(&http, sizeof http);
         http.enabled = 1;
-        http.hosts_excluded = "127.0.0.1";
+        http.sample_per_million = 500000;
         cw_http_options_set(host->engine, &http);
     }
     cw_curl_attach(host->engine, easy, &own, &capture);
