@@ -1,6 +1,8 @@
 // An exchange of a C++ host, and one that its scope ends: exchange STORE (test_http.py).
 #include <cordwood/cordwood.hpp>
 
+#include <memory>
+
 int main(int count, char **words) {
     auto engine = cordwood::engine::open(count > 1 ? words[1] : "");
     if (!engine) return 1;
@@ -32,5 +34,31 @@ int main(int count, char **words) {
     cordwood::http_exchange::begin(*engine, "GET", "http://api.test/said",
                                    {{"X-Conversation-Id", "own"}})
         .end();
+
+    cw_http_request request{};
+    cw_field fields[64]{};
+    for (cw_field &field : fields) {
+        field.key = {"shop", 4};
+        field.type = CW_TYPE_STRING;
+        field.value.s = {"x", 1};
+    }
+    request.method = {"GET", 3};
+    request.url = {"http://api.test/fields", 22};
+    request.fields = fields;
+    for (std::size_t fits : {1U, 63U, 64U}) {
+        request.field_count = fits;
+        cordwood::http_exchange::begin(*engine, request).end();
+    }
+
+    // Ended out of order: what lives and is innermost is in force.
+    auto first = std::make_unique<cordwood::conversation>("a-conversation-with-a-long-id-1");
+    auto second = std::make_unique<cordwood::conversation>("a-conversation-with-a-long-id-2");
+    auto third = std::make_unique<cordwood::conversation>("a-conversation-with-a-long-id-3");
+    second.reset();
+    cordwood::http_exchange::begin(*engine, "GET", "http://api.test/third").end();
+    first.reset();
+    third.reset();
+    if (cordwood::conversation::current() != &outer) return 6;
+    cordwood::http_exchange::begin(*engine, "GET", "http://api.test/last").end();
     return 0;
 }

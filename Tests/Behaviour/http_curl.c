@@ -84,7 +84,7 @@ static void run(const char *name, const char *kind, const char *base, const char
     }
     if (ca) curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
     int sent = 0;
-    const cw_curl_options own = {heads, &sent};
+    const cw_curl_options own = {heads, &sent, true};
     curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, own.debug);
     curl_easy_setopt(easy, CURLOPT_DEBUGDATA, own.debug_data);
     curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);

@@ -56,7 +56,17 @@ static bool is(const char *kind, const char *name) {
 
 /* kinds: get · auth · late (the end is told half a second later) · refuses (to write) · aborts (an
  * upload) · up HEADER (an upload in chunks by that header) · down, streams (much) · headers (1 MB)
- * · inside (of a transaction and a conversation) */
+ * · inside (of a transaction and a conversation) · copy (a duplicate of an attached handle asks, as
+ * libcurl's own may) · sampled (half are captured from here on) · post (waits for 100) · old
+ * (HTTP/0.9) · quiet (a debug function, not verbose) · never (asks, and is then taken out of a
+ * multi handle before it runs) */
+static int calls; /* of a debug function that must not be called */
+
+static int counted(CURL *easy, curl_infotype kind, char *bytes, size_t count, void *user) {
+    (void)easy, (void)kind, (void)bytes, (void)count, (void)user;
+    return calls++, 0;
+}
+
 static void run(const host *host, const char *kind, const char *url) {
     CURL *easy = curl_easy_init();
     struct curl_slist *headers = NULL;
@@ -90,19 +100,45 @@ static void run(const host *host, const char *kind, const char *url) {
         headers = curl_slist_append(headers, host->line);
         headers = curl_slist_append(headers, "X-Token: " SECRET);
     }
+    if (is(kind, "post")) headers = curl_slist_append(headers, "Expect: 100-continue");
     if (is(kind, "inside")) {
         cw_transaction_begin(host->engine, 17, &transaction);
         headers = curl_slist_append(headers, "x-TRANSACTION-id: mine");
         headers = cw_curl_propagate(headers, transaction, "7d1f");
     }
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
-    cw_curl_attach(host->engine, easy, NULL, &capture);
+    cw_curl_options own = {is(kind, "quiet") ? counted : NULL, NULL, false};
+    curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, own.debug);
+    if (is(kind, "post")) curl_easy_setopt(easy, CURLOPT_POSTFIELDS, host->line);
+#if LIBCURL_VERSION_NUM >= 0x074000
+    if (is(kind, "old")) curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 1L);
+#endif
+    if (is(kind, "sampled")) {
+        cw_http_options http;
+        cw_http_options_init(&http, sizeof http);
+        http.enabled = 1;
+        http.sample_per_million = 500000;
+        cw_http_options_set(host->engine, &http);
+    }
+    cw_curl_attach(host->engine, easy, &own, &capture);
     getrusage(RUSAGE_SELF, &before);
-    CURLcode code = curl_easy_perform(easy);
+    CURL *asks = is(kind, "copy") ? curl_easy_duphandle(easy) : easy;
+    CURLcode code = curl_easy_perform(asks);
+    if (asks != easy) curl_easy_cleanup(asks);
     getrusage(RUSAGE_SELF, &after);
     if (is(kind, "late")) usleep(500000);
     cw_curl_done(&capture, code);
+    if (is(kind, "quiet")) curl_easy_perform(easy);
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    if (calls) status = -calls;
+    if (is(kind, "never")) {
+        CURLM *multi = curl_multi_init();
+        cw_curl_attach(host->engine, easy, NULL, &capture);
+        curl_multi_add_handle(multi, easy);
+        curl_multi_remove_handle(multi, easy);
+        cw_curl_done(&capture, CURLE_ABORTED_BY_CALLBACK);
+        curl_multi_cleanup(multi);
+    }
     printf("[%d, %ld, %zu, %ld]\n", (int)code, status, body.got,
            after.ru_maxrss - before.ru_maxrss);
     cw_transaction_end(&transaction);

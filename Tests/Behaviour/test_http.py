@@ -191,8 +191,13 @@ class Http(StoreCase):
                         f"-L{BUILD}/lib", "-lcordwood", f"-Wl,-rpath,{BUILD}/lib"], check=True)
         subprocess.run([program, self.store], check=True)
         first, second, *talks = ended(self.store)
-        self.assertEqual([one["http.conversation"] for one in talks],
-                         ["talk-2", "talk-1", "own"])
+        done = subprocess.run([CORDWOOD, "http", self.store, "--json"], check=True,
+                              stdout=subprocess.PIPE)
+        said = {json.loads(line)["id"]: json.loads(line) for line in done.stdout.splitlines()}
+        self.assertEqual([said[one["http.id"]].get("conversation") for one in talks], [
+            "talk-2", "talk-1", "own", "talk-1", "talk-1", None,
+            "a-conversation-with-a-long-id-3", "talk-1"])
+        self.assertEqual([one.get("shop") for one in talks[3:6]], ["x"] * 3)
         self.assertEqual((first["http.response.status_code"], first["network.protocol"],
                           first["http.response.body"]), (200, "h2", '{"a":1}'))
         self.assertEqual((second["error.type"], second["url.full"]),

@@ -49,6 +49,7 @@ ANSWERS = {
     "/broken-first": OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n" + FRAMED,
     "/half": OK + b"X-A: b\r\n",
     "/many": OK + b"X-Head: " + b"v" * 60_000 + b"\r\n" + (b"X: " + b"v" * 60_000 + b"\r\n") * 17,
+    "/old": b"of HTTP/0.9",
     "/digest": OK + b"Content-Length: 2\r\n\r\nok",
     "/json": OK + b"Content-Length: 2\r\n\r\n{}",
     "/loop": b"HTTP/1.1 302 Found\r\nLocation: /json\r\nContent-Length: 0\r\n\r\n",
@@ -87,8 +88,14 @@ def serve(connection):
             if path == "/digest" and b"authorization" not in head:
                 connection.sendall(DENIED)
                 continue
-            connection.sendall(ANSWERS[path])
-            if path.startswith(("/broken", "/half", "/many")):
+            if path == "/slow":  # to take a body of a megabyte, behind 100, and to answer
+                time.sleep(0.3)
+                stream.read(1_000_007)
+            if path.startswith("/hints"):
+                connection.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+                time.sleep(0.3)
+            connection.sendall(ANSWERS.get(path, ANSWERS["/json"]))
+            if path.startswith(("/broken", "/half", "/many", "/old")):
                 return
             if head.get(b"connection") == b"close":
                 return
@@ -209,6 +216,41 @@ class Curl(Hooks):
                 self.assertEqual(one["error.type"], "cancelled")
                 self.assertIs(one["http.cancelled"], True)
                 self.assertIn(code, [said[0] for said in seen])
+
+    def test_B_HTTP_7_curl_copies_are_not_captured(self):
+        seen, found = self.ask("copy", "/json")
+        self.assertEqual((seen[0][0], seen[0][2]), (0, 2))
+        self.assertEqual(found, {})
+
+    def test_B_HTTP_7_curl_not_in_the_sample(self):
+        """What ends with an error and is not captured is not taken for never sent."""
+        seen, found = self.ask("sampled", "/broken-end", *["get", "/broken-end"] * 31)
+        self.assertTrue(all(one[0] for one in seen))
+        for one in found["broken-end"]:
+            self.assertIn("http.request.headers", one)
+        self.assertLess(len(found["broken-end"]), 32)
+
+    def test_B_HTTP_7_curl_phases_end_with_the_last_head(self):
+        seen, found = self.ask("post", "/slow", "never", "/hints")
+        self.assertEqual([one[:2] for one in seen], [[0, 200]] * 2)
+        posted, = found["slow"]
+        self.assertGreater(posted["http.wait"], 200_000_000)
+        self.assertLess(posted["http.receive"], 200_000_000)
+        hinted, never = found["hints"]
+        self.assertGreater(hinted["http.wait"], 200_000_000)
+        self.assertLess(hinted["http.receive"], 200_000_000)
+        self.assertEqual(hinted["http.response.status_code"], 200)
+        self.assertEqual(never["error.type"], "cancelled")
+        self.assertLess(never["http.duration"], 200_000_000)
+
+    def test_B_HTTP_7_curl_http_0_9_is_no_error(self):
+        seen, found = self.ask("old", "/old")
+        self.assertEqual((seen[0][0], seen[0][2]), (0, 11))
+        self.assertNotIn("error.type", found["old"][0])
+
+    def test_B_HTTP_7_curl_debug_functions_of_quiet_hosts(self):
+        seen, found = self.ask("quiet", "/json")
+        self.assertEqual((seen[0][:2], len(found["json"])), ([0, 200], 1))
 
     def test_B_HTTP_7_curl_what_is_no_utf_8(self):
         self.ask("get", "/utf")

@@ -7,12 +7,14 @@
 //     exchange.end(); // or with an error; without it: "abandoned"
 //
 // Where nothing is captured the exchange is empty, which all calls take. One thread at a time. As
-// in cordwood.hpp, nothing throws but what an allocation throws.
+// in cordwood.hpp, nothing throws but what an allocation throws, and std::random_device, which a
+// conversation without an id of the host's reads.
 #ifndef CORDWOOD_HTTP_HPP
 #define CORDWOOD_HTTP_HPP
 
 #include <cordwood/cordwood.h>
 
+#include <cstddef>
 #include <initializer_list>
 #include <random>
 #include <string>
@@ -28,7 +30,8 @@ struct http_header {
 };
 
 /// While it lives the thread's records carry the field `http.conversation`, and so do exchanges of
-/// http_exchange that have no header for it. Scopes nest; each ends on the thread that made it.
+/// http_exchange that have no header for it. Scopes nest; each ends on the thread that made it, in
+/// any order: the innermost that lives is in force.
 class conversation {
 public:
     /// Of a new id: 32 hex digits.
@@ -40,6 +43,12 @@ public:
     conversation(const conversation &) = delete;
     conversation &operator=(const conversation &) = delete;
     ~conversation() {
+        if (in_force() != this) {
+            conversation *inner = in_force();
+            while (inner != nullptr && inner->outer_ != this) inner = inner->outer_;
+            if (inner != nullptr) inner->outer_ = outer_;
+            return;
+        }
         in_force() = outer_;
         cw_context_set(key, outer_ == nullptr ? nullptr : outer_->id_.c_str());
     }
@@ -50,8 +59,8 @@ public:
     static constexpr const char *key = "http.conversation";
 
 private:
-    static const conversation *&in_force() noexcept {
-        static thread_local const conversation *innermost = nullptr;
+    static conversation *&in_force() noexcept {
+        static thread_local conversation *innermost = nullptr;
         return innermost;
     }
     static std::string fresh() {
@@ -62,7 +71,7 @@ private:
     }
 
     std::string id_;
-    const conversation *outer_;
+    conversation *outer_;
 };
 
 /// A request and its answer under way. Moves, never copies.
@@ -70,18 +79,23 @@ class http_exchange {
 public:
     using headers = std::initializer_list<http_header>;
 
-    /// Everything of cw_http_begin: `request` as the host filled it, but for struct_size.
+    /// Everything of cw_http_begin: `request` as the host filled it, but for struct_size, and with
+    /// the conversation in force behind its fields where they are not the most there may be.
     static http_exchange begin(const engine &on, cw_http_request request) noexcept {
         http_exchange made;
         request.struct_size = sizeof request;
-        cw_field talk{};
+        cw_field all[64]; // as many as http.h takes
         const conversation *in_force = conversation::current();
-        if (in_force != nullptr && request.field_count == 0) {
+        const std::size_t given = request.fields == nullptr ? 0 : request.field_count;
+        if (in_force != nullptr && given < sizeof all / sizeof *all) {
+            for (std::size_t i = 0; i < given; ++i) all[i] = request.fields[i];
+            cw_field &talk = all[given];
+            talk = cw_field{};
             talk.key = text(conversation::key);
             talk.type = CW_TYPE_STRING;
             talk.value.s = text(in_force->id());
-            request.fields = &talk;
-            request.field_count = 1;
+            request.fields = all;
+            request.field_count = given + 1;
         }
         made.status_ = cw_http_begin(on.handle(), &request, &made.handle_);
         return made;

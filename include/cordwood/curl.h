@@ -11,7 +11,8 @@
  * requests that it repeats for a challenge, are an exchange each. A proxy's CONNECT is none. Where
  * memory runs out less is captured; the transfer goes on. A host whose store cannot be opened says
  * so once, in its own way, and hands in NULL for the engine: requests go on, uncaptured.
- * A capture belongs to its easy handle; one thread at a time.            C99 and C++17 or later. */
+ * A capture belongs to its easy handle; one thread at a time. Duplicate a handle before
+ * cw_curl_attach or after cw_curl_done: a copy has the capture's callback.  C99, C++17 or later. */
 #ifndef CORDWOOD_CURL_H
 #define CORDWOOD_CURL_H
 
@@ -29,9 +30,11 @@ extern "C" {
 /* What the host wants otherwise. NULL in its place, and 0, stand for the default. */
 typedef struct cw_curl_options {
     /* The host's own CURLOPT_DEBUGFUNCTION and CURLOPT_DEBUGDATA, which libcurl has one of and does
-     * not tell: called as libcurl would, and put back at the end. */
+     * not tell: put back at the end, and called as libcurl would where `verbose`, the host's own
+     * CURLOPT_VERBOSE, is set, which is put back, too. */
     curl_debug_callback debug;
     void *debug_data;
+    bool verbose;
 } cw_curl_options;
 
 /* --- private -------------------------------------------------------------------------------- */
@@ -63,6 +66,7 @@ typedef struct cw_curl {
     cw_curl_times before; /* what the clocks said when the last hop ended */
     bool is_sending;      /* the request's head goes out */
     bool is_connect;      /* it is a proxy's CONNECT */
+    bool is_begun;        /* the engine knows of it, captured or not */
     bool has_answer;      /* the exchange's, in full; what follows is its body */
     bool is_framed;       /* its body comes in chunks where its headers say so: not HTTP/2 and 3 */
     bool is_packed;       /* it is in a content coding, which libcurl may fail to undo */
@@ -96,10 +100,8 @@ static inline void cw_curl_keep(cw_curl_head *head, const char *bytes, size_t co
     if (head->count + count > head->room) {
         size_t room = (head->count + count) * 2;
         char *grown = (char *)realloc(head->bytes, room);
-        if (!grown) {
-            head->is_cut = true;
-            return;
-        }
+        head->is_cut = !grown;
+        if (!grown) return;
         head->bytes = grown;
         head->room = room;
     }
@@ -117,9 +119,7 @@ static inline bool cw_curl_is(cw_str name, const char *lower) {
     return i == name.length && !lower[i];
 }
 
-static inline bool cw_curl_is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
+static inline bool cw_curl_is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 /* The line that begins at `at`, without its end; `at` is moved behind it. */
 static inline cw_str cw_curl_line(const cw_curl_head *head, size_t *at) {
@@ -203,10 +203,9 @@ static inline curl_off_t cw_curl_clock(CURL *easy, CURLINFO which) {
 }
 
 static inline cw_curl_times cw_curl_clocks(CURL *easy) {
-    cw_curl_times now;
-    now.dns = cw_curl_clock(easy, CURLINFO_NAMELOOKUP_TIME_T);
-    now.connect = cw_curl_clock(easy, CURLINFO_CONNECT_TIME_T);
-    now.tls = cw_curl_clock(easy, CURLINFO_APPCONNECT_TIME_T);
+    cw_curl_times now = {cw_curl_clock(easy, CURLINFO_NAMELOOKUP_TIME_T),
+                         cw_curl_clock(easy, CURLINFO_CONNECT_TIME_T),
+                         cw_curl_clock(easy, CURLINFO_APPCONNECT_TIME_T)};
     return now;
 }
 
@@ -233,7 +232,6 @@ static inline void cw_curl_phases(cw_curl *self, uint64_t end, cw_http_outcome *
         outcome->wait_ns = cw_curl_between(self->sent_ns, self->first_ns);
         outcome->receive_ns = cw_curl_between(self->first_ns, end);
     }
-    self->before = now;
 }
 
 /* A callback of the host's said no: to write, to go on, to send (CURL_READFUNC_ABORT). Libcurl has
@@ -246,16 +244,11 @@ static inline bool cw_curl_is_cancelled(const cw_curl *self, CURLcode code) {
 static inline const char *cw_curl_error_type(const cw_curl *self, CURLcode code) {
     if (cw_curl_is_cancelled(self, code)) return "cancelled";
     switch (code) {
-    case CURLE_OK: return "";
-    case CURLE_COULDNT_RESOLVE_HOST: return "dns";
-    case CURLE_COULDNT_RESOLVE_PROXY: return "dns";
+    case CURLE_COULDNT_RESOLVE_HOST: case CURLE_COULDNT_RESOLVE_PROXY: return "dns";
     case CURLE_COULDNT_CONNECT: return "connect";
     case CURLE_OPERATION_TIMEDOUT: return "timeout";
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CONNECT_ERROR: case CURLE_SSL_CERTPROBLEM: case CURLE_SSL_CIPHER:
+    case CURLE_PEER_FAILED_VERIFICATION: case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR: return "tls";
     default: return "curl";
     }
@@ -281,8 +274,8 @@ static inline void cw_curl_answer(cw_curl *self) {
     free(headers);
 }
 
-/* Ends the exchange that is under way. */
-static inline void cw_curl_end(cw_curl *self, CURLcode code, uint64_t end) {
+/* Ends the exchange that is under way, the transfer's last or one that it goes on after. */
+static inline void cw_curl_end(cw_curl *self, CURLcode code, bool is_last, uint64_t end) {
     if (!self->exchange) return;
     if (!self->has_answer && self->status) cw_curl_answer(self);
     cw_http_outcome outcome;
@@ -293,9 +286,9 @@ static inline void cw_curl_end(cw_curl *self, CURLcode code, uint64_t end) {
     long port = 0;
     curl_easy_getinfo(self->easy, CURLINFO_PRIMARY_IP, &peer);
     curl_easy_getinfo(self->easy, CURLINFO_PRIMARY_PORT, &port);
-    if (peer && *peer) {
-        bool is_v6 = strchr(peer, ':') != NULL;
-        snprintf(address, sizeof address, is_v6 ? "[%.60s]:%ld" : "%.60s:%ld", peer, port);
+    if (self->begun_ns && peer && *peer) {
+        snprintf(address, sizeof address, strchr(peer, ':') ? "[%.60s]:%ld" : "%.60s:%ld", peer,
+                 port);
         outcome.remote_address = address;
     }
     outcome.flags = self->is_framed ? CW_HTTP_RESPONSE_CHUNKS : CW_HTTP_RESPONSE_BARE;
@@ -303,7 +296,7 @@ static inline void cw_curl_end(cw_curl *self, CURLcode code, uint64_t end) {
     if (code != CURLE_OK) {
         outcome.error = cw_curl_text(curl_easy_strerror(code));
         outcome.error_type = cw_curl_text(cw_curl_error_type(self, code));
-    } else if (!self->has_answer) { /* libcurl goes on: it asks again */
+    } else if (!self->has_answer && !is_last) { /* HTTP/0.9 has none, and is one */
         outcome.error = cw_curl_text("the connection was closed before an answer");
         outcome.error_type = cw_curl_text("closed");
     }
@@ -339,6 +332,7 @@ static inline void cw_curl_begin(cw_curl *self) {
     request.start_ns = self->hop_ns;
     request.attempt = self->attempt;
     request.redirected_from = *self->previous ? self->previous : NULL;
+    self->is_begun = true;
     cw_http_begin(self->engine, &request, &self->exchange);
     free(headers);
     *self->previous = 0;
@@ -346,19 +340,19 @@ static inline void cw_curl_begin(cw_curl *self) {
 
 /* The end of the hop before, where libcurl goes on by itself, and the state of a new one. */
 static inline void cw_curl_turn(cw_curl *self) {
-    if (self->exchange) {
+    if (self->is_begun) {
         const char *id = cw_http_id(self->exchange);
         bool redirects = self->status >= 300 && self->status <= 399 && self->status != 304;
         if (id && redirects) snprintf(self->previous, sizeof self->previous, "%s", id);
         self->attempt = redirects ? 0 : self->attempt ? self->attempt + 1 : 2;
-        cw_curl_end(self, CURLE_OK, self->last_ns);
+        cw_curl_end(self, CURLE_OK, false, self->last_ns);
         self->hop_ns = self->last_ns;
+        self->before = cw_curl_clocks(self->easy);
     }
     self->out.count = self->in.count = 0;
-    self->out.is_cut = self->in.is_cut = false;
+    self->out.is_cut = self->in.is_cut = self->hides_out = self->hides_in = false;
     self->is_sending = self->is_connect = self->has_answer = self->is_framed = false;
-    self->is_packed = self->is_refused = false;
-    self->hides_out = self->hides_in = false;
+    self->is_packed = self->is_refused = self->is_begun = false;
     self->head_ns = self->sent_ns = self->first_ns = 0;
     self->status = 0;
 }
@@ -413,8 +407,10 @@ static inline int cw_curl_status(CURL *easy, const char *bytes, size_t count) {
 /* A line of the answer's head. Those of a CONNECT, of 1xx and trailers are no part of it. */
 static inline void cw_curl_answered(cw_curl *self, const char *bytes, size_t count) {
     if (self->is_connect) return;
-    if (!self->first_ns) self->first_ns = self->last_ns;
-    if (count > 5 && !memcmp(bytes, "HTTP/", 5)) {
+    bool is_head = count > 5 && !memcmp(bytes, "HTTP/", 5);
+    bool was_interim = self->status >= 100 && self->status <= 199 && self->status != 101;
+    if (!self->first_ns || (is_head && was_interim)) self->first_ns = self->last_ns;
+    if (is_head) {
         self->in.count = 0;
         self->in.is_cut = self->has_answer = false;
         self->status = 0;
@@ -433,8 +429,7 @@ static inline bool cw_curl_begins(const char *bytes, size_t count, const char *w
     return count >= strlen(word) && !memcmp(bytes, word, strlen(word));
 }
 
-/* Texts of libcurl's, 7.61 to 8: a hop ends here (where they do not say so, with the next head), or
- * a callback did not write. */
+/* Texts of libcurl's, 7.61 to 8: a hop ends here (or with the next head); a callback wrote not. */
 static inline void cw_curl_said(cw_curl *self, const char *bytes, size_t count) {
     if (cw_curl_begins(bytes, count, "Issue another request")) cw_curl_turn(self);
     if (cw_curl_begins(bytes, count, "Failed writing") ||
@@ -451,9 +446,8 @@ static inline void cw_curl_body(cw_curl *self, bool is_out, const char *bytes, s
         cw_http_response_body(self->exchange, self->hides_in ? NULL : bytes, count);
 }
 
-static inline int cw_curl_debug(CURL *easy, curl_infotype kind, char *bytes, size_t count,
-                                void *user) {
-    cw_curl *self = (cw_curl *)user;
+static inline void cw_curl_told(cw_curl *self, curl_infotype kind, const char *bytes,
+                                size_t count) {
     self->last_ns = cw_curl_now();
     if (!self->hop_ns) self->begun_ns = self->hop_ns = self->last_ns;
     switch (kind) {
@@ -469,7 +463,15 @@ static inline int cw_curl_debug(CURL *easy, curl_infotype kind, char *bytes, siz
     case CURLINFO_TEXT: cw_curl_said(self, bytes, count); break;
     default: break;
     }
-    return self->host.debug ? self->host.debug(easy, kind, bytes, count, self->host.debug_data) : 0;
+}
+
+/* libcurl's own handles, for DNS over HTTPS, and the host's duplicates have it too. */
+static inline int cw_curl_debug(CURL *easy, curl_infotype kind, char *bytes, size_t count,
+                                void *user) {
+    cw_curl *self = (cw_curl *)user;
+    if (easy == self->easy) cw_curl_told(self, kind, bytes, count);
+    if (!self->host.debug || !self->host.verbose) return 0;
+    return self->host.debug(easy, kind, bytes, count, self->host.debug_data);
 }
 
 /* When the transfer ended, which may be long ago: as libcurl says, or when it last told something.
@@ -477,10 +479,13 @@ static inline int cw_curl_debug(CURL *easy, curl_infotype kind, char *bytes, siz
 static inline uint64_t cw_curl_ended(cw_curl *self) {
     uint64_t now = cw_curl_now();
     uint64_t total = cw_curl_ns(0, cw_curl_clock(self->easy, CURLINFO_TOTAL_TIME_T));
-    if (!self->last_ns) self->last_ns = now;
-    uint64_t end = self->begun_ns && self->begun_ns + total > self->last_ns
-                       ? self->begun_ns + total : self->last_ns;
-    if (!self->exchange && self->hop_ns == self->begun_ns) {
+    if (!self->begun_ns) { /* it never ran: what libcurl says is of the handle's last transfer */
+        self->before = cw_curl_clocks(self->easy);
+        return self->hop_ns = now;
+    }
+    uint64_t end = self->begun_ns + total;
+    if (end < self->last_ns) end = self->last_ns;
+    if (!self->is_begun && self->hop_ns == self->begun_ns) {
         end = self->last_ns;
         self->begun_ns = self->hop_ns = cw_curl_between(total, end);
     }
@@ -521,7 +526,7 @@ static inline struct curl_slist *cw_curl_listed(struct curl_slist *list, const c
 /* --- public --------------------------------------------------------------------------------- */
 
 /* Captures the next transfer of `easy`, which cw_curl_done ends. Where capture is off nothing is
- * set and *out is NULL, which cw_curl_done takes. Call it for each transfer.
+ * set and *out is NULL, which cw_curl_done takes. Once a transfer, after the last one's done.
  * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_MEMORY · CW_E_UNSUPPORTED (libcurl was built without
  * verbose strings) */
 static inline cw_status cw_curl_attach(cw_engine *engine, CURL *easy,
@@ -556,7 +561,7 @@ static inline cw_status cw_curl_done(cw_curl **capture, CURLcode code) {
     *capture = NULL;
     if (!self) return CW_DISABLED;
     uint64_t end = cw_curl_ended(self);
-    if (!self->exchange && code != CURLE_OK) {
+    if (!self->is_begun && code != CURLE_OK) {
         char *url = NULL;
         curl_easy_getinfo(self->easy, CURLINFO_EFFECTIVE_URL, &url);
         if (url && !strncmp(url, "http", 4)) {
@@ -564,8 +569,8 @@ static inline cw_status cw_curl_done(cw_curl **capture, CURLcode code) {
             cw_curl_begin(self);
         }
     }
-    cw_curl_end(self, code, end);
-    curl_easy_setopt(self->easy, CURLOPT_VERBOSE, self->host.debug ? 1L : 0L);
+    cw_curl_end(self, code, true, end);
+    curl_easy_setopt(self->easy, CURLOPT_VERBOSE, self->host.verbose ? 1L : 0L);
     curl_easy_setopt(self->easy, CURLOPT_DEBUGFUNCTION, self->host.debug);
     curl_easy_setopt(self->easy, CURLOPT_DEBUGDATA, self->host.debug_data);
     free(self->out.bytes);
