@@ -31,6 +31,31 @@ final class HTTPExchangeTests: XCTestCase {
         return found
     }
 
+    /// Rules are replaced while exchanges begin: none is let go that somebody is about to use.
+    func testOptionsAreSetWhileExchangesBegin() throws {
+        try captures()
+        let engine = try XCTUnwrap(engine)
+        let ended = Counter()
+        DispatchQueue.concurrentPerform(iterations: 10) { (number: Int) -> Void in
+            for _ in 0..<(number < 3 ? 300 : 1_500) {
+                if number < 3 {
+                    var options = HTTPCaptureOptions()
+                    options.isEnabled = true
+                    do { try engine.setHTTPCapture(options) } catch { XCTFail("\(error)") }
+                } else if let one = engine.beginHTTP(method: "GET", url: "https://h/x?token=a") {
+                    ended.add(one.end() == 0)
+                }
+            }
+        }
+        XCTAssertEqual(ended.count, 7 * 1_500)
+    }
+
+    private final class Counter: @unchecked Sendable {
+        private let lock = NSLock()
+        private(set) var count = 0
+        func add(_ isOne: Bool) { lock.withLock { count += isOne ? 1 : 0 } }
+    }
+
     func testWhatIsToldIsKept() throws {
         try captures()
         let begun = try XCTUnwrap(

@@ -2,6 +2,7 @@
 // addresses, private keys, text within text. Each must be hidden, and what stands beside it kept;
 // ordinary texts stay whole.
 
+import Dispatch
 import XCTest
 
 @testable import Cordwood
@@ -248,6 +249,39 @@ final class RedactionShapeTests: XCTestCase {
     func testLinesAndBlocksBelowAName() throws { try assertHidden(Self.blocks) }
     func testOtherShapes() throws { try assertHidden(Self.others) }
     func testShapesThatWereCut() throws { try assertHidden(Self.cut, isCut: true) }
+
+    private static let attacked: [String] = [
+        "[tls]\nkey = \"\"\"\n-----BEGIN RSA PRIVATE KEY-----\nHUNTER2\n-----END RSA PRIVATE "
+            + "KEY-----\n\"\"\"\nKEPT",
+        "[2026-11-22 10:00:01] KEPT\npassword: HUNTER2",
+        "[x] &lt;password&gt;HUNTER2&lt;/password&gt; KEPT",
+        "<r><token><tokenType>Bearer</tokenType><value>HUNTER2</value></token><b>KEPT</b></r>",
+        "KEPT <password> then\n<input name=\"password\" value=\"HUNTER2\">",
+        "{\"u\":\"https://h/x?Signature=~HUNTER2&b=KEPT\"}",
+        "a KEPT password==HUNTER2",
+        "{\"u\":\"https%3A//user%3AHUNTER2%40host/KEPT\"}",
+        "{\"name\":\"spring.\(String(repeating: "app.", count: 40))password\","
+            + "\"value\":\"HUNTER2\",\"n\":\"KEPT\"}",
+        "<p><property name=\"password\">HUNTER2\(String(repeating: "x", count: 20_000))</property>"
+            + "KEPT</p>",
+        "<p><key>password</key><string>HUNTER2\(String(repeating: "x", count: 20_000))</string>"
+            + "KEPT</p>",
+    ]
+
+    func testShapesThatWereFoundByAttack() throws { try assertHidden(Self.attacked) }
+
+    /// Texts in texts of several kinds multiply: what is looked into is bounded, the rest is
+    /// replaced whole.
+    func testTextsInTextsAreBounded() throws {
+        let slashes = String(repeating: "\\", count: 63)
+        let inner = String(repeating: "<k>pin</k><val>", count: 4_000)
+        let text = "x \"\(slashes)\"&amp;amp;amp;amp;lt;%2525252522\(inner)\""
+        let began = DispatchTime.now().uptimeNanoseconds
+        let shown = try redact(text)
+        let seconds = Double(DispatchTime.now().uptimeNanoseconds - began) / 1e9
+        XCTAssertTrue(shown.contains("[redacted]"))
+        XCTAssertLessThan(seconds, 5, "a debug build; minutes where nothing is bounded")
+    }
 
     func testOrdinaryTextsStayWhole() throws {
         for text in Self.plain { XCTAssertEqual(try redact(text), text) }

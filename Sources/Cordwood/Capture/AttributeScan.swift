@@ -126,12 +126,14 @@ extension TextScan {
         let window = text.slice(0, start &+ TextScan.contentBytesMax)
         let first = window.skipBlank(start)
         if window.has("<![cdata[", at: first) { return data(first &+ 9, &edits) }
-        let end = window.next(UInt8(ascii: "<"), from: start)
+        var end = window.next(UInt8(ascii: "<"), from: start)
+        // A long one: what is passed here is not looked at again.
+        if end == window.count { end = text.next(UInt8(ascii: "<"), from: end) }
         if first == end, window[end &+ 1] != UInt8(ascii: "/") {
             return valueElement(end, window, &edits)
         }
         // Of an end tag that was cut there may be any part.
-        guard window[end &+ 1] == UInt8(ascii: "/") || isCut && text.count &- end < 16 else {
+        guard text[end &+ 1] == UInt8(ascii: "/") || isCut && text.count &- end < 16 else {
             return start
         }
         add(start, end, &edits)
@@ -168,6 +170,8 @@ extension TextScan {
         return false
     }
 
+    private static let endTriesMax = 64
+
     /// An element that may hold a secret's value begins there.
     private func valueElement(
         _ at: Int, _ window: ByteText, _ edits: inout Edits
@@ -184,11 +188,11 @@ extension TextScan {
         let close = window.next(UInt8(ascii: ">"), from: end)
         guard close < window.count, window[close &- 1] != UInt8(ascii: "/") else { return at }
         let scan = unsafe TextScan(rules, window)
-        var stop = scan.tagEnd(tag, from: close)
+        var stop = scan.tagEnd(tag, from: close, tries: TextScan.endTriesMax)
         // None: to the next one of whatever name.
         if stop == window.count, window.count < text.count || !isCut {
-            stop = window.next(UInt8(ascii: "<"), from: close)
-            guard stop < window.count else { return at }
+            stop = text.next(UInt8(ascii: "<"), from: close)
+            guard stop < text.count else { return at }
         }
         // A form beside its label: fields are looked at by themselves.
         if isCell, window.slice(close, stop).next(UInt8(ascii: "="), from: 0) < stop &- close,

@@ -31,6 +31,8 @@ struct ChunkedBody: ~Copyable {
     private var isPlausible = true
     private var isExtension = false
     private var hasTrailer = false
+    private var isTrailerOver = false
+    private var trailerBytes = 0
     private var isStopped = false
 
     mutating func begin(_ isOn: Bool) { state = isOn ? .size : .off }
@@ -40,6 +42,7 @@ struct ChunkedBody: ~Copyable {
         (total, left, digits, lines) = (0, 0, 0, 0)
         state = .off
         (isPlausible, isExtension, hasTrailer, isStopped) = (true, false, false, false)
+        (isTrailerOver, trailerBytes) = (false, 0)
     }
 
     /// Bytes are missing: what follows cannot be read.
@@ -62,8 +65,8 @@ struct ChunkedBody: ~Copyable {
                 if left == 0 { state = .end }
             case .off, .broken: return
             case .over:
-                hasTrailer = true
-                return
+                trailer(bytes[at])
+                at &+= 1
             default:
                 step(bytes[at])
                 at &+= 1
@@ -71,7 +74,14 @@ struct ChunkedBody: ~Copyable {
         }
     }
 
-    private static let digitsMax = 16
+    /// Behind the last chunk: an empty line, or a field.
+    private mutating func trailer(_ byte: UInt8) {
+        guard !isTrailerOver else { return }
+        let isEnd = byte == 0x0A || byte == 0x0D
+        if byte == UInt8(ascii: ":") || isEnd && trailerBytes == 0 { hasTrailer = true }
+        isTrailerOver = hasTrailer || isEnd
+        trailerBytes &+= 1
+    }
 
     /// A byte of the framing.
     private mutating func step(_ byte: UInt8) {
@@ -80,7 +90,7 @@ struct ChunkedBody: ~Copyable {
             if byte == 0x0A { state = .size } else if byte != 0x0D { state = .broken }
         case .size:
             let digit = ASCII.hex(byte)
-            if digit < 16, digits < ChunkedBody.digitsMax {
+            if digit < 16, left >> 60 == 0 {
                 left = left << 4 | UInt64(digit)
                 digits &+= 1
             } else if digits == 0, byte == 0x20 || byte == 0x09 {

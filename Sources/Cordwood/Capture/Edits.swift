@@ -28,6 +28,18 @@ struct Edit {
 
     deinit { unsafe free(pieces) }
 
+    /// What may be decoded to be looked into: texts in texts multiply.
+    private var decodable = 0
+
+    /// For a text of so many bytes.
+    mutating func begin(_ count: Int) { decodable = 12 &* count &+ 64 << 10 }
+
+    /// False: so many are too many, and what they stand in is to be replaced whole.
+    mutating func mayDecode(_ count: Int) -> Bool {
+        decodable &-= count
+        return decodable >= 0
+    }
+
     mutating func clear() {
         count = 0
         isSorted = true

@@ -8,6 +8,7 @@ extension TextScan {
     /// What the text stands for where it has entities of quotes or angle brackets.
     func entities(_ edits: inout Edits) {
         guard level &+ 1 < TextScan.levelMax, Entities.areIn(text) else { return }
+        guard edits.mayDecode(text.count) else { return add(0, text.count, &edits) }
         let done: Void? = unsafe Entities.decode(text, origin: origin) { decoded, offsets in
             var scan = unsafe TextScan(rules, decoded)
             scan.origin = offsets

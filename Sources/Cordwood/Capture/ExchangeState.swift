@@ -57,8 +57,9 @@ import Glibc
 
     deinit { unsafe free(fixed) }
 
+    /// Takes the reference over.
     mutating func begin(_ rules: Unmanaged<AnyObject>) {
-        unsafe held = rules.retain()
+        unsafe held = rules
         forks = cwi_fork_generation()
     }
 

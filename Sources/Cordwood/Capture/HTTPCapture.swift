@@ -41,13 +41,18 @@ package enum HTTPCapture {
         }
         let redactor = unsafe Redactor(object)
         let parts = URLParts(url)
-        guard unsafe redactor.rules.takes(parts) else { return Status.disabled }
         let begun = cw_monotonic_ns()
         let number = unsafe id(redactor.rules.seed, begun)
-        guard unsafe number % 1_000_000 < redactor.rules.samplePerMillion else {
+        guard unsafe redactor.rules.takes(parts),
+            unsafe number % 1_000_000 < redactor.rules.samplePerMillion
+        else {
+            unsafe object.release()
             return Status.disabled
         }
-        guard let exchange = unsafe ExchangePool.take() else { return Status.memory }
+        guard let exchange = unsafe ExchangePool.take() else {
+            unsafe object.release()
+            return Status.memory
+        }
         unsafe exchange.pointee.begin(object)
         unsafe exchange.pointee.begunNs = begun
         unsafe exchange.pointee.startNs =

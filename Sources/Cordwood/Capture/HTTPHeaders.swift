@@ -1,6 +1,6 @@
 // The headers of one message as lines `Name: value`, redacted as they are taken; what the body's
-// reading needs of them, and the conversation id. At most `bytesMax` bytes are kept, and `isCut` says
-// that there were more; of further headers only what the body's reading needs is.
+// reading needs of them, and the conversation id. At most `bytesMax` bytes are kept, and `isCut`
+// says that there were more; of further headers only what the body's reading needs is.
 // SAFETY: `headers` is the host's, of `count` entries, and holds during the call that hands it in;
 // the caller has checked that each string has its bytes.
 

@@ -173,7 +173,9 @@ extension TextScan {
 
     /// A string with escapes, [from, to): what it stands for may hold secrets.
     private func inner(_ from: Int, _ to: Int, _ edits: inout Edits) {
-        guard level < TextScan.levelMax else { return add(from, to, &edits) }
+        guard level < TextScan.levelMax, edits.mayDecode(to &- from) else {
+            return add(from, to, &edits)
+        }
         let slice = text.slice(from, to)
         let done: Void? = unsafe JSONString.decode(slice, origin: origin, at: from) {
             decoded, decodedOrigin in

@@ -148,7 +148,6 @@ extension TextScan {
             } else {
                 let (found, isTag) = looseEnd(close &+ 1, form)
                 guard isTag || isCut && found == text.count else {
-                    if found == text.count { return }
                     bare = found
                     at = text.next(UInt8(ascii: "<"), from: close)
                     continue
@@ -181,13 +180,16 @@ extension TextScan {
     }
 
     /// The "</" of that tag; count: it was cut.
-    func tagEnd(_ tag: ByteText, from index: Int) -> Int {
+    /// - Parameter tries: so often the tag's name may stand for something else.
+    func tagEnd(_ tag: ByteText, from index: Int, tries: Int = .max) -> Int {
         var at = text.find(tag, from: index)
-        while at < text.count {
-            if text[at &- 1] == UInt8(ascii: "/"), text[at &- 2] == UInt8(ascii: "<") {
-                return at &- 2
-            }
+        var left = tries
+        while at < text.count, left > 0 {
+            let isEnd = text[at &- 1] == UInt8(ascii: "/") && text[at &- 2] == UInt8(ascii: "<")
+            // "</tokenType>" ends no token.
+            if isEnd, !TextScan.isTagByte(text[at &+ tag.count]) { return at &- 2 }
             at = text.find(tag, from: at &+ tag.count)
+            left &-= 1
         }
         return text.count
     }

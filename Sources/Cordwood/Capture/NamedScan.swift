@@ -48,7 +48,8 @@ extension TextScan {
             return isValue || !(key.equals("id") || key.equals("type"))
         }
         guard isNaming else { return nil }
-        guard value.count <= TextScan.namedBytesMax else { return false }
+        // Of a long one the end says what it is: spring.datasource.….password.
+        let value = value.slice(value.count &- TextScan.namedBytesMax, value.count)
         return decoded(value, value.next(0x5C, from: 0) < value.count) { name in
             unsafe rules.headerNames.table.contains(name)
         }

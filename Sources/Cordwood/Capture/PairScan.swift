@@ -11,12 +11,23 @@ extension TextScan {
         while text[at] == UInt8(ascii: "{") || text[at] == UInt8(ascii: "[") {
             at = text.skipBlank(at &+ 1)
         }
-        return text[at] != UInt8(ascii: "'") && !TextScan.beginsWord(text[at])
-            || text.has("true", at: at) || text.has("false", at: at) || text.has("null", at: at)
+        switch text[at] {
+        case UInt8(ascii: "\""), UInt8(ascii: "}"), UInt8(ascii: "]"): return true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+            // "[2026-11-22 10:00:01] …" is a line of a log.
+            while TextScan.isNumberByte(text[at]) { at &+= 1 }
+            at = text.skipBlank(at)
+            return at >= text.count || text[at] == UInt8(ascii: ",")
+                || text[at] == UInt8(ascii: "]")
+        default:
+            return at >= text.count || text.has("true", at: at) || text.has("false", at: at)
+                || text.has("null", at: at)
+        }
     }
 
-    private static func beginsWord(_ byte: UInt8) -> Bool {
-        ASCII.isLower(byte | 0x20) || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$")
+    private static func isNumberByte(_ byte: UInt8) -> Bool {
+        ASCII.isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "+")
+            || byte == UInt8(ascii: ".") || byte | 0x20 == UInt8(ascii: "e")
     }
 
     /// - Parameter quotedOnly: those whose name or value stands in single quotes.

@@ -17,6 +17,7 @@
     func url(
         _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
     ) {
+        edits.begin(text.count)
         var scan = unsafe TextScan(rules, text, items: .url)
         scan.isCut = isCut
         scan.authority(&edits)
@@ -34,6 +35,7 @@
             out.append(text)
             return true
         }
+        edits.begin(text.count)
         var scan = unsafe TextScan(rules, text)
         scan.isCut = isCut
         scan.privateKeys(&edits)
@@ -47,6 +49,7 @@
         _ text: ByteText, contentType: ByteText, isCut: Bool, _ edits: inout Edits,
         into out: inout ByteBuffer
     ) {
+        edits.begin(text.count)
         var scan = unsafe TextScan(rules, text)
         scan.isCut = isCut
         if contentType.has("application/x-www-form-urlencoded", at: 0)
@@ -57,7 +60,7 @@
         let begin = text.has("\u{FEFF}", at: 0) ? text.skipBlank(3) : text.skipBlank(0)
         let first = text[begin]
         let isParts = contentType.has("multipart/", at: 0)
-        let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+        let isJSON = scan.looksLikeJSON
         if isParts || !isJSON && Redactor.hasMark(text) { scan.parts(&edits) }
         let isMarkup = !isParts && (first == UInt8(ascii: "<") || Redactor.isMarkup(contentType))
         if !isJSON || text[text.skipBlank(begin &+ 1)] == UInt8(ascii: "&") {
@@ -109,6 +112,7 @@ extension TextScan {
 
     /// JSON and markup within items: `data=%7B%22password%22…`.
     func encodedText(_ edits: inout Edits) {
+        guard edits.mayDecode(text.count) else { return add(0, text.count, &edits) }
         let done: Void? = unsafe PercentCoding.decode(text, origin: origin) { decoded, offsets in
             var scan = unsafe TextScan(rules, decoded)
             scan.origin = offsets

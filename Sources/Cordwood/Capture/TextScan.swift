@@ -113,7 +113,8 @@ enum ItemForm {
             walk.seek(max(next, at &+ 1))
             at = walk.next()
         }
-        return hasQuote || hasSlash && hasSign
+        // quote() of Python leaves the slashes of an address as they are.
+        return hasQuote || hasSign || hasSlash && isCut
     }
 
     /// What stands behind the '&' of an entity that markup in markup has.
@@ -145,7 +146,9 @@ enum ItemForm {
         var nameEnd = at
         var from = end
         if items == .loose, encoded == 0 {
-            if text[from] == UInt8(ascii: "=") || text[from] == UInt8(ascii: "~") { return end }
+            // An operator; else the value begins so.
+            let isOperator = text[from] == UInt8(ascii: "=") || text[from] == UInt8(ascii: "~")
+            if isOperator, text[from &+ 1] <= 0x20 { return end }
             // password = x, "password" => x
             let isArrow = text[from] == UInt8(ascii: ">")
             nameEnd = spacesEnd(at)
@@ -301,9 +304,11 @@ enum ItemForm {
             switch text[end] {
             case UInt8(ascii: ":"): if colon == 0 { colon = end }
             case UInt8(ascii: "@"): sign = end
-            case 0...0x20, UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"),
-                UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"):
-                break loop
+            case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"): break loop
+            case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
+                UInt8(ascii: "\\"):
+                // In an address by itself they are part of it, however wrong.
+                if items != .url { break loop }
             default: break
             }
             end &+= 1

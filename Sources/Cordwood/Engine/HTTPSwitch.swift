@@ -3,7 +3,7 @@
 // in Capture; here the rules are an object like any other. Any thread; survives a fork.
 // SAFETY: the words lie in the engine's block, which is never unmapped; `http_rules` holds one
 // retained object or 0. Who reads it may not have retained it yet when it is replaced, so an object
-// is let go only after 64 more were (as ClosedServices).
+// that was is let go only where nobody is reading (RetiredRules).
 
 import CShims
 import CordwoodCore
@@ -24,15 +24,16 @@ enum HTTPSwitch {
         unsafe cwa_load_relaxed_u32(word(engine)) != 0
     }
 
-    /// Valid while the caller finds out, and longer where it retains them: those that were replaced
-    /// last are kept.
+    /// Retained for the caller; nil: there are none yet.
     static func rules(_ engine: EngineBlock) -> Unmanaged<AnyObject>? {
+        RetiredRules.enter()
+        defer { RetiredRules.leave() }
         // ORDER: acquire. What the rules hold is there when they are found (A33).
         let bits = unsafe cwa_load_acquire_u64(rulesWord(engine))
         guard bits != 0, let pointer = unsafe UnsafeRawPointer(bitPattern: UInt(bits)) else {
             return nil
         }
-        return unsafe Unmanaged<AnyObject>.fromOpaque(pointer)
+        return unsafe Unmanaged<AnyObject>.fromOpaque(pointer).retain()
     }
 
     static func setRules(_ engine: EngineBlock, _ rules: AnyObject?) {
@@ -74,22 +75,61 @@ extension Services {
     }
 }
 
-/// The rules that were replaced last.
+/// Rules that were replaced while somebody may have been about to retain them. One reader is in
+/// between for a few instructions, all of the process are counted in one word: where that is zero
+/// after a replacement, nobody has the old ones without having retained them.
 private enum RetiredRules {
     private static let count = 64
-    // SAFETY: an index and `count` atomic words that hold retained references; never freed.
+    // SAFETY: the count of readers and `count` atomic words that hold retained references or 0;
+    // never freed.
     nonisolated(unsafe) private static let words: UnsafeMutableRawPointer = {
         let bytes = (count + 1) * 8
-        let words = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 8)
+        let words = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
         unsafe words.initializeMemory(as: UInt64.self, repeating: 0, count: bytes / 8)
         return unsafe words
     }()
 
+    @inline(__always)
+    static func enter() {
+        // ORDER: the addition is seen before the rules are loaded (A33).
+        _ = unsafe cwa_add_u64(words, 1)
+        cwa_fence_full()
+    }
+
+    @inline(__always)
+    static func leave() {
+        // ORDER: the retaining comes before (A33).
+        cwa_fence_full()
+        _ = unsafe cwa_add_u64(words, .max)
+    }
+
+    /// What a fork copied with a reader in it counts for ever: then nothing is let go any more.
     static func keep(_ bits: UInt64) {
         guard bits != 0 else { return }
-        let index = unsafe Int(cwa_add_u64(words, 1) % UInt64(count)) + 1
-        let oldest = unsafe cwa_exchange_u64(words + index * 8, bits)
-        guard let pointer = unsafe UnsafeRawPointer(bitPattern: UInt(oldest)) else { return }
-        unsafe Unmanaged<AnyObject>.fromOpaque(pointer).release()
+        put(bits)
+        sweep()
+    }
+
+    /// Where all words are taken they stay for good.
+    private static func put(_ bits: UInt64) {
+        for index in 1...count where unsafe cwa_cas_u64(words + index * 8, 0, bits) { return }
+    }
+
+    private static func sweep() {
+        for index in 1...count {
+            let slot = unsafe words + index * 8
+            // ORDER: the exchange's own; who takes it out is the only one who lets it go (A33).
+            let bits = unsafe cwa_exchange_u64(slot, 0)
+            guard bits != 0 else { continue }
+            // ORDER: readers are looked at after the rules were replaced (A33).
+            cwa_fence_full()
+            if unsafe cwa_load_acquire_u64(words) == 0 {
+                if let pointer = unsafe UnsafeRawPointer(bitPattern: UInt(bits)) {
+                    unsafe Unmanaged<AnyObject>.fromOpaque(pointer).release()
+                }
+            } else {
+                put(bits)
+            }
+        }
     }
 }
