@@ -107,6 +107,31 @@ final class CaptureParityTests: CaptureCase {
         XCTAssertEqual(found[0].response.bodyBytes, UInt64(body.count))
     }
 
+    /// To a session that has a delegate and a task that has a handler: it counts once.
+    func testAHandlersBodyCountsOnce() async throws {
+        for host in [nil, Listener()] {
+            let session = HTTPCapture.session(
+                engine, configuration: configuration(), delegate: host)
+            let (body, _) = try await session.data(from: url("/download?bytes=3000000"))
+            XCTAssertEqual(body.count, 3_000_000)
+        }
+        XCTAssertEqual(try captured().map(\.response.bodyBytes), [3_000_000, 3_000_000])
+    }
+
+    /// A challenge is the host's as without capture. Its refusal is recorded; what
+    /// Foundation then asks, and where that leads, nobody is shown.
+    func testAChallengeIsAnsweredAsWithoutCapture() async throws {
+        let (host, engine) = (Credentials(), self.engine)
+        let plain = URLSession(configuration: configuration(), delegate: host, delegateQueue: nil)
+        let alone = await get(plain, url("/basic"))
+        let seen = await get(
+            HTTPCapture.session(engine, configuration: configuration(), delegate: host),
+            url("/basic"))
+        XCTAssertEqual(alone.status, 200)
+        XCTAssertEqual(seen, alone)
+        XCTAssertEqual(try captured().map(\.status), [401])
+    }
+
     func testAWebSocketsDelegateIsTold() throws {
         let host = Sockets()
         let session = HTTPCapture.session(
@@ -156,6 +181,20 @@ final class CaptureParityTests: CaptureCase {
 
 /// A host's delegate that no redirection is told.
 private final class Bystander: NSObject, URLSessionDelegate {}
+
+private final class Credentials: NSObject, URLSessionTaskDelegate {
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask,
+        didReceive challenge: URLAuthenticationChallenge,
+        completionHandler:
+            @escaping @Sendable (
+                URLSession.AuthChallengeDisposition, URLCredential?
+            ) -> Void
+    ) {
+        completionHandler(
+            .useCredential, URLCredential(user: "u", password: "p", persistence: .none))
+    }
+}
 
 private final class Sockets: NSObject, URLSessionWebSocketDelegate, @unchecked Sendable {
     var calls: [String] = []

@@ -38,7 +38,7 @@ HANG_S = 30
 class Peer(BaseHTTPRequestHandler):
     """/json 200 · /odata 403 · /hang no answer · /close closes without one · /short less than it
     says · /redirect?to=URL&cookie=C 302 · /download?bytes=N · /gzip · /chunked · /empty 204
-    · /upload and anything with a body: its size and SHA-256 · /chunk-lines
+    · /upload and anything with a body: its size and SHA-256 · /chunk-lines · /basic 401, 200
     · /drip?seconds=S: headers, then slowly, never all · /trickle?seconds=S: all of it, slowly
     · /secrets?token=T: in its answer · /badutf · /bigheader?bytes=N."""
 
@@ -94,6 +94,10 @@ class Peer(BaseHTTPRequestHandler):
             self._answer(200, JSON, **{f"X_{n}": "v" * 60_000 for n in range(int(asked["count"]))})
         elif path == "/chunked":
             self._chunked(JSON[at:at + 7] for at in range(0, len(JSON), 7))
+        elif path == "/basic":
+            known = "Authorization" in self.headers
+            self._answer(200 if known else 401, JSON if known else b"{}",
+                         WWW_Authenticate='Basic realm="peer"')
         elif path == "/chunk-lines":
             self._chunked([CHUNK_LINES])
         elif path == "/empty":
