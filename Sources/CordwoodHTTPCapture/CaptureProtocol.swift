@@ -76,7 +76,7 @@ private final class Client: NSObject, URLProtocolClient {
         next.urlProtocol(real, didReceive: response, cacheStoragePolicy: policy)
     }
 
-    /// Of a task with a completion handler: all of it.
+    /// Of a task with a completion handler, or from the cache: all of it.
     func urlProtocol(_ real: URLProtocol, didLoad data: Data) {
         if let task = real.task { recording?.loaded(data, task) }
         next.urlProtocol(real, didLoad: data)
@@ -98,12 +98,15 @@ private final class Client: NSObject, URLProtocolClient {
         next.urlProtocol(real, wasRedirectedTo: request, redirectResponse: redirectResponse)
     }
 
+    /// Told before the answer.
     func urlProtocol(_ real: URLProtocol, cachedResponseIsValid response: CachedURLResponse) {
+        recording?.isFromCache()
         next.urlProtocol(real, cachedResponseIsValid: response)
     }
 
     func urlProtocol(_ real: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
-        // The next try is made by Foundation itself: this exchange ends with the refusal.
+        // The next try is Foundation's, in a protocol of its own that it sets in the task, which
+        // nobody else sees: this exchange ends with the refusal.
         if let task = real.task {
             if let response = challenge.failureResponse { recording?.answered(response, task) }
             recording?.finished(task)

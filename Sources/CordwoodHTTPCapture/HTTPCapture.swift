@@ -17,11 +17,10 @@ public enum HTTPCapture {
     public static func install(
         _ engine: Engine?, in configuration: URLSessionConfiguration
     ) -> URLSessionConfiguration {
-        guard let engine, let copy = configuration.copy() as? URLSessionConfiguration,
-            let slot = Slots.take(engine)
+        guard let engine, let copy = configuration.copy() as? URLSessionConfiguration
         else { return configuration }
         let others = (copy.protocolClasses ?? []).filter { !($0 is CaptureProtocol.Type) }
-        copy.protocolClasses = [slot] + others
+        copy.protocolClasses = [Slots.take(engine)] + others
         if let cache = copy.urlCache, !(cache is CallersCache) {
             copy.urlCache = CallersCache(cache)
         }
@@ -84,50 +83,51 @@ public enum HTTPCapture {
 }
 
 /// Foundation is told of classes alone: which engine a session's requests go to is in the class. A
-/// class an engine, of which there are `digits` squared.
+/// class an engine, for good: a configuration may hold it when the engine is closed, and must not
+/// record in another's store.
 enum Slots {
-    private static let digits: [any Digit.Type] = [
-        D0.self, D1.self, D2.self, D3.self, D4.self, D5.self, D6.self, D7.self,
-    ]
     // SAFETY: guarded by the lock.
-    nonisolated(unsafe) private static var engines: [(slot: CaptureProtocol.Type, engine: Engine)] =
-        []
+    nonisolated(unsafe) private static var slots: [ObjectIdentifier: CaptureProtocol.Type] = [:]
+    nonisolated(unsafe) private static var engines: [ObjectIdentifier: Engine] = [:]
     private static let lock = NSLock()
 
-    /// The engine's class; nil: there are no more.
-    static func take(_ engine: Engine) -> CaptureProtocol.Type? {
-        lock.withLock { () -> CaptureProtocol.Type? in
-            if let known = unsafe engines.first(where: { $0.engine === engine }) {
-                return known.slot
-            }
-            let next = unsafe engines.count
-            guard next < digits.count * digits.count else { return nil }
-            let made = digits[next / digits.count].slot(digits[next % digits.count])
-            unsafe engines.append((made, engine))
+    /// The engine's class.
+    static func take(_ engine: Engine) -> CaptureProtocol.Type {
+        lock.withLock { () -> CaptureProtocol.Type in
+            if let known = unsafe slots[ObjectIdentifier(engine)] { return known }
+            let made = unsafe slot(engines.count)
+            unsafe slots[ObjectIdentifier(engine)] = made
+            unsafe engines[ObjectIdentifier(made)] = engine
             return made
         }
     }
 
     static func engine(_ slot: CaptureProtocol.Type) -> Engine? {
-        lock.withLock { unsafe engines.first { $0.slot == slot }?.engine }
+        lock.withLock { unsafe engines[ObjectIdentifier(slot)] }
+    }
+
+    /// Of a number: its binary digits, the highest outermost, are the class's parameter.
+    private static func slot(_ number: Int) -> CaptureProtocol.Type {
+        var (left, digits): (Int, any Digits.Type) = (number, None.self)
+        while left > 0 {
+            digits = left % 2 == 0 ? digits.zero : digits.one
+            left /= 2
+        }
+        return digits.slot
     }
 }
 
-private protocol Digit: SendableMetatype {}
+private protocol Digits: SendableMetatype {}
 
-extension Digit {
-    static func slot(_ second: any Digit.Type) -> CaptureProtocol.Type { second.behind(Self.self) }
-    static func behind<A: Digit>(_: A.Type) -> CaptureProtocol.Type { Slot<A, Self>.self }
+extension Digits {
+    static var zero: any Digits.Type { Zero<Self>.self }
+    static var one: any Digits.Type { One<Self>.self }
+    static var slot: CaptureProtocol.Type { Slot<Self>.self }
 }
 
-private enum D0: Digit {}
-private enum D1: Digit {}
-private enum D2: Digit {}
-private enum D3: Digit {}
-private enum D4: Digit {}
-private enum D5: Digit {}
-private enum D6: Digit {}
-private enum D7: Digit {}
+private enum None: Digits {}
+private enum Zero<Rest: Digits>: Digits {}
+private enum One<Rest: Digits>: Digits {}
 
-private final class Slot<A: Digit, B: Digit>: CaptureProtocol {}
+private final class Slot<Number: Digits>: CaptureProtocol {}
 #endif

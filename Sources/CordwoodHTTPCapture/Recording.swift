@@ -24,6 +24,7 @@ final class Recording: @unchecked Sendable {
     private var isAnswered = false
     private var hasData = false
     private var isLoaded = false
+    private var cached = false
     /// How it went, where the delegate has the last word.
     private var outcome: Outcome?
     private var began = DispatchTime.now()
@@ -132,12 +133,19 @@ final class Recording: @unchecked Sendable {
         var headers = response.allHeaderFields.compactMap { name, value -> (String, String)? in
             (name as? String).map { ($0, "\(value)") }
         }
+        // Foundation undoes it.
+        exchange.isResponseBare = headers.contains { name, value in
+            name.lowercased() == "transfer-encoding" && value.lowercased() == "chunked"
+        }
         if let moved = moved(task) { headers.append((Recording.movedHeader, moved)) }
+        if cached { headers.append((Recording.cachedHeader, "yes")) }
         exchange.response(status: response.statusCode, headers: headers)
     }
 
     /// Stands among the answer's headers where Foundation followed redirections without telling.
     private static let movedHeader = "Cordwood-Final-Url"
+    /// Stands there where the answer is from the cache.
+    private static let cachedHeader = "Cordwood-From-Cache"
 
     /// Where such redirections led.
     private func moved(_ task: URLSessionTask) -> String? {
@@ -145,18 +153,23 @@ final class Recording: @unchecked Sendable {
         return now
     }
 
+    /// By the delegate, which also gets what the protocol showed whole.
     func received(_ data: Data) {
-        lock.withLock {
-            hasData = true
-            unsafe data.withUnsafeBytes { exchange?.responseBody($0) }
-        }
+        lock.withLock { if !isLoaded { take(data) } }
+    }
+
+    private func take(_ data: Data) {
+        hasData = true
+        unsafe data.withUnsafeBytes { exchange?.responseBody($0) }
     }
 
     func redirected(_ response: HTTPURLResponse, _ next: URLRequest, _ task: URLSessionTask) {
         lock.withLock {
+            // Behind a challenge: nobody shows how that one goes on.
+            guard let exchange, outcome == nil else { return }
             take(response, task)
             countSent(task)
-            let from = exchange?.id
+            let from = exchange.id
             end(Outcome())
             begin(next, from)
         }
@@ -182,13 +195,18 @@ final class Recording: @unchecked Sendable {
         watcher.queue.addOperation { self.lock.withLock { self.end(outcome) } }
     }
 
-    /// Of a task with a completion handler: all of it.
+    /// Of a task with a completion handler, or from the cache: all of it.
     func loaded(_ data: Data, _ task: URLSessionTask) {
         lock.withLock {
             if let response = task.response as? HTTPURLResponse { take(response, task) }
             isLoaded = true
+            take(data)
         }
-        received(data)
+    }
+
+    /// What comes now is from the configuration's cache: the server was not asked.
+    func isFromCache() {
+        lock.withLock { cached = true }
     }
 
     private func hidden(_ task: URLSessionTask) {
@@ -238,11 +256,14 @@ enum Recordings {
     }
 
     static func remove(_ task: ObjectIdentifier) {
-        lock.withLock {
-            // A later task may stand where that one stood.
-            guard unsafe entries[task]?.recording == nil else { return }
-            _ = unsafe entries.removeValue(forKey: task)
+        // A later task's recording, which may stand where that one stood: let go outside the lock,
+        // as this may be the last that holds it, and its end comes here again.
+        let later = lock.withLock { () -> Recording? in
+            let found = unsafe entries[task]?.recording
+            if found == nil { _ = unsafe entries.removeValue(forKey: task) }
+            return found
         }
+        withExtendedLifetime(later) {}
     }
 
     static func find(_ task: URLSessionTask) -> Recording? {

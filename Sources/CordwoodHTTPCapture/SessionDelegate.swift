@@ -8,7 +8,9 @@ import Foundation
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 
-final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate {
+final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate,
+    URLSessionWebSocketDelegate
+{
     private let host: (any URLSessionDelegate)?
     /// The session's, on which it is told everything in turn.
     let queue: OperationQueue
@@ -16,6 +18,10 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
     private var data: (any URLSessionDataDelegate)? { host as? any URLSessionDataDelegate }
     private var download: (any URLSessionDownloadDelegate)? {
         host as? any URLSessionDownloadDelegate
+    }
+
+    private var webSocket: (any URLSessionWebSocketDelegate)? {
+        host as? any URLSessionWebSocketDelegate
     }
 
     init(_ host: (any URLSessionDelegate)?, _ queue: OperationQueue) {
@@ -45,6 +51,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
     ) {
         let recording = Recordings.find(task)
         guard let host = self.task else {
+            let request = SessionDelegate.withCookies(request, session.configuration)
             recording?.redirected(response, request, task)
             return completionHandler(request)
         }
@@ -55,6 +62,20 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
             if let chosen { recording?.redirected(response, chosen, task) }
             completionHandler(chosen)
         }
+    }
+
+    /// A redirection's request as Foundation makes it in sessions that have no delegate for it: to
+    /// one that has it leaves the cookies (the configuration's headers are every transfer's).
+    private static func withCookies(
+        _ request: URLRequest, _ configuration: URLSessionConfiguration
+    ) -> URLRequest {
+        guard configuration.httpShouldSetCookies, let url = request.url,
+            let cookies = configuration.httpCookieStorage?.cookies(for: url),
+            let value = HTTPCookie.requestHeaderFields(with: cookies)["Cookie"], !value.isEmpty
+        else { return request }
+        var request = request
+        request.setValue(value, forHTTPHeaderField: "Cookie")
+        return request
     }
 
     func urlSession(
@@ -152,6 +173,21 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         download?.urlSession(
             session, downloadTask: downloadTask, didResumeAtOffset: offset,
             expectedTotalBytes: expected)
+    }
+
+    func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
+        didOpenWithProtocol name: String?
+    ) {
+        webSocket?.urlSession(session, webSocketTask: webSocketTask, didOpenWithProtocol: name)
+    }
+
+    func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
+        didCloseWith code: URLSessionWebSocketTask.CloseCode, reason: Data?
+    ) {
+        webSocket?.urlSession(
+            session, webSocketTask: webSocketTask, didCloseWith: code, reason: reason)
     }
 }
 #endif

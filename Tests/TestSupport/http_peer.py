@@ -30,16 +30,17 @@ JSON = json.dumps({"name": "order", "lines": list(range(40)), "note": "grün"}).
 ODATA = json.dumps({"error": {"code": "SY/530", "message": {"lang": "en", "value": "No right"},
                               "innererror": {"transactionid": "T0123456789"}}}).encode()
 BLOCK = bytes(range(32, 96)) * 1024  # 64 KiB that are text
+CHUNK_LINES = b"4\r\nwiki\r\n0\r\n\r\n"  # /chunk-lines: a body that looks framed, in one chunk
 BAD_UTF8 = b"caf\xe9 \xff\xfe {} \x80 end"
 HANG_S = 30
 
 
 class Peer(BaseHTTPRequestHandler):
     """/json 200 · /odata 403 · /hang no answer · /close closes without one · /short less than it
-    says · /redirect?to=URL 302 · /download?bytes=N · /gzip · /chunked · /empty 204 · /upload and
-    anything with a body: its size and SHA-256 · /drip?seconds=S: headers, then slowly, never all
-    · /trickle?seconds=S: all of it, slowly · /secrets?token=T: in its answer · /badutf
-    · /bigheader?bytes=N."""
+    says · /redirect?to=URL&cookie=C 302 · /download?bytes=N · /gzip · /chunked · /empty 204
+    · /upload and anything with a body: its size and SHA-256 · /chunk-lines · /basic 401, 200
+    · /drip?seconds=S: headers, then slowly, never all · /trickle?seconds=S: all of it, slowly
+    · /secrets?token=T: in its answer · /badutf · /bigheader?bytes=N."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -79,7 +80,8 @@ class Peer(BaseHTTPRequestHandler):
             self.close_connection = True
         elif path == "/redirect":
             self._answer(int(asked.get("status", 302)), b"moved", "text/plain",
-                         Location=asked.get("to", "/json"))
+                         Location=asked.get("to", "/json"),
+                         **({"Set_Cookie": asked["cookie"]} if "cookie" in asked else {}))
         elif path == "/download":
             self._download(int(asked["bytes"]))
         elif path == "/gzip":
@@ -92,6 +94,12 @@ class Peer(BaseHTTPRequestHandler):
             self._answer(200, JSON, **{f"X_{n}": "v" * 60_000 for n in range(int(asked["count"]))})
         elif path == "/chunked":
             self._chunked(JSON[at:at + 7] for at in range(0, len(JSON), 7))
+        elif path == "/basic":
+            known = "Authorization" in self.headers
+            self._answer(200 if known else 401, JSON if known else b"{}",
+                         WWW_Authenticate='Basic realm="peer"')
+        elif path == "/chunk-lines":
+            self._chunked([CHUNK_LINES])
         elif path == "/empty":
             self.send_response(204)
             self.end_headers()

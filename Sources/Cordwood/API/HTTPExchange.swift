@@ -30,6 +30,8 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
     private var handle: HTTPCapture.Handle?
     /// 16 hex digits: what `cordwood http show` takes.
     public let id: String
+    /// What was told of the answer's body has no framing, whatever its headers say.
+    package var isResponseBare = false
 
     fileprivate init(_ handle: HTTPCapture.Handle) {
         unsafe self.handle = handle
@@ -101,7 +103,9 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
         return unsafe texts.withHeaders([]) { room, _ in
             var outcome = unsafe cw_http_outcome()
             unsafe outcome.struct_size = UInt32(MemoryLayout<cw_http_outcome>.size)
-            unsafe outcome.flags = isCancelled ? UInt32(CW_HTTP_CANCELLED) : 0
+            unsafe outcome.flags =
+                UInt32(isCancelled ? CW_HTTP_CANCELLED : 0)
+                | UInt32(isResponseBare ? CW_HTTP_RESPONSE_BARE : 0)
             unsafe outcome.error = TextRoom.string(text, room)
             unsafe outcome.error_type = TextRoom.string(type, room)
             unsafe outcome.dns_ns = timings.dns
