@@ -70,9 +70,9 @@ static int lies_in(const uint8_t *address, const uint8_t *start, size_t bytes) {
 
 /* 1: the address was of a file of ours, and is memory now. */
 static int cover(cwi_engine *engine, uint8_t *address) {
-    cwi_lane *lane = engine->lane;
-    if (lane != NULL && lies_in(address, lane->file, LANE_FILE_BYTES)) {
-        if (engine->segments[0].in_lane) cwi_segment_lose(engine, &engine->segments[0]);
+    for (cwi_lane *lane = engine->lane; lane != NULL; lane = lane->previous) {
+        if (!lies_in(address, lane->file, LANE_FILE_BYTES)) continue;
+        if (lane->first != NULL && lane->first->in_lane) cwi_segment_lose(engine, lane->first);
         return lay_copy(lane->file, LANE_FILE_BYTES, lane);
     }
     for (int i = 0; i < CWI_SEGMENTS_MAX; i++) {
@@ -83,9 +83,10 @@ static int cover(cwi_engine *engine, uint8_t *address) {
         cwi_segment_lose(engine, segment);
         return lay_zeros(segment->base, segment->size);
     }
-    if (lane != NULL && lies_in(address, lane->catalog, lane->catalog_bytes))
-        return lay_zeros((uint8_t *)((uintptr_t)address & ~(uintptr_t)(PAGE_BYTES - 1)),
-                         PAGE_BYTES);
+    for (cwi_lane *lane = engine->lane; lane != NULL; lane = lane->previous)
+        if (lies_in(address, lane->catalog, lane->catalog_bytes))
+            return lay_zeros((uint8_t *)((uintptr_t)address & ~(uintptr_t)(PAGE_BYTES - 1)),
+                             PAGE_BYTES);
     return 0;
 }
 

@@ -121,6 +121,10 @@ int cwi_write_zeros(int fd, uint64_t offset, uint64_t length) {
 
 _Static_assert(sizeof(cwi_tls) <= 64, "static TLS is what dlopen lives on");
 _Static_assert(sizeof(cwi_thread) == 256, "one thread block is two pairs of lines");
+/* AppendPath.swift has these as numbers. */
+_Static_assert(offsetof(cwi_thread, limit) == 8 && offsetof(cwi_thread, busy) == 32 &&
+                   offsetof(cwi_thread, engine) == 40 && offsetof(cwi_logger, engine) == 8,
+               "the hot path's words");
 _Static_assert(sizeof(cwi_segment) == 128, "one segment block is a pair of lines");
 
 __thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec")));

@@ -11,7 +11,9 @@ struct ArchiveCommand: ParsableCommand {
         discussion: """
             Lanes of living processes are left alone: those archive themselves. Segments are \
             removed once the archive is safely on the disk. Where a dead process's child still \
-            holds its files it takes ten seconds to see that nothing is written any more.
+            holds its files it takes ten seconds to see that nothing is written any more. On a \
+            file system of a network the lanes of other machines are left alone, for their locks \
+            may be known there only; --foreign says that their programs have ended.
 
             Example:
               cordwood archive logs --codec zstd --level 9
@@ -25,6 +27,9 @@ struct ArchiveCommand: ParsableCommand {
     var level: Int32 = 0
 
     @OptionGroup var encryption: EncryptionOption
+
+    @Flag(help: "Also adopt what programs of other machines left: none may still run.")
+    var foreign = false
 
     @Flag(help: "One JSON object.")
     var json = false
@@ -43,7 +48,7 @@ struct ArchiveCommand: ParsableCommand {
         let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
         let recipients = try encryption.recipients()
         var summary = ArchivingSummary()
-        let witness = AdoptionWitness()
+        let witness = AdoptionWitness(adoptsForeign: foreign)
         do throws(CordwoodError) {
             summary = try StoreArchiver.archiveDead(
                 directory: store, codec: chosen, level: level, recipients: recipients,
@@ -51,12 +56,13 @@ struct ArchiveCommand: ParsableCommand {
             if witness.waiting > 0 {
                 // Their processes are gone; a child still holds their locks.
                 usleep(UInt32(AdoptionWitness.quietNs / 1_000))
-                let live = summary.lanesLive
+                let (live, foreign) = (summary.lanesLive, summary.lanesForeign)
                 summary.add(
                     try StoreArchiver.archiveDead(
                         directory: store, codec: chosen, level: level, recipients: recipients,
                         witness: witness))
                 summary.lanesLive -= live
+                summary.lanesForeign -= foreign
             }
         } catch {
             throw Failure(.cannotOpen, error.text)
@@ -71,6 +77,11 @@ struct ArchiveCommand: ParsableCommand {
         var text = "\(summary.archives) archives of \(summary.lanes) lanes"
         text += ", \(summary.records) records, \(summary.bytesIn) bytes to \(summary.bytesOut)\n"
         if summary.lanesLive > 0 { text += "\(summary.lanesLive) live lanes left alone\n" }
+        if summary.lanesForeign > 0 {
+            text += "\(summary.lanesForeign) lanes of other machines left alone ("
+            text += summary.foreignHosts.sorted().map(OneLine.text).joined(separator: ", ")
+            text += "); once their programs have ended, --foreign adopts them\n"
+        }
         return text
     }
 
@@ -79,6 +90,8 @@ struct ArchiveCommand: ParsableCommand {
         object.add("archives", UInt64(summary.archives))
         object.add("lanes", UInt64(summary.lanes))
         object.add("lanes_live", UInt64(summary.lanesLive))
+        object.add("lanes_foreign", UInt64(summary.lanesForeign))
+        object.add("foreign_hosts", summary.foreignHosts.sorted())
         object.add("segments", UInt64(summary.segments))
         object.add("records", summary.records)
         object.add("bytes_in", summary.bytesIn)

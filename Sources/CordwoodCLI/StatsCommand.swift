@@ -46,13 +46,18 @@ struct StatsCommand: ParsableCommand {
             store     \(path)
             records   \(stats.records)
             lanes     \(stats.lanes.count) (\(live) live, \(unclean) unclean)
-            segments  \(stats.segments), \(stats.laneBytes) bytes
+            segments  \(stats.segments), \(stats.laneBytes) bytes\(written(stats))
             archives  \(stats.archives), \(stats.archiveBytes) bytes\(ratio(stats))\(closed(stats))
             first     \(timeText(stats.timeMin))
             last      \(timeText(stats.timeMax))
 
             """
         for (level, count) in levels(stats) { text += "  \(level): \(count)\n" }
+        if !stats.hostsElsewhere.isEmpty {
+            text += "left alone: \(stats.lanesElsewhere) lanes of other machines ("
+            text += stats.hostsElsewhere.map(OneLine.text).joined(separator: ", ")
+            text += "); once their programs have ended, cordwood archive --foreign adopts them\n"
+        }
         return text
     }
 
@@ -63,6 +68,9 @@ struct StatsCommand: ParsableCommand {
         object.add("lanes", UInt64(stats.lanes.count))
         object.add("lanes_live", UInt64(stats.lanes.count { $0.state == .live }))
         object.add("lanes_unclean", UInt64(stats.lanes.count { $0.state == .unclean }))
+        object.add("lanes_written", UInt64(stats.lanesWritten))
+        object.add("lanes_foreign", UInt64(stats.lanesElsewhere))
+        object.add("foreign_hosts", stats.hostsElsewhere)
         object.add("segments", UInt64(stats.segments))
         object.add("lane_bytes", stats.laneBytes)
         object.add("archives", UInt64(stats.archives))
@@ -82,6 +90,11 @@ struct StatsCommand: ParsableCommand {
 
     private func closed(_ stats: StoreStats) -> String {
         stats.encrypted.isEmpty ? "" : ", \(stats.encrypted.count) encrypted and not opened"
+    }
+
+    private func written(_ stats: StoreStats) -> String {
+        stats.lanesWritten == 0
+            ? "" : ", \(stats.lanesWritten) lanes by pwrite: no mappings on this file system"
     }
 
     private func ratio(_ stats: StoreStats) -> String {

@@ -236,67 +236,7 @@ static void case_reopen(void) {
     }
 }
 
-/* Rolls and flushes beside writers: exactly once, in order. */
-static void *roller(void *argument) {
-    job *j = argument;
-    cw_engine *engine = (cw_engine *)(void *)j->log;
-    while (!*j->stop) {
-        EXPECT(CW_OK, cw_roll(engine));
-        if (j->writer) EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 10000));
-    }
-    return NULL;
-}
-
-/* midway: runs while four threads write. */
-static void rolls_case(void (*midway)(void)) {
-    cw_options options = defaults();
-    options.segment_bytes = 256u << 10;
-    cw_engine *engine = open_with(&options);
-    cw_logger *log = logger_of(engine, "rolls");
-    EXPECT(CW_OK, numbered(log, 15, 0));
-    EXPECT(CW_OK, cw_roll(engine)); /* before the helper may have registered its fence */
-    volatile int stop = 0;
-    pthread_t threads[4], rollers[2];
-    job jobs[4], rolling[2];
-    for (unsigned i = 0; i < 2; i++) {
-        rolling[i] = (job){(cw_logger *)(void *)engine, i, 0, 0, &stop};
-        pthread_create(&rollers[i], NULL, roller, &rolling[i]);
-    }
-    for (unsigned i = 0; i < 4; i++) {
-        jobs[i] = (job){log, i, 60000, 0, NULL};
-        pthread_create(&threads[i], NULL, write_job, &jobs[i]);
-    }
-    if (midway) midway();
-    uint64_t sent = 0;
-    for (unsigned i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-    stop = 1;
-    for (unsigned i = 0; i < 2; i++) pthread_join(rollers[i], NULL);
-    EXPECT(CW_OK, cw_close(&engine, 30000));
-    tally t = {.unordered = WRITERS_MAX};
-    read_logs(tally_each, &t);
-    EXPECT(0, t.bad);
-    for (unsigned i = 0; i < 4; i++) {
-        EXPECT(60000 - jobs[i].dropped, t.count[i]);
-        sent += jobs[i].dropped;
-    }
-    EXPECT(0, sent);
-}
-static void case_rolls(void) { rolls_case(NULL); }
-
-/* From here on the kernel answers ENOSYS to both system calls. */
-static void without(unsigned first, unsigned second) {
-    if (!refuse(SECCOMP_RET_ERRNO | ENOSYS, 0, first, second)) exit(77);
-}
-
-static void case_no_membarrier(void) { /* writers then fence themselves, and segments still go */
-    without(SYS_membarrier, SYS_getrandom);
-    rolls_case(NULL);
-}
-
-static void case_no_fallocate(void) { /* write mode: nothing is mapped, all is written */
-    without(SYS_fallocate, SYS_fallocate);
-    rolls_case(NULL);
-}
+#include "abi_rolls.h"
 
 static void case_no_fallocate_fork(void) {
     without(SYS_fallocate, SYS_fallocate);
@@ -380,7 +320,7 @@ static void space_case(cw_engine *engine, void (*relieve)(void)) {
     cw_stats stats;
     EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
     EXPECT(refused, stats.records_dropped);
-    EXPECT(sent - refused, stats.records_written);
+    HOLDS(stats.records_written - (sent - refused) <= 1); /* and the engine's own */
     EXPECT(CW_OK, cw_close(&engine, 20000));
     space_tally s = {0};
     read_with(NULL, space_each, &s);
@@ -502,6 +442,11 @@ static void case_no_standard_streams(void) { /* nothing of ours becomes the host
 #include "abi_supply.h"
 #include "abi_encrypt.h"
 #include "abi_transactions.h"
+#include "abi_steps.h"
+#include "abi_files.h"
+#include "abi_table.h"
+#include "abi_names.h"
+#include "abi_crowd.h"
 
 static const struct {
     const char *name;
@@ -523,13 +468,24 @@ static const struct {
     CASE(tmpfs), CASE(tmpfs_full), CASE(tmpfs_cleaned), CASE(places_alike), CASE(site_text),
     CASE(encrypt), CASE(first_failure),
     CASE(policy), CASE(transfer_errors),
+    CASE(roll_steps), CASE(seal_steps), CASE(seal_fences), CASE(append_fences),
+    CASE(append_fences_missing), CASE(reused_steps), CASE(reused_idle),
+    CASE(frozen_steps), CASE(publish_steps), CASE(grow_steps), CASE(alternate_steps),
+    CASE(sealed_chunks), CASE(locked_first), CASE(lock_forked), CASE(gap_told_once),
+    CASE(names_synced), CASE(evicted), CASE(close_steps),
+    CASE(archive_held), CASE(fork_names), CASE(cancel_pending),
     CASE(transactions), CASE(transaction_names), CASE(transaction_threads), CASE(traceparent),
+    CASE(table_steps), CASE(spare_lost), CASE(spares_removed), CASE(spares_removed_drop),
+    CASE(spares_removed_tmpfs), CASE(sealed_removed), CASE(journal_closed), CASE(storm_crowd),
 };
 
+/* Without arguments: the names of all cases. */
 int main(int argc, char **argv) {
-    if (argc != 3) return 2;
-    store = argv[2];
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc == 1)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) puts(cases[i].name);
+    if (argc != 3) return argc == 1 ? 0 : 2;
+    store = argv[2];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (strcmp(cases[i].name, argv[1]) != 0) continue;
         cases[i].run();

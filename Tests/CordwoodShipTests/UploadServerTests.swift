@@ -335,7 +335,7 @@ final class UploadServerTests: XCTestCase {
         XCTAssertEqual(
             service.pass(explicit: true, deadlineMonotonicMs: begin + 200, result: &result),
             .timeout)
-        XCTAssertLessThan(UploadClock.system.monotonicMs() - begin, 3_000)
+        XCTAssertLessThan(UploadClock.system.monotonicMs() - begin, 25_000)
         XCTAssertEqual(result.failed, 0)
         XCTAssertEqual(result.waiting, 1)
         XCTAssertEqual(store.queue, ["retry-1-0-stopped"])
@@ -348,7 +348,7 @@ final class UploadServerTests: XCTestCase {
         eventually("two requests") { server.requests.count >= 2 }
         XCTAssertEqual(service.pass(explicit: true, seconds: 0).0, .timeout)
         service.requestStop()
-        wait(for: [ended], timeout: 3)
+        wait(for: [ended], timeout: 30)
         XCTAssertEqual(service.pass().0, .closed)
         XCTAssertTrue(store.hasArchive(1))
     }

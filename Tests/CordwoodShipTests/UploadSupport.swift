@@ -13,13 +13,24 @@ import XCTest
 final class FakeClock: @unchecked Sendable {
     private let lock = NSLock()
     private var nowMs: UInt64 = 1_800_000_000_000
+    private var bootMs: UInt64 = 1_000_000
 
     var unixMs: UInt64 { lock.withLock { nowMs } }
-    func advance(ms: UInt64) { lock.withLock { nowMs += ms } }
+    var boottimeMs: UInt64 { lock.withLock { bootMs } }
+    func advance(ms: UInt64) {
+        lock.withLock {
+            nowMs += ms
+            bootMs += ms
+        }
+    }
+    /// Somebody sets the wall clock.
+    func jump(ms: Int64) { lock.withLock { nowMs = UInt64(Int64(nowMs) + ms) } }
 
     /// Deadlines are on the true monotonic clock: transfers are real.
     var clock: UploadClock {
-        UploadClock(realtimeMs: { self.unixMs }, monotonicMs: UploadClock.system.monotonicMs)
+        UploadClock(
+            realtimeMs: { self.unixMs }, monotonicMs: UploadClock.system.monotonicMs,
+            boottimeMs: { self.boottimeMs }, boot: { LaneID(high: 1, low: 2) })
     }
 }
 

@@ -7,6 +7,13 @@ import XCTest
 @testable import Cordwood
 @testable import CordwoodCore
 
+/// Of the processor, by this thread: what runs beside it does not count.
+func threadSeconds() -> Double {
+    var now = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)
+    return Double(now.tv_sec) + Double(now.tv_nsec) / 1e9
+}
+
 final class RedactionTests: XCTestCase {
     private let directory =
         NSTemporaryDirectory() + "cordwood-redaction-\(UInt64.random(in: 0...(.max)))"
@@ -294,10 +301,10 @@ final class RedactionTests: XCTestCase {
             String(repeating: "\\\"", count: 30_000),
             "token=\"" + String(repeating: "\\\"", count: 30_000),
         ] {
-            let start = Date()
+            let start = threadSeconds()
             _ = redact(Array(text.utf8), rules, type: "multipart/form-data; boundary=a")
             _ = redact(Array(text.utf8), rules)
-            XCTAssertLessThan(Date().timeIntervalSince(start), 2, String(text.prefix(60)))
+            XCTAssertLessThan(threadSeconds() - start, 2, String(text.prefix(60)))
         }
     }
 

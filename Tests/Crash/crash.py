@@ -22,6 +22,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "Oracle"))
+sys.path.insert(0, str(HERE.parent / "TestSupport"))
 sys.path.insert(0, str(HERE))
 
 from compare import compare  # noqa: E402

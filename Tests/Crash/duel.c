@@ -20,7 +20,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-enum { LAST = 40, STEPS_MAX = 400000, PATIENCE_S = 20 };
+enum { LAST = 40, STEPS_MAX = 400000, PATIENCE_S = 120 };
 
 /* ── The process ── */
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import swift_hosts
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CORDWOOD = str(ROOT / "build/bin/cordwood")
@@ -41,17 +43,6 @@ def compile_cpp(folder):
     subprocess.run(["c++", "-std=c++17", "-D_GNU_SOURCE", *WARNINGS, str(HERE / "writer.cpp"),
                     *LINKS, "-o", program], check=True)
     return program
-
-
-def build_swift():
-    """In a scratch folder of its own: SwiftPM may take what another package planned there for its
-    plan, and build nothing."""
-    command = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--package-path",
-               str(HERE / "swift-writer"), "--scratch-path", str(ROOT / "build/crash-swift")]
-    subprocess.run(command, check=True, stdout=sys.stderr)
-    folder = subprocess.run([*command, "--show-bin-path"], check=True, text=True,
-                            stdout=subprocess.PIPE).stdout.strip()
-    return f"{folder}/Writer"
 
 
 def build_accelerator(folder):
@@ -90,7 +81,7 @@ class Programs:
         if host == "cpp":
             return [self._once("cpp", lambda: compile_cpp(self.folder))], None
         if host == "swift":
-            return [self._once("swift", build_swift)], None
+            return [str(swift_hosts.program("Writer"))], None
         package = self._once("python", lambda: build_accelerator(self.folder))
         environment = dict(os.environ, CORDWOOD_LIBRARY=LIBRARY, PYTHONPATH=package,
                            PYTHONDONTWRITEBYTECODE="1",

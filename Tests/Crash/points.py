@@ -280,6 +280,8 @@ class Case:
         self.compare("recovered", more)
         verify(self.store, self.known_problem())
         left = self.left_behind()
+        if not more and ".clock.new" in left:
+            left.remove(".clock.new")  # the next engine's, which looks for archives that are old
         if self.point.mode == "memory":  # the one such case at this time
             left += sorted(memory_files() - before)
         if left:

@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-enum { MARK = 0x7ead, PATIENCE_MS = 20000, ARCHIVES_MAX = 8 };
+enum { MARK = 0x7ead, PATIENCE_MS = 60000, ARCHIVES_MAX = 8 };
 
 static const char *mode, *store;
 static uint64_t *kept;

@@ -81,13 +81,18 @@ class Words:
     def looked(self):
         """Returns when the engine's helper has seen the clocks as they are and acted on it. One
         pass compares them three times at most, and the second began after this call; of the coarse
-        clock, one that began a tick later."""
+        clock, one that began a tick later. Retention looks, too, once a round."""
         def looks():
             return struct.unpack_from("<Q", self.memory, 160)[0]
         for _ in range(2):
             before = looks()
-            until(lambda: looks() >= before + 6, "the engine looks at its clocks")
+            until(lambda: looks() >= before + 9, "the engine looks at its clocks")
             time.sleep(0.01)  # a tick of the coarse clock, which has one pair
+
+    def only(self, *parts):
+        """Calls fail and wait only on paths with one of these two in them; none: on all."""
+        words = [part.encode() for part in parts] + [b"", b""]
+        struct.pack_into("<24s24s", self.memory, 168, words[0], words[1])
 
     def pretend(self, file_system):
         struct.pack_into("<q", self.memory, 144, file_system)

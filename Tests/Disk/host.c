@@ -131,6 +131,18 @@ static void do_write(unsigned long long count, unsigned long long bytes) {
            (unsigned long long)(thread_ns() - start), (unsigned long long)l->longest_ns);
 }
 
+/* So many loggers with long names, which the lane's catalog gets. */
+static void do_names(unsigned long long count) {
+    int made = 0;
+    for (unsigned long long i = 0; i < count; i++) {
+        char name[80];
+        cw_logger *one = NULL;
+        snprintf(name, sizeof name, "a.name.that.fills.the.catalog.of.the.lane.%llu", i);
+        made += cw_logger_get(engine, name, &one) == CW_OK;
+    }
+    printf("%d\n", made);
+}
+
 /* Writes until nothing was kept for so long: the disk is full to the last piece. */
 static void do_fill(unsigned long long ms, unsigned long long bytes) {
     unsigned long long sent = 0;
@@ -398,6 +410,7 @@ int main(int argc, char **argv) {
         if (*rest == ' ') rest++;
         if (!strcmp(word, "open")) do_open(rest);
         else if (!strcmp(word, "write")) do_write(a, b);
+        else if (!strcmp(word, "names")) do_names(a);
         else if (!strcmp(word, "fill")) do_fill(a, b);
         else if (!strcmp(word, "resume")) do_resume(a, b);
         else if (!strcmp(word, "threads")) do_threads((unsigned)a, b, c, 0);

@@ -29,6 +29,7 @@ typedef struct {
     int32_t system_clock;  /* 1: the kernel does not trust the processor's counter */
     int32_t pad;
     uint64_t looks; /* how often the engine compared its clocks: each time BOOTTIME, once */
+    char only[2][24]; /* not empty: only calls on paths with one of these in them fail or wait */
 } words_t;
 
 static words_t none;
@@ -48,7 +49,17 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 static int is_ours_path(const char *path) {
-    return store[0] && strncmp(path, store, strlen(store)) == 0;
+    if (!store[0] || strncmp(path, store, strlen(store)) != 0) return 0;
+    int is_any = 1;
+    for (int i = 0; i < 2; i++) {
+        char part[24];
+        for (int k = 0; k < 24; k++) part[k] = words->only[i][k];
+        part[23] = 0;
+        if (!part[0]) continue;
+        if (strstr(path + strlen(store), part)) return 1;
+        is_any = 0;
+    }
+    return is_any;
 }
 
 static int is_ours(int fd) {

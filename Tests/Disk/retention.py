@@ -23,15 +23,32 @@ def archives(store):
 
 class Model:
     """What an archive is here: its name, the UTC of its newest record. Oldest first, expired ones
-    before the count."""
+    before the count. A clock that was set by more than an hour holds up what is expired until a day
+    of boot time has passed; that is looked at where there are archives and a limit by age."""
 
     def __init__(self):
         self.kept, self.removed = {}, []
+        self.ahead, self.waits_until = None, 0
 
-    def apply(self, limits, now):
-        for name, newest in self.in_order():
-            if limits["days"] and newest < now - limits["days"] * DAY:
-                self.remove(name, "expired")
+    def look(self, limits, now, boottime):
+        """True where the engine writes down that it waits."""
+        if not limits["days"] or not self.kept:
+            return False
+        ahead = now - boottime
+        if self.ahead is None:
+            jumped = now > max(self.kept.values()) + DAY
+        else:
+            jumped = abs(ahead - self.ahead) > 3600
+        self.ahead = ahead
+        if jumped:
+            self.waits_until = boottime + DAY
+        return jumped
+
+    def apply(self, limits, now, boottime):
+        if boottime >= self.waits_until:
+            for name, newest in self.in_order():
+                if limits["days"] and newest < now - limits["days"] * DAY:
+                    self.remove(name, "expired")
         for name, _ in self.in_order():
             if not limits["count"] or len(self.kept) <= limits["count"]:
                 break
@@ -45,17 +62,63 @@ class Model:
         self.removed.append((name, reason))
 
 
+class Skewed:
+    """The clocks of the hosts: days that pass, and days by which somebody sets the wall clock."""
+
+    def __init__(self, words):
+        self.words, self.passed, self.set = words, 0, 0
+        words.move()
+
+    def move(self, passed=0, days=0):
+        self.passed += passed
+        self.set += days
+        self.words.move(realtime_s=(self.passed + self.set) * DAY, boottime_s=self.passed * DAY)
+        self.words.looked()
+
+    def move_unseen(self, days):
+        """While no host runs."""
+        self.set += days
+        self.words.move(realtime_s=(self.passed + self.set) * DAY, boottime_s=self.passed * DAY)
+
+    def now(self):
+        return time.time() + (self.passed + self.set) * DAY
+
+    def boottime(self):
+        return time.clock_gettime(time.CLOCK_BOOTTIME) + self.passed * DAY
+
+
+def waits_until(store):
+    """Of the store's `clock`, in seconds of boot time; one boot has looked."""
+    path = store / "clock"
+    lines = path.read_text().splitlines() if path.exists() else []
+    seen = [line.split() for line in lines if line.startswith("seen ")]
+    return int(seen[-1][4]) / 1e9 if seen else 0
+
+
 def modelled(place):
-    """Random limits, writes, days that pass or come back, restarts with other limits: the archives
-    that are left, and what each removal was told to be for, are the model's."""
+    """Random limits, writes, days that pass, clocks that are set forward, restarts with other
+    limits: the archives that are left, and what each removal was told to be for, are the
+    model's."""
     chance = random.Random(place.seed)
     words = place.words()
-    removals = 0
+    removals = waits = 0
     for round_number in range(8 if place.everything else 2):
         store = place.directory / f"store{round_number}"
-        model, told, known, day = Model(), [], set(), 0
-        words.move()
+        model, told, known, clock = Model(), [], set(), Skewed(words)
         host = None
+
+        def look():
+            nonlocal waits
+            is_first = model.ahead is None
+            jumped = model.look(limits, clock.now(), clock.boottime())
+            if is_first and model.ahead is not None:
+                # Else a day that passes now lies before the engine's first look.
+                until((store / "clock").exists, "the engine's first look")
+            if jumped:
+                waits += 1
+                until(lambda: abs(waits_until(store) - model.waits_until) < 120,
+                      f"the engine sees that the clock jumped, and waits until {model.waits_until}")
+            model.apply(limits, clock.now(), clock.boottime())
         for _ in range(14):
             if host is None or chance.random() < 0.2:
                 if host:
@@ -63,14 +126,19 @@ def modelled(place):
                     told += host.removed()
                     host.end()
                 limits = {"count": chance.choice([0, 0, 1, 3, 5]),
-                          "days": chance.choice([0, 0, 2, 10, 30])}
+                          "days": chance.choice([0, 2, 2, 10, 30])}
                 host = place.host(store, words).open(interval=1, quota=0, **limits)
+                look()
             if chance.random() < 0.4:
-                day = max(-100, day + chance.choice([-35, -3, -1, 1, 3, 9, 35]))
-                words.move(realtime_s=day * DAY)
-                words.looked()
+                if chance.random() < 0.7:
+                    clock.move(passed=chance.choice([1, 1, 3, 9, 35]))
+                else:
+                    # Not back: the engine's warning, whose time may be of before, would be the
+                    # newest record of its archive then.
+                    clock.move(days=chance.choice([3, 40]))
+                look()
             host.write(chance.randrange(1, 50), 100)
-            now = time.time() + day * DAY
+            now = clock.now()
             equal("cw_roll", int(host.ask("roll")), OK)
             equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
 
@@ -84,16 +152,65 @@ def modelled(place):
             equal("new archives", len(new), 1)
             known |= new
             model.kept[new.pop()] = now
-            model.apply(limits, now)
-            until(lambda: archives(store) == set(model.kept), f"{limits}, day {day}: the model's "
-                  f"archives {sorted(model.kept)}, not {sorted(archives(store))}")
+            look()
+            until(lambda: archives(store) == set(model.kept), f"{limits}, {clock.passed} days and "
+                  f"{clock.set}: the model's archives {sorted(model.kept)}, not "
+                  f"{sorted(archives(store))}")
             until(lambda: len(told + host.removed()) >= len(model.removed), "callbacks")
             equal("callbacks", sorted(told + host.removed()), sorted(model.removed))
         host.close()
         equal("callbacks", sorted(told + host.removed()), sorted(model.removed))
         host.end()
         removals += len(model.removed)
-    place.note(f"{removals} removals")
+    place.note(f"{removals} removals, {waits} clocks that were set")
+
+
+def a_jump_deletes_nothing(place):
+    """The wall clock is set forward by forty days, beside a running engine and between two: nothing
+    goes for its age within a day of boot time, and it is told once. Then it goes. Count goes on."""
+    words = place.words()
+    store = place.directory / "store"
+    clock = Skewed(words)
+    options = {"interval": 1, "quota": 0, "days": 30}
+
+    def make(host, count):
+        for _ in range(count):
+            host.write(20, 100)
+            equal("cw_roll", int(host.ask("roll")), OK)
+            equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
+    host = place.host(store, words).open(**options)
+    make(host, 3)
+    until(lambda: (store / "clock").exists(), "the clocks are written down")
+    old = archives(store)
+    clock.move(days=40)
+    until(lambda: waits_until(store) > clock.boottime(), "the jump is seen")
+    first = waits_until(store)
+    make(host, 1)
+    holds(old <= archives(store), "the jump deleted archives")
+    host.close()
+    equal("removed", host.removed(), [])
+    host.end()
+    # Another run, another jump; and a run with a limit by count, which goes on.
+    clock.move_unseen(days=40)
+    host = place.host(store, words).open(**options)
+    until(lambda: waits_until(store) != first, "the next run sees the second jump")
+    make(host, 1)
+    holds(old <= archives(store), "the second jump deleted archives")
+    host.close()
+    equal("removed", host.removed(), [])
+    host.end()
+    done = subprocess.run([TOOL, "cat", "--json", "--logger", "Cordwood.Uploader", store],
+                          capture_output=True, check=True, text=True)
+    told = [line for line in done.stdout.splitlines() if "clock may have jumped" in line]
+    equal("times that it was told", len(told), 2)
+    host = place.host(store, words).open(count=4, **options)
+    until(lambda: len(host.removed()) == 1, "the count goes on")
+    equal("reasons", {reason for _, reason in host.removed()}, {"count"})
+    clock.move(passed=2)
+    until(lambda: not old & archives(store), "what is expired goes after a day")
+    equal("reasons", {reason for _, reason in host.removed()}, {"count", "expired"})
+    host.close()
+    host.end()
 
 
 def zero_is_unlimited(place):
@@ -335,5 +452,6 @@ def uploaders_and_enforcer(place):
 
 
 CASES = {f.__name__: f for f in (
-    modelled, zero_is_unlimited, rolls_by_size_and_age, quota_small, quota_middle,
+    modelled, a_jump_deletes_nothing, zero_is_unlimited, rolls_by_size_and_age, quota_small,
+    quota_middle,
     quota_of_slow_writers, memory_is_bounded, two_enforcers, uploaders_and_enforcer)}

@@ -19,19 +19,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 import capture  # noqa: E402
 import clocks  # noqa: E402
 import faults  # noqa: E402
+import listings  # noqa: E402
+import places  # noqa: E402
 import retention  # noqa: E402
 import space  # noqa: E402
 from harness import Failed, Place, Skipped, build  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
-CASES = {**space.CASES, **capture.CASES, **faults.CASES, **retention.CASES, **clocks.CASES}
+CASES = {**space.CASES, **capture.CASES, **faults.CASES, **listings.CASES, **places.CASES,
+         **retention.CASES, **clocks.CASES}
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true", help="more rounds")
     parser.add_argument("--seed", type=int)
-    parser.add_argument("cases", nargs="*")
+    parser.add_argument("cases", nargs="*", choices=[*CASES, []])
     arguments = parser.parse_args()
     forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_TOOL")
     directory = Path(tempfile.mkdtemp(prefix="cordwood-disk-"))

@@ -111,13 +111,10 @@ def main():
     parser.add_argument("--guided", action="store_true", help="libFuzzer")
     parser.add_argument("--minutes", type=float, default=10, help="in all, with --guided")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("targets", nargs="*")
-    arguments = parser.parse_args()
     names = [*RUNS, "collector"]
+    parser.add_argument("targets", nargs="*", choices=[*names, []])
+    arguments = parser.parse_args()
     targets = arguments.targets or names
-    for target in targets:
-        if target not in names:
-            parser.error(f"no such target: {target}")
     seeds.make(LIBRARY, OUT / "seeds")
     if arguments.guided:
         build_guided([t for t in targets if t != "collector"])

@@ -503,7 +503,7 @@ CASES = [special_files, linked_directories, linked_root, sockets, numbers, large
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("cases", nargs="*")
+    parser.add_argument("cases", nargs="*", choices=[*(case.__name__ for case in CASES), []])
     arguments = parser.parse_args()
     passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="cordwood-hostile-") as name:

@@ -73,7 +73,7 @@ inline bool helperStep(State &s) {
     };
 
     if (h.publish.pc != PUB_IDLE) {
-        if (!publishStep(s, me, h.publish, -1)) return false;
+        if (!publishStep(s, me, h.publish)) return false;
         if (h.publish.pc == PUB_IDLE) {
             h.publish.isFull = 0;
             h.pc = H_END;
@@ -227,7 +227,7 @@ inline bool helperStep(State &s) {
         break;
     case H_QUIET_SEGMENT: {
         u8 in = load(s, me, blockWord(h.block, SEGMENT));
-        if (in != 0 && in != h.slot + 1) {
+        if (in != h.slot + 1) {
             nextBlock(H_QUIET_BUSY, op == 'c' ? H_REUSE : H_UNMAP);
         } else if (op == 'c') {
             h.pc = H_RETIRE;

@@ -31,20 +31,15 @@ inline u8 makeSpare(State &s, int buffer, int slot) {
     return life;
 }
 
-/* [Segments.publishNext], [Segments.takeSpare], [Segments.makeInLine], [Segments.takeSlot]. block:
- * the writer's, or -1. True: it made a step. p.pc is PUB_IDLE when it is through. */
-inline bool publishStep(State &s, int buffer, Publish &p, int block) {
+/* [Segments.publishNext], [Segments.takeSpare], [Segments.makeForWriter], [Segments.makeInLine],
+ * [Segments.takeSlot]. A writer holds the old one meanwhile. True: it made a step. p.pc is PUB_IDLE
+ * when it is through. */
+inline bool publishStep(State &s, int buffer, Publish &p) {
     switch (p.pc) {
     case PUB_START:
         if (load(s, buffer, CURRENT) != p.old + 1) {
             p = Publish{};
             break;
-        }
-        if (block >= 0) {
-            /* It may touch no sealed segment but that one (Quiescence). */
-            store(s, buffer, blockWord(block, SEGMENT), static_cast<u8>(p.old + 1),
-                  mutant == SEGMENT_RELAXED ? 0 : RELEASE);
-            s.blocks[block].segment = static_cast<u8>(p.old + 1);
         }
         p.pc = PUB_TAKE;
         break;
@@ -95,10 +90,6 @@ inline bool publishStep(State &s, int buffer, Publish &p, int block) {
         p.pc = PUB_END;
         break;
     case PUB_END:
-        if (block >= 0) {
-            store(s, buffer, blockWord(block, SEGMENT), 0);
-            s.blocks[block].segment = 0;
-        }
         p.index = p.next = p.old = p.newLife = 0;
         p.pc = PUB_IDLE;
         break;

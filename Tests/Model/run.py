@@ -2,10 +2,12 @@
 """The protocol, walked: builds walker.cpp, runs it, and holds the model against the Swift functions
 that it follows. `run.py [--all] [--accept] [WALKER OPTION …]`; the last line counts.
 
-The model names those functions in brackets, `[Settle.own]`. steps.txt keeps what each of them does
-to shared words, in its order; where the source does something else by now the suite fails, until
-the model has been made to follow and --accept has written the list again."""
+The model names those functions in brackets, `[Settle.own]`. steps.txt keeps their statements, one a
+line, without comments, `unsafe` and layout: calls with their operands, conditions, assignments.
+Where a source says something else by now the suite fails and shows the lines, until the model has
+been made to follow and `Tests/Model/run.py --accept` has written the list again."""
 
+import difflib
 import re
 import subprocess
 import sys
@@ -17,14 +19,14 @@ HERE = Path(__file__).resolve().parent
 SOURCES = [ROOT / "Sources/CordwoodCore", ROOT / "Sources/Cordwood/Engine"]
 STEPS = HERE / "steps.txt"
 TAG = re.compile(r"\[([A-Z]\w+)\.(\w+)\]")
-# Atomics with what they go to, plain stores to words that others read, fences, a reader's looks.
-STEP = re.compile(
-    r"(cwa_\w+)\(([^,()]*(?:\([^()]*\))?[^,()]*)"
-    r"|pointee\.(busy|ptr|chunk|segment|settling|salt|base|generation|retired) (?:=|&\+=) "
-    r"|(Membarrier\.\w+|Verdict\.load|Settle\.own|Settle\.forced)\("
-    r"|\b(flock|renameat|unlinkFile|renameSpare|renameToSpare|isResident|isQuiet|recheck|refresh"
-    r"|storeBytes|copyMemory|writeHeader|takeSpare|makeInLine|fence"
-    r"|leaveChunk|setSegment|written)\(")
+TOKEN = re.compile(r"""\s*(?:(?P<comment>//[^\n]*|/\*.*?\*/)
+    |(?P<word>[\w$]+|`\w+`|"(?:\\.|[^"])*")
+    |(?P<close>[)\]}])|(?P<open>[(\[{])
+    |(?P<mark>[?!](?!=)|[^\s\w(\[{)\]}"?]+|[?!]=+))""", re.S | re.X)
+# After these a statement goes on, and before those; else two words beside each other are two.
+GOES_ON = set("return guard if while for switch case let var try inout throw defer where in as is "
+              "func static private fileprivate package public init else".split())
+CARRIES_ON = {"else", "where", "in", "as", "is", "throws"}
 
 
 def tags():
@@ -35,34 +37,66 @@ def tags():
 
 
 def body(type_name, member):
-    """The text of that member of that type; None where there is none."""
+    """The source text of a type's member, declaration included; None if it has no such member."""
     declares = re.compile(r"\b(?:enum|struct|class|extension) " + type_name + r"\b")
-    head = re.compile(r"^    .*\b(?:init|(?:func|var) )" + re.escape(member) + r"\b"
-                      if member != "init" else r"^    .*\binit\??\(", re.M)
+    head = re.compile(r"\b(?:func|var)\s+" + re.escape(member) + r"\b" if member != "init"
+                      else r"\binit\??\s*\(")
     for path in sorted(p for source in SOURCES for p in source.rglob("*.swift")):
         text = path.read_text()
         start = declares.search(text)
         found = head.search(text, start.end()) if start else None
         if found is None:
             continue
-        end = text.find("\n    }\n", found.start())
-        line = text.find("\n", found.start())
-        if text[found.start():line].rstrip().endswith("}"):
-            end = line
-        return text[found.start():end]
+        depth = 0
+        for token in TOKEN.finditer(text, found.start()):
+            depth += bool(token["open"]) - bool(token["close"])
+            if depth == 0 and token["close"] == "}":
+                return text[found.start():token.end()]
     return None
 
 
+def is_apart(last, token, now):
+    """Whether a space stands between two tokens."""
+    if token["open"]:
+        return bool(last["mark"]) or last["word"] in GOES_ON
+    return not (last["open"] or last["mark"] == "." or token["close"]
+                or now in (",", ":", ".", "?", "!"))
+
+
 def steps(text):
-    code = re.sub(r"//.*", "", text)
-    code = re.sub(r"\s+", " ", code)
-    result = []
-    for name, target, word, barrier, call in STEP.findall(code):
-        if name:
-            result.append(f"{name} {target.replace('unsafe ', '').strip()}".strip())
+    """The statements, each as its tokens with one space between words."""
+    result, line, last, within = [], "", None, [None]
+    for token in TOKEN.finditer(text):
+        word = token["word"]
+        if token["comment"] or word == "unsafe":
+            continue
+        now = word or token["open"] or token["close"] or token["mark"]
+        ended = last is not None and (last["word"] or last["close"] or last["mark"] in ("?", "!"))
+        begins = word and ended and within[-1] in (None, "{") and word not in CARRIES_ON and (
+            not last["word"] or last["word"] not in GOES_ON)
+        if token["open"]:
+            within.append(now)
+        elif token["close"]:
+            within.pop()
+        if line and (begins or now in "{}" or last["open"] == "{"):
+            result.append(line)
+            line = ""
+        if now not in "{}":
+            line += " " + now if line and is_apart(last, token, now) else now
+        last = token
+    return [step for step in (*result, line) if step]
+
+
+def known_steps():
+    """What steps.txt says, by function."""
+    known, name = {}, None
+    for line in STEPS.read_text().splitlines() if STEPS.exists() else []:
+        if line.startswith("    "):
+            known[name].append(line.strip())
         else:
-            result.append(f"{word} =" if word else barrier or call)
-    return "; ".join(result)
+            name = line.rstrip(":")
+            known[name] = []
+    return known
 
 
 def compare(accept):
@@ -76,16 +110,17 @@ def compare(accept):
         else:
             now[name] = steps(text)
     if accept:
-        STEPS.write_text("".join(f"{name}: {now[name]}\n" for name in sorted(now)))
-    lines = STEPS.read_text().splitlines() if STEPS.exists() else []
-    known = {name: rest for name, _, rest in (line.partition(": ") for line in lines)}
-    known = {name.rstrip(":"): rest for name, rest in known.items()}
+        STEPS.write_text("".join(
+            f"{name}:\n" + "".join(f"    {step}\n" for step in now[name]) for name in sorted(now)))
+    known = known_steps()
     for name in sorted(now.keys() | known.keys()):
         if name not in now:
             problems.append(f"{name}: stands in steps.txt only")
         elif now[name] != known.get(name):
+            lines = difflib.unified_diff(known.get(name, []), now[name], "steps.txt", "source",
+                                         lineterm="", n=0)
             problems.append(f"{name} has changed; make the model follow, then run.py --accept\n"
-                            f"    was {known.get(name)}\n    is  {now[name]}")
+                            + "".join(f"    {line}\n" for line in [*lines][2:]))
     return len(now), problems
 
 

@@ -181,6 +181,8 @@ enum Mutant : int {
     SEGMENT_RELAXED,
     SKIPPED_IS_FORGOTTEN,
     PASSES_OVER_ANY,
+    NO_HOLD,
+    NO_LOOK_AT_HELD,
     MUTANTS
 };
 

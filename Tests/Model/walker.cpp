@@ -17,6 +17,7 @@ const char *broken;
 // missing, weak, isRolled, isFull, when
 static const Config configs[] = {
     {"claim-seal", 1, {2}, 2, 1, 2, 0, 1, "rs", 0, 0, 0, 0, 0, 0, 0, 0},
+    {"claim-beside", 2, {0, 2}, 2, 2, 2, 1, 1, "rs", 0, 0, 0, 0, 0, 0, 0, 0},
     {"recycle", 1, {3}, 2, 1, 2, 1, 1, "rsacrs", 0, 0, 0, 0, 0, 0, 0, 0},
     {"free", 1, {3}, 2, 1, 2, 1, 1, "rsfmrs", 0, 0, 0, 0, 0, 0, 0, 0},
     {"handler", 1, {1}, 2, 2, 1, 1, 1, "rs", 1, 0, 0, 0, 0, 0, 0, 0},
@@ -48,7 +49,7 @@ struct MutantName {
 };
 static const MutantName mutants[MUTANTS] = {
     {"none", "", "", false},
-    {"no-fence-before-poison", "R1", "claim-seal", false},
+    {"no-fence-before-poison", "R1", "claim-beside", false},
     {"no-fence-after-poison", "R1", "claim-seal", false},
     {"no-recheck", "R3", "claim-seal", false},
     {"no-claim-id", "R2", "recycle", false},
@@ -72,6 +73,8 @@ static const MutantName mutants[MUTANTS] = {
     {"segment-relaxed", "R6", "weak-publish", false},
     {"skipped-is-forgotten", "A3", "reader-twice", false},
     {"passes-over-any", "A3", "reader-longjmp", true},
+    {"no-hold", "R6", "recycle", false},
+    {"no-look-at-held", "R6", "recycle", false},
 };
 
 static State firstState() {

@@ -10,11 +10,12 @@ namespace model {
 
 #define WRITER_PCS(X)                                                                              \
     X(IDLE) X(HOT_LIMIT) X(HOT_LEAVE) X(HOT_COPY) X(HOT_COMMIT) X(HOT_PTR) X(HOT_LOOK)             \
-    X(HOT_SETTLED) X(HOT_AGAIN) X(ENTER) X(SET_BUSY) X(LIGHT) X(ROOM) X(CURRENT_OF) X(BASE_OF)     \
-    X(ALLOCATED) X(TAKE) X(FILL_WHO) X(FILL_FINAL) X(FILL_COMMITTED) X(FILL_SALT) X(CLAIM_ID)      \
-    X(PUT_EMPTY) X(PUT_SEGMENT) X(PUT_SALT) X(PUT_CHUNK) X(PUT_OPEN) X(PUT_LIMIT) X(FULL_FENCE)    \
-    X(LOOK_AGAIN) X(UNDO) X(UNDO_LIMIT) X(UNDO_REST) X(NEXT_SEGMENT) X(COPY) X(COMMIT) X(PTR)      \
-    X(COMMIT_FENCE) X(LOOK) X(SETTLED) X(DONE) X(REFUSE)                                           \
+    X(HOT_SETTLED) X(HOT_AGAIN) X(ENTER) X(SET_BUSY) X(LIGHT) X(ROOM) X(CURRENT_OF) X(HOLD)        \
+    X(HOLD_FENCE) X(HOLD_LOOK) X(BASE_OF) X(ALLOCATED) X(TAKE) X(FILL_WHO) X(FILL_FINAL)           \
+    X(FILL_COMMITTED) X(FILL_SALT) X(CLAIM_ID) X(PUT_EMPTY) X(PUT_SEGMENT) X(PUT_SALT)             \
+    X(PUT_CHUNK) X(PUT_OPEN) X(PUT_LIMIT) X(FULL_FENCE) X(LOOK_AGAIN) X(UNDO)               \
+    X(UNDO_LIMIT) X(UNDO_REST) X(NEXT_SEGMENT) X(COPY) X(COMMIT) X(PTR) X(COMMIT_FENCE) X(LOOK)    \
+    X(SETTLED) X(DONE) X(REFUSE)                                                                   \
     X(OWN) X(OWN_LOAD) X(OWN_MARK) X(OWN_CAS) X(OWN_FINAL) X(OWN_LOST) X(OWN_UNMARK) X(OWN_SHORT)  \
     X(OWN_LIMIT) X(OWN_PTR) X(OWN_CHUNK) X(OWN_SEGMENT) X(OWN_END)                                 \
     X(LEFT) X(LEFT_VERDICT) X(LEFT_COMMITTED) X(LEFT_FINAL) X(LEFT_UNMARK) X(LEFT_LIMIT)           \
@@ -28,7 +29,8 @@ inline bool isLocal(const Frame &f) {
     if (f.publish.pc != PUB_IDLE) return isLocal(static_cast<PublishPc>(f.publish.pc));
     switch (f.pc) {
     case IDLE: case HOT_LIMIT: case HOT_LOOK: case SET_BUSY: case LIGHT: case ROOM:
-    case CURRENT_OF: case BASE_OF: case ALLOCATED: case TAKE: case FILL_SALT: case CLAIM_ID:
+    case CURRENT_OF: case HOLD_FENCE: case HOLD_LOOK: case BASE_OF: case ALLOCATED: case TAKE:
+    case FILL_SALT: case CLAIM_ID:
     case FULL_FENCE: case LOOK_AGAIN: case UNDO: case COMMIT_FENCE: case LOOK: case OWN_LOAD:
     case OWN_CAS: case OWN_LOST: case LEFT: case LEFT_VERDICT: case LEFT_COMMITTED:
         return false;
@@ -57,6 +59,10 @@ inline bool writerStep(State &s, int w) {
         s.blocks[f.block].busy = value;
         if (busyIsRead()) put(BUSY, value, value ? 0 : RELEASE);
     };
+    auto putSegment = [&](u8 value) {
+        b.segment = value;
+        put(SEGMENT, value, mutant == SEGMENT_RELAXED ? 0 : RELEASE);
+    };
     auto inChunk = [&](int word, u8 value, u8 flags = 0) {
         store(s, w, addressWord(b.chunk, word), value, flags, b.life);
     };
@@ -72,7 +78,7 @@ inline bool writerStep(State &s, int w) {
     const bool isLate = mutant == BUSY_LATE;
 
     if (f.publish.pc != PUB_IDLE) {
-        if (!publishStep(s, w, f.publish, f.block)) return false;
+        if (!publishStep(s, w, f.publish)) return false;
         if (f.publish.pc == PUB_IDLE) {
             f.pc = f.publish.isFull ? REFUSE : CURRENT_OF;
             f.publish.isFull = 0;
@@ -162,11 +168,23 @@ inline bool writerStep(State &s, int w) {
         }
         if (isLate && f.pc != OWN) putBusy(1);
         break;
-    case CURRENT_OF: /* [Claim.current] */
+    case CURRENT_OF: /* [Claim.takeChunk] [Claim.hold] [Claim.current] */
         f.segment = static_cast<u8>(load(s, w, CURRENT) - 1);
         f.life = s.ghost.life[f.segment];
-        f.pc = BASE_OF;
+        f.pc = mutant == NO_HOLD ? BASE_OF : HOLD;
         if (isLate) putBusy(1);
+        break;
+    case HOLD:
+        putSegment(static_cast<u8>(f.segment + 1));
+        f.pc = mutant == NO_LOOK_AT_HELD ? BASE_OF : config->missing ? HOLD_FENCE : HOLD_LOOK;
+        break;
+    case HOLD_FENCE:
+        if (mutant != LIGHT_WITHOUT_MEMBARRIER && !isDrained(s, w)) return false;
+        f.pc = HOLD_LOOK;
+        break;
+    case HOLD_LOOK:
+        f.pc = load(s, w, CURRENT) == f.segment + 1 ? BASE_OF : CURRENT_OF;
+        f.life = s.ghost.life[f.segment]; /* It may be current once more, with another life. */
         break;
     case BASE_OF: /* [Claim.claim] */
         f.pc = load(s, w, slotWord(f.segment, BASE)) ? ALLOCATED : CURRENT_OF;
@@ -212,8 +230,7 @@ inline bool writerStep(State &s, int w) {
         f.pc = PUT_SEGMENT;
         break;
     case PUT_SEGMENT:
-        put(SEGMENT, static_cast<u8>(f.segment + 1), mutant == SEGMENT_RELAXED ? 0 : RELEASE);
-        b.segment = static_cast<u8>(f.segment + 1);
+        putSegment(static_cast<u8>(f.segment + 1));
         f.pc = PUT_SALT;
         break;
     case PUT_SALT:
@@ -254,9 +271,9 @@ inline bool writerStep(State &s, int w) {
         f.pc = UNDO_REST;
         break;
     case UNDO_REST:
-        b.ptr = b.chunk = b.segment = 0;
+        b.ptr = b.chunk = 0;
         put(CHUNK, 0);
-        put(SEGMENT, 0);
+        putSegment(0);
         f.pc = CURRENT_OF;
         break;
     case NEXT_SEGMENT:
@@ -292,6 +309,7 @@ inline bool writerStep(State &s, int w) {
         returns(RETURNED);
         break;
     case REFUSE:
+        putSegment(0);
         putBusy(0);
         returns(REFUSED);
         break;
@@ -357,8 +375,7 @@ inline bool writerStep(State &s, int w) {
         f.pc++;
         break;
     case OWN_SEGMENT: case LEFT_SEGMENT:
-        b.segment = 0;
-        put(SEGMENT, 0);
+        putSegment(0);
         f.pc++;
         break;
     case OWN_END:

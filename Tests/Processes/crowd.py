@@ -4,6 +4,7 @@ that are killed, processes that live for one record. Cases of run.py."""
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -87,7 +88,9 @@ def check_prefix(before, lines):
 
 
 def await_follower(follower, seen, ledger, total, errors):
-    """The follower has shown every record once, whatever the order among lanes."""
+    """The follower has shown every record once, whatever the order among lanes. On a busy machine
+    it comes to a segment when that is in an archive already, and shows it behind the lane's next
+    one: of few writers."""
     until = time.monotonic() + 60
     while True:
         lines = seen.read_text(errors="replace").splitlines(keepends=True)
@@ -97,7 +100,7 @@ def await_follower(follower, seen, ledger, total, errors):
         if follower.poll() is not None:
             raise Failed(f"tail -f ended: {errors.read_bytes()[-1000:]}")
         time.sleep(0.2)
-    compare(ledger, lines, killed=True, what="tail -f")
+    compare(ledger, lines, killed=True, what="tail -f", late=len(ledger) // 50)
 
 
 def dead_lanes(bench, count):
@@ -134,6 +137,50 @@ def adopters(bench):
         if left:
             raise Failed(f"{len(left)} files are left in lanes/: {left[:5]}")
     bench.note(f"{lanes} lanes in {rounds} rounds, {kills} adopters killed")
+    bench.check()
+
+
+def named(bench):
+    """Short processes that open the store while adopters list it, among many names: none of them
+    loses a spare, a journal or a segment, and no adopter says that a lane file is missing. R32."""
+    bench.run("many", "brief", 0)
+    for number in range(bench.much(3_000, 20_000)):
+        (bench.store / f"lanes/filler{number}").touch()
+    rounds = bench.directory / "rounds"
+    rounds.touch()
+    stop, said = threading.Event(), []
+
+    def adopt():
+        while not stop.is_set():
+            done = subprocess.run([bench.command, "archive", bench.store], check=False, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+            if done.returncode != 0:
+                said.append(done.stdout[-1000:])
+            with open(rounds, "ab") as file:
+                file.write(b".")
+    adopters = [threading.Thread(target=adopt) for _ in range(2)]
+    for thread in adopters:
+        thread.start()
+    left, running = bench.much(24, 600), []
+    try:
+        while left or running:
+            while left and len(running) < 12:
+                running.append(bench.start("many", "named", rounds, stdout=subprocess.PIPE))
+                left -= 1
+            process = running.pop(0)
+            text = process.communicate(timeout=300)[0].decode(errors="replace")
+            if process.returncode != 0:
+                raise Failed(f"a process ended {process.returncode}: {text[-1000:]}")
+    finally:
+        stop.set()
+        for process in running:
+            process.kill()
+            process.communicate()
+        for thread in adopters:
+            thread.join()
+    if said:
+        raise Failed(f"{len(said)} adopters of {rounds.stat().st_size}: {said[0]}")
+    bench.note(f"{rounds.stat().st_size} rounds of adopters")
     bench.check()
 
 

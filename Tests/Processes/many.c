@@ -2,6 +2,9 @@
  * record. One case a run; run.py kills, reads and compares. */
 #include "host.h"
 
+#include <dirent.h>
+#include <stdbool.h>
+
 /* SEED: opens and closes engines for ever, two threads log; killed from outside. */
 static void case_writer(int argc, char **argv) {
     uint64_t seed = argc > 0 ? strtoull(argv[0], NULL, 10) : 1;
@@ -87,7 +90,62 @@ static void case_pile(int argc, char **argv) {
     while (wait(NULL) > 0) continue;
 }
 
+/* How many of this process's files in lanes/ have a name; `seen`: only those, and what is gone is a
+ * failure. */
+static int own_names(char (*names)[256], int most, bool seen) {
+    char path[4096], mine[32];
+    snprintf(path, sizeof path, "%s/lanes", store_path);
+    snprintf(mine, sizeof mine, "-%d-", (int)getpid());
+    int count = 0;
+    if (seen) {
+        for (; count < most; count++) {
+            snprintf(path, sizeof path, "%s/lanes/%s", store_path, names[count]);
+            if (access(path, F_OK) == 0) continue;
+            printf("%s is gone\n", names[count]);
+            failures++;
+        }
+        return count;
+    }
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+    while (directory && (entry = readdir(directory)) != NULL)
+        if (strstr(entry->d_name, mine) && count < most)
+            snprintf(names[count++], sizeof names[0], "%s", entry->d_name);
+    if (directory) closedir(directory);
+    return count;
+}
+
+/* ROUNDS: logs until it has a spare segment and a journal, and finds all of its files where they
+ * were once adopters have been through the store twice: ROUNDS grows by a byte each time. */
+static void case_named(int argc, char **argv) {
+    static char names[64][256];
+    cw_logger *log;
+    cw_engine *engine = open_small(64u << 10, "named", &log);
+    write_many(log, slot_take(), 600);
+    EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 60000));
+    int count = 0;
+    bool has_spare = false;
+    for (int tries = 0; tries < 60000 && !has_spare; tries++) {
+        count = own_names(names, 64, false);
+        for (int i = 0; i < count; i++) has_spare |= strstr(names[i], ".spare-") != NULL;
+        if (!has_spare) pause_us(1000);
+    }
+    HOLDS(has_spare);
+    struct stat now = {0};
+    const char *rounds = argc > 0 ? argv[0] : "";
+    EXPECT(0, stat(rounds, &now));
+    off_t goal = now.st_size + 2;
+    for (int tries = 0; tries < 120000 && now.st_size < goal; tries++) {
+        pause_us(1000);
+        if (stat(rounds, &now) != 0) break;
+    }
+    HOLDS(now.st_size >= goal);
+    own_names(names, count, true);
+    EXPECT(CW_OK, cw_close(&engine, 60000));
+}
+
 static const test_case cases[] = {
+    {"named", case_named},
     {"writer", case_writer},
     {"brief", case_brief},
     {"briefs", case_briefs},

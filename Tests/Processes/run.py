@@ -8,6 +8,7 @@ A failure names its seed and the command that repeats it; the last line counts."
 
 import argparse
 import inspect
+import json
 import os
 import random
 import shutil
@@ -21,7 +22,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
 import crowd  # noqa: E402
+import owners  # noqa: E402
 from checking import Failed, cat, compare, read_ledger  # noqa: E402
+from owners import Skipped  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -33,10 +36,7 @@ INCLUDE = ["-I", LIBRARIES.parent.parent / "include" if not (ROOT / "include").e
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", *INCLUDE]
 SYSTEM = ["-lstdc++", "-lm", "-lpthread", "-ldl"]
 SECONDS_MAX = 600
-
-
-class Skipped(Exception):
-    """The case cannot run here."""
+QUIET_SECONDS = 10  # of a lane whose lock a descriptor holds; AdoptionWitness.quietNs
 
 
 class Bench:
@@ -86,6 +86,13 @@ class Bench:
         total, others = compare(read_ledger(self.ledger), cat(COMMAND, self.store), killed)
         self.note(f"{total} records")
         return total, others
+
+    def records(self):
+        """What a reader shows, one dictionary a record."""
+        return [json.loads(line) for line in cat(COMMAND, self.store)]
+
+    def wait_for(self, condition, what, seconds=60):
+        wait_for(condition, what, seconds)
 
     def archive(self):
         """Adopts what is dead."""
@@ -153,22 +160,40 @@ def fork_clone(bench):
     bench.check()
 
 
-def orphan(way):
-    """R31: the parent is killed, a child lives on with all that it inherited."""
+def orphan(way, *options):
+    """R31: the parent is killed, a child lives on with all that it inherited. Where that is the
+    lock, the lane is adopted once nothing has changed in it for a while."""
     def body(bench):
         note = bench.directory / "child"
-        bench.run("forks", "orphan", way, note, codes=(-9,))
+        bench.run("forks", "orphan", way, note, *options, codes=(-9,))
         child = int(note.read_text())
+        begun = time.monotonic()
         try:
             def adopted():
                 bench.archive()
                 return not list((bench.store / "lanes").glob("*.lane"))
             wait_for(adopted, "adoption beside the idle child")
+            if options and time.monotonic() - begun < QUIET_SECONDS - 1:
+                raise Failed("adopted before it had been quiet for long enough")
             bench.check()
             os.kill(child, 0)
         finally:
             os.kill(child, 9)
     return body
+
+
+def lane_replaced(bench):
+    """R32: an adopter's lock counts only where the name still means the file that it locked."""
+    bench.run("many", "brief", 2, codes=(-9,))
+    lanes = bench.store / "lanes"
+    bench.finish([bench.command, "archive", bench.store],
+                 environment=dict(os.environ, LD_PRELOAD=str(bench.programs / "replace.so")))
+    if len(list(lanes.glob("*.lane"))) != 1 or list((bench.store / "archives").glob("*.cwa")):
+        raise Failed("a lane was adopted under the lock of another file")
+    bench.archive()
+    if list(lanes.glob("*")):
+        raise Failed(f"left: {os.listdir(lanes)}")
+    bench.check(killed=True)
 
 
 def first_thread_ends(bench):
@@ -232,8 +257,8 @@ def python_host(way, usual, everything, records):
         bench.note(bench.finish(
             [sys.executable, "-W", "ignore::DeprecationWarning", HERE / "pyhost.py", way,
              bench.store, bench.ledger, str(children), str(records)], environment=environment))
-        if way == "fork" and time.monotonic() - begun > 30 and not bench.everything:
-            raise Failed("the children took over 30 s")
+        if way == "fork" and time.monotonic() - begun > 120 and not bench.everything:
+            raise Failed("the children took over 120 s")
         ledger = read_ledger(bench.ledger)
         if way != "prefork":
             short = [s for i, s in ledger.items() if i >= 16 and s[1] != records]
@@ -329,15 +354,19 @@ CASES = {
     "fork_clone": fork_clone,
     "fork_orphan": orphan("fork"),
     "clone_orphan": orphan("clone"),
+    "clone_orphan_descriptor": orphan("clone", "descriptor"),
     "fork_idle": fork_idle,
     "first_thread_ends": first_thread_ends,
+    "lane_replaced": lane_replaced,
     "python_fork": python_host("fork", 200, 200, 100),
     "python_spawn": python_host("spawn", 6, 60, 100),
     "python_forkserver": python_host("forkserver", 12, 100, 100),
     "python_prefork": python_host("prefork", 60, 600, 50),
+    **owners.CASES,
     "crowd": crowd.crowd,
     "adopters": crowd.adopters,
     "short_lived": crowd.short_lived,
+    "named": crowd.named,
     "listings": crowd.listings,
     "reopen": life("reopen", 400, 10_000, checked=False),
     "engines": life("engines", 0, 0),
@@ -358,7 +387,7 @@ def compile_all(directory, swift):
     def gcc(*words):
         subprocess.run(["gcc", *FLAGS, *words], check=True)
     linked = ["-L", LIBRARIES, "-lcordwood", "-lpthread", f"-Wl,-rpath,{LIBRARIES}"]
-    for name in ("forks", "many", "life"):
+    for name in ("forks", "many", "life", "owners"):
         gcc(HERE / f"{name}.c", "-o", directory / name, *linked)
     static = LIBRARIES / "libcordwood.a"
     gcc(HERE / "loader.c", "-o", directory / "loader", static, *SYSTEM)
@@ -371,6 +400,7 @@ def compile_all(directory, swift):
         gcc("-shared", "-fPIC", HERE / "plugin.c", "-o", copy / "plugin.so",
             copy / "libcordwood.so.0", f"-Wl,-rpath,{copy}")
     gcc("-shared", "-fPIC", HERE / "count.c", "-o", directory / "count.so", "-ldl")
+    gcc("-shared", "-fPIC", HERE / "replace.c", "-o", directory / "replace.so")
     if shutil.which("swiftc") and swift:
         subprocess.run(["swiftc", "-O", "-static-stdlib", HERE / "swifthost.swift", "-o",
                         directory / "swifthost"], check=True)
@@ -397,7 +427,7 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
     parser.add_argument("--keep", action="store_true", help="leave the directory of failed cases")
-    parser.add_argument("cases", nargs="*")
+    parser.add_argument("cases", nargs="*", choices=[*CASES, []])
     arguments = parser.parse_args()
     forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_COMMAND")
     directory = Path(tempfile.mkdtemp(prefix="cordwood-processes-"))

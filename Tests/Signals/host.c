@@ -336,7 +336,7 @@ int main(int argc, char **argv) {
     if (argc != 4) return 2;
     store = argv[2];
     plain = strcmp(argv[3], "plain") == 0;
-    alarm(20);
+    alarm(300);
     setvbuf(stdout, NULL, _IOLBF, 0);
     struct rlimit stack = {1 << 20, 1 << 20};
     if (strncmp(argv[1], "overflow", 8) == 0 && getenv("HOST_STACK") == NULL) {

@@ -30,7 +30,7 @@ from settings import forget_settings  # noqa: E402
 
 CORDWOOD = str(ROOT / "build/bin/cordwood")
 LIBRARY = ROOT / "build/lib/libcordwood.so"
-SECONDS_MAX = 60
+SECONDS_MAX = 360
 X86 = platform.machine() == "x86_64"
 CORES = Path("/proc/sys/kernel/core_pattern").read_text().strip() == "core"
 NULLS = {"address": "0x0000000000000010"}

@@ -7,7 +7,7 @@
 
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
-    alarm(20);
+    alarm(300);
     void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
     if (!library) return 3;
     __typeof__(&cw_options_init) init = (__typeof__(init))dlsym(library, "cw_options_init");

@@ -310,8 +310,9 @@ typedef enum cw_durability { CW_DURABLE_PROCESS = 0, CW_DURABLE_MACHINE = 1 } cw
 cw_status cw_flush(cw_engine *engine, cw_durability durability, uint32_t timeout_ms);
 
 /* Seals what is open, so that it is archived (in the background) and can be uploaded. Covers every
- * record whose call returned before. Blocks: shortly. Signals: not safe. CW_OK (also where nothing
- * was open) · CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+ * record whose call returned before. Blocks: shortly; up to 5 s where room must be made first, of
+ * which 1 s for a full quota. Signals: not safe. CW_OK (also where nothing was open) ·
+ * CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_roll(cw_engine *engine);
 
 /* Waits until all that was sealed before the call is archived. Blocks: up to timeout_ms.

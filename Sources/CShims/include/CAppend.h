@@ -17,6 +17,7 @@ enum {
 
 struct cwi_engine;
 struct cwi_segment;
+struct cwi_lane;
 
 /* One thread's writing state in one engine. Wiped to zero in a forked child (MADV_WIPEONFORK),
  * which sends the child's first append to the slow path. 256 bytes, aligned to 128. */
@@ -74,7 +75,7 @@ typedef struct cwi_segment {
     uint64_t inode;
     uint32_t retired;   /* under the sealing lock: 1 once its file is gone or must not be reused */
     uint32_t lost;      /* A25: 1: memory and file differ; only what the file says counts */
-    uint8_t reserved[8];
+    struct cwi_lane *lane; /* whose names its file has; by the maker, before it is published */
 } cwi_segment;
 
 enum {
@@ -87,7 +88,8 @@ enum {
     CWI_SEGMENT_FOREIGN = 6   /* inherited over fork: never touched, overlaid */
 };
 
-/* Mutable state of this process's lane. Wiped to zero in a forked child. */
+/* Mutable state of one lane of this process. Wiped to zero in a forked child. An engine writes to
+ * one; one that it has left (A36) stays until nobody is inside an append that began there. */
 typedef struct cwi_lane {
     uint32_t state;            /* A7: CWI_LANE_… */
     uint32_t maker_tid;        /* who is making it */
@@ -120,6 +122,11 @@ typedef struct cwi_lane {
     uint64_t numbered; /* A10: highest segment number taken; by CAS */
     uint64_t lock_device;      /* of the lane file, with which `lock_fd` is compared (A28) */
     uint64_t lock_inode;
+    cwi_segment *first;        /* segment 0, inside the lane file */
+    struct cwi_lane *previous; /* A36: the lane that was left for this one, until it is let go */
+    uint32_t catalog_set;      /* which half of the engine's `catalogs` */
+    uint32_t renew;            /* A36: 1: this lane is to be left for a new one */
+    void *life;                /* the page that holds the owner's lock; NULL: `lock_fd` does */
     char name[CWI_LANE_NAME_MAX];
     uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
 } cwi_lane;
@@ -186,11 +193,13 @@ typedef struct cwi_engine {
     uint64_t lanes_device; /* of `lanes_fd` */
     uint64_t lanes_inode;
     char lanes_path[CWI_PATH_MAX]; /* absolute, for who lost `lanes_fd`; empty: too long */
-    cwi_catalog catalogs[CWI_CATALOGS_MAX]; /* by index; under the lane's catalog_lock */
+    cwi_catalog catalogs[2 * CWI_CATALOGS_MAX]; /* by set, index; under a lane's catalog_lock */
     uint32_t http_on;      /* A33: 1: exchanges that begin now are captured */
     uint32_t http_host;    /* A33: what the host says: 1: on; under the services' monitor */
     uint32_t http_control; /* A33: what the control file says: 0 nothing, 1 off, 2 on; likewise */
     uint64_t http_rules;   /* A33: how; a retained object, opaque here; survives a fork */
+    uint32_t renewals;     /* lanes begun in place of one that was left */
+    uint64_t left_dropped; /* counts of lanes that were let go */
 } cwi_engine;
 
 enum { CWI_ENGINES_MAX = 256, CWI_SITES_MAX = 65536, CWI_SITES_INDEX = 131072 };

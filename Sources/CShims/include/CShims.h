@@ -1,6 +1,6 @@
 /* What Swift cannot say for itself: atomics on raw memory, the time-stamp counter, thread-local
  * words, a few variadic or macro-only system calls. Header only but for shims.c, which defines the
- * thread-local words and the fork hook. No state, no policy. */
+ * thread-local words and the fork hook, and upper.c. No state, no policy. */
 #ifndef CORDWOOD_SHIMS_H
 #define CORDWOOD_SHIMS_H
 /* No _GNU_SOURCE here: Swift's Glibc module is built without it, and types such as fd_set would
@@ -150,6 +150,9 @@ static inline int cw_open_at(int dir, const char *name, int flags, mode_t mode) 
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
     return (int)syscall(SYS_fallocate, fd, mode, offset, length);
 }
+/* True where the file system below an overlay is proved to overwrite preallocated blocks in place:
+ * ext4, xfs, tmpfs. `name`: of a scratch file in `directory`, which goes at once. */
+bool cwi_upper_keeps_mappings(int directory, const char *name);
 /* Writes zeros from the offset on. 0 or an errno. */
 int cwi_write_zeros(int fd, uint64_t offset, uint64_t length);
 /* The calling thread's name: 16 bytes, NUL-padded. */

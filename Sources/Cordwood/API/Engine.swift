@@ -31,7 +31,7 @@ import Glibc
             ? try MemoryStore.make() : try Directories.absolute(settings.directory)
         self.directory = path
         unsafe slot.storeBytes(of: 0, as: UInt64.self)
-        let lanes = try Engine.prepareStore(path, settings)
+        let lanes = try Directories.makeStore(path, settings)
         var memory: Int32 = -1
         if options.segmentsInMemory {
             memory = MemorySegments.openFolder()
@@ -63,23 +63,6 @@ import Glibc
         try start()
     }
 
-    private static func prepareStore(
-        _ path: String, _ settings: Settings
-    ) throws(CordwoodError) -> Int32 {
-        try Directories.make(path, lasts: true)
-        do {
-            _ = try StoreFile.open(
-                storeDirectory: path, consent: settings.options.consent,
-                idBytes: (UInt64.random(in: 1 ... .max), UInt64.random(in: 1 ... .max)),
-                createdUnixSeconds: Int64(cw_realtime_ns() / 1_000_000_000))
-        } catch {
-            throw CordwoodError(error.status.rawValue, error.text)
-        }
-        try Directories.makeOwn(path + "/lanes")
-        try Directories.makeOwn(path + "/archives")
-        return try Directories.open(path + "/lanes")
-    }
-
     private func start() throws(CordwoodError) {
         let process = unsafe cwi_process_get()!
         unsafe process.pointee.start_helper = { unsafe Engine.childStarts($0) }
@@ -102,6 +85,7 @@ import Glibc
                 throw CordwoodError(status, "could not make a lane in \(directory)/lanes")
             }
             store(services)
+            services.tellWriteMode()
             try services.startThreads()
             try addEnvironmentTarget()
         } catch {

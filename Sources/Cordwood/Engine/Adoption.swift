@@ -73,6 +73,9 @@ import CordwoodShip
         }
     }
 
+    /// The next look of the ship thread adopts.
+    func want() { monitor.locked { isWanted = true } }
+
     func stop() {
         monitor.locked {
             isStopping = true

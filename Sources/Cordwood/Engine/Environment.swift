@@ -122,6 +122,7 @@ enum Directories {
         guard let directory = unsafe opendir(path) else { return errno == ENOENT ? [] : nil }
         defer { unsafe closedir(directory) }
         var names: [String] = []
+        errno = 0
         while let entry = unsafe readdir(directory) {
             let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
                 unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) {
@@ -129,8 +130,9 @@ enum Directories {
                 }
             }
             if name != ".", name != ".." { names.append(name) }
+            errno = 0
         }
-        return names
+        return errno == 0 ? names : nil
     }
 
     /// Makes a directory's names, or a file's content, durable. 0 or an errno.

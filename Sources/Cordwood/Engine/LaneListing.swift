@@ -1,8 +1,10 @@
 // The files of a store's lanes by their names (FORMAT §2), and which segments archives cover
 // already. Names only: nothing is opened here but archives that cover several lanes.
+// SAFETY: each `stat` is lent to one call.
 
 import CordwoodCore
 import CordwoodShip
+import Glibc
 
 struct LaneListing {
     struct Segment {
@@ -33,9 +35,9 @@ struct LaneListing {
     private mutating func add(_ fileName: String) {
         let isHidden = fileName.hasPrefix(".")
         let visible = fileName.dropFirst(isHidden ? 1 : 0)
-        guard let dot = visible.firstIndex(of: ".") else { return }
+        guard let dot = visible.utf8.firstIndex(of: 0x2e) else { return }
         let lane = String(visible[..<dot])
-        let rest = visible[visible.index(after: dot)...]
+        let rest = visible[visible.utf8.index(after: dot)...]
         if isHidden {
             // Spares and journals that were being made; a lane that is being made is its maker's.
             if rest == "lane" { unpublished.append(fileName) }
@@ -59,15 +61,34 @@ struct LaneListing {
         lanes[lane] = entry
     }
 
-    /// What an archive covers: by its name, or by its header where the name says there is more.
+    /// Whether a lane has a file now, published or being made. A listing beside a rename may hold
+    /// neither name of it; what is asked for by name is found. In this order: the hidden name
+    /// becomes the other one, never the other way.
+    static func hasFile(_ lane: String, _ directory: String) -> Bool {
+        for name in [".\(lane).lane", "\(lane).lane"] {
+            var status = stat()
+            // What cannot be looked at may be there.
+            if unsafe lstat("\(directory)/lanes/\(name)", &status) == 0 || errno != ENOENT {
+                return true
+            }
+        }
+        return false
+    }
+
+    /// What an archive covers: by its name, or by its header where the name says there is more. Of
+    /// one that is gone: nothing. Throws where it is there and cannot be read.
     static func covers(
         of name: String, _ directory: String
-    ) -> [(lane: String, range: ClosedRange<UInt64>)] {
+    ) throws(ReadProblem) -> [(lane: String, range: ClosedRange<UInt64>)] {
         if let one = cover(of: name) { return [one] }
-        guard name.hasSuffix(".cwa"), name.contains("+"),
-            let info = try? ArchiveInfo.peek(path: "\(directory)/archives/\(name)")
-        else { return [] }
-        return info.covers.filter { $0.first <= $0.last }.map { ($0.laneName, $0.first...$0.last) }
+        guard name.hasSuffix(".cwa"), name.contains("+") else { return [] }
+        do throws(ReadProblem) {
+            let info = try ArchiveInfo.peek(path: "\(directory)/archives/\(name)")
+            return info.covers.filter { $0.first <= $0.last }
+                .map { ($0.laneName, $0.first...$0.last) }
+        } catch .system(_, ENOENT) {
+            return []
+        }
     }
 
     /// What an archive's file name says that it covers; nil where it is none of ours.
@@ -80,6 +101,35 @@ struct LaneListing {
     }
 }
 
+/// An archive of several lanes that cannot be read now: which ones nobody knows but by what all
+/// such archives have in common (FORMAT §11).
+struct UnreadArchive {
+    let name: String
+    let why: String
+    private let firstLane: Substring
+    private let writtenNs: UInt64
+
+    /// A clock that was set back since makes an archive look older than its lanes.
+    private static let clockNs: UInt64 = 86_400_000_000_000
+
+    init(name: String, why: String, directory: String) {
+        self.name = name
+        self.why = why
+        firstLane = name.prefix { $0 != "." }
+        var status = stat()
+        let found = unsafe lstat("\(directory)/archives/\(name)", &status) == 0
+        writtenNs = found ? UInt64(clamping: status.st_mtim.tv_sec) &* 1_000_000_000 : .max
+    }
+
+    /// Lanes go into one archive in the order of their names, none has a segment but the one in its
+    /// file, and none is younger than the archive.
+    func mayCover(_ lane: LaneListing.Lane) -> Bool {
+        guard lane.segments.isEmpty, lane.name >= firstLane else { return false }
+        let start = LaneName.start(lane.name) ?? 0
+        return start <= writtenNs || start - writtenNs <= UnreadArchive.clockNs
+    }
+}
+
 /// What stands in archives/, by lane. Listed again under the locks of each batch of lanes, but each
 /// archive is looked into once: none ever changes, and of one that is gone by now all that it
 /// covered was archived.
@@ -89,19 +139,40 @@ struct ListedArchives {
     private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
     /// Names of archives that were being written; of several lanes by the first one.
     private(set) var parts: [String: [String]] = [:]
+    /// Lanes that they may cover must wait, or they would be archived twice.
+    private(set) var unread: [UnreadArchive] = []
     private var known: Set<String> = []
 
-    mutating func list(_ directory: String) {
+    /// Throws where archives/ cannot be listed: what it covers is not known then.
+    mutating func list(_ directory: String) throws(CordwoodError) {
+        guard let names = Directories.list(directory + "/archives") else {
+            throw Directories.failure("list", directory + "/archives")
+        }
         parts = [:]
-        for name in Directories.names(directory + "/archives") {
+        unread = []
+        for name in names {
             if name.hasSuffix(".part") {
                 addPart(name)
-            } else if known.insert(name).inserted {
-                for (lane, range) in LaneListing.covers(of: name, directory) {
-                    covered[lane, default: []].append(range)
+            } else if !known.contains(name) {
+                do throws(ReadProblem) {
+                    for (lane, range) in try LaneListing.covers(of: name, directory) {
+                        covered[lane, default: []].append(range)
+                    }
+                    known.insert(name)
+                } catch {
+                    // Looked at again each time: an error of the disk may pass.
+                    unread.append(
+                        UnreadArchive(
+                            name: name, why: CordwoodError(error).text, directory: directory))
                 }
             }
         }
+    }
+
+    /// The archive that may cover a lane of which nothing else is known.
+    func doubt(_ lane: LaneListing.Lane) -> UnreadArchive? {
+        guard covered[lane.name]?.contains(where: { $0.contains(0) }) != true else { return nil }
+        return unread.first { $0.mayCover(lane) }
     }
 
     private mutating func addPart(_ name: String) {

@@ -32,10 +32,9 @@ struct LaneLock {
         let descriptor = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK, 0)
         guard descriptor >= 0 else { return false }
         defer { cwi_file_close(descriptor) }
-        switch owner(descriptor) {
-        case .closed, .gone: return true
-        case .alive, .elsewhere, .remote: return false
-        }
+        let owner = owner(descriptor)
+        if owner.lockIsLife { return flock(descriptor, LOCK_SH | LOCK_NB) == 0 }
+        return owner.state == .closed || owner.state == .gone
     }
 
     /// Explicitly: a forked child may still hold the descriptor.
@@ -44,22 +43,25 @@ struct LaneLock {
         cwi_file_close(descriptor)
     }
 
+    /// A busy lock is life and a free lock is death where the lock is held by the owner's memory
+    /// (`compatLockIsLife`): in every namespace, and without /proc. Else a descriptor holds it,
+    /// which a child may have inherited and a host may have closed.
     private static func isFree(
         _ descriptor: Int32, _ directory: String, _ lane: String, _ witness: AdoptionWitness
     ) -> Bool {
-        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
-            switch owner(descriptor) {
-            case .closed, .gone, .elsewhere: return true
-            // A host that closed all its descriptors has lost its lock and lives: left alone.
-            // The lock of another machine's process may be known there only.
-            case .alive, .remote: return false
-            }
-        }
-        // Held by a descriptor that outlived its process, or by the process.
-        switch owner(descriptor) {
+        let isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
+        let owner = owner(descriptor)
+        // The lock of another machine's process may be known there only: on the user's word.
+        if owner.state == .remote { return isLocked && witness.adoptsForeign }
+        if owner.lockIsLife { return isLocked }
+        switch owner.state {
         case .closed: return true
-        case .gone: return witness.isQuiet(directory: directory, lane: lane)
-        case .alive, .elsewhere, .remote: return false
+        case .past: return isLocked
+        // Where it is busy, a descriptor has outlived its process.
+        case .gone: return isLocked || witness.isQuiet(directory: directory, lane: lane)
+        // A host that closed all its descriptors has lost its lock and may live.
+        case .elsewhere: return isLocked && witness.isQuiet(directory: directory, lane: lane)
+        case .unknown, .remote: return false
         }
     }
 
@@ -71,83 +73,69 @@ struct LaneLock {
             && held.st_ino == named.st_ino && held.st_dev == named.st_dev
     }
 
-    private enum Owner {
-        /// It closed the lane.
-        case closed
-        /// No such process on this machine since this boot.
-        case gone
-        case alive
-        /// Of another boot or pid namespace: nothing can be said.
-        case elsewhere
-        /// Of another machine, on a file system of a network.
-        case remote
+    private struct Owner {
+        enum State {
+            /// It closed the lane.
+            case closed
+            /// It belongs to another boot, or the file is no lane.
+            case past
+            /// The system proves that its process has ended.
+            case gone
+            /// It lives, or nothing proves that it does not.
+            case unknown
+            /// It belongs to another pid namespace, about which nothing can be proved.
+            case elsewhere
+            /// Of another machine, on a file system of a network.
+            case remote
+        }
+        var state: State
+        /// The lock is held by the owner's memory, not by a descriptor.
+        var lockIsLife = false
     }
 
     private static func owner(_ descriptor: Int32) -> Owner {
         unsafe withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { header in
             guard unsafe pread(descriptor, header.baseAddress, 4096, 0) == 4096,
                 unsafe header.load(as: UInt64.self) == LaneHeader.magicValue
-            else { return .elsewhere }
+            else { return Owner(state: .past) }
             func word(_ offset: Int) -> UInt64 {
                 unsafe header.load(fromByteOffset: offset, as: UInt64.self)
             }
-            if unsafe header.load(fromByteOffset: LaneHeader.closed, as: UInt32.self) != 0 {
-                return .closed
+            let isLife = word(LaneHeader.compat) & LaneHeader.compatLockIsLife != 0
+            func state() -> Owner.State {
+                if unsafe header.load(fromByteOffset: LaneHeader.closed, as: UInt32.self) != 0 {
+                    return .closed
+                }
+                if unsafe OtherMachine.made(header, descriptor) { return .remote }
+                let boot = Machine.bootID()
+                let namespace = word(LaneHeader.processNamespace)
+                guard word(LaneHeader.bootID) == boot.high, word(LaneHeader.bootID + 8) == boot.low
+                else { return .past }
+                guard namespace != 0, namespace == Machine.processNamespace() else {
+                    return .elsewhere
+                }
+                let processID = unsafe header.load(
+                    fromByteOffset: LaneHeader.processID, as: UInt32.self)
+                return Machine.isGone(processID, startedAt: word(LaneHeader.processStart))
+                    ? .gone : .unknown
             }
-            if isOnNetwork(descriptor), unsafe isOtherMachine(header) { return .remote }
-            let boot = Machine.bootID()
-            let sameBoot =
-                word(LaneHeader.bootID) == boot.high
-                && word(LaneHeader.bootID + 8) == boot.low
-            var namespace = stat()
-            guard sameBoot, unsafe stat("/proc/self/ns/pid", &namespace) == 0,
-                UInt64(namespace.st_ino) == word(LaneHeader.processNamespace)
-            else { return .elsewhere }
-            let processID = unsafe header.load(
-                fromByteOffset: LaneHeader.processID, as: UInt32.self)
-            let start = Machine.processStart(processID)
-            return start == 0 || start != word(LaneHeader.processStart) ? .gone : .alive
+            return Owner(state: state(), lockIsLife: isLife)
         }
-    }
-
-    /// File systems that several machines may have mounted (R33).
-    private static func isOnNetwork(_ descriptor: Int32) -> Bool {
-        var system = statfs()
-        guard unsafe fstatfs(descriptor, &system) == 0 else { return false }
-        let types: [UInt32] = [
-            0x6969 /* NFS */, 0x517B /* SMB */, 0xFF53_4D42 /* CIFS */, 0xFE53_4D42 /* SMB 2 */,
-            0x6573_5546 /* FUSE */, 0x0102_1997 /* 9P */, 0x00C3_6400 /* Ceph */,
-            0x5346_414F /* AFS */, 0x786F_4256 /* VirtualBox */,
-        ]
-        return types.contains(UInt32(truncatingIfNeeded: system.f_type))
-    }
-
-    /// Both machines' ids are known, and they differ.
-    private static func isOtherMachine(_ header: UnsafeMutableRawBufferPointer) -> Bool {
-        let file = unsafe cw_open_file("/etc/machine-id", O_RDONLY, 0)
-        guard file >= 0 else { return false }
-        defer { Glibc.close(file) }
-        let ours = unsafe withUnsafeTemporaryAllocation(byteCount: 32, alignment: 1) { text in
-            unsafe read(file, text.baseAddress, 32) == 32 ? Array(text) : []
-        }
-        guard ours.count == 32 else { return false }
-        let digits = Array("0123456789abcdef".utf8)
-        let theirs = unsafe header[LaneHeader.machineID..<LaneHeader.machineID + 16].flatMap {
-            [digits[Int($0 >> 4)], digits[Int($0 & 15)]]
-        }
-        return theirs != ours && theirs.contains { $0 != digits[0] }
     }
 }
 
-/// Remembers lanes whose process is gone and whose lock is still held: by a child of a raw
-/// clone(2), which never writes there, or by one of vfork(2), which may. They are adopted once
-/// nothing in them has changed for ten seconds (R31). One thread at a time.
+/// Remembers lanes whose lock is a descriptor's and says nothing about the owner: its process has
+/// ended and a child has inherited the descriptor, or the lock is free and the owner's pid
+/// namespace is another. They are adopted once nothing in them has changed for ten seconds (R31).
+/// One thread at a time.
 @safe public final class AdoptionWitness: @unchecked Sendable {
     // SAFETY: used by one adopter, on its thread.
     public static let quietNs: UInt64 = 10_000_000_000
     private var seen: [String: (digest: UInt64, since: UInt64)] = [:]
+    /// The user says that no process of another machine writes to this store any more.
+    let adoptsForeign: Bool
 
-    public init() {}
+    public init(adoptsForeign: Bool = false) { self.adoptsForeign = adoptsForeign }
 
     /// Lanes that may be adopted when they have been quiet for long enough.
     public var waiting: Int { seen.count }

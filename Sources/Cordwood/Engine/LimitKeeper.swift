@@ -121,9 +121,7 @@ import Glibc
         let lane = unsafe EngineCore.laneName(engine)
         let known = unsafe Quota.growing(engine)
         var growing: UInt64 = 0
-        for name in Directories.names(directory + "/lanes") {
-            let bytes = LimitKeeper.allocated("\(directory)/lanes/\(name)")
-            guard let bytes else { continue }
+        for (name, bytes) in sizes(of: "lanes") {
             files.now += bytes
             let isOwn = !lane.isEmpty && name.dropFirst(name.hasPrefix(".") ? 1 : 0).hasPrefix(lane)
             let grows = name.hasSuffix(".seg") || LimitKeeper.isSpare(name)
@@ -138,18 +136,33 @@ import Glibc
     }
 
     private func bytes(of folder: String, where wanted: (String) -> Bool) -> UInt64 {
-        Directories.names("\(directory)/\(folder)").reduce(0) {
-            wanted($1) ? $0 + (LimitKeeper.allocated("\(directory)/\(folder)/\($1)") ?? 0) : $0
-        }
+        sizes(of: folder).reduce(0) { wanted($1.name) ? $0 + $1.bytes : $0 }
     }
 
-    /// nil: it is gone, or a link: its file is not the store's.
-    private static func allocated(_ path: String) -> UInt64? {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            return nil
+    /// A folder's files, each once. A listing beside a rename may hold both names of a file, or
+    /// neither: so files are told apart by their inodes, and looked for twice; of what the second
+    /// look lacks a third says whether it is gone.
+    private func sizes(of folder: String) -> [(name: String, bytes: UInt64)] {
+        let first = look(folder)
+        var found = look(folder)
+        let lacking = first.filter { found[$0.key] == nil }
+        if !lacking.isEmpty {
+            for (inode, file) in look(folder) where lacking[inode] != nil { found[inode] = file }
         }
-        return UInt64(max(0, status.st_blocks)) * 512
+        return Array(found.values)
+    }
+
+    private func look(_ folder: String) -> [UInt64: (name: String, bytes: UInt64)] {
+        var files: [UInt64: (name: String, bytes: UInt64)] = [:]
+        for name in Directories.names("\(directory)/\(folder)") {
+            var status = stat()
+            // What is gone by now; a link's file is not the store's.
+            guard unsafe lstat("\(directory)/\(folder)/\(name)", &status) == 0,
+                status.st_mode & S_IFMT == S_IFREG
+            else { continue }
+            files[UInt64(status.st_ino)] = (name, UInt64(max(0, status.st_blocks)) * 512)
+        }
+        return files
     }
 
     /// By parts: String.contains(String) brings the whole engine of regular expressions along.

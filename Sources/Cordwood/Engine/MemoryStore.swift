@@ -41,10 +41,26 @@ public enum MemoryStore {
             for name in Directories.names(parent) where name.hasPrefix("cordwood-") {
                 let parts = name.split(separator: "-")
                 guard parts.count == 3, let owner = UInt32(parts[1]), owner != UInt32(getpid()),
-                    UInt64(parts[2]) != nil, Machine.processStart(owner) == 0
+                    UInt64(parts[2]) != nil, Machine.isGone(owner, startedAt: 0),
+                    isLeft("\(parent)/\(name)")
                 else { continue }
                 Directories.removeTree("\(parent)/\(name)")
             }
         }
     }
+
+    /// Nobody writes there: a forked child may outlive the process that made the store, and a
+    /// process of another pid namespace has a number that means nothing here.
+    private static func isLeft(_ path: String) -> Bool {
+        let lanes = Directories.names(path + "/lanes").filter { $0.hasSuffix(".lane") }
+        guard lanes.isEmpty else {
+            return !lanes.contains { LaneFiles.isLocked("\(path)/lanes/\($0)") }
+        }
+        var status = stat()
+        return unsafe lstat(path, &status) == 0
+            && time(nil) - status.st_mtim.tv_sec > unusedSecondsMin
+    }
+
+    /// A store without a lane is being made, or was left by a process that died while it did so.
+    private static let unusedSecondsMin = 600
 }

@@ -38,14 +38,20 @@ import Glibc
     private var threadsRunning = 0
     private var finishesAtEnd = false
     /// Sealed segments of this lane, by number, that wait for the archiver; ascending.
-    private var sealedWaiting: [UInt64] = []
+    var sealedWaiting: [UInt64] = []
     private var sealedCount: UInt64 = 0
-    private var archivedCount: UInt64 = 0
+    var archivedCount: UInt64 = 0
     private var recoveredCount: UInt64 = 0
     private var reusedCount: UInt64 = 0
     private var archiveFailure: CordwoodError?
     /// Archived, and its segments not removed yet: they are never archived again (FORMAT §11).
-    private var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
+    var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
+    /// Counts the lanes that `sealedWaiting` has been of.
+    var laneEpoch = 0
+    /// Of this process's lanes, in archives that stood.
+    var ownArchived: UInt64 = 0
+    /// Of lanes that are left (ServicesLane).
+    var keeping = LaneKeeping()
     private var archiving = ArchivingSummary()
     private var hostRecordsAtRoll: UInt64 = 0
     private var eventsAtRoll: UInt64 = 0
@@ -155,14 +161,14 @@ import Glibc
             if sealing.locked({ unsafe clock.look(engine) }) { _ = try? roll(onSupply: true) }
             if now >= nextWatch {
                 sealing.locked { unsafe EngineCore.watchFiles(engine) }
+                watchLane(now: now)
+                unsafe EngineCore.watchSpares(engine)
                 nextWatch = now + 100_000_000
             }
             followControl(&control, now: now)
             if limits.beginsSoon(now: now) { keepLimitsSoon() }
             rollByAge(now)
-            seal()
-            // Never while a flush copies or a roll looks at what is mapped.
-            sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
+            sealAndRelease()
             unsafe EngineCore.sleep(engine, ns: clock.isWaiting ? min(pause, 5_000_000) : pause)
         }
     }
@@ -214,7 +220,9 @@ import Glibc
             start: { startThread("cordwood-sync", $0) },
             sync: { [self] in
                 journal.locked {
-                    unsafe journalWriter.flush(
+                    let error = leftLaneError
+                    guard error == 0 else { return error }
+                    return unsafe journalWriter.flush(
                         engine,
                         JournalGuards(
                             copying: { copy in
@@ -227,15 +235,31 @@ import Glibc
 
     private var waitingForArchive: Set<UInt64> { monitor.locked { Set(sealedWaiting) } }
 
-    /// Makes sealed segments of this lane durable where they are. 0 or an errno.
-    private func syncSealed(_ numbers: Set<UInt64>) -> Int32 {
+    /// Makes sealed segments of this lane durable where they are.
+    private func syncSealed(_ numbers: Set<UInt64>) -> SyncedFiles {
         let lane = unsafe EngineCore.laneName(engine)
-        let segments = LaneListing(directory: directory).lanes[lane]?.segments ?? []
-        for segment in segments where numbers.contains(segment.number) {
-            let error = Directories.sync("\(directory)/lanes/\(segment.fileName)")
-            guard error == 0 || error == ENOENT else { return error }
+        var synced = SyncedFiles()
+        guard let files = try? StoreArchiver.files(directory, lane) else {
+            synced.error = EAGAIN
+            return synced
         }
-        return Directories.sync(directory + "/lanes")
+        for segment in files.segments where numbers.contains(segment.number) {
+            let error = Directories.sync(segment.path)
+            if error != ENOENT { synced.add(segment.number, error) }
+        }
+        let error = Directories.sync(directory + "/lanes")
+        for number in numbers { synced.add(number, error) }
+        let gone = numbers.subtracting(files.segments.map(\.number)).subtracting([0])
+        if synced.error == 0, isMissing(gone) { synced.error = EIO }
+        return synced
+    }
+
+    /// True where one of these has no file, and no archive either: a flush must not say that it
+    /// lasts.
+    private func isMissing(_ numbers: Set<UInt64>) -> Bool {
+        monitor.locked {
+            sealedWaiting.contains { numbers.contains($0) && archivedRun?.run.contains($0) != true }
+        }
     }
 
     // MARK: Rolling and archiving
@@ -246,14 +270,18 @@ import Glibc
         let (records, events) = (hostRecords(), transactions.events)
         var status = sealing.locked { unsafe EngineCore.roll(engine) }
         let deadline = Deadline(afterMs: 5_000)
-        while status == Status.full, !deadline.hasPassed, unsafe !EngineCore.hasFreeSlot(engine) {
-            // Every slot is taken: what is sealed and quiet makes room.
-            seal()
-            if onSupply {
-                sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
+        let quotaDeadline = Deadline(afterMs: 1_000)
+        while status == Status.full, !deadline.hasPassed {
+            if unsafe !EngineCore.hasFreeSlot(engine) {
+                // What is sealed and quiet makes room.
+                seal()
+                if onSupply { sealing.locked { unsafe EngineCore.releaseQuiet(engine) } }
             } else {
-                unsafe EngineCore.wakeHelper(engine)
+                // Retention makes room, where something may go; the supply thread looks after that.
+                let mayCome = unsafe Quota.isSet(engine) && !quotaDeadline.hasPassed
+                guard mayCome, !onSupply, !limits.isRunningHere else { break }
             }
+            if !onSupply { unsafe EngineCore.wakeHelper(engine) }
             usleep(1_000)
             status = sealing.locked { unsafe EngineCore.roll(engine) }
         }
@@ -267,16 +295,31 @@ import Glibc
         seal()
     }
 
-    private func seal() {
+    /// A few at a time: writers that wait for a slot get it before the rest is sealed.
+    private func sealAndRelease() {
+        for _ in 0..<Int(CWI_SEGMENTS_MAX) / Services.sealedAtOnce {
+            let sealed = seal(atMost: Services.sealedAtOnce)
+            // Never while a flush copies or a roll looks at what is mapped.
+            sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
+            if sealed < Services.sealedAtOnce { return }
+        }
+    }
+
+    private static let sealedAtOnce = 16
+
+    /// How many.
+    @discardableResult
+    private func seal(atMost: Int = .max) -> Int {
         sealing.locked {
-            let numbers = unsafe EngineCore.sealRetired(engine, all: false)
-            guard !numbers.isEmpty else { return }
+            let numbers = unsafe EngineCore.sealRetired(engine, all: false, atMost: atMost)
+            guard !numbers.isEmpty else { return 0 }
             monitor.locked {
                 sealedWaiting = (sealedWaiting + numbers).sorted()
                 sealedCount += UInt64(numbers.count)
                 isShipperWoken = true
                 monitor.notify()
             }
+            return numbers.count
         }
     }
 
@@ -401,8 +444,10 @@ import Glibc
     /// Archives the oldest that is sealed and its neighbours. True: something was.
     private func archiveNext() -> Bool {
         let most = limits.segmentsAtOnce
+        var epoch = 0
         let run: ClosedRange<UInt64>? = monitor.locked {
             guard !isStopping else { return nil }
+            epoch = laneEpoch
             if let archivedRun { return archivedRun.run }
             guard let first = sealedWaiting.first else { return nil }
             var last = first
@@ -412,16 +457,20 @@ import Glibc
             }
             return first...last
         }
-        guard let run else { return false }
+        // The lane that these numbers are of; nil: it was left meanwhile, and adoption has it.
+        guard let run, let lane = laneName(at: epoch) else { return false }
         do {
-            let known = monitor.locked { archivedRun?.summary }
-            let done = if let known { known } else { try archive(run) }
-            monitor.locked { archivedRun = (run, done) }
-            try removeArchived(run)
+            let known = monitor.locked { epoch == laneEpoch ? archivedRun?.summary : nil }
+            if known == nil, try settleMissing(run, of: lane, at: epoch) { return true }
+            let done = if let known { known } else { try archive(run, of: lane) }
+            monitor.locked { if epoch == laneEpoch { archivedRun = (run, done) } }
+            try removeArchived(run, at: epoch)
             monitor.locked {
-                archivedRun = nil
                 archiving.add(done)
+                ownArchived += done.records
                 archiveFailure = nil
+                guard epoch == laneEpoch else { return }
+                archivedRun = nil
                 sealedWaiting.removeAll { run.contains($0) }
                 archivedCount += UInt64(run.count)
                 monitor.notify()
@@ -436,29 +485,45 @@ import Glibc
         }
     }
 
-    private func archive(_ run: ClosedRange<UInt64>) throws(CordwoodError) -> ArchivingSummary {
+    private func laneName(at epoch: Int) -> String? {
+        sealing.locked {
+            monitor.locked({ epoch == laneEpoch }) ? unsafe EngineCore.laneName(engine) : nil
+        }
+    }
+
+    private func archive(
+        _ run: ClosedRange<UInt64>, of lane: String
+    ) throws(CordwoodError) -> ArchivingSummary {
         unsafe Quota.charge(engine, bytes: limits.archiveBytes(segments: run.count))
-        return try unsafe StoreArchiver.archive(
+        return try StoreArchiver.archive(
             directory: directory,
-            files: StoreArchiver.files(directory, EngineCore.laneName(engine)), segments: run,
+            files: StoreArchiver.files(directory, lane), segments: run,
             form: settings.form, endsLane: false)
     }
 
     /// CRASH: the archive stands under its name; readers and adopters see that these are covered.
-    private func removeArchived(_ run: ClosedRange<UInt64>) throws(CordwoodError) {
+    /// Of a lane that was left meanwhile all of that is adoption's.
+    private func removeArchived(
+        _ run: ClosedRange<UInt64>, at epoch: Int
+    ) throws(CordwoodError) {
+        guard let name = laneName(at: epoch) else { return }
         if run.lowerBound == 0 {
-            let error = unsafe EngineCore.markArchived(engine, below: 1)
+            let error = unsafe EngineCore.markArchived(engine, of: name, below: 1)
             guard error == 0 else {
                 throw CordwoodError(Status.of(errno: error), "could not sync the lane file")
             }
         }
-        let reused = sealing.locked { unsafe EngineCore.recycle(engine, run) }
+        var reused: Set<UInt64> = []
+        let lane: String? = sealing.locked {
+            guard monitor.locked({ epoch == laneEpoch }) else { return nil }
+            reused = unsafe EngineCore.recycle(engine, run)
+            return unsafe EngineCore.laneName(engine)
+        }
+        guard let lane else { return }
         monitor.locked { reusedCount += UInt64(reused.count) }
-        let lane = unsafe EngineCore.laneName(engine)
-        let listing = LaneListing(directory: directory)
-        for segment in listing.lanes[lane]?.segments ?? []
+        for segment in try StoreArchiver.files(directory, lane).segments
         where run.contains(segment.number) && !reused.contains(segment.number) {
-            SegmentLink.remove("\(directory)/lanes/\(segment.fileName)")
+            SegmentLink.remove(segment.path)
         }
         _ = Directories.sync(directory + "/lanes")
     }

@@ -96,9 +96,24 @@ extension Services {
         wakeShipper()
     }
 
+    /// Says, once an open, that a record costs system calls here, and why (R14).
+    func tellWriteMode() {
+        guard unsafe engine.pointee.write_mode != 0 else { return }
+        let system = unsafe FileSystem(engine.pointee.lanes_fd)
+        let cause =
+            system.kind == .mapped
+            ? "it has no preallocation" : "its mappings are not known to keep what they are told"
+        let info: UInt8 = 9
+        report(
+            UploadDiagnostic(
+                level: info, message: "records are written by pwrite(2) on this file system",
+                fields: [("file_system", .text(system.name)), ("cause", .text(cause))]),
+            as: "Cordwood.Engine")
+    }
+
     /// One line of the engine's own log; never counted as a reason to roll.
-    func report(_ diagnostic: UploadDiagnostic) {
-        guard let logger = try? unsafe logger("Cordwood.Uploader") else { return }
+    func report(_ diagnostic: UploadDiagnostic, as name: String = "Cordwood.Uploader") {
+        guard let logger = try? unsafe logger(name) else { return }
         monitor.locked { diagnosticRecords += 1 }
         let fields = diagnostic.fields.map { field -> (String, FieldInput) in
             switch field.value {

@@ -17,10 +17,14 @@ public struct ArchivingSummary: Sendable {
     public var bytesOut: UInt64 = 0
     /// Lanes passed over because their process lives.
     public var lanesLive = 0
+    /// Lanes passed over because a process of another machine made them, and those machines' names.
+    public var lanesForeign = 0
+    public var foreignHosts: Set<String> = []
     /// Damaged places met, cut at 10,000; the rest was archived.
     public var damage: [String] = []
 
     private static let damageMax = 10_000
+    private static let hostsMax = 1_000
 
     public init() {}
 
@@ -32,6 +36,10 @@ public struct ArchivingSummary: Sendable {
         bytesIn += other.bytesIn
         bytesOut += other.bytesOut
         lanesLive += other.lanesLive
+        lanesForeign += other.lanesForeign
+        if foreignHosts.count < ArchivingSummary.hostsMax {
+            foreignHosts.formUnion(other.foreignHosts)
+        }
         // An engine adds what it meets every minute, for as long as it runs.
         damage += other.damage.prefix(max(0, ArchivingSummary.damageMax - damage.count))
     }
@@ -65,22 +73,25 @@ public enum StoreArchiver {
         }
         var summary = ArchivingSummary()
         let first = LaneListing(directory: directory)
+        guard first.isWhole else { throw Directories.failure("list", directory + "/lanes") }
         removeUnpublished(directory, first.unpublished)
         let names = first.lanes.values.filter(\.hasLaneFile).map(\.name).sorted()
         witness.keep(only: Set(names))
         // Nothing of these changes any more but by adopters: one listing does for all.
         let over = Set(names.filter { LaneLock.isOver(directory: directory, lane: $0) })
-        let listed = ListedLanes(directory: directory)
+        let listed = try ListedLanes(directory: directory)
         var archives = ListedArchives()
-        archives.list(directory)
-        summary.damage += removeOrphans(directory, listed.listing, archives)
+        summary.add(try clearOrphans(directory, listed, &archives, form))
         for start in stride(from: 0, to: names.count, by: lanesAtOnce) where !shouldStop() {
-            let batch = DeadLanes(
+            let batch = try DeadLanes(
                 directory: directory,
                 names: Array(names[start..<min(start + lanesAtOnce, names.count)]),
                 witness: witness, listed: listed, over: over, archives: &archives)
             defer { batch.release() }
             summary.lanesLive += batch.lanesLive
+            summary.lanesForeign += batch.hosts.count
+            summary.foreignHosts.formUnion(batch.hosts)
+            summary.damage += batch.damage
             summary.add(
                 try archive(batch, directory: directory, form: form, shouldStop: shouldStop))
         }
@@ -179,23 +190,6 @@ public enum StoreArchiver {
         for (lane, _) in lanes { unsafe unlink("\(directory)/lanes/\(lane.name).lane") }
         _ = Directories.sync(directory + "/lanes")
         return summary
-    }
-
-    /// The lane file goes last, so what is left without one is covered by archives already. What is
-    /// not is left alone and told of.
-    private static func removeOrphans(
-        _ directory: String, _ listing: LaneListing, _ archives: ListedArchives
-    ) -> [String] {
-        var damage: [String] = []
-        for lane in listing.lanes.values where !lane.hasLaneFile {
-            let covered = archives.covered[lane.name] ?? []
-            if lane.segments.allSatisfy({ s in covered.contains { $0.contains(s.number) } }) {
-                removeFiles(directory, lane)
-            } else {
-                damage.append("lanes/\(lane.name): its lane file is missing; left alone")
-            }
-        }
-        return damage
     }
 
     /// Lane files whose makers died before they gave them their names: nobody has written there. A
@@ -299,7 +293,7 @@ public enum StoreArchiver {
         return result
     }
 
-    private static func removeFiles(_ directory: String, _ lane: LaneListing.Lane) {
+    static func removeFiles(_ directory: String, _ lane: LaneListing.Lane) {
         for segment in lane.segments {
             SegmentLink.remove("\(directory)/lanes/\(segment.fileName)")
         }
@@ -308,14 +302,15 @@ public enum StoreArchiver {
 
     /// Makes one archive of a run of a lane's segments, none where they hold no record; they stay.
     /// endsLane: nothing comes after, so what was refused and not reported is told as a gap.
+    /// boot: which one counts as running; nil: the one that is.
     static func archive(
         directory: String, files: LaneFiles, segments: ClosedRange<UInt64>, form: ArchiveForm,
-        endsLane: Bool
+        endsLane: Bool, boot: LaneID? = nil
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         let lane = files.lane
         do {
-            let source = try LaneSource(files: files, segments: segments)
+            let source = try LaneSource(files: files, segments: segments, runningBoot: boot)
             source.reportsDrops = endsLane
             source.rendersText = false
             let primed = PrimedSource(source)
@@ -375,9 +370,11 @@ struct ListedLanes {
     let listing: LaneListing
     let files: [String: LaneFiles]
 
-    init(directory: String) {
+    init(directory: String) throws(CordwoodError) {
         listing = LaneListing(directory: directory)
-        let all = (try? LaneFiles.list(store: directory)) ?? []
+        guard listing.isWhole, let all = try? LaneFiles.list(store: directory) else {
+            throw Directories.failure("list", directory + "/lanes")
+        }
         files = Dictionary(all.map { ($0.lane, $0) }, uniquingKeysWith: { first, _ in first })
     }
 }
@@ -388,6 +385,9 @@ struct ListedLanes {
 private struct DeadLanes {
     private var locks: [LaneLock] = []
     private(set) var lanesLive = 0
+    /// Of lanes that only the user's word gives away.
+    private(set) var hosts: [String] = []
+    private(set) var damage: [String] = []
     private(set) var lanes: [(LaneListing.Lane, LaneFiles)] = []
     private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
     private(set) var parts: [String: [String]] = [:]
@@ -396,26 +396,49 @@ private struct DeadLanes {
     init(
         directory: String, names: [String], witness: AdoptionWitness, listed: ListedLanes,
         over: Set<String>, archives: inout ListedArchives
-    ) {
+    ) throws(CordwoodError) {
         var held: [String] = []
         for name in names {
             if let lock = LaneLock(directory: directory, lane: name, witness: witness) {
                 locks.append(lock)
                 held.append(name)
+            } else if !witness.adoptsForeign,
+                let host = OtherMachine.name(directory: directory, lane: name)
+            {
+                hosts.append(host)
             } else {
                 lanesLive += 1
             }
         }
         guard !held.isEmpty else { return }
-        let known = held.allSatisfy(over.contains) ? listed : ListedLanes(directory: directory)
-        archives.list(directory)
+        do throws(CordwoodError) {
+            let known =
+                held.allSatisfy(over.contains) ? listed : try ListedLanes(directory: directory)
+            try archives.list(directory)
+            take(held, known, archives)
+        } catch {
+            release()
+            throw error
+        }
+    }
+
+    private mutating func take(
+        _ held: [String], _ known: ListedLanes, _ archives: ListedArchives
+    ) {
         parts = archives.parts
+        var told: Set<String> = []
         for name in held {
             covered[name] = archives.covered[name]
             guard let lane = known.listing.lanes[name], lane.hasLaneFile,
                 let mine = known.files[name]
             else { continue }
-            lanes.append((lane, mine))
+            guard let archive = archives.doubt(lane) else {
+                lanes.append((lane, mine))
+                continue
+            }
+            if told.insert(archive.name).inserted {
+                damage.append("\(archive.why); the lanes that it may cover are left alone")
+            }
         }
     }
 

@@ -7,11 +7,13 @@ import CordwoodShip
 
 public enum StoreSettings {
     /// Makes a directory a store, and its missing parents; an existing store is left as it is.
-    public static func make(directory: String) throws(CordwoodError) {
+    public static func make(
+        directory: String, consent: Consent = .granted
+    ) throws(CordwoodError) {
         try Directories.make(directory, lasts: true)
         do throws(UploadError) {
             _ = try StoreFile.open(
-                storeDirectory: directory, consent: .granted,
+                storeDirectory: directory, consent: consent,
                 idBytes: (UInt64.random(in: 1 ... .max), UInt64.random(in: 1 ... .max)),
                 createdUnixSeconds: Int64(cw_realtime_ns() / 1_000_000_000))
         } catch {
@@ -152,5 +154,15 @@ public struct StoredPolicy: Sendable {
             document = nil
             problem = error.text
         }
+    }
+}
+
+extension Directories {
+    /// Makes what a store needs and lacks. A descriptor of lanes/.
+    static func makeStore(
+        _ path: String, _ settings: Settings
+    ) throws(CordwoodError) -> Int32 {
+        try StoreSettings.make(directory: path, consent: settings.options.consent)
+        return try open(path + "/lanes")
     }
 }

@@ -45,7 +45,10 @@ enum UploadWiring {
     private static func isCovered(
         directory: String, _ standing: LaneListing, archive: String
     ) -> Bool {
-        let covers = LaneListing.covers(of: archive, directory)
+        guard let covers = try? LaneListing.covers(of: archive, directory) else {
+            let unread = UnreadArchive(name: archive, why: "", directory: directory)
+            return !standing.isWhole || standing.lanes.values.contains(where: unread.mayCover)
+        }
         guard !covers.isEmpty else { return false }
         // What cannot be looked at may stand.
         guard standing.isWhole else { return true }

@@ -41,8 +41,8 @@ public struct LaneWatch: Sendable {
     /// Its lock is held; or it was let go with all descriptors, and the process lives.
     private static func isLiving(_ head: LaneHead, _ files: LaneFiles, _ boot: LaneID) -> Bool {
         if head.closed { return false }
-        if StoreInspector.isLocked(files.lanePath) { return true }
-        guard head.bootID == boot else { return false }
+        if LaneFiles.isLocked(files.lanePath) { return true }
+        guard !head.lockIsLife, head.bootID == boot else { return false }
         let start = Machine.processStart(head.processID)
         return start != 0 && start == head.processStart
     }

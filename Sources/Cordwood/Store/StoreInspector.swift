@@ -24,6 +24,11 @@ public struct LaneStatus: Sendable {
     public var bytes: UInt64
     /// The machine went down or was restarted since.
     public var isOtherBoot: Bool
+    /// Its records are written by pwrite(2): the file system's mappings are not trusted.
+    public var isWritten = false
+    /// The name of another machine, on a file system of a network: nobody here adopts the lane
+    /// (`cordwood archive --foreign`). nil: it is of this machine, was closed, or is in use.
+    public var otherMachine: String?
 }
 
 public struct StoreStats: Sendable {
@@ -44,6 +49,10 @@ public struct StoreStats: Sendable {
 
     public var segments: Int { lanes.reduce(0) { $0 + $1.segments } }
     public var laneBytes: UInt64 { lanes.reduce(0) { $0 &+ $1.bytes } }
+    public var lanesWritten: Int { lanes.count { $0.isWritten } }
+    public var lanesElsewhere: Int { lanes.count { $0.otherMachine != nil } }
+    /// Names of the other machines, each once.
+    public var hostsElsewhere: [String] { Set(lanes.compactMap(\.otherMachine)).sorted() }
 }
 
 public struct VerifyReport: Sendable {
@@ -214,7 +223,7 @@ public enum StoreInspector {
             bytes &+= files.hasJournal ? StoreFolder.bytes(of: files.journalPath) : 0
             for segment in files.segments { bytes &+= StoreFolder.bytes(of: segment.path) }
             let state: LaneStatus.State =
-                isLocked(files.lanePath)
+                LaneFiles.isLocked(files.lanePath)
                 ? .live : (head?.closed ?? false) ? .closed : .unclean
             let laneBoot = head?.bootID ?? .zero
             all.append(
@@ -222,17 +231,12 @@ public enum StoreInspector {
                     name: files.lane, state: state, processID: head?.processID ?? 0,
                     processName: head?.processName ?? "", segments: files.segments.count + 1,
                     bytes: bytes,
-                    isOtherBoot: laneBoot != .zero && boot != .zero && laneBoot != boot))
+                    isOtherBoot: laneBoot != .zero && boot != .zero && laneBoot != boot,
+                    isWritten: head?.isWritten ?? false,
+                    otherMachine: state == .unclean
+                        ? OtherMachine.name(directory: directory, lane: files.lane) : nil))
         }
         return all
-    }
-
-    /// Whether a process holds the lane (FORMAT §2). Asks with a shared lock for a moment.
-    static func isLocked(_ path: String) -> Bool {
-        let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
-        guard fd >= 0 else { return false }
-        defer { close(fd) }
-        return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
     }
 
     static func text(_ problem: ReadProblem) -> String {

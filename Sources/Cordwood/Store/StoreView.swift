@@ -184,7 +184,7 @@ final class StoreView {
 
     /// The place of a lane among those with equal times: by name, which begins with its start.
     private func order(_ lane: String) -> UInt64 {
-        let seconds = (ArchiveShelf.laneStart(lane) ?? 0) / 1_000_000_000
+        let seconds = (LaneName.start(lane) ?? 0) / 1_000_000_000
         var rest: UInt64 = 0
         for byte in lane.utf8.dropFirst(17).prefix(2) { rest = rest << 8 | UInt64(byte) }
         return firstOrder &+ seconds << 18 &+ rest

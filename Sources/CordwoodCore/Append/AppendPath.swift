@@ -56,20 +56,23 @@ public enum AppendPath {
     static func begin<Ticks: TickSource>(
         _ source: Ticks.Type, _ logger: LoggerBlock, _ kind: UInt32, _ bytes: Int
     ) -> RecordInChunk? {
-        let engine = unsafe logger.pointee.engine
-        guard let thread = unsafe cwi_tls_get().pointee.current,
-            unsafe UInt(bitPattern: thread.pointee.engine)
-                == UInt(bitPattern: Ticks.marked(engine)), unsafe thread.pointee.busy == 0
+        guard let thread = unsafe cwi_tls_get().pointee.current, unsafe thread.pointee.busy == 0
         else { return nil }
 
         unsafe cwa_store_relaxed_u64(busyWord(thread), UInt64(cwi_frame()))
         // ORDER: compiler only. A handler on this thread must see busy before anything moves (A1).
         cwa_fence_compiler()
+        // Behind busy: a handler may give an idle block to another engine (BlockTable).
+        let engine = unsafe engineWord(logger)
+        guard unsafe engineWord(thread) == Ticks.marked(engine) else {
+            unsafe cwa_store_release_u64(busyWord(thread), 0)
+            return nil
+        }
         // ORDER: relaxed. A stale limit is caught by the second look below (A2).
         let room =
             unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
             &- Int(bitPattern: thread.pointee.ptr)
-        let ticks = unsafe Ticks.now(engine)
+        let ticks = unsafe Ticks.now(EngineBlock(bitPattern: engine))
         let delta = unsafe ticks &- thread.pointee.base_ticks
         // Both at once: there is room, and the time fits.
         let left = room &- 24 &- bytes
@@ -150,6 +153,20 @@ public enum AppendPath {
     }
 }
 
+extension AppendPath {
+    /// As numbers: to compare pointers that may be nil takes two instructions more.
+    @inlinable @inline(__always)
+    static func engineWord(_ logger: LoggerBlock) -> UInt {
+        unsafe UnsafeRawPointer(logger).load(fromByteOffset: 8, as: UInt.self)
+    }
+
+    /// With the mark of its clock.
+    @inlinable @inline(__always)
+    static func engineWord(_ thread: ThreadBlock) -> UInt {
+        unsafe UnsafeRawPointer(thread).load(fromByteOffset: 40, as: UInt.self)
+    }
+}
+
 /// A record that has begun, in its thread's chunk. `left`: bytes that it may grow by.
 @usableFromInline
 @unsafe struct RecordInChunk {
@@ -174,7 +191,7 @@ public enum AppendPath {
 /// that the hot path's one comparison also answers which clock it is.
 public protocol TickSource {
     static var isProcessor: Bool { get }
-    static func marked(_ engine: EngineBlock?) -> EngineBlock?
+    static func marked(_ engine: UInt) -> UInt
     static func now(_ engine: EngineBlock?) -> UInt64
 }
 
@@ -182,7 +199,7 @@ public protocol TickSource {
 public enum ProcessorTicks: TickSource {
     @inlinable @inline(__always) public static var isProcessor: Bool { true }
     @inlinable @inline(__always)
-    public static func marked(_ engine: EngineBlock?) -> EngineBlock? { unsafe engine }
+    public static func marked(_ engine: UInt) -> UInt { engine }
     @inlinable @inline(__always)
     public static func now(_ engine: EngineBlock?) -> UInt64 { cw_ticks_tsc() }
 }
@@ -193,18 +210,15 @@ public enum SystemTicks: TickSource {
     /// Bit of a block's engine pointer (ThreadBlocks.mark).
     static var mark: UInt { 2 }
     public static var isProcessor: Bool { false }
-    public static func marked(_ engine: EngineBlock?) -> EngineBlock? {
-        unsafe EngineBlock(bitPattern: UInt(bitPattern: engine) | mark)
-    }
+    public static func marked(_ engine: UInt) -> UInt { engine | mark }
     public static func now(_ engine: EngineBlock?) -> UInt64 {
         unsafe engine.map { unsafe Clock.now($0) } ?? 0
     }
 
     /// True where the calling thread's block in that logger's engine has this mark and no other.
     static func has(_ logger: LoggerBlock) -> Bool {
-        guard let engine = unsafe logger.pointee.engine,
-            let thread = unsafe cwi_tls_get().pointee.current
-        else { return false }
-        return unsafe thread.pointee.engine == marked(engine)
+        guard let thread = unsafe cwi_tls_get().pointee.current else { return false }
+        let engine = unsafe AppendPath.engineWord(logger)
+        return unsafe engine != 0 && AppendPath.engineWord(thread) == marked(engine)
     }
 }

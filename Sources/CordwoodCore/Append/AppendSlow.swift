@@ -99,9 +99,9 @@ public enum AppendSlow {
     /// Busy meanwhile, so that close does not take the lane file away.
     static func countRefused(_ engine: EngineBlock) {
         guard unsafe cwi_tls_get().pointee.helper & UInt8(CWI_HELPER_WRITES) == 0 else { return }
-        guard let own = unsafe ThreadBlocks.own(engine),
-            let thread = unsafe ThreadBlocks.enter(own)
-        else { return unsafe Drops.count(engine, inFile: false) }
+        guard let thread = unsafe ThreadBlocks.enterOwn(engine) else {
+            return unsafe Drops.count(engine, inFile: false)
+        }
         defer { unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0) }
         let isOpen = unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN)
         unsafe Drops.count(engine, inFile: isOpen)
@@ -112,7 +112,8 @@ public enum AppendSlow {
     /// on; close ends the wait.
     private static func mayWait(_ engine: EngineBlock) -> Bool {
         guard unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_BLOCK),
-            unsafe engine.pointee.lane_generation == 1, unsafe cwi_tls_get().pointee.helper == 0,
+            unsafe engine.pointee.lane_generation &- engine.pointee.renewals == 1,
+            unsafe cwi_tls_get().pointee.helper == 0,
             let own = unsafe ThreadBlocks.own(engine)
         else { return false }
         return unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) == 0
@@ -130,8 +131,7 @@ public enum AppendSlow {
         guard unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
             return Status.closed
         }
-        guard let own = unsafe ThreadBlocks.own(engine) else { return Status.full }
-        guard let thread = unsafe ThreadBlocks.enter(own) else { return Status.full }
+        guard let thread = unsafe ThreadBlocks.enterOwn(engine) else { return Status.full }
         // The frame that entered must leave, whatever happens.
         defer { unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0) }
         // Again, now that busy is set: close waits for who was before it (A13).

@@ -140,7 +140,7 @@ public enum CatalogWriter {
                 engine, descriptor, bytes: bytes, isFirst: false)
             // Where it fails below, the mapping stays until this one is tried again.
             guard error == 0,
-                let file = unsafe map(engine, index, descriptor, Int(bytes)),
+                let file = unsafe map(engine, lane, index, descriptor, Int(bytes)),
                 unsafe WriteThrough.isOn(engine) || Mapping.populate(file, bytes: Int(bytes))
             else {
                 unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
@@ -175,11 +175,12 @@ public enum CatalogWriter {
 
     /// Noted for children that are forked from here on, which let go of it.
     private static func map(
-        _ engine: EngineBlock, _ index: UInt32, _ descriptor: Int32, _ bytes: Int
+        _ engine: EngineBlock, _ lane: LaneBlock, _ index: UInt32, _ descriptor: Int32,
+        _ bytes: Int
     ) -> UnsafeMutableRawPointer? {
         cwi_fork_gate_enter()
         defer { cwi_fork_gate_leave() }
-        let region = unsafe regions(engine) + Int(index)
+        let region = unsafe regions(engine, lane) + Int(index)
         if let old = unsafe region.pointee.base {
             unsafe region.pointee.base = nil
             unsafe Mapping.release(old, bytes: Int(region.pointee.bytes))
@@ -192,12 +193,31 @@ public enum CatalogWriter {
 
     /// A child puts other memory in their place.
     static func forget(_ engine: EngineBlock) {
-        for index in 0..<Int(CWI_CATALOGS_MAX) {
+        for index in 0..<2 * Int(CWI_CATALOGS_MAX) {
             let region = unsafe regions(engine) + index
             guard let base = unsafe region.pointee.base else { continue }
             unsafe Mapping.overlay(base, bytes: Int(region.pointee.bytes))
             unsafe region.pointee.base = nil
         }
+    }
+
+    /// Of a lane that nobody adds names to any more.
+    static func release(_ engine: EngineBlock, _ lane: LaneBlock) {
+        for index in 0..<Int(CWI_CATALOGS_MAX) {
+            let region = unsafe regions(engine, lane) + index
+            cwi_fork_gate_enter()
+            if let base = unsafe region.pointee.base {
+                unsafe region.pointee.base = nil
+                unsafe Mapping.release(base, bytes: Int(region.pointee.bytes))
+            }
+            cwi_fork_gate_leave()
+        }
+    }
+
+    private static func regions(
+        _ engine: EngineBlock, _ lane: LaneBlock
+    ) -> UnsafeMutablePointer<cwi_catalog> {
+        unsafe regions(engine) + Int(lane.pointee.catalog_set & 1) * Int(CWI_CATALOGS_MAX)
     }
 
     private static func regions(_ engine: EngineBlock) -> UnsafeMutablePointer<cwi_catalog> {

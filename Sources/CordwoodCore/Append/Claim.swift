@@ -22,9 +22,20 @@ enum Claim {
         }
         _ = unsafe Settle.own(thread)
         if unsafe thread.pointee.depth == 0 { cwi_crash_thread_logs() }
+        let status = unsafe takeChunk(thread, engine, bytes)
+        // It leaves without a chunk, and holds nothing.
+        if status != Status.ok { unsafe ThreadBlocks.setSegment(thread, nil) }
+        return status
+    }
+
+    private static func takeChunk(
+        _ thread: ThreadBlock, _ engine: EngineBlock, _ bytes: Int
+    ) -> Int32 {
         for _ in 0..<64 {
-            guard let lane = unsafe Lanes.ready(engine) else { return unsafe Lanes.whyNot(engine) }
-            guard let segment = unsafe current(lane) else { return Status.full }
+            guard let lane = unsafe Lanes.ready(engine, waits: thread.pointee.depth == 0) else {
+                return unsafe Lanes.whyNot(engine)
+            }
+            guard let segment = unsafe hold(thread, lane) else { return Status.full }
             switch unsafe claim(thread, engine, lane, segment, bytes) {
             case .done: return Status.ok
             case .segmentFull:
@@ -37,6 +48,20 @@ enum Claim {
             }
         }
         return Status.full
+    }
+
+    /// The lane's current segment, named in the thread's block: while it is, and the thread busy,
+    /// nobody unmaps it or uses its file again. nil: there is no such segment.
+    private static func hold(_ thread: ThreadBlock, _ lane: LaneBlock) -> SegmentBlock? {
+        // Round again only where another thread has published the next one meanwhile.
+        while let segment = unsafe current(lane) {
+            unsafe ThreadBlocks.setSegment(thread, segment)
+            // A compiler fence, or a full one where membarrier is missing: either who releases it
+            // finds it in our block, or we find another one current (R6, R7).
+            Membarrier.lightFence()
+            if unsafe current(lane) == segment { return unsafe segment }
+        }
+        return nil
     }
 
     private enum Outcome { case done, segmentFull, again, noSpace }
@@ -151,10 +176,8 @@ enum Claim {
         // ORDER: release, before the chunk: who finds the new chunk finds no older claim's length
         // beside it (A3, Settle.forced).
         unsafe cwa_store_release_u64(Verdict.address(thread), empty.word)
-        // ORDER: release. Who sees this segment here sees the last store into the one before: the
-        // length of the chunk that was left (Quiescence).
-        unsafe cwa_store_release_u64(
-            ThreadBlocks.segmentWord(thread), UInt64(UInt(bitPattern: segment)))
+        // The block has named the segment since `hold`; a child's, which a handler forked, has not.
+        unsafe ThreadBlocks.setSegment(thread, segment)
         unsafe cwa_store_relaxed_u64(ThreadBlocks.saltWord(thread), segment.pointee.salt)
         unsafe cwa_store_release_u64(
             UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!,

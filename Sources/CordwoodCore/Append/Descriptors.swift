@@ -72,9 +72,9 @@ enum Descriptors {
     static func lane(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
         let known = unsafe lane.pointee.lock_fd
         if unsafe isLaneFile(lane, known) { return known }
-        let first = unsafe Segments.table(engine)
         // ORDER: acquire. The slot's words are there with its state (A5).
-        if unsafe cwa_load_acquire_u32(Segments.stateWord(first)) != Segments.free,
+        if let first = unsafe lane.pointee.first,
+            unsafe cwa_load_acquire_u32(Segments.stateWord(first)) != Segments.free,
             unsafe first.pointee.in_lane != 0
         {
             return unsafe regain(engine, lane, first) ? lane.pointee.lock_fd : -1
@@ -124,6 +124,7 @@ enum Descriptors {
             return false
         }
         let known = unsafe segment.pointee.fd
+        let lane = unsafe segment.pointee.lane ?? lane
         let again = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             if unsafe segment.pointee.in_lane != 0 {

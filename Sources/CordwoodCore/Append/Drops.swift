@@ -47,15 +47,62 @@ enum Drops {
         _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
     }
 
+    /// Of this engine: in its lane, in one that it is leaving, in those that it has let go.
     static func total(_ engine: EngineBlock) -> UInt64 {
-        var sum = unsafe engine.pointee.child_dropped
-        guard let lane = unsafe engine.pointee.lane, let file = unsafe lane.pointee.file else {
-            return sum
-        }
-        for serial in 0..<UInt32(LaneHeader.dropsCountValue) {
-            unsafe sum &+= cwa_load_relaxed_u64(slot(file, serial) + DropSlot.dropped)
+        var sum = unsafe engine.pointee.child_dropped &+ engine.pointee.left_dropped
+        var next: LaneBlock? = unsafe engine.pointee.lane
+        while let lane = unsafe next {
+            unsafe sum &+= total(lane)
+            unsafe next = lane.pointee.previous
         }
         return sum
+    }
+
+    static func total(_ lane: LaneBlock) -> UInt64 {
+        guard let file = unsafe lane.pointee.file else { return 0 }
+        return (0..<UInt32(LaneHeader.dropsCountValue)).reduce(0) {
+            unsafe $0 &+ cwa_load_relaxed_u64(slot(file, $1) + DropSlot.dropped)
+        }
+    }
+
+    /// Of these, what no gap record tells yet.
+    static func unreported(_ lane: LaneBlock) -> UInt64 {
+        guard let file = unsafe lane.pointee.file else { return 0 }
+        return (0..<UInt32(LaneHeader.dropsCountValue)).reduce(0) {
+            let slot = unsafe slot(file, $1)
+            let dropped = unsafe cwa_load_relaxed_u64(slot + DropSlot.dropped)
+            let reported = unsafe cwa_load_relaxed_u64(slot + DropSlot.reported)
+            return dropped > reported ? $0 &+ (dropped &- reported) : $0
+        }
+    }
+
+    /// Notes in a lane that nobody has yet that so many records may be gone, between these two
+    /// times; the first thread that logs there begins with the gap record.
+    static func note(
+        _ engine: EngineBlock, _ lane: LaneBlock, lost: UInt64, since: UInt64
+    ) {
+        guard lost > 0, let file = unsafe lane.pointee.file else { return }
+        let slot = unsafe slot(file, 1)
+        unsafe slot.storeBytes(of: lost, toByteOffset: DropSlot.dropped, as: UInt64.self)
+        unsafe slot.storeBytes(of: since, toByteOffset: DropSlot.firstMonotonic, as: UInt64.self)
+        unsafe slot.storeBytes(
+            of: cw_monotonic_ns(), toByteOffset: DropSlot.lastMonotonic, as: UInt64.self)
+        _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
+    }
+
+    /// The same for a lane that is in use: a later chunk of such a thread says so, or the reader.
+    static func noteMore(_ engine: EngineBlock, _ lane: LaneBlock, lost: UInt64) {
+        guard lost > 0, let file = unsafe lane.pointee.file else { return }
+        let slot = unsafe slot(file, 1)
+        // ORDER: relaxed is enough for counts (A17).
+        if unsafe cwa_load_relaxed_u64(slot + DropSlot.firstMonotonic) == 0 {
+            // Not before the lane began; more is not known.
+            let began = unsafe cwa_load_relaxed_u64(file + LaneHeader.createdMonotonic)
+            unsafe cwa_store_relaxed_u64(slot + DropSlot.firstMonotonic, began)
+        }
+        unsafe cwa_store_relaxed_u64(slot + DropSlot.lastMonotonic, cw_monotonic_ns())
+        _ = unsafe cwa_add_u64(slot + DropSlot.dropped, lost)
+        _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
     }
 
     /// Running totals that a gap record covers.

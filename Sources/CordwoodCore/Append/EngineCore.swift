@@ -380,10 +380,13 @@ public enum EngineCore {
     }
 
     /// Seals every published segment but the current one; with `all` the current one too, after
-    /// which nothing can be appended. Returns the numbers sealed now, ascending.
-    public static func sealRetired(_ engine: EngineBlock, all: Bool) -> [UInt64] {
+    /// which nothing can be appended. atMost: so many, the oldest first. Returns the numbers sealed
+    /// now, ascending.
+    public static func sealRetired(
+        _ engine: EngineBlock, all: Bool, atMost: Int = .max
+    ) -> [UInt64] {
         guard let lane = unsafe readyLane(engine) else { return [] }
-        var numbers: [UInt64] = []
+        var due: [SegmentBlock] = unsafe []
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
             // SEALING: its file refused the end of it; again.
@@ -391,12 +394,20 @@ public enum EngineCore {
             // A segment is open a moment before it is current, and must not be sealed then: one
             // that holds a chunk has been current. Empty first, current second.
             let wasCurrent = unsafe segment.pointee.in_lane != 0 || !isEmpty(segment)
-            guard unsafe all || wasCurrent && readCurrent(lane) != segment else { return }
+            guard unsafe segment.pointee.lane == lane,
+                unsafe all || wasCurrent && readCurrent(lane) != segment
+            else { return }
+            unsafe due.append(segment)
+        }
+        unsafe due.sort { unsafe $0.pointee.number < $1.pointee.number }
+        var numbers: [UInt64] = []
+        for i in unsafe due.indices where numbers.count < atMost {
+            let segment = unsafe due[i]
             if unsafe Sealer.seal(engine, lane, segment) {
                 unsafe numbers.append(segment.pointee.number)
             }
         }
-        return numbers.sorted()
+        return numbers
     }
 
     private static func readCurrent(_ lane: LaneBlock) -> SegmentBlock? {
@@ -405,17 +416,23 @@ public enum EngineCore {
 
     /// The lane's name; empty where it has none yet.
     public static func laneName(_ engine: EngineBlock) -> String {
-        guard let lane = unsafe readyLane(engine) else { return "" }
-        return unsafe withUnsafeBytes(of: lane.pointee.name) {
+        unsafe readyLane(engine).map { unsafe laneName($0) } ?? ""
+    }
+
+    private static func laneName(_ lane: LaneBlock) -> String {
+        unsafe withUnsafeBytes(of: lane.pointee.name) {
             unsafe String(decoding: $0.prefix(Int(lane.pointee.name_length)), as: UTF8.self)
         }
     }
 
-    /// Notes in the lane file, synced, that segment 0 is in an archive. 0 or an errno.
-    public static func markArchived(_ engine: EngineBlock, below number: UInt64) -> Int32 {
-        guard let lane = unsafe readyLane(engine), let file = unsafe lane.pointee.file else {
-            return 0
-        }
+    /// Notes in the lane file of that name, synced, that segment 0 is in an archive. 0 or an errno;
+    /// 0 also where the engine has left that lane.
+    public static func markArchived(
+        _ engine: EngineBlock, of name: String, below number: UInt64
+    ) -> Int32 {
+        guard let lane = unsafe readyLane(engine), unsafe laneName(lane) == name,
+            let file = unsafe lane.pointee.file
+        else { return 0 }
         // CRASH: before this store the archive's name says that segment 0 is covered.
         unsafe cwa_store_release_u64(
             UnsafeMutableRawPointer(file) + LaneHeader.archivedBelow, number)
@@ -478,30 +495,14 @@ public enum EngineCore {
         if let lane = unsafe readyLane(engine) {
             _ = unsafe sealRetired(engine, all: true)
             unsafe putOnDisk(engine, namelessOnly: false)
-            while let spare = unsafe Segments.takeSpare(lane) {
-                unsafe Segments.destroy(engine, lane, spare)
+            if let previous = unsafe lane.pointee.previous {
+                unsafe sealLeft(engine, previous)
+                unsafe lane.pointee.previous = nil
+                unsafe letGo(engine, previous)
             }
-            let file = unsafe UnsafeMutableRawPointer(lane.pointee.file)!
-            unsafe file.storeBytes(
-                of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
-            // CRASH: before this store the lane is one whose process died; nothing else differs.
-            unsafe cwa_store_release_u32(file + LaneHeader.closed, 1)
-            // With the counts of what was refused, which the file may not have taken.
-            _ = unsafe WriteThrough.lane(engine, lane, file, LaneHeader.catalogOffsetValue)
-            unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
             unsafe engine.pointee.ring = 0
+            unsafe letGo(engine, lane)
             unsafe releaseQuiet(engine)
-            // Late calls may still read the drop slots: the address stays, the file goes. A child
-            // that is forked meanwhile finds no descriptor that may be another file's by then.
-            unsafe Mapping.overlay(file, bytes: LaneHeader.fileBytesValue)
-            let descriptor = unsafe lane.pointee.lock_fd
-            _ = unsafe CatalogWriter.locked(lane) {
-                unsafe lane.pointee.lock_fd = -1
-                unsafe Segments.table(engine).pointee.fd = -1
-                unsafe Segments.table(engine).pointee.base = nil
-            }
-            unsafe Descriptors.close(
-                descriptor, lane.pointee.lock_device, lane.pointee.lock_inode)
         } else if let lane = unsafe engine.pointee.lane {
             unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
         }
@@ -510,6 +511,35 @@ public enum EngineCore {
         unsafe Descriptors.closeLanes(engine)
         unsafe Files.close(engine.pointee.memory_fd)
         return true
+    }
+
+    /// Marks a lane as closed, lets go of its file and of its lock. All its segments are sealed,
+    /// and no append that began there is under way.
+    static func letGo(_ engine: EngineBlock, _ lane: LaneBlock) {
+        while let spare = unsafe Segments.takeSpare(lane) {
+            unsafe Segments.destroy(engine, lane, spare)
+        }
+        let file = unsafe UnsafeMutableRawPointer(lane.pointee.file)!
+        unsafe file.storeBytes(
+            of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
+        // CRASH: before this store the lane is one whose process died; nothing else differs.
+        unsafe cwa_store_release_u32(file + LaneHeader.closed, 1)
+        // With the counts of what was refused, which the file may not have taken.
+        _ = unsafe WriteThrough.lane(engine, lane, file, LaneHeader.catalogOffsetValue)
+        unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
+        unsafe engine.pointee.left_dropped &+= Drops.total(lane)
+        // Late calls may still read the drop slots: the address stays, the file goes. A child
+        // that is forked meanwhile finds no descriptor that may be another file's by then.
+        unsafe Mapping.overlay(file, bytes: LaneHeader.fileBytesValue)
+        let descriptor = unsafe lane.pointee.lock_fd
+        _ = unsafe CatalogWriter.locked(lane) {
+            unsafe lane.pointee.lock_fd = -1
+            if let first = unsafe lane.pointee.first { unsafe Lanes.letGo(first) }
+            unsafe lane.pointee.first = nil
+        }
+        unsafe Descriptors.close(
+            descriptor, lane.pointee.lock_device, lane.pointee.lock_inode)
+        unsafe OwnerLock.release(lane)
     }
 
     /// After closeHandles: who was inside an append has left it. Who enters later sees CLOSING.
@@ -549,38 +579,4 @@ public enum EngineCore {
 public struct CoreError: Error {
     public var status: Int32
     public var number: Int32 = 0
-}
-
-/// Lane blocks, wiped in a forked child and never reused; many to a mapping, for each mapping of
-/// its own kind counts against the process's limit (R22).
-private enum LanePool {
-    static let bytesEach = 4096
-    private static let countEach: UInt64 = 1024
-    // SAFETY: one atomic word: the pool's address | blocks taken in its low 12 bits; never freed.
-    nonisolated(unsafe) private static let word: UnsafeMutableRawPointer = {
-        let word = UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8)
-        unsafe word.initializeMemory(as: UInt64.self, repeating: 0, count: 1)
-        return unsafe word
-    }()
-
-    static func take() -> UnsafeMutableRawPointer? {
-        while true {
-            let seen = unsafe cwa_load_acquire_u64(word)
-            let taken = seen & 0xFFF
-            if seen != 0, taken < countEach {
-                guard unsafe cwa_cas_u64(word, seen, seen + 1) else { continue }
-                let pool = unsafe UnsafeMutableRawPointer(bitPattern: UInt(seen & ~0xFFF))
-                return unsafe pool.map { unsafe $0 + Int(taken) * bytesEach }
-            }
-            let bytes = Int(countEach) * bytesEach
-            guard let fresh = unsafe Mapping.anonymous(bytes: bytes, wipedOnFork: true) else {
-                return nil
-            }
-            if unsafe !cwa_cas_u64(word, seen, UInt64(UInt(bitPattern: fresh)) + 1) {
-                unsafe Mapping.release(fresh, bytes: bytes)
-                continue
-            }
-            return unsafe fresh
-        }
-    }
 }

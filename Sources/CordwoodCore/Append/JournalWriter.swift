@@ -14,15 +14,38 @@ public struct JournalGuards {
     /// no archive yet.
     let copying: ((Set<UInt64>) -> Void) -> Void
     /// Syncs the files of segments that no thread writes any more, and their directory. One that is
-    /// gone was archived meanwhile. 0 or an errno.
-    let syncing: (Set<UInt64>) -> Int32
+    /// gone was archived meanwhile.
+    let syncing: (Set<UInt64>) -> SyncedFiles
 
     public init(
         copying: @escaping ((Set<UInt64>) -> Void) -> Void,
-        syncing: @escaping (Set<UInt64>) -> Int32
+        syncing: @escaping (Set<UInt64>) -> SyncedFiles
     ) {
         self.copying = copying
         self.syncing = syncing
+    }
+}
+
+/// What syncing segments as files came to.
+public struct SyncedFiles {
+    /// 0, or the first errno.
+    public var error: Int32 = 0
+    /// Whose content may be lost with the power, whatever a later sync answers: the system reports
+    /// such an error once.
+    public var failed: Set<UInt64> = []
+
+    public init() {}
+
+    /// Notes what syncing that segment's file answered.
+    public mutating func add(_ number: UInt64, _ error: Int32) {
+        guard error != 0 else { return }
+        if self.error == 0 { self.error = error }
+        if SyncedFiles.isLasting(error) { failed.insert(number) }
+    }
+
+    /// The file was there, and what was dirty of it may be clean now and not on the disk.
+    public static func isLasting(_ error: Int32) -> Bool {
+        error == EIO || error == ENOSPC || error == EDQUOT
     }
 }
 
@@ -37,6 +60,11 @@ public final class JournalWriter: @unchecked Sendable {
     }
 
     private var descriptor: Int32 = -1
+    private var generation: UInt32 = 0
+    /// What the descriptor was opened for: the host may have closed it, and have a file of its own
+    /// under that number.
+    private var device: UInt64 = 0
+    private var inode: UInt64 = 0
     private var salt: UInt64 = 0
     private var bytes: UInt64 = 0
     private var batch: [UInt8] = []
@@ -50,20 +78,21 @@ public final class JournalWriter: @unchecked Sendable {
     /// Sealed segments that are durable, in this journal or as files, and not archived yet.
     private var whole: Set<UInt64> = []
     private var failed = false
-    /// What was not synced as a file; the system reports such an error once, so it is kept.
-    private var fileError: Int32 = 0
+    /// Segments whose files were not synced, until an archive holds them (R36).
+    private var unsynced: Set<UInt64> = []
+    private var unsyncedError: Int32 = 0
 
     public init() {}
 
-    deinit { cwi_file_close(descriptor) }
+    deinit { closeJournal() }
 
     /// Makes every record that is committed now durable. 0 or an errno.
     public func flush(_ engine: EngineBlock, _ guards: JournalGuards) -> Int32 {
         guard let lane = unsafe EngineCore.readyLane(engine) else { return 0 }
-        guard fileError == 0 else { return fileError }
+        unsafe follow(lane)
         // After a failed sync nothing of the old file is believed: a new one, written from memory
-        // (R36).
-        let fresh = descriptor < 0 || failed || bytes > JournalWriter.compactBytes
+        // (R36). Nor of one that has no name any more, or whose descriptor the host has closed.
+        let fresh = failed || bytes > JournalWriter.compactBytes || !isThere
         failed = false
         let error = unsafe fresh ? begin(engine, lane) : 0
         guard error == 0 else { return error }
@@ -71,20 +100,50 @@ public final class JournalWriter: @unchecked Sendable {
         unsafe copyCatalog(lane)
         var released: Set<UInt64> = []
         guards.copying { waiting in
-            unsafe copySegments(engine)
+            let mapped = unsafe copySegments(engine, lane)
             whole.formIntersection(waiting)
-            released = waiting.subtracting(whole)
+            // An archive, synced before, holds every segment that has left the lane.
+            unsynced.formIntersection(waiting.union(mapped))
+            released = waiting.subtracting(whole).subtracting(unsynced)
         }
         unsafe copyCatalog(lane)
         var result = failed ? EIO : writeBatch()
         if result == 0 { result = Files.syncData(descriptor) }
-        if result == 0 {
-            result = unsafe syncFiles(engine, lane, released, guards)
-            if result == EIO || result == ENOSPC || result == EDQUOT { fileError = result }
-        }
+        if result == 0 { result = unsafe syncFiles(engine, lane, released, guards) }
         if result == 0, fresh { result = unsafe publish(engine, lane) }
         failed = result != 0
-        return result
+        guard result == 0 else { return result }
+        // ORDER: relaxed. This thread set it, or will find it at its next flush (A36).
+        if unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane)) != 0 { return EIO }
+        return unsynced.isEmpty ? 0 : unsyncedError
+    }
+
+    private var isThere: Bool {
+        cwi_fd_is(descriptor, device, inode) && !Files.isNameless(descriptor)
+    }
+
+    private func closeJournal() {
+        if cwi_fd_is(descriptor, device, inode) { cwi_file_close(descriptor) }
+        descriptor = -1
+    }
+
+    private func keepUnsynced(_ numbers: Set<UInt64>, _ error: Int32) {
+        guard !numbers.isEmpty else { return }
+        unsynced.formUnion(numbers)
+        unsyncedError = error
+    }
+
+    /// 0, or the errno of a failed sync whose segments no archive holds yet.
+    public var pendingError: Int32 { unsynced.isEmpty ? 0 : unsyncedError }
+
+    /// The lane that this journal belongs to; another one has a journal of its own.
+    private func follow(_ lane: LaneBlock) {
+        guard unsafe lane.pointee.generation != generation else { return }
+        unsafe generation = lane.pointee.generation
+        closeJournal()
+        unsynced = []
+        catalogsDone = 0
+        catalogRegion = 0
     }
 
     /// What nobody writes any more is made durable where it is.
@@ -92,17 +151,24 @@ public final class JournalWriter: @unchecked Sendable {
         _ engine: EngineBlock, _ lane: LaneBlock, _ released: Set<UInt64>, _ guards: JournalGuards
     ) -> Int32 {
         if !released.isEmpty {
-            var error = guards.syncing(released)
+            var synced = guards.syncing(released)
             // Segment 0 lies in the lane file.
-            if error == 0, released.contains(0) {
-                error = unsafe Files.syncData(Descriptors.lane(engine, lane))
+            if released.contains(0) {
+                unsafe synced.add(0, Files.syncData(Descriptors.lane(engine, lane)))
             }
-            guard error == 0 else { return error }
+            keepUnsynced(synced.failed, synced.error)
+            guard synced.error == 0 else { return synced.error }
             whole.formUnion(released)
         }
         let region = catalogRegion
         while catalogsDone < region {
             let error = unsafe syncCatalog(engine, lane, catalogsDone)
+            // A full region is nowhere else, and no archive holds it: names of this lane may go
+            // with the power from here on, so it must be left for a new one.
+            if SyncedFiles.isLasting(error) || error == ENOENT {
+                // ORDER: relaxed. A wish by itself (A36).
+                unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)
+            }
             guard error == 0 else { return error }
             catalogsDone += 1
             guard catalogsDone == region else { continue }
@@ -125,7 +191,7 @@ public final class JournalWriter: @unchecked Sendable {
     }
 
     private func begin(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
-        cwi_file_close(descriptor)
+        closeJournal()
         synced = [:]
         catalogSynced = 0
         headers = []
@@ -140,6 +206,7 @@ public final class JournalWriter: @unchecked Sendable {
             return unsafe cwi_file_open_at(directory, $0, O_RDWR | O_CREAT | O_EXCL, 0o600)
         }
         guard descriptor >= 0 else { return errno }
+        unsafe cwi_fd_identity(descriptor, &device, &inode)
         put(JournalHeader.magicValue)
         put(UInt64(1))
         unsafe put(lane.pointee.id.0)
@@ -170,20 +237,29 @@ public final class JournalWriter: @unchecked Sendable {
         return Files.sync(parent)
     }
 
-    private func copySegments(_ engine: EngineBlock) {
+    /// The numbers of those that are mapped.
+    private func copySegments(_ engine: EngineBlock, _ lane: LaneBlock) -> Set<UInt64> {
+        var mapped: Set<UInt64> = []
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
             guard state == Segments.open || state == Segments.sealing || state == Segments.sealed,
+                unsafe segment.pointee.lane == lane,
                 let base = unsafe segment.pointee.base
             else { return }
+            unsafe mapped.insert(segment.pointee.number)
             // What memory has is not what readers see: its file is synced as it is (A25).
             if unsafe Lost.isLost(segment) {
-                if unsafe Files.syncData(segment.pointee.fd) != 0 { failed = true }
+                let error = unsafe Files.syncData(segment.pointee.fd)
+                if error != 0 { failed = true }
+                if SyncedFiles.isLasting(error) {
+                    unsafe keepUnsynced([segment.pointee.number], error)
+                }
                 return
             }
             unsafe copySegment(segment, UnsafeMutableRawPointer(base))
             if state == Segments.sealed { unsafe whole.insert(segment.pointee.number) }
         }
+        return mapped
     }
 
     private func copyCatalog(_ lane: LaneBlock) {

@@ -20,16 +20,22 @@ public enum Lanes {
             * 8
     }
 
+    /// A36: not 0: the lane must be left for a new one.
+    static func renewWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.renew)!
+    }
+
     static func serialWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.next_serial)!
     }
 
-    /// The lane, ready for claims. nil: closed, or it could not be made (`whyNot`).
-    static func ready(_ engine: EngineBlock) -> LaneBlock? {
+    /// The lane, ready for claims. nil: closed, or it could not be made (`whyNot`). waits: false
+    /// in a nested append, which waits for nobody.
+    static func ready(_ engine: EngineBlock, waits: Bool) -> LaneBlock? {
         guard let lane = unsafe engine.pointee.lane else { return nil }
         // ORDER: acquire. Everything of the lane is there when it is ready (A7).
         if unsafe cwa_load_acquire_u32(lane) == readyState { return unsafe lane }
-        return unsafe make(engine, lane) == Status.ok ? lane : nil
+        return unsafe make(engine, lane, waits: waits) == Status.ok ? lane : nil
     }
 
     /// The lane where it is ready, once nobody is making it any more. nil: there is none, or its
@@ -52,8 +58,9 @@ public enum Lanes {
     }
 
     /// Makes the lane where there is none: at open, or in a forked child.
-    public static func make(_ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>) -> Int32
-    {
+    public static func make(
+        _ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>, waits: Bool = true
+    ) -> Int32 {
         if unsafe cwa_load_acquire_u32(lane) == readyState { return Status.ok }
         // A handler that jumped out of here would leave the lane in the making for ever.
         var mask = sigset_t()
@@ -62,7 +69,7 @@ public enum Lanes {
         let none = UInt32(CWI_LANE_NONE)
         let making = UInt32(CWI_LANE_MAKING)
         let thread = cw_gettid()
-        let bound = cw_monotonic_ns() &+ 1_000_000_000
+        let bound = cw_monotonic_ns() &+ (waits ? 1_000_000_000 : 0)
         while true {
             let state = unsafe cwa_load_acquire_u32(lane)
             if state == readyState { return Status.ok }
@@ -143,7 +150,8 @@ public enum Lanes {
         unsafe CatalogWriter.forget(engine)
     }
 
-    private static func build(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
+    /// The caller alone has the block. A status.
+    static func build(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
         unsafe engine.pointee.lane_generation &+= 1
         unsafe lane.pointee.generation = engine.pointee.lane_generation
         unsafe lane.pointee.process_id = UInt32(getpid())
@@ -171,21 +179,27 @@ public enum Lanes {
         _ name: UnsafePointer<CChar>
     ) -> Int32 {
         let directory = unsafe Descriptors.lanes(engine)
-        let segment = unsafe Segments.table(engine)
+        guard let segment = unsafe Segments.takeSlot(engine) else { return Status.full }
+        unsafe lane.pointee.first = unsafe segment
+        unsafe segment.pointee.lane = unsafe lane
         // As in Segments.makeFile. A child that kept it would keep the lock.
         cwi_fork_gate_enter()
         let descriptor = unsafe cw_open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL, 0o600)
         if descriptor >= 0 { unsafe Descriptors.note(segment, descriptor) }
         cwi_fork_gate_leave()
-        guard descriptor >= 0 else { return Status.of(errno: errno) }
+        guard descriptor >= 0 else {
+            let status = Status.of(errno: errno)
+            unsafe letGo(segment)
+            return status
+        }
         // CRASH: a file that is no lane and holds nothing; adopters remove it when it is old.
-        var error: Int32 = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
+        var error = unsafe OwnerLock.take(lane, descriptor, directory, temporary)
         let bytes = LaneHeader.fileBytesValue
         if error == 0 {
             error = unsafe WriteThrough.allocate(
                 engine, descriptor, bytes: UInt64(bytes), isFirst: true)
         }
-        if error == 0, let file = unsafe map(engine, descriptor) {
+        if error == 0, let file = unsafe map(engine, segment, descriptor) {
             if unsafe !Mapping.populate(file, bytes: bytes) { error = ENOSPC }
             if error == 0 { error = unsafe fill(engine, lane, descriptor, file) }
             if error == 0 {
@@ -215,27 +229,32 @@ public enum Lanes {
         } else if error == 0 {
             error = errno
         }
+        unsafe OwnerLock.release(lane)
         unsafe unlinkat(directory, temporary, 0)
         unsafe lane.pointee.lock_fd = -1
         // A child closes the number only where it is this file.
         Files.close(descriptor)
-        unsafe Segments.forEach(engine) {
-            unsafe $0.pointee.state = Segments.free
-            unsafe $0.pointee.base = nil
-            unsafe $0.pointee.fd = -1
-        }
+        unsafe letGo(segment)
         return Status.of(errno: error)
     }
 
-    private static func map(_ engine: EngineBlock, _ descriptor: Int32) -> UnsafeMutableRawPointer?
-    {
+    /// The slot of a first segment is nobody's.
+    static func letGo(_ segment: SegmentBlock) {
+        unsafe segment.pointee.base = nil
+        unsafe segment.pointee.fd = -1
+        unsafe segment.pointee.in_lane = 0
+        unsafe cwa_store_release_u32(Segments.stateWord(segment), Segments.free)
+    }
+
+    private static func map(
+        _ engine: EngineBlock, _ segment: SegmentBlock, _ descriptor: Int32
+    ) -> UnsafeMutableRawPointer? {
         cwi_fork_gate_enter()
         defer { cwi_fork_gate_leave() }
         guard
             let file = unsafe WriteThrough.memory(
                 engine, descriptor, bytes: LaneHeader.fileBytesValue)
         else { return nil }
-        let segment = unsafe Segments.table(engine)
         unsafe segment.pointee.base =
             unsafe file.assumingMemoryBound(to: UInt8.self) + LaneHeader.segmentOffsetValue
         unsafe segment.pointee.in_lane = 1
@@ -253,7 +272,7 @@ public enum Lanes {
         unsafe lane.pointee.catalog_used = 0
         unsafe lane.pointee.catalog_index = 0
         unsafe writeHeader(engine, lane, file)
-        let segment = unsafe Segments.table(engine)
+        let segment = unsafe lane.pointee.first!
         unsafe segment.pointee.size = UInt64(LaneHeader.segmentBytesValue)
         unsafe segment.pointee.ready = unsafe segment.pointee.size
         unsafe segment.pointee.populated = unsafe segment.pointee.size
@@ -261,9 +280,11 @@ public enum Lanes {
         unsafe segment.pointee.number = 0
         unsafe segment.pointee.generation = 0
         unsafe segment.pointee.lost = 0
+        unsafe segment.pointee.retired = 0
+        unsafe segment.pointee.memory_id = 0
         unsafe segment.pointee.file_offset = UInt64(LaneHeader.segmentOffsetValue)
         unsafe Segments.writeHeader(engine, lane, segment)
-        unsafe segment.pointee.state = Segments.open
+        unsafe cwa_store_release_u32(Segments.stateWord(segment), Segments.open)
         unsafe lane.pointee.current = unsafe segment
         guard unsafe WriteThrough.isOn(engine) else { return 0 }
         let error = unsafe Files.write(descriptor, file, LaneHeader.fileBytesValue, at: 0)
@@ -281,6 +302,9 @@ public enum Lanes {
         }
         put32(1, LaneHeader.version)
         put32(UInt32(LaneHeader.fileBytesValue), LaneHeader.fileBytes)
+        if unsafe lane.pointee.life != nil {
+            put64(LaneHeader.compatLockIsLife, LaneHeader.compat)
+        }
         unsafe put64(lane.pointee.id.0, LaneHeader.laneID)
         unsafe put64(lane.pointee.id.1, LaneHeader.laneID + 8)
         unsafe put64(engine.pointee.boot_id.0, LaneHeader.bootID)
@@ -308,7 +332,19 @@ public enum Lanes {
             + MemoryLayout<cwi_engine>.offset(of: \.process_name)!
         unsafe (file + LaneHeader.processName).copyMemory(
             from: name, byteCount: Int(engine.pointee.process_name_length))
+        unsafe writePlace(engine, file)
         put64(LaneHeader.magicValue, LaneHeader.magic)
+    }
+
+    /// Which machine it is on, and how its records reach the file.
+    private static func writePlace(_ engine: EngineBlock, _ file: UnsafeMutableRawPointer) {
+        let length = unsafe Machine.hostName(
+            UnsafeMutableRawBufferPointer(
+                start: file + LaneHeader.hostName, count: LaneHeader.hostNameBytesMax))
+        unsafe file.storeBytes(
+            of: UInt16(length), toByteOffset: LaneHeader.hostNameBytes, as: UInt16.self)
+        unsafe file.storeBytes(
+            of: engine.pointee.write_mode, toByteOffset: LaneHeader.written, as: UInt32.self)
     }
 
     /// `YYYYMMDDThhmmssZ-<pid>-<random>`

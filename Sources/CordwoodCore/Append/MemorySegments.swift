@@ -60,11 +60,6 @@ public enum MemorySegments {
         return free >= segmentBytes &+ UInt64(system.f_blocks) &* block / 2
     }
 
-    static func isNameless(_ descriptor: Int32) -> Bool {
-        var status = stat()
-        return unsafe fstat(descriptor, &status) == 0 && status.st_nlink == 0
-    }
-
     /// Makes the link of that name and the file. A descriptor, or -1.
     static func create(
         _ engine: EngineBlock, _ segment: SegmentBlock, _ name: UnsafePointer<CChar>
@@ -112,8 +107,9 @@ public enum MemorySegments {
         unsafe segment.pointee.memory_id = 0
     }
 
-    /// Puts a sealed segment on the disk, under its name. False: it stays in memory.
-    fileprivate static func putOnDisk(
+    /// Puts a sealed segment on the disk, under its name; also one that was there and has lost its
+    /// name. False: it stays where it is.
+    static func putOnDisk(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Bool {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
@@ -130,7 +126,8 @@ public enum MemorySegments {
                 guard unsafe copy(engine, segment, temporary.pointer),
                     // CRASH: two names lead to the file in memory, and adopters remove it by the
                     // second one, once the first has become the file on the disk.
-                    unsafe link(engine, segment.pointee.memory_id, second.pointer),
+                    unsafe segment.pointee.memory_id == 0
+                        || link(engine, segment.pointee.memory_id, second.pointer),
                     unsafe replace(engine, lane, segment, temporary.pointer)
                 else { return false }
                 unsafe remove(engine, segment)
@@ -185,14 +182,16 @@ public enum MemorySegments {
 extension EngineCore {
     /// Puts sealed segments that lie in memory on the disk, under the sealing lock: all of them
     /// before the lane is let go, or those whose names somebody has removed.
-    public static func putOnDisk(_ engine: EngineBlock, namelessOnly: Bool) {
-        guard unsafe engine.pointee.memory_fd >= 0, let lane = unsafe readyLane(engine) else {
-            return
-        }
+    /// of: those of one lane alone.
+    public static func putOnDisk(
+        _ engine: EngineBlock, namelessOnly: Bool, of only: UnsafeMutablePointer<cwi_lane>? = nil
+    ) {
+        guard unsafe engine.pointee.memory_fd >= 0, unsafe readyLane(engine) != nil else { return }
         var changed = false
         unsafe Segments.forEach(engine) { segment in
             guard unsafe Quiescence.isSealedFile(segment), unsafe segment.pointee.memory_id != 0,
-                unsafe !namelessOnly || MemorySegments.isNameless(segment.pointee.fd)
+                unsafe !namelessOnly || Files.isNameless(segment.pointee.fd),
+                let lane = unsafe segment.pointee.lane, unsafe only == nil || only == lane
             else { return }
             let isOnDisk = unsafe MemorySegments.putOnDisk(engine, lane, segment)
             changed = changed || isOnDisk

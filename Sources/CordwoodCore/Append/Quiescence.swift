@@ -12,15 +12,16 @@ enum Quiescence {
     /// False: it cannot be told now.
     static func fence() -> Bool { Membarrier.heavyFence() || Membarrier.isMissing }
 
-    /// After `fence`. One that is claiming has no chunk and may hold any segment.
+    /// After `fence`. A busy thread may touch the segment that its block names and no other: who
+    /// claims names it first, and then looks whether it is current (Claim.hold).
     static func isQuiet(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         var inUse = false
         unsafe ThreadBlocks.forEach(engine) { thread in
             guard unsafe cwa_load_acquire_u64(AppendPath.busyWord(thread)) != 0 else { return }
-            // ORDER: acquire. Of a thread that is in another segment by now the last store into the
-            // one before has been seen (Claim.publish).
-            let chunkIn = unsafe cwa_load_acquire_u64(ThreadBlocks.segmentWord(thread))
-            if chunkIn == 0 || chunkIn == UInt64(UInt(bitPattern: segment)) { inUse = true }
+            // ORDER: acquire. Of a thread that is in another segment by now, or in none, the last
+            // store into the one before has been seen (ThreadBlocks.setSegment).
+            let held = unsafe cwa_load_acquire_u64(ThreadBlocks.segmentWord(thread))
+            if held == UInt64(UInt(bitPattern: segment)) { inUse = true }
         }
         return !inUse
     }

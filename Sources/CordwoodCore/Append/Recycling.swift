@@ -38,7 +38,7 @@ public enum Recycling {
     static func mayServe(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         unsafe segment.pointee.retired == 0 && segment.pointee.ready == segment.pointee.size
             && segment.pointee.size == SegmentSize.of(engine) && !WriteThrough.isOn(engine)
-            && !Lost.isLost(segment)
+            && !Lost.isLost(segment) && segment.pointee.lane == engine.pointee.lane
     }
 
     /// Makes a spare of a sealed segment that an archive holds. False: it is for removal.
@@ -46,7 +46,7 @@ public enum Recycling {
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Bool {
         guard unsafe mayServe(engine, segment), unsafe wanted(engine) > 0,
-            unsafe segment.pointee.memory_id == 0 || !MemorySegments.isNameless(segment.pointee.fd),
+            unsafe segment.pointee.memory_id == 0 || !Files.isNameless(segment.pointee.fd),
             unsafe Quiescence.isQuiet(engine, segment), unsafe isResident(segment),
             unsafe Descriptors.holds(segment),
             // A reader holds a shared lock while it has the file open, and keeps what it opened.
@@ -111,7 +111,7 @@ extension EngineCore {
         var reused: Set<UInt64> = []
         unsafe Segments.forEach(engine) { segment in
             guard unsafe Quiescence.isSealedFile(segment),
-                unsafe numbers.contains(segment.pointee.number)
+                unsafe segment.pointee.lane == lane, unsafe numbers.contains(segment.pointee.number)
             else { return }
             let number = unsafe segment.pointee.number
             if unsafe Recycling.reuse(engine, lane, segment) {

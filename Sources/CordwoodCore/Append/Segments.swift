@@ -114,36 +114,21 @@ public enum Segments {
         var mask = sigset_t()
         unsafe cwi_block_signals(&mask)
         defer { unsafe cwi_restore_signals(&mask) }
-        // From here on the thread may touch no sealed segment but the old one, so that others can
-        // be released while it waits for a slot (Quiescence).
-        // ORDER: release, as in Claim.publish.
-        if let thread = unsafe thread {
-            unsafe cwa_store_release_u64(ThreadBlocks.segmentWord(thread), oldWord)
-        }
-        cwa_fence_compiler()
-        defer {
-            cwa_fence_compiler()
-            if let thread = unsafe thread { unsafe ThreadBlocks.setSegment(thread, nil) }
-            cwa_fence_compiler()
-        }
-        var next = unsafe takeSpare(lane)
+        // Held until the segment is published, so that nobody makes another meanwhile.
         defer { _ = unsafe cwa_cas_u32(makerWord(lane), cw_gettid(), 0) }
-        if unsafe next == nil {
-            // Another thread took the last one meanwhile.
-            if unsafe thread != nil, unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) {
-                unsafe EngineCore.wake(engine)
-                return Status.full
-            }
-            unsafe thread?.pointee.slow_appends &+= 1
-            // Held until the segment is published, so that nobody makes another meanwhile.
-            unsafe next = makeInLine(engine, lane, oldWord, waits: thread != nil)
-            if unsafe next == nil, unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) != oldWord {
-                return Status.ok
-            }
+        var next: SegmentBlock?
+        var naming = Naming.nameless
+        // Spares whose files have lost their names are of no use: one after the other is dropped,
+        // and at last one is made.
+        for _ in 0...Int(CWI_SPARES_MAX) where naming == .nameless {
+            unsafe next = takeSpare(lane) ?? makeForWriter(engine, lane, oldWord, thread)
+            guard let taken = unsafe next, let old = unsafe old else { break }
+            unsafe naming = number(engine, lane, taken, after: old, oldWord, waits(thread))
+            guard naming == .nameless else { break }
+            unsafe dropNameless(engine, lane, taken)
+            unsafe next = nil
         }
-        guard let next = unsafe next, let old = unsafe old,
-            unsafe number(engine, lane, next, after: old, oldWord)
-        else {
+        guard let next = unsafe next, naming == .named else {
             if let next = unsafe next { unsafe putSpare(engine, lane, next) }
             if unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) != oldWord { return Status.ok }
             if unsafe !isRefused(lane) { unsafe EngineCore.wake(engine) }
@@ -168,47 +153,67 @@ public enum Segments {
         return Status.ok
     }
 
+    /// Where no spare lies ready. nil: none can be made, or there is another current segment now.
+    private static func makeForWriter(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64, _ thread: ThreadBlock?
+    ) -> SegmentBlock? {
+        // Another thread took the last one meanwhile.
+        if unsafe thread != nil, unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) {
+            unsafe EngineCore.wake(engine)
+            return nil
+        }
+        unsafe thread?.pointee.slow_appends &+= 1
+        return unsafe makeInLine(engine, lane, oldWord, thread)
+    }
+
+    /// What became of a spare's name. nameless: its file has none any more, and it is of no use;
+    /// refused: another segment is current now, or the directory refuses, and it is still a spare.
+    private enum Naming { case named, nameless, refused }
+
     /// Gives a spare its number and name. Numbers are taken by CAS, so a name is never anybody
     /// else's; who finds one taken lets its taker publish, and takes the next where that thread was
-    /// stopped. False: another segment is current now, or the directory refuses; the spare is still
-    /// one.
+    /// stopped.
     private static func number(
         _ engine: EngineBlock, _ lane: LaneBlock, _ next: SegmentBlock, after old: SegmentBlock,
-        _ oldWord: UInt64
-    ) -> Bool {
+        _ oldWord: UInt64, _ waits: Bool
+    ) -> Naming {
         let word =
             unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.numbered)!
-        let bound = cw_monotonic_ns() &+ 1_000_000
+        var turn = Turn()
         while true {
             let taken = unsafe cwa_load_acquire_u64(word)
-            if unsafe taken <= old.pointee.number || cw_monotonic_ns() >= bound {
+            let isFree = unsafe !waits || taken <= old.pointee.number
+            if turn.hasCome(word: taken, isFree: isFree) {
                 let number = unsafe max(taken, old.pointee.number) &+ 1
                 // ORDER: acquire-release. One thread has the number (A10).
                 guard unsafe cwa_cas_u64(word, taken, number) else { continue }
-                guard let base = unsafe next.pointee.base else { return false }
+                guard let base = unsafe next.pointee.base else { return .refused }
                 unsafe next.pointee.number = number
                 unsafe UnsafeMutableRawPointer(base).storeBytes(
                     of: number, toByteOffset: SegmentHeader.number, as: UInt64.self)
                 // CRASH: the file says its number before it has the name; until it is current it
                 // holds nothing.
-                if unsafe WriteThrough.header(engine, next), unsafe renameSpare(engine, lane, next)
-                {
-                    return true
+                var error = EIO
+                if unsafe WriteThrough.header(engine, next) {
+                    unsafe error = renameSpare(engine, lane, next)
                 }
+                if error == 0 { return .named }
                 unsafe next.pointee.number = 0
+                if error == ENOENT { return .nameless }
                 unsafe refuseNames(lane)
-                return false
+                return .refused
             }
             guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
-                return false
+                return .refused
             }
-            sched_yield()
+            turn.pause()
         }
     }
 
+    /// 0 or an errno.
     private static func renameSpare(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
-    ) -> Bool {
+    ) -> Int32 {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { finalBuffer in
                 var spareName = unsafe NameBuffer(buffer)
@@ -216,71 +221,17 @@ public enum Segments {
                 var name = unsafe NameBuffer(finalBuffer)
                 unsafe addFileName(&name, lane, segment, sealed: false)
                 let directory = unsafe Descriptors.lanes(engine)
-                return unsafe renameat(directory, spareName.pointer, directory, name.pointer) == 0
+                let renamed = unsafe renameat(
+                    directory, spareName.pointer, directory, name.pointer)
+                return renamed == 0 ? 0 : errno
             }
         }
-    }
-
-    /// One writer makes the segment; the others look up every few microseconds whether it is there,
-    /// for at most a millisecond, and then make their own: a maker that was stopped holds nobody
-    /// up. nil: there is another current segment now, or none can be made.
-    private static func makeInLine(
-        _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64, waits: Bool
-    ) -> SegmentBlock? {
-        let maker = unsafe makerWord(lane)
-        let tid = cw_gettid()
-        let bound = cw_monotonic_ns() &+ 1_000_000
-        while unsafe !cwa_cas_u32(maker, 0, tid) {
-            // A handler that interrupted the maker itself must not wait for it.
-            guard unsafe cwa_load_relaxed_u32(maker) != tid, cw_monotonic_ns() < bound else {
-                break
-            }
-            sched_yield()
-            guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
-                return nil
-            }
-            if let spare = unsafe takeSpare(lane) { return unsafe spare }
-        }
-        // Where sealing has fallen behind and every slot is taken, the writer is slowed down, for a
-        // bounded time; a disk or quota that is full is refused at once.
-        let patience = cw_monotonic_ns() &+ 2_000_000_000
-        while true {
-            guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
-                return nil
-            }
-            if let made = unsafe make(engine, lane) { return unsafe made }
-            let now = cw_monotonic_ns()
-            guard waits, unsafe !hasFreeSlot(engine), unsafe !isRefused(lane) else { return nil }
-            guard now < patience else {
-                // Nobody releases anything: the next calls do not wait for it again.
-                unsafe refuse(lane, ns: 1_000_000_000)
-                return nil
-            }
-            unsafe EngineCore.wake(engine)
-            sched_yield()
-        }
-    }
-
-    static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
-        let table = unsafe table(engine)
-        return (0..<Int(CWI_SEGMENTS_MAX)).contains {
-            unsafe cwa_load_relaxed_u32(stateWord(table + $0)) == free
-        }
-    }
-
-    /// The calling thread left an append in which it may have been the maker.
-    static func abandonMaking(_ engine: EngineBlock) {
-        guard let lane = unsafe engine.pointee.lane else { return }
-        _ = unsafe cwa_cas_u32(makerWord(lane), cw_gettid(), 0)
-    }
-
-    private static func makerWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.segment_maker)!
     }
 
     static func takeSpare(_ lane: LaneBlock) -> SegmentBlock? {
         for i in 0..<Int(CWI_SPARES_MAX) {
             // ORDER: acquire-release. One taker gets it, with its words (A11).
+            guard unsafe cwa_load_relaxed_u64(Lanes.spareWord(lane, i)) != 0 else { continue }
             let word = unsafe cwa_exchange_u64(Lanes.spareWord(lane, i), 0)
             if word != 0 { return unsafe SegmentBlock(bitPattern: UInt(word)) }
         }
@@ -316,9 +267,11 @@ public enum Segments {
     /// descriptor.
     /// inMemory: all of it at once on the memory file system.
     static func make(
-        _ engine: EngineBlock, _ lane: LaneBlock, inMemory: Bool = false
+        _ engine: EngineBlock, _ lane: LaneBlock, inMemory: Bool = false, isNested: Bool = false
     ) -> SegmentBlock? {
-        guard let slot = unsafe takeSlot(engine) else { return nil }
+        guard unsafe isNested || hasFreeSlot(engine), let slot = unsafe takeSlot(engine) else {
+            return nil
+        }
         // Segments in memory are no files of the store.
         let bytes = unsafe SegmentSize.of(engine)
         guard unsafe inMemory || Quota.take(engine, bytes: bytes) else {
@@ -332,6 +285,7 @@ public enum Segments {
         unsafe slot.pointee.salt = Machine.random()
         unsafe slot.pointee.size = bytes
         unsafe slot.pointee.in_lane = 0
+        unsafe slot.pointee.lane = unsafe lane
         unsafe slot.pointee.file_offset = 0
         unsafe slot.pointee.retired = 0
         unsafe slot.pointee.lost = 0
@@ -351,7 +305,7 @@ public enum Segments {
         return unsafe slot
     }
 
-    private static func takeSlot(_ engine: EngineBlock) -> SegmentBlock? {
+    static func takeSlot(_ engine: EngineBlock) -> SegmentBlock? {
         let table = unsafe table(engine)
         for i in 0..<Int(CWI_SEGMENTS_MAX)
         where unsafe cwa_cas_u32(stateWord(table + i), free, making) {

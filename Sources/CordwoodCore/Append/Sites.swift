@@ -97,7 +97,9 @@ enum Sites {
         // A handler on this thread would find the lock taken for ever.
         unsafe cwi_block_signals(&old)
         defer { unsafe cwi_restore_signals(&old) }
-        guard unsafe cwi_process_get().pointee.sites != nil, lock() else { return nil }
+        // A nested append waits for nobody.
+        guard unsafe cwi_process_get().pointee.sites != nil, !BlockTable().isInAppend, lock()
+        else { return nil }
         defer { unsafe cwa_store_release_u32(lockWord, 0) }
         // Found where another thread was faster.
         guard let entry = unsafe find(definition, classes) ?? add(definition, classes),
@@ -195,6 +197,18 @@ enum Sites {
                 file + fileBytes + SiteDefinition.prefixBytes(functionBytes),
                 functionBytes)
             && memcmp(entry + own, format, bytes) == 0
+    }
+
+    /// Runs the body while nobody registers a site. False: a registrar does not let go.
+    static func locked(_ body: () -> Void) -> Bool {
+        var old = sigset_t()
+        // A handler on this thread would find the lock taken for ever.
+        unsafe cwi_block_signals(&old)
+        defer { unsafe cwi_restore_signals(&old) }
+        guard lock() else { return false }
+        body()
+        unsafe cwa_store_release_u32(lockWord, 0)
+        return true
     }
 
     /// False: another thread has it and does not let go; a registrar may be making a file.

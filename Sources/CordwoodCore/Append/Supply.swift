@@ -79,7 +79,7 @@ public struct Supply: Sendable {
         return unsafe Segments.make(engine, lane)
     }
 
-    /// Spares made ahead of the writers, at most.
+    /// Spares made ahead of the writers, at most: fewer than are kept for use again (Recycling).
     private static let freshMax = 4
 
     /// How many segments are worth using again at this rate; what is too many goes. The kernel may

@@ -1,8 +1,7 @@
 // Thread blocks: where a thread's writing state in one engine lives, how it is found, nested and
 // given back. The pool belongs to the process, is never unmapped and reads as zero in a forked
 // child. A block is changed by its owner; the helper only poisons `limit` and settles `verdict`.
-// SAFETY: blocks are indexed below CWI_THREADS_MAX in the one pool; the thread-local words belong
-// to the calling thread and `others` has CWI_THREAD_ENGINES_MAX - 1 places.
+// SAFETY: blocks are indexed below CWI_THREADS_MAX in the one pool.
 
 import CShims
 import Glibc
@@ -35,26 +34,24 @@ enum ThreadBlocks {
         return unsafe EngineBlock(bitPattern: UInt(bitPattern: engine) | marks)!
     }
 
-    /// The calling thread's block for that engine, taken from the pool at its first record.
+    /// The calling thread's block for that engine, taken from the pool at its first record. Until
+    /// it is busy a handler may give it to another engine: enterOwn looks again.
     static func own(_ engine: EngineBlock) -> ThreadBlock? {
-        let tls = unsafe cwi_tls_get()!
-        let mark = unsafe mark(engine)
-        if let current = unsafe tls.pointee.current, unsafe current.pointee.engine == mark {
-            return unsafe current
-        }
-        return unsafe withUnsafeMutablePointer(to: &tls.pointee.others) { others in
-            unsafe others.withMemoryRebound(to: ThreadBlock?.self, capacity: othersCount) {
-                others in
-                for i in 0..<othersCount {
-                    guard let other = unsafe others[i], unsafe other.pointee.engine == mark else {
-                        continue
-                    }
-                    unsafe others[i] = tls.pointee.current
-                    unsafe tls.pointee.current = other
-                    return unsafe other
-                }
-                return unsafe takeOwn(tls, others, mark)
+        let table = BlockTable()
+        while true {
+            let mark = unsafe mark(engine)
+            guard let at = unsafe table.index(of: mark) else {
+                guard unsafe takeOwn(table, mark) else { return nil }
+                continue
             }
+            guard let block = unsafe table[at], unsafe block.pointee.engine == mark else {
+                continue
+            }
+            if at == 0 { return unsafe block }
+            let displaced = unsafe table[0]
+            guard unsafe table.replace(at, block, by: displaced) else { continue }
+            // For a moment it stands nowhere.
+            if unsafe !table.replace(0, displaced, by: block) { _ = unsafe table.place(block) }
         }
     }
 
@@ -66,36 +63,23 @@ enum ThreadBlocks {
         return unsafe current
     }
 
-    private static var othersCount: Int { Int(CWI_THREAD_ENGINES_MAX) - 1 }
-
-    private static func takeOwn(
-        _ tls: UnsafeMutablePointer<cwi_tls>, _ others: UnsafeMutablePointer<ThreadBlock?>,
-        _ mark: EngineBlock
-    ) -> ThreadBlock? {
-        var victim = -1
-        if let displaced = unsafe tls.pointee.current, unsafe displaced.pointee.engine != nil {
-            // A block inside whose append we are must stay.
-            for _ in 0..<othersCount where victim < 0 {
-                let i = unsafe Int(tls.pointee.next_victim) % othersCount
-                unsafe tls.pointee.next_victim &+= 1
-                let isBusy = unsafe others[i].map {
-                    unsafe cwa_load_relaxed_u64(AppendPath.busyWord($0)) != 0
-                }
-                if isBusy != true { victim = i }
-            }
-            guard victim >= 0 else { return nil }
+    /// False: no block can be had.
+    private static func takeOwn(_ table: BlockTable, _ mark: EngineBlock) -> Bool {
+        var block: ThreadBlock?
+        if table.isFull {
+            // Not by way of the pool: an append that this one interrupted may have found the block
+            // and not be busy yet, and must not meet another thread's.
+            guard let current = unsafe table[0], let evicted = unsafe table.evict(for: current)
+            else { return false }
+            unsafe leave(evicted)
+            unsafe block = prepare(evicted, mark, 0)
+        } else {
+            unsafe block = take(mark, depth: 0)
         }
-        guard let block = unsafe take(mark, depth: 0) else { return nil }
+        guard let block = unsafe block else { return false }
         // Where it would take memory, which a handler may have interrupted, Reaper gives back.
         if cwi_tls_registers_in_place() { ThreadContext.registerThread() }
-        if let displaced = unsafe tls.pointee.current {
-            if unsafe displaced.pointee.engine != nil, victim >= 0 {
-                if let evicted = unsafe others[victim] { unsafe giveBack(evicted) }
-                unsafe others[victim] = displaced
-            }
-        }
-        unsafe tls.pointee.current = block
-        return unsafe block
+        return unsafe table.place(block)
     }
 
     /// New blocks after which it is time to look for threads that are gone.
@@ -164,6 +148,16 @@ enum ThreadBlocks {
         return unsafe block
     }
 
+    /// Enters an append in the calling thread's block for that engine.
+    static func enterOwn(_ engine: EngineBlock) -> ThreadBlock? {
+        while true {
+            guard let own = unsafe own(engine), let thread = unsafe enter(own) else { return nil }
+            // Busy, it stays the engine's; a handler may have changed that before.
+            if unsafe self.engine(of: own) == engine { return unsafe thread }
+            unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
+        }
+    }
+
     /// Enters an append: the block itself, or a nested one where this thread is inside an append
     /// already. nil: too deep.
     static func enter(_ own: ThreadBlock) -> ThreadBlock? {
@@ -201,27 +195,38 @@ enum ThreadBlocks {
         var next: ThreadBlock? = unsafe block
         while let block = unsafe next {
             unsafe next = block.pointee.nested
-            if let engine = unsafe engine(of: block), let lane = unsafe engine.pointee.lane {
-                if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(block)) != 0 {
-                    unsafe Abandoned.settle(block)
-                }
-                // Busy like an append: what is settled here must stay mapped meanwhile.
-                unsafe cwa_store_relaxed_u64(AppendPath.busyWord(block), UInt64(cwi_frame()))
-                Membarrier.lightFence()
-                _ = unsafe Settle.own(block)
-                unsafe cwa_store_release_u64(AppendPath.busyWord(block), 0)
-                let words = UnsafeMutableRawPointer(lane)
-                _ = unsafe cwa_add_u64(words + laneRecordsOffset, block.pointee.records)
-                _ = unsafe cwa_add_u64(words + laneBytesOffset, block.pointee.record_bytes)
-                _ = unsafe cwa_add_u64(words + laneSlowOffset, block.pointee.slow_appends)
-            }
-            unsafe block.pointee.records = 0
-            unsafe block.pointee.record_bytes = 0
-            unsafe block.pointee.slow_appends = 0
-            unsafe cwa_store_release_u64(UnsafeMutableRawPointer(block) + engineOffset, 0)
+            unsafe leaveEngine(block)
             unsafe cwa_store_release_u32(
                 UnsafeMutableRawPointer(block) + stateOffset, UInt32(CWI_THREAD_FREE))
         }
+    }
+
+    /// Settles a block, which stays the calling thread's, and frees those nested in it.
+    private static func leave(_ block: ThreadBlock) {
+        if let nested = unsafe block.pointee.nested { unsafe giveBack(nested) }
+        unsafe block.pointee.nested = nil
+        unsafe leaveEngine(block)
+    }
+
+    private static func leaveEngine(_ block: ThreadBlock) {
+        if let engine = unsafe engine(of: block), let lane = unsafe engine.pointee.lane {
+            if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(block)) != 0 {
+                unsafe Abandoned.settle(block)
+            }
+            // Busy like an append: what is settled here must stay mapped meanwhile.
+            unsafe cwa_store_relaxed_u64(AppendPath.busyWord(block), UInt64(cwi_frame()))
+            Membarrier.lightFence()
+            _ = unsafe Settle.own(block)
+            unsafe cwa_store_release_u64(AppendPath.busyWord(block), 0)
+            let words = UnsafeMutableRawPointer(lane)
+            _ = unsafe cwa_add_u64(words + laneRecordsOffset, block.pointee.records)
+            _ = unsafe cwa_add_u64(words + laneBytesOffset, block.pointee.record_bytes)
+            _ = unsafe cwa_add_u64(words + laneSlowOffset, block.pointee.slow_appends)
+        }
+        unsafe block.pointee.records = 0
+        unsafe block.pointee.record_bytes = 0
+        unsafe block.pointee.slow_appends = 0
+        unsafe cwa_store_release_u64(UnsafeMutableRawPointer(block) + engineOffset, 0)
     }
 
     /// The block's engine without the mark; nil: free, or a forked child's zero.
@@ -255,16 +260,15 @@ enum ThreadBlocks {
     static func threadExits(_ tls: UnsafeMutablePointer<cwi_tls>?) {
         guard let tls = unsafe tls else { return }
         unsafe tls.pointee.registered = 0
-        if let current = unsafe tls.pointee.current { unsafe giveBack(current) }
-        unsafe tls.pointee.current = nil
-        unsafe withUnsafeMutablePointer(to: &tls.pointee.others) { others in
-            unsafe others.withMemoryRebound(to: ThreadBlock?.self, capacity: othersCount) {
-                others in
-                for i in 0..<othersCount {
-                    if let other = unsafe others[i] { unsafe giveBack(other) }
-                    unsafe others[i] = nil
-                }
+        // Out of the table first: a handler would take what another thread has by then for ours.
+        let table = unsafe BlockTable(tls)
+        for i in 0..<BlockTable.count {
+            guard let block = unsafe table.take(i) else { continue }
+            // A handler that jumped out of the table's change may have left it there twice.
+            for k in 0..<BlockTable.count where unsafe table[k] == block {
+                _ = unsafe table.take(k)
             }
+            unsafe giveBack(block)
         }
         unsafe ThreadContext.release(tls)
         cwi_crash_thread_ends()
@@ -285,11 +289,13 @@ enum ThreadBlocks {
         unsafe setSegment(block, nil)
     }
 
+    /// The one segment that the block's thread may touch while it is busy; nil: none.
     static func setSegment(
         _ block: ThreadBlock, _ segment: UnsafeMutablePointer<cwi_segment>?
     ) {
-        // ORDER: relaxed. Fences around it order it against the sealer's look (A29).
-        unsafe cwa_store_relaxed_u64(segmentWord(block), UInt64(UInt(bitPattern: segment)))
+        // ORDER: release. Who sees another segment here, or none, has seen the last store into the
+        // one before: the length of the chunk that was left (A29, Quiescence).
+        unsafe cwa_store_release_u64(segmentWord(block), UInt64(UInt(bitPattern: segment)))
     }
 
     static func segmentWord(_ block: ThreadBlock) -> UnsafeMutableRawPointer {

@@ -11,21 +11,12 @@ import Glibc
 enum WriteThrough {
     static func isOn(_ engine: EngineBlock) -> Bool { unsafe engine.pointee.write_mode != 0 }
 
-    /// File systems whose mappings do not keep what preallocation promised: network and user-space
-    /// ones, and those that copy on write.
-    private static let unmappable: [UInt32] = [
-        0x6969 /* NFS */, 0x517B /* SMB */, 0xFF53_4D42 /* CIFS */, 0xFE53_4D42 /* SMB 2 */,
-        0x6573_5546 /* FUSE */, 0x0102_1997 /* 9P */, 0x9123_683E /* btrfs */,
-        0x2FC1_2FC1 /* ZFS */, 0xCA45_1A4E /* bcachefs */, 0x00C3_6400 /* Ceph */,
-        0x5346_414F /* AFS */, 0x786F_4256 /* VirtualBox */,
-    ]
-
-    /// Asked once, before the first lane is made.
+    /// Maps only where the file system is known to keep what preallocation promised. Asked once,
+    /// at open, before the first lane is made: a forked child inherits the answer.
     static func decide(_ engine: EngineBlock) {
-        var status = statfs()
-        guard unsafe fstatfs(engine.pointee.lanes_fd, &status) == 0 else { return }
-        let type = UInt32(truncatingIfNeeded: status.f_type)
-        for each in unmappable where each == type { unsafe engine.pointee.write_mode = 1 }
+        let lanes = unsafe engine.pointee.lanes_fd
+        guard !FileSystem(lanes).keepsMappings(directory: lanes) else { return }
+        unsafe engine.pointee.write_mode = 1
     }
 
     /// The memory that stands for a file: its mapping, or private memory in write mode. nil: an
@@ -50,6 +41,12 @@ enum WriteThrough {
         return 0
     }
 
+    /// Opened again where a host has closed it, which daemons do with every descriptor.
+    private static func isOpen(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
+        guard let lane = unsafe segment.pointee.lane else { return false }
+        return unsafe Descriptors.regain(engine, lane, segment)
+    }
+
     /// Bytes of a segment, as they are in memory now. False: the file system refuses them.
     static func segment(
         _ engine: EngineBlock, _ segment: SegmentBlock, _ start: UnsafeMutableRawPointer,
@@ -58,7 +55,7 @@ enum WriteThrough {
         guard unsafe isOn(engine) else { return true }
         guard let base = unsafe segment.pointee.base else { return false }
         let offset = unsafe start - UnsafeMutableRawPointer(base)
-        guard offset >= 0, unsafe Descriptors.holds(segment) else { return false }
+        guard offset >= 0, unsafe isOpen(engine, segment) else { return false }
         return unsafe Files.write(
             segment.pointee.fd, start, count, at: segment.pointee.file_offset + UInt64(offset)) == 0
     }
@@ -67,7 +64,7 @@ enum WriteThrough {
     /// the file, and no claim has to be written in the order of the others.
     static func header(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         guard unsafe isOn(engine) else { return true }
-        guard let base = unsafe segment.pointee.base, unsafe Descriptors.holds(segment) else {
+        guard let base = unsafe segment.pointee.base, unsafe isOpen(engine, segment) else {
             return false
         }
         return unsafe withUnsafeTemporaryAllocation(byteCount: SegmentHeader.bytes, alignment: 8) {
@@ -101,7 +98,7 @@ enum WriteThrough {
         }
         var status = stat()
         let whole = unsafe segment.pointee.file_offset + end
-        guard unsafe Descriptors.holds(segment), unsafe fstat(segment.pointee.fd, &status) == 0
+        guard unsafe isOpen(engine, segment), unsafe fstat(segment.pointee.fd, &status) == 0
         else { return false }
         guard status.st_size < off_t(whole) else { return true }
         return unsafe ftruncate(segment.pointee.fd, off_t(whole)) == 0
@@ -131,6 +128,11 @@ enum WriteThrough {
             var name = unsafe NameBuffer(buffer)
             unsafe CatalogWriter.addFileName(&name, lane, lane.pointee.catalog_index)
             let descriptor = unsafe cw_open_at(Descriptors.lanes(engine), name.pointer, O_RDWR, 0)
+            if descriptor < 0, errno == ENOENT {
+                // Nobody finds the names in it any more.
+                // ORDER: relaxed. A wish by itself (A36).
+                unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)
+            }
             guard descriptor >= 0 else { return false }
             defer { Files.close(descriptor) }
             let offset = unsafe CatalogHeader.bytes + (entry - region)

@@ -26,6 +26,9 @@ public enum LaneHeader {
     public static let segmentBytes = 148
     public static let processNameBytes = 152
     public static let processName = 160
+    public static let hostNameBytes = 288
+    public static let written = 292
+    public static let hostName = 296
     public static let archivedBelow = 512
     public static let closed = 576
     public static let adopted = 580
@@ -40,6 +43,9 @@ public enum LaneHeader {
     public static let segmentOffsetValue = 16_384
     public static let segmentBytesValue = 49_152
     public static let processNameBytesMax = 128
+    /// Of `compat`: the owner's lock lives as long as its memory (FORMAT §3.1).
+    public static let compatLockIsLife: UInt64 = 1
+    public static let hostNameBytesMax = 64
 }
 
 /// FORMAT §3.2. Offsets in one drop slot.

@@ -10,12 +10,19 @@ public struct LaneHead: Sendable {
     public let salt: UInt64
     public let processID: UInt32
     public let processStart: UInt64
+    public let processNamespace: UInt64
     public let createdRealtime: UInt64
     public let createdMonotonic: UInt64
     public let processName: String
+    /// Of the machine; empty: not known.
+    public let hostName: String
+    /// Its records are written by pwrite(2).
+    public let isWritten: Bool
     public let archivedBelow: UInt64
     public let closed: Bool
     public let adopted: Bool
+    /// The owner's lock lives exactly as long as the owner.
+    public let lockIsLife: Bool
     let catalogOffset: Int
     let catalogBytes: Int
     let dropsOffset: Int
@@ -33,15 +40,22 @@ public struct LaneHead: Sendable {
         salt = Bytes.u64(b, LaneHeader.salt)
         processID = Bytes.u32(b, LaneHeader.processID)
         processStart = Bytes.u64(b, LaneHeader.processStart)
+        processNamespace = Bytes.u64(b, LaneHeader.processNamespace)
         createdRealtime = Bytes.u64(b, LaneHeader.createdRealtime)
         createdMonotonic = Bytes.u64(b, LaneHeader.createdMonotonic)
         let nameBytes = min(
             Int(Bytes.u16(b, LaneHeader.processNameBytes)), LaneHeader.processNameBytesMax)
         processName = unsafe Bytes.string(
             Bytes.slice(b, LaneHeader.processName, nameBytes) ?? Bytes.none)
+        let hostBytes = min(
+            Int(Bytes.u16(b, LaneHeader.hostNameBytes)), LaneHeader.hostNameBytesMax)
+        hostName = unsafe Bytes.string(
+            Bytes.slice(b, LaneHeader.hostName, hostBytes) ?? Bytes.none)
+        isWritten = Bytes.u32(b, LaneHeader.written) != 0
         archivedBelow = Bytes.u64(b, LaneHeader.archivedBelow)
         closed = Bytes.u32(b, LaneHeader.closed) != 0
         adopted = Bytes.u32(b, LaneHeader.adopted) != 0
+        lockIsLife = Bytes.u64(b, LaneHeader.compat) & LaneHeader.compatLockIsLife != 0
         catalogOffset = Int(Bytes.u32(b, LaneHeader.catalogOffset))
         catalogBytes = min(Int(Bytes.u32(b, LaneHeader.catalogBytes)), 1 << 24)
         dropsOffset = Int(Bytes.u32(b, LaneHeader.dropsOffset))

@@ -1,7 +1,10 @@
 // What stands in a store's lanes/ directory, by lane (FORMAT §2). Names only: nothing is
 // opened. A listing is a moment's view; whoever opens a file of it must expect that it was
-// renamed since.
+// renamed since. readdir(3) is not even a moment's: a file that is renamed while it runs may be
+// missed under both names, so it runs twice. What stood before and is renamed once (a segment that
+// is sealed) is in one of the two; a file that is renamed again meanwhile is in an archive.
 
+import CShims
 import Glibc
 
 public struct LaneFiles: Sendable {
@@ -33,7 +36,8 @@ public struct LaneFiles: Sendable {
     public static func list(store: String) throws(ReadProblem) -> [LaneFiles] {
         let directory = store + "/lanes"
         var lanes: [String: LaneFiles] = [:]
-        for name in try names(in: directory) {
+        let names = Set(try names(in: directory)).union(try names(in: directory))
+        for name in names {
             guard let dot = name.utf8.firstIndex(of: 0x2e), dot != name.startIndex else { continue }
             let lane = String(name[..<dot])
             let rest = String(name[name.index(after: dot)...])
@@ -54,6 +58,7 @@ public struct LaneFiles: Sendable {
         }
         defer { unsafe closedir(handle) }
         var names: [String] = []
+        errno = 0
         while let entry = unsafe readdir(handle) {
             // SAFETY: d_name is NUL-terminated within the entry, which holds until the next
             // readdir.
@@ -62,7 +67,9 @@ public struct LaneFiles: Sendable {
                     cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
             }
             if !name.hasPrefix(".") { names.append(name) }
+            errno = 0
         }
+        guard errno == 0 else { throw .system("list \(directory)", errno: errno) }
         return names
     }
 
@@ -105,5 +112,15 @@ public struct LaneFiles: Sendable {
             defer { last = segment.number }
             return segment.number == last
         }
+    }
+}
+
+extension LaneFiles {
+    /// Whether a process holds that lane file (FORMAT §2). Asks with a shared lock for a moment.
+    public static func isLocked(_ path: String) -> Bool {
+        let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+        guard fd >= 0 else { return false }
+        defer { close(fd) }
+        return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
     }
 }

@@ -24,6 +24,12 @@ enum Files {
         return cwi_write_zeros(descriptor, offset, bytes)
     }
 
+    /// Somebody removed the last name of the file.
+    static func isNameless(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        return unsafe fstat(descriptor, &status) == 0 && status.st_nlink == 0
+    }
+
     static func close(_ descriptor: Int32) {
         if descriptor >= 0 { _ = Glibc.close(descriptor) }
     }

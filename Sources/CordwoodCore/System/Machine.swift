@@ -12,7 +12,26 @@ public enum Machine {
         uuid("/proc/sys/kernel/random/boot_id")
     }
 
-    static func machineID() -> (high: UInt64, low: UInt64) { uuid("/etc/machine-id") }
+    public static func machineID() -> (high: UInt64, low: UInt64) { uuid("/etc/machine-id") }
+
+    /// The machine's name as it calls itself; bytes of it, 0 where it has none.
+    static func hostName(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        var names = utsname()
+        guard unsafe uname(&names) == 0 else { return 0 }
+        return unsafe withUnsafeBytes(of: &names.nodename) { name in
+            let count = unsafe min(name.firstIndex(of: 0) ?? name.count, buffer.count)
+            unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: name[..<count]))
+            return count
+        }
+    }
+
+    public static func hostName() -> String {
+        unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
+            let count = unsafe hostName(buffer)
+            return unsafe String(
+                decoding: UnsafeRawBufferPointer(rebasing: buffer[..<count]), as: UTF8.self)
+        }
+    }
 
     /// Bytes 0…7 and 8…15, each as a little-endian load gives them.
     private static func uuid(_ path: StaticString) -> (high: UInt64, low: UInt64) {
@@ -44,20 +63,64 @@ public enum Machine {
         }
     }
 
-    /// Start of a process in clock ticks since boot; 0: no such process, or it has ended and
-    /// nobody has waited for it yet.
+    /// What /proc shows of a process.
+    private enum Entry {
+        /// Nothing: it has ended, or is hidden (hidepid), or this /proc is another namespace's.
+        case missing
+        /// It has ended and nobody has waited for it yet.
+        case zombie
+        /// Start in clock ticks since boot.
+        case running(since: UInt64)
+    }
+
+    /// Start of a process in clock ticks since boot; 0: /proc shows no such process, or it has
+    /// ended and nobody has waited for it yet.
     public static func processStart(_ processID: UInt32) -> UInt64 {
+        if case .running(let start) = entry(processID) { start } else { 0 }
+    }
+
+    /// Proof that a process of our own pid namespace has ended: the system knows none of that
+    /// number, or /proc shows it as a zombie or as another one that started at another time. A
+    /// missing entry of /proc proves nothing.
+    /// startedAt: 0: not known.
+    public static func isGone(_ processID: UInt32, startedAt known: UInt64) -> Bool {
+        guard let number = pid_t(exactly: processID), number > 0 else { return true }
+        if kill(number, 0) != 0, errno == ESRCH { return true }
+        guard isProcOurs() else { return false }
+        switch entry(processID) {
+        case .missing: return false
+        case .zombie: return true
+        case .running(let start): return known != 0 && start != known
+        }
+    }
+
+    /// The /proc that this process sees numbers processes as the process itself does.
+    private static func isProcOurs() -> Bool {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 24) { buffer in
+            let count = unsafe readlink("/proc/self", buffer.baseAddress!, buffer.count)
+            guard count > 0, count < buffer.count else { return false }
+            var number: Int32 = 0
+            for i in 0..<count {
+                let digit = unsafe Int32(buffer[i]) - 48
+                guard 0...9 ~= digit else { return false }
+                number = number &* 10 &+ digit
+            }
+            return number == getpid()
+        }
+    }
+
+    private static func entry(_ processID: UInt32) -> Entry {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { nameBuffer in
             var name = unsafe NameBuffer(nameBuffer)
             name.add("/proc/")
             name.add(decimal: UInt64(processID))
             name.add("/stat")
             let descriptor = unsafe cw_open_file(name.pointer, O_RDONLY, 0)
-            guard descriptor >= 0 else { return 0 }
+            guard descriptor >= 0 else { return .missing }
             defer { Files.close(descriptor) }
             return unsafe withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
                 let count = unsafe read(descriptor, buffer.baseAddress, buffer.count)
-                return unsafe startTicks(UnsafeRawBufferPointer(buffer), count)
+                return unsafe entry(UnsafeRawBufferPointer(buffer), count)
             }
         }
     }
@@ -65,10 +128,10 @@ public enum Machine {
     /// Field 22 of `stat`; the name in field 2 may hold spaces and brackets, so count from the
     /// last. A process whose first thread has ended shows as a zombie, too; while others of its
     /// threads live it has more than one (field 20).
-    private static func startTicks(_ text: UnsafeRawBufferPointer, _ count: Int) -> UInt64 {
+    private static func entry(_ text: UnsafeRawBufferPointer, _ count: Int) -> Entry {
         var i = count - 1
         while i >= 0, unsafe text[i] != 41 { i -= 1 }
-        guard i >= 0, i + 2 < count else { return 0 }
+        guard i >= 0, i + 2 < count else { return .missing }
         let isZombie = unsafe text[i + 2] == 90
         var field = 2
         var threads: UInt64 = 0
@@ -83,10 +146,12 @@ public enum Machine {
             }
             i += 1
         }
-        return isZombie && threads <= 1 ? 0 : start
+        if isZombie && threads <= 1 { return .zombie }
+        return field < 22 ? .missing : .running(since: start)
     }
 
-    static func processNamespace() -> UInt64 {
+    /// Inode number of the pid namespace; 0: it cannot be read.
+    public static func processNamespace() -> UInt64 {
         var status = stat()
         return unsafe stat("/proc/self/ns/pid", &status) == 0 ? UInt64(status.st_ino) : 0
     }

@@ -31,6 +31,23 @@ enum Mapping {
         return unsafe start
     }
 
+    /// One page of a file that nobody can look into, which children do not inherit: while it is
+    /// mapped the kernel keeps the descriptor's open file description, and the locks on it. nil:
+    /// the file system maps nothing.
+    static func hold(_ descriptor: Int32) -> UnsafeMutableRawPointer? {
+        guard
+            let page = unsafe mmap(nil, holdBytes, PROT_NONE, MAP_SHARED, descriptor, 0),
+            unsafe page != MAP_FAILED
+        else { return nil }
+        guard unsafe madvise(page, holdBytes, 10 /* MADV_DONTFORK */) == 0 else {
+            unsafe munmap(page, holdBytes)
+            return nil
+        }
+        return unsafe page
+    }
+
+    static var holdBytes: Int { Int(getpagesize()) }
+
     static func release(_ start: UnsafeMutableRawPointer, bytes: Int) {
         unsafe munmap(start, bytes)
     }

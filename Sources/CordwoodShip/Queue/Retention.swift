@@ -39,9 +39,11 @@ enum Retention {
     /// - Parameters:
     ///   - items: oldest first.
     ///   - otherBytes: files of the store that are not archives; they count, but never go.
+    ///   - believesClock: false: nothing is removed for its age (AgeTrust).
     /// - Returns: what to remove, in the order in which to remove it.
     static func decide(
-        items: [RetentionItem], otherBytes: UInt64, limits: RetentionLimits, nowNs: UInt64
+        items: [RetentionItem], otherBytes: UInt64, limits: RetentionLimits, nowNs: UInt64,
+        believesClock: Bool = true
     ) -> [(stem: String, reason: RemovalReason)] {
         let bytes = items.reduce(otherBytes) { sum, item in
             let (total, overflow) = sum.addingReportingOverflow(item.bytes)
@@ -53,7 +55,9 @@ enum Retention {
         // What is expired goes anyway; perhaps nothing else has to.
         var kept: [RetentionItem] = []
         for item in items where !item.isPinned {
-            guard isExpired(item.timeMaxNs, days: limits.expirationDays, nowNs: nowNs) else {
+            guard believesClock,
+                isExpired(item.timeMaxNs, days: limits.expirationDays, nowNs: nowNs)
+            else {
                 kept.append(item)
                 continue
             }

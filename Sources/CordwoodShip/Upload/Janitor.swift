@@ -93,14 +93,15 @@ struct Janitor {
                 timeMaxNs: entry.summary?.timeMaxNs ?? 0,
                 isPinned: isCovered(StorePaths.file(ofStem: entry.stem)))
         }
-        let now = service.clock.realtimeMs()
+        let now = service.clock.look
+        let believesClock = limits.expirationDays == 0 || believes(now, items)
         var removed: [Removal] = []
         var isDone = false
         while !isDone {
             isDone = true
             let decided = Retention.decide(
-                items: items, otherBytes: otherBytes, limits: limits,
-                nowNs: now.multipliedReportingOverflow(by: 1_000_000).partialValue)
+                items: items, otherBytes: otherBytes, limits: limits, nowNs: now.realtimeNs,
+                believesClock: believesClock)
             for (stem, reason) in decided {
                 if let removal = tryRemove(stem, reason) {
                     items.removeAll { $0.stem == stem }
@@ -114,6 +115,35 @@ struct Janitor {
             }
         }
         return removed
+    }
+
+    /// The caller holds the lock of archives/. A store without archives has nothing to look for.
+    private func believes(_ now: ClockLook, _ items: [RetentionItem]) -> Bool {
+        guard !items.isEmpty else { return true }
+        let root = service.paths.root
+        guard let read = service.unwrittenTrust ?? ClockFile.read(storeDirectory: root) else {
+            return false  // a later version's: it removes
+        }
+        var trust = read
+        let newest = items.map(\.timeMaxNs).max() ?? 0
+        let verdict = trust.look(now, newestRecordNs: newest)
+        if trust.differs(from: read) || service.unwrittenTrust != nil {
+            // On a full disk this process alone remembers that it waits.
+            let isWritten = (try? ClockFile.write(trust, storeDirectory: root)) != nil
+            service.unwrittenTrust = isWritten ? nil : trust
+        }
+        guard case .waits(let left, let begins) = verdict else { return true }
+        if begins {
+            service.report(
+                UploadDiagnostic.warn,
+                "the clock may have jumped: no archive is removed for its age for a day",
+                [
+                    ("clock", .text(UTCText.seconds(Int64(now.realtimeNs / 1_000_000_000)))),
+                    ("newest", .text(UTCText.seconds(Int64(newest / 1_000_000_000)))),
+                    ("wait_seconds", .number(Int64(left / 1_000_000_000))),
+                ])
+        }
+        return false
     }
 
     /// - Parameter until: UTC ns; what was archived later is kept.

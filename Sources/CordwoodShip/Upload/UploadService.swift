@@ -40,6 +40,8 @@ public final class UploadService: @unchecked Sendable {
     /// Paths of what cannot be deleted and was told of.
     private var told: Set<String> = []
     private var consentSeen: (isGranted: Bool, atMs: UInt64)?
+    /// What the store's `clock` should say and could not be given.
+    private var trust: AgeTrust?
 
     public init(
         storeDirectory: String, hooks: UploadHooks, lines: LineRenderers = .standard,
@@ -338,6 +340,10 @@ public final class UploadService: @unchecked Sendable {
     // ── What passes, runs and the janitor share ──
 
     var isStopped: Bool { monitor.locked { isStopping } }
+    var unwrittenTrust: AgeTrust? {
+        get { monitor.locked { trust } }
+        set { monitor.locked { trust = newValue } }
+    }
     var currentLimits: RetentionLimits { monitor.locked { limits } }
     var currentRunners: [TargetRunner] { monitor.locked { runners } }
     func count(_ change: (inout UploadTotals) -> Void) { monitor.locked { change(&sum) } }

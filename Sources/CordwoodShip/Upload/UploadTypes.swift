@@ -3,22 +3,37 @@
 
 import CShims
 import CordwoodCore
+import Glibc
 
-/// Both clocks in milliseconds; handed in, so that tests own the time.
+/// The clocks in milliseconds; handed in, so that tests own the time.
 public struct UploadClock: Sendable {
     public var realtimeMs: @Sendable () -> UInt64
     public var monotonicMs: @Sendable () -> UInt64
+    /// CLOCK_BOOTTIME, and the boot that it counts from.
+    public var boottimeMs: @Sendable () -> UInt64
+    public var boot: @Sendable () -> LaneID
 
     public init(
-        realtimeMs: @escaping @Sendable () -> UInt64, monotonicMs: @escaping @Sendable () -> UInt64
+        realtimeMs: @escaping @Sendable () -> UInt64,
+        monotonicMs: @escaping @Sendable () -> UInt64,
+        boottimeMs: @escaping @Sendable () -> UInt64, boot: @escaping @Sendable () -> LaneID
     ) {
         self.realtimeMs = realtimeMs
         self.monotonicMs = monotonicMs
+        self.boottimeMs = boottimeMs
+        self.boot = boot
     }
 
     public static let system = UploadClock(
         realtimeMs: { cw_realtime_ns() / 1_000_000 },
-        monotonicMs: { cw_monotonic_ns() / 1_000_000 })
+        monotonicMs: { cw_monotonic_ns() / 1_000_000 },
+        boottimeMs: { cw_clock_ns(CLOCK_BOOTTIME) / 1_000_000 }, boot: { BootID.running() })
+
+    var look: ClockLook {
+        ClockLook(
+            boot: boot(), boottimeNs: boottimeMs() &* 1_000_000,
+            realtimeNs: realtimeMs() &* 1_000_000)
+    }
 }
 
 /// What an archive says of itself.
@@ -113,9 +128,9 @@ public struct UploadDiagnostic: Sendable {
         self.fields = fields
     }
 
-    static let debug: UInt8 = 5
-    static let warn: UInt8 = 13
-    static let error: UInt8 = 17
+    public static let debug: UInt8 = 5
+    public static let warn: UInt8 = 13
+    public static let error: UInt8 = 17
 }
 
 /// Everything the service needs of the rooms it does not see.

@@ -1,0 +1,144 @@
+// The calling thread's blocks, one for each engine that it logged to last: `current` and `others`
+// of its thread-local words. Nobody else reads them, but a handler may log to any engine between
+// two instructions of this file. So each word is changed by CAS from what was found there, and
+// where a handler was faster it is looked at anew; nothing that was chosen before a handler could
+// run is used behind it without a second look. A handler ends before we go on: what it took is
+// idle by then, unless it left by longjmp, and then we never go on.
+// For a moment a block may stand in two places, or in none: a handler that looks for one of those
+// takes another, and `place` settles it.
+// SAFETY: the words are the calling thread's, CWI_THREAD_ENGINES_MAX of them in a row; blocks are
+// never unmapped, and those in the table belong to this thread.
+
+import CShims
+
+@safe struct BlockTable {
+    /// SAFETY: `current`, and behind it `others`.
+    private let words: UnsafeMutableRawPointer
+    private let tls: UnsafeMutablePointer<cwi_tls>
+
+    static var count: Int { Int(CWI_THREAD_ENGINES_MAX) }
+
+    init() { unsafe self.init(cwi_tls_get()!) }
+
+    init(_ tls: UnsafeMutablePointer<cwi_tls>) {
+        unsafe self.tls = unsafe tls
+        unsafe words =
+            unsafe UnsafeMutableRawPointer(tls) + MemoryLayout<cwi_tls>.offset(of: \.current)!
+    }
+
+    /// 0: the current one.
+    subscript(index: Int) -> ThreadBlock? {
+        // ORDER: relaxed. The thread's own words; its handlers see them in program order (A35).
+        unsafe ThreadBlock(bitPattern: UInt(cwa_load_relaxed_u64(words + index * 8)))
+    }
+
+    /// False: a handler has changed it meanwhile.
+    func replace(_ index: Int, _ found: ThreadBlock?, by block: ThreadBlock?) -> Bool {
+        // ORDER: one instruction, which no handler interrupts; no other thread looks (A35).
+        unsafe cwa_cas_u64(
+            words + index * 8, UInt64(UInt(bitPattern: found)), UInt64(UInt(bitPattern: block)))
+    }
+
+    /// Empties that place and returns its block.
+    func take(_ index: Int) -> ThreadBlock? {
+        // ORDER: as in replace (A35).
+        unsafe ThreadBlock(bitPattern: UInt(cwa_exchange_u64(words + index * 8, 0)))
+    }
+
+    /// Where the block of that engine stands; besides: another than this one.
+    func index(of mark: EngineBlock, besides: ThreadBlock? = nil) -> Int? {
+        for i in 0..<BlockTable.count {
+            if let block = unsafe self[i], unsafe block != besides,
+                unsafe block.pointee.engine == mark
+            {
+                return i
+            }
+        }
+        return nil
+    }
+
+    /// Makes a block that stands nowhere the current one, which moves to the others. False: every
+    /// other is inside an append; the block is given back, or is inside one itself.
+    func place(_ block: ThreadBlock) -> Bool {
+        while true {
+            guard let mark = unsafe block.pointee.engine else { return false }
+            if let twin = unsafe index(of: mark, besides: block) {
+                // A handler looked for this one in vain and took another, which is idle now.
+                let other = unsafe self[twin]
+                guard let other = unsafe other, unsafe other.pointee.engine == mark else {
+                    continue
+                }
+                guard unsafe BlockTable.isIdle(other) else { return unsafe giveUp(block) }
+                guard unsafe replace(twin, other, by: block) else { continue }
+                unsafe ThreadBlocks.giveBack(other)
+                return true
+            }
+            let displaced = unsafe self[0]
+            guard let displaced = unsafe displaced, unsafe displaced.pointee.engine != nil else {
+                if unsafe replace(0, displaced, by: block) { return true }
+                continue
+            }
+            var evicted: ThreadBlock?
+            if let room = unsafe room(for: displaced) {
+                let found = unsafe self[room]
+                guard unsafe found == displaced || replace(room, found, by: displaced) else {
+                    continue
+                }
+            } else {
+                unsafe evicted = evict(for: displaced)
+                guard unsafe evicted != nil else { return unsafe giveUp(block) }
+            }
+            let isPlaced = unsafe replace(0, displaced, by: block)
+            if let evicted = unsafe evicted { unsafe ThreadBlocks.giveBack(evicted) }
+            if isPlaced { return true }
+        }
+    }
+
+    /// True in a handler that interrupted an append of this thread.
+    var isInAppend: Bool {
+        for i in 0..<BlockTable.count {
+            if let block = unsafe self[i], unsafe !BlockTable.isIdle(block) { return true }
+        }
+        return false
+    }
+
+    /// True where the current one has no place among the others but another's.
+    var isFull: Bool {
+        guard let current = unsafe self[0], unsafe current.pointee.engine != nil else {
+            return false
+        }
+        return unsafe room(for: current) == nil
+    }
+
+    /// Puts `current` in the place of a block inside whose append the thread is not, and takes that
+    /// one out. nil: it is inside all of them, or the table is another one by now.
+    func evict(for current: ThreadBlock) -> ThreadBlock? {
+        for _ in 1..<BlockTable.count {
+            let others = BlockTable.count - 1
+            let i = unsafe 1 + Int(tls.pointee.next_victim) % others
+            unsafe tls.pointee.next_victim = UInt8((Int(tls.pointee.next_victim) + 1) % others)
+            guard let found = unsafe self[i], unsafe BlockTable.isIdle(found) else { continue }
+            if unsafe replace(i, found, by: current) { return unsafe found }
+        }
+        return nil
+    }
+
+    /// A place among the others that is empty, or whose block has another place too.
+    private func room(for current: ThreadBlock) -> Int? {
+        for i in 1..<BlockTable.count where unsafe self[i] == current { return i }
+        for i in 1..<BlockTable.count {
+            guard let block = unsafe self[i], unsafe block.pointee.engine != nil else { return i }
+            for k in 1..<i where unsafe self[k] == block { return i }
+        }
+        return nil
+    }
+
+    private func giveUp(_ block: ThreadBlock) -> Bool {
+        if unsafe BlockTable.isIdle(block) { unsafe ThreadBlocks.giveBack(block) }
+        return false
+    }
+
+    private static func isIdle(_ block: ThreadBlock) -> Bool {
+        unsafe cwa_load_relaxed_u64(AppendPath.busyWord(block)) == 0
+    }
+}

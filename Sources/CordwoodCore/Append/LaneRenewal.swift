@@ -1,0 +1,302 @@
+// Leaving a lane for a new one while threads log: its file or its current segment has lost its name
+// (an adopter that was misled, somebody who deleted the store), or its catalog cannot be made
+// durable. What is written to a file without a name is nobody's, so the engine looks ten times a
+// second. A new lane is made as at open, then becomes the engine's; the old one is sealed, and let
+// go once nobody is inside an append that began there. Under the sealing lock, never in a handler.
+// docs/CONCURRENCY.md, A36.
+// SAFETY: lane blocks lie in a pool that is never unmapped; a left lane's mappings are released
+// only after the grace period that `LeftLane` waits for.
+
+import CShims
+import Glibc
+
+/// What is kept of a lane from the moment it was left until it is let go.
+@safe public struct LeftLane {
+    /// A thread that was inside an append when the lane was left, and how far it was.
+    @safe private struct Straggler {
+        var thread: ThreadBlock
+        var verdict: UInt64
+        var ptr: UInt64
+    }
+
+    private let lane: LaneBlock
+    private var stragglers: [Straggler]
+    /// Records that stand in no archive and may be gone, at most.
+    public fileprivate(set) var lost: UInt64 = 0
+    /// Refusals that the old lane's file counts and the new one tells of; nil: it tells itself.
+    fileprivate var refused: UInt64?
+    /// The directory that the lane was in, where another one has taken its place.
+    fileprivate var directory: (descriptor: Int32, device: UInt64, inode: UInt64)?
+
+    /// After the new lane is the engine's.
+    fileprivate init(_ engine: EngineBlock, _ lane: LaneBlock) {
+        unsafe self.lane = unsafe lane
+        stragglers = []
+        // Whoever enters an append behind this fence finds the new lane.
+        _ = Membarrier.heavyFence()
+        var busy: [Straggler] = []
+        unsafe ThreadBlocks.forEach(engine) { thread in
+            guard unsafe cwa_load_acquire_u64(AppendPath.busyWord(thread)) != 0 else { return }
+            unsafe busy.append(
+                Straggler(
+                    thread: thread, verdict: Verdict.load(thread).word,
+                    ptr: LeftLane.ptr(thread)))
+        }
+        stragglers = busy
+    }
+
+    private static func ptr(_ thread: ThreadBlock) -> UInt64 { unsafe cwa_load_relaxed_u64(thread) }
+
+    /// Each of them was seen idle, or further on: a later claim or record began behind the fence.
+    private mutating func isQuiet() -> Bool {
+        stragglers.removeAll {
+            unsafe cwa_load_acquire_u64(AppendPath.busyWord($0.thread)) == 0
+                || Verdict.load($0.thread).word != $0.verdict || LeftLane.ptr($0.thread) != $0.ptr
+        }
+        return stragglers.isEmpty
+    }
+
+    /// Lets the lane go where nobody is in it any more. False: not yet.
+    public mutating func letGo(_ engine: EngineBlock) -> Bool {
+        guard isQuiet(), Quiescence.fence() else { return false }
+        // A straggler may have made one more segment current there.
+        unsafe EngineCore.sealLeft(engine, lane)
+        unsafe EngineCore.putOnDisk(engine, namelessOnly: false, of: lane)
+        var isInUse = false
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe segment.pointee.lane == lane, unsafe segment.pointee.in_lane == 0 else {
+                return
+            }
+            let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
+            if state == Segments.free || state == Segments.spare { return }
+            if state == Segments.sealed, unsafe Quiescence.isQuiet(engine, segment) {
+                unsafe Segments.releaseMapping(segment)
+            } else {
+                isInUse = true
+            }
+        }
+        guard !isInUse, let current = unsafe engine.pointee.lane,
+            let first = unsafe lane.pointee.first,
+            unsafe cwa_load_acquire_u32(Segments.stateWord(first)) == Segments.sealed,
+            unsafe Quiescence.isQuiet(engine, first)
+        else { return false }
+        unsafe carryCounts(to: current)
+        unsafe moveRefused(engine, to: current)
+        unsafe engine.pointee.left_dropped &-= refused ?? 0
+        // Nobody looks for it from here on.
+        unsafe current.pointee.previous = nil
+        unsafe EngineCore.letGo(engine, lane)
+        unsafe CatalogWriter.release(engine, lane)
+        if let directory {
+            Descriptors.close(directory.descriptor, directory.device, directory.inode)
+        }
+        return true
+    }
+
+    /// What was refused since the last look goes to the new lane: the old one's file is nobody's.
+    fileprivate mutating func moveRefused(_ engine: EngineBlock, to current: LaneBlock) {
+        guard let known = refused else { return }
+        let all = unsafe Drops.unreported(lane)
+        guard all > known else { return }
+        refused = all
+        unsafe Drops.noteMore(engine, current, lost: all - known)
+    }
+
+    /// What threads that ended meanwhile added to the block that they found.
+    private func carryCounts(to current: LaneBlock) {
+        let offsets = unsafe [
+            MemoryLayout<cwi_lane>.offset(of: \.records)!,
+            MemoryLayout<cwi_lane>.offset(of: \.record_bytes)!,
+            MemoryLayout<cwi_lane>.offset(of: \.slow_appends)!,
+        ]
+        for offset in offsets {
+            // ORDER: relaxed is enough for counts (A9).
+            let count = unsafe cwa_exchange_u64(UnsafeMutableRawPointer(lane) + offset, 0)
+            _ = unsafe cwa_add_u64(UnsafeMutableRawPointer(current) + offset, count)
+        }
+    }
+}
+
+extension EngineCore {
+    /// A lane takes 64 KiB of addresses for ever.
+    static let renewalsMax: UInt32 = 1_000
+
+    public enum LaneTrouble: Sendable {
+        /// All is well, or nothing can be said.
+        case none
+        /// The lane's file or its current segment has no name any more.
+        case nameless
+        /// The directory that they were in has none.
+        case directoryGone
+        /// It must be left for another reason (`cwi_lane.renew`).
+        case unusable
+    }
+
+    /// Whether what is written now can be found by anybody.
+    public static func laneTrouble(_ engine: EngineBlock) -> LaneTrouble {
+        guard let lane = unsafe readyLane(engine), unsafe lane.pointee.previous == nil else {
+            return .none
+        }
+        let directory = unsafe Descriptors.lanes(engine)
+        guard directory >= 0 else {
+            return unsafe Descriptors.isLanesPathGone(engine) ? .directoryGone : .none
+        }
+        if Files.isNameless(directory) { return .directoryGone }
+        let isLaneThere = unsafe isNamed(
+            directory, lane.pointee.lock_device, lane.pointee.lock_inode
+        ) { name in
+            unsafe Lanes.addName(&name, lane)
+            name.add(".lane")
+        }
+        guard isLaneThere else { return .nameless }
+        if let current = unsafe Claim.current(lane), unsafe current.pointee.in_lane == 0,
+            unsafe current.pointee.memory_id == 0
+        {
+            let isThere = unsafe isNamed(
+                directory, current.pointee.device, current.pointee.inode
+            ) { name in
+                unsafe Segments.addFileName(&name, lane, current, sealed: false)
+            }
+            guard isThere else { return .nameless }
+        }
+        // ORDER: relaxed. A wish by itself (A36).
+        return unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane)) != 0 ? .unusable : .none
+    }
+
+    /// False: the name means nothing, or another file. True also where that cannot be told.
+    private static func isNamed(
+        _ directory: Int32, _ device: UInt64, _ inode: UInt64,
+        _ add: (inout NameBuffer) -> Void
+    ) -> Bool {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            add(&name)
+            var status = stat()
+            guard unsafe fstatat(directory, name.pointer, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
+                return errno != ENOENT
+            }
+            return UInt64(status.st_dev) == device && UInt64(status.st_ino) == inode
+        }
+    }
+
+    /// Makes a new lane and leaves the old one for it. The caller holds the sealing lock, the
+    /// journal's, and the one under which names are added.
+    /// archived: records that stand in archives, so that all others may be lost; nil: none is.
+    /// since: monotonic ns when all was well. lanesDirectory: a descriptor of the directory that
+    /// has taken the old one's place, which this function takes over; -1: it is still there.
+    /// nil: no lane can be made now; the engine goes on with the one that it has.
+    public static func renewLane(
+        _ engine: EngineBlock, archived: UInt64?, since: UInt64, lanesDirectory: Int32 = -1
+    ) -> LeftLane? {
+        guard let old = unsafe readyLane(engine), unsafe old.pointee.previous == nil,
+            unsafe engine.pointee.renewals < renewalsMax, let memory = unsafe LanePool.take()
+        else {
+            Files.close(lanesDirectory)
+            return nil
+        }
+        let left =
+            lanesDirectory >= 0 ? unsafe Descriptors.replaceLanes(engine, lanesDirectory) : nil
+        let new = unsafe memory.assumingMemoryBound(to: cwi_lane.self)
+        unsafe new.pointee.helper_started = 1
+        unsafe new.pointee.services_mark = old.pointee.services_mark
+        unsafe new.pointee.catalog_set = old.pointee.catalog_set ^ 1
+        unsafe engine.pointee.renewals &+= 1
+        let refused = unsafe archived == nil ? 0 : Drops.unreported(old)
+        let lost = archived.map { unsafe lostAtMost(engine, $0) } ?? 0
+        var isMade = false
+        // No site is added in between: the new lane has every one that a record may refer to.
+        let ran = Sites.locked {
+            guard unsafe Lanes.build(engine, new) == Status.ok else { return }
+            isMade = true
+            unsafe Drops.note(engine, new, lost: lost &+ refused, since: since)
+            unsafe new.pointee.previous = unsafe old
+            let word =
+                unsafe UnsafeMutableRawPointer(engine)
+                + MemoryLayout<cwi_engine>.offset(of: \.lane)!
+            // CRASH: two lanes of one process, each whole.
+            // ORDER: release. Everything of the lane is there with its address (A36).
+            unsafe cwa_store_release_u64(word, UInt64(UInt(bitPattern: new)))
+        }
+        guard ran, isMade else {
+            if let left { Descriptors.close(left.descriptor, left.device, left.inode) }
+            return nil
+        }
+        var leaving = unsafe LeftLane(engine, old)
+        leaving.directory = left
+        unsafe sealLeft(engine, old)
+        if let archived {
+            // What was kept in the old lane until it was sealed.
+            let all = unsafe lostAtMost(engine, archived)
+            if all > lost { unsafe Drops.noteMore(engine, new, lost: all - lost) }
+            leaving.lost = max(all, lost)
+            leaving.refused = refused
+            unsafe leaving.moveRefused(engine, to: new)
+        }
+        return leaving
+    }
+
+    /// Seals what is open in a lane that was left: no segment becomes current there any more.
+    static func sealLeft(_ engine: EngineBlock, _ lane: LaneBlock) {
+        unsafe Segments.forEach(engine) { segment in
+            let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
+            guard state == Segments.open || state == Segments.sealing,
+                unsafe segment.pointee.lane == lane
+            else { return }
+            _ = unsafe Sealer.seal(engine, lane, segment)
+        }
+    }
+
+    /// More records than a segment of the present size holds: each takes its header at least.
+    public static func recordsMax(_ engine: EngineBlock) -> UInt64 {
+        unsafe SegmentSize.of(engine) / UInt64(RecordHeader.bytes)
+    }
+
+    /// A later gap record tells of so many more.
+    public static func tellLost(_ engine: EngineBlock, _ count: UInt64) {
+        guard let lane = unsafe readyLane(engine) else { return }
+        unsafe Drops.noteMore(engine, lane, lost: count)
+    }
+
+    /// Records that were kept and stand in no archive: those counted, and one for each thread
+    /// that has stored its record and not counted it yet.
+    private static func lostAtMost(_ engine: EngineBlock, _ archived: UInt64) -> UInt64 {
+        var most = unsafe counts(engine).records
+        unsafe ThreadBlocks.forEach(engine) { _ in most &+= 1 }
+        return most - min(most, archived)
+    }
+}
+
+extension Descriptors {
+    /// The path leads nowhere any more, or to another directory.
+    static func isLanesPathGone(_ engine: EngineBlock) -> Bool {
+        let path =
+            unsafe UnsafeRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.lanes_path)!
+        var status = stat()
+        guard unsafe path.load(as: UInt8.self) == 47 else { return false }
+        guard unsafe lstat(path.assumingMemoryBound(to: CChar.self), &status) == 0 else {
+            return errno == ENOENT
+        }
+        return unsafe UInt64(status.st_dev) != engine.pointee.lanes_device
+            || UInt64(status.st_ino) != engine.pointee.lanes_inode
+    }
+
+    /// Another directory under the same path; what is in use of the old one goes on until the
+    /// caller closes it.
+    fileprivate static func replaceLanes(
+        _ engine: EngineBlock, _ descriptor: Int32
+    ) -> (descriptor: Int32, device: UInt64, inode: UInt64) {
+        let old = unsafe (
+            engine.pointee.lanes_fd, engine.pointee.lanes_device, engine.pointee.lanes_inode
+        )
+        unsafe cwi_fd_identity(
+            descriptor, &engine.pointee.lanes_device, &engine.pointee.lanes_inode)
+        let word =
+            unsafe UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.lanes_fd)!
+        // ORDER: acquire-release. A writer that found the old one lost may have been faster (A28).
+        if unsafe !cwa_cas_u32(word, UInt32(bitPattern: old.0), UInt32(bitPattern: descriptor)) {
+            Files.close(descriptor)
+        }
+        return old
+    }
+}

@@ -1,0 +1,63 @@
+// Files that have lost their names: somebody cleaned up the directory. A spare without a name can
+// never be published, so it is dropped, and another one is made. Writers find out when they give it
+// a number (Segments.publishNext); the supply thread looks ahead of them. A sealed segment that no
+// archive holds gets a file again while it is mapped. docs/CONCURRENCY.md, A11.
+// SAFETY: a spare that was taken is its taker's alone, and its mapping is nobody else's by then.
+
+import CShims
+import Glibc
+
+extension Segments {
+    /// Lets go of a spare that the caller has taken: mapping, slot, and what it took of the quota.
+    static func dropNameless(_ engine: EngineBlock, _ lane: LaneBlock, _ spare: SegmentBlock) {
+        let bytes = unsafe spare.pointee.memory_id == 0 ? spare.pointee.size : 0
+        // CRASH: a file without a name, which goes with the process.
+        unsafe destroy(engine, lane, spare)
+        unsafe Quota.giveBack(engine, bytes: bytes)
+    }
+
+    /// Takes back the spares that have no name any more, so that no writer meets them: one that may
+    /// not make a segment would have to refuse its record. Supply thread.
+    static func dropNamelessSpares(_ engine: EngineBlock, _ lane: LaneBlock) {
+        for i in 0..<Int(CWI_SPARES_MAX) {
+            // ORDER: acquire, and acquire-release to take it. As Segments.takeSpare (A11).
+            let word = unsafe cwa_load_acquire_u64(Lanes.spareWord(lane, i))
+            guard let spare = unsafe SegmentBlock(bitPattern: UInt(word)),
+                unsafe Descriptors.holds(spare), unsafe Files.isNameless(spare.pointee.fd),
+                unsafe cwa_cas_u64(Lanes.spareWord(lane, i), word, 0)
+            else { continue }
+            unsafe dropNameless(engine, lane, spare)
+        }
+    }
+}
+
+extension EngineCore {
+    /// Now and then, by the supply thread.
+    public static func watchSpares(_ engine: EngineBlock) {
+        guard let lane = unsafe readyLane(engine) else { return }
+        unsafe Segments.dropNamelessSpares(engine, lane)
+    }
+
+    /// Gives sealed segments of these numbers that have no name any more a file again, under the
+    /// sealing lock. No archive holds them. Returns those that are still mapped and got none.
+    public static func restoreNameless(
+        _ engine: EngineBlock, _ numbers: Set<UInt64>
+    ) -> Set<UInt64> {
+        guard let lane = unsafe readyLane(engine) else { return [] }
+        var left: Set<UInt64> = []
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe Quiescence.isSealedFile(segment),
+                unsafe segment.pointee.lane == lane,
+                unsafe numbers.contains(segment.pointee.number),
+                unsafe segment.pointee.retired == 0, unsafe Descriptors.holds(segment)
+            else { return }
+            if unsafe MemorySegments.putOnDisk(engine, lane, segment) {
+                // Its mapping is another file's: not for use again.
+                unsafe segment.pointee.retired = 1
+            } else {
+                unsafe left.insert(segment.pointee.number)
+            }
+        }
+        return left
+    }
+}

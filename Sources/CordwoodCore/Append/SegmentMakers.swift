@@ -1,0 +1,113 @@
+// Which of many writers makes the next segment where no spare lies ready, and how the others wait.
+// Writers, also in signal handlers. docs/CONCURRENCY.md, A10, A12.
+// SAFETY: words of the lane's and the engine's blocks, which are never unmapped.
+
+import CShims
+import Glibc
+
+extension Segments {
+    /// One writer makes the segment; the others look up every few microseconds whether it is there.
+    /// After a millisecond one of them follows a maker from whom nothing came, and after one more
+    /// the next: a stopped maker holds nobody up, and a crowd does not make a segment each. nil:
+    /// there is another current segment now, or none can be made.
+    static func makeInLine(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64, _ thread: ThreadBlock?
+    ) -> SegmentBlock? {
+        let maker = unsafe makerWord(lane)
+        let tid = cw_gettid()
+        // A nested append waits for a maker, whose signals are blocked, so that it is another
+        // thread; for a slot never, and there are some that only nested ones take.
+        let isNested = unsafe !waits(thread)
+        let waitsForSlot = unsafe thread != nil && !isNested
+        // Where sealing has fallen behind and every slot is taken, the writer is slowed down, for a
+        // bounded time; a disk or quota that is full is refused at once.
+        let patience = cw_monotonic_ns() &+ 2_000_000_000
+        var turn = Turn()
+        while unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord {
+            if let spare = unsafe takeSpare(lane) { return unsafe spare }
+            let hasSlot = unsafe isNested || hasFreeSlot(engine)
+            let held = unsafe cwa_load_relaxed_u32(maker)
+            var isMaker = held == tid
+            if turn.hasCome(word: UInt64(held), isFree: held == 0, waits: hasSlot) {
+                isMaker = unsafe cwa_cas_u32(maker, held, tid) || isMaker
+            }
+            if hasSlot, isMaker, let made = unsafe make(engine, lane, isNested: isNested) {
+                // Once for all who wait, not a page at a time by each of them.
+                unsafe fill(engine, lane, made, upTo: firstBytes)
+                return unsafe made
+            }
+            // A slot that became free since may be another thread's by now: round again.
+            guard waitsForSlot || hasSlot && !isMaker, unsafe !isRefused(lane),
+                unsafe !Quota.isUsed(engine)
+            else { return nil }
+            guard cw_monotonic_ns() < patience else {
+                // Nobody releases anything: the next calls do not wait for it again.
+                unsafe refuse(lane, ns: 1_000_000_000)
+                return nil
+            }
+            if !hasSlot { unsafe EngineCore.wake(engine) }
+            turn.pause(yields: hasSlot)
+        }
+        return nil
+    }
+
+    /// A nested append waits for a maker at most (makeInLine): anything else may be its own
+    /// thread's, which goes on only behind it.
+    static func waits(_ thread: ThreadBlock?) -> Bool {
+        unsafe thread.map { unsafe $0.pointee.depth == 0 } ?? true
+    }
+
+    /// The last free slots are for nested appends, which cannot wait for one.
+    private static let nestedSlots = 32
+
+    /// One that anybody may take.
+    static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
+        let table = unsafe table(engine)
+        var count = 0
+        for i in 0..<Int(CWI_SEGMENTS_MAX)
+        where unsafe cwa_load_relaxed_u32(stateWord(table + i)) == free {
+            count += 1
+            if count > nestedSlots { return true }
+        }
+        return false
+    }
+
+    /// The calling thread left an append in which it may have been the maker.
+    static func abandonMaking(_ engine: EngineBlock) {
+        guard let lane = unsafe engine.pointee.lane else { return }
+        _ = unsafe cwa_cas_u32(makerWord(lane), cw_gettid(), 0)
+    }
+
+    static func makerWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.segment_maker)!
+    }
+}
+
+/// Waiting for another thread's work: a turn comes where the word is free, or has stayed the
+/// same for a millisecond. Who follows changes the word, so that one at a time does.
+struct Turn {
+    private var word: UInt64 = 0
+    private var until: UInt64 = 0
+    private var yields = 0
+
+    mutating func hasCome(word now: UInt64, isFree: Bool, waits: Bool = true) -> Bool {
+        if isFree { return true }
+        let time = cw_monotonic_ns()
+        if until == 0 || now != word || !waits {
+            word = now
+            until = time &+ 1_000_000
+        }
+        return time >= until
+    }
+
+    /// Asleep, but for the first times: who spins takes the processor from who makes room.
+    mutating func pause(yields isSoon: Bool = true) {
+        yields += 1
+        if isSoon, yields <= 8 {
+            sched_yield()
+        } else {
+            var pause = timespec(tv_sec: 0, tv_nsec: 50_000)
+            unsafe nanosleep(&pause, nil)
+        }
+    }
+}

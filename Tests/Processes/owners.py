@@ -1,0 +1,265 @@
+"""Whose lane may be adopted: a busy lock is life and a free lock is death, in every namespace and
+without /proc. Owners that others may take for dead log beside adopters; all that they were told is
+kept must be there once. Cases of run.py."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from checking import Failed, read_ledger
+
+# Some user that is not root: root sees all of /proc.
+USER = 65534
+
+
+class Skipped(Exception):
+    """The case cannot run here."""
+
+
+# Ways to see the system: prefixes of a command.
+HIDDEN = ["unshare", "--mount", "sh", "-c",
+          'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh"]
+NO_PROC = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+# The /proc that it sees numbers processes as another namespace does, and has none of its number.
+OTHER_PROC = ["unshare", "--pid", "--fork", "sh", "-c",
+              'echo 3999999 > /proc/sys/kernel/ns_last_pid; "$@" & wait $!', "sh"]
+BESIDE_OWNER = "in the owner's pid namespace"
+AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+
+
+def needs(*ways):
+    if os.geteuid() != 0:
+        raise Skipped("namespaces and other users need root")
+    for way in ways:
+        if subprocess.run([*way, "true"], capture_output=True, check=False).returncode != 0:
+            raise Skipped(f"{way[0]} {way[1]} is refused here")
+
+
+def own(bench):
+    """The store is the user's, and the way to it is open."""
+    bench.store.mkdir()
+    bench.ledger.touch()
+    for path in (bench.store, bench.ledger, bench.directory):
+        os.chown(path, USER, USER)
+    for path in (bench.directory, bench.directory.parent, bench.programs):
+        path.chmod(0o755)
+
+
+class Owner:
+    """A process of owners.c that logs until it is told to end."""
+
+    def __init__(self, bench, *words, way=()):
+        self.bench = bench
+        self.process = subprocess.Popen(
+            [*way, bench.programs / "owners", "log", bench.store, bench.ledger,
+             *map(str, words)], stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        if line.strip() != "ready":
+            raise Failed(f"the owner says {line!r}, ends {self.process.wait()}")
+        # Its own number here: `unshare --fork` and a shell stand before it.
+        self.pid = self.process.pid
+        while children := subprocess.run(["pgrep", "-P", str(self.pid)], capture_output=True,
+                                         text=True, check=False).stdout.split():
+            self.pid = int(children[0])
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def end(self):
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        self.process.stdout.read()
+        code = self.process.wait(60)
+        if code != 0:
+            raise Failed(f"the owner ends {code}")
+
+    def kill(self):
+        if self.process.poll() is None:
+            try:
+                self.signal(signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self.process.wait(60)
+
+
+def lanes(bench):
+    return sorted(path.name for path in (bench.store / "lanes").glob("*.lane"))
+
+
+def command(bench, adopter, seconds):
+    """Who adopts. Swift's runtime finds a command's arguments by /proc: without it an engine of C
+    looks, soon after it opens and again ten seconds later."""
+    if adopter is NO_PROC:
+        return [bench.programs / "owners", "adopt", bench.store, bench.ledger, str(seconds)]
+    return [bench.command, "archive", bench.store]
+
+
+def spared(words, way, adopter, what):
+    """An owner that adopters do not see as they should is stopped, so that nothing of its lane
+    changes, beside an adopter that waits as long as it wants to."""
+    def body(bench):
+        needs(*(w for w in (way, adopter) if w and w is not BESIDE_OWNER))
+        own(bench)
+        owner = Owner(bench, *words, way=way)
+        try:
+            before = lanes(bench)
+            owner.signal(signal.SIGSTOP)
+            beside = adopter
+            if adopter is BESIDE_OWNER:
+                beside = ["nsenter", f"--pid=/proc/{owner.pid}/ns/pid"]
+            bench.finish([*beside, *command(bench, adopter, 13)])
+            if not set(before) <= set(lanes(bench)):
+                raise Failed(f"the lane of {what} was adopted: {lanes(bench)}, not {before}")
+            owner.signal(signal.SIGCONT)
+            owner.end()
+        finally:
+            owner.kill()
+        bench.check()
+    return body
+
+
+def executes(bench):
+    """The image that a process had before exec(2) is gone, and so is the owner of its lane."""
+    owner = Owner(bench, "exec")
+    try:
+        bench.wait_for(lambda: b"sleep" in open(f"/proc/{owner.pid}/cmdline", "rb").read(),
+                       "the other program")
+        bench.archive()
+        if lanes(bench):
+            raise Failed(f"left beside the program that was executed: {lanes(bench)}")
+        bench.check()
+    finally:
+        owner.kill()
+
+
+def storm(bench):
+    """Owners of all kinds, stopped and continued, beside adopters of all kinds."""
+    needs(HIDDEN, NO_PROC, OTHER_PROC)
+    own(bench)
+    seconds = bench.much(15, 120)
+    owners = [
+        Owner(bench, f"uid={USER}", "segment=65536", way=HIDDEN),
+        Owner(bench, f"uid={USER}", "close", "segment=65536", way=HIDDEN),
+        Owner(bench, f"uid={USER}", "refuse", "close", "pause=5000"),
+        Owner(bench, f"uid={USER}", "segment=65536", "pause=300", way=OTHER_PROC),
+        Owner(bench, f"uid={USER}", "refuse", "pause=5000", way=OTHER_PROC),
+    ]
+    adopters = [[*HIDDEN, *AS_USER], NO_PROC, OTHER_PROC, [],
+                *(["nsenter", f"--pid=/proc/{owner.pid}/ns/pid"] for owner in owners[3:])]
+    rounds = stops = 0
+    until = time.monotonic() + seconds
+    running = []
+    try:
+        while time.monotonic() < until:
+            owner = bench.random.choice(owners)
+            owner.signal(signal.SIGSTOP if bench.random.random() < 0.5 else signal.SIGCONT)
+            stops += 1
+            running = [r for r in running if r.poll() is None]
+            if len(running) < 2:
+                way = bench.random.choice(adopters)
+                running.append(subprocess.Popen(
+                    [*way, *command(bench, way, 2)],
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                rounds += 1
+            time.sleep(bench.random.random() * 0.3)
+        for adopter in running:
+            adopter.wait(60)
+        if len(lanes(bench)) < len(owners):
+            raise Failed(f"{len(lanes(bench))} lanes of {len(owners)} owners")
+        for owner in owners:
+            owner.end()
+    finally:
+        for adopter in running:
+            adopter.kill()
+        for owner in owners:
+            owner.kill()
+    refused = [s[2] for _, s in sorted(read_ledger(bench.ledger).items())]
+    if any(refused):
+        raise Failed(f"records were refused, by owner: {refused}")
+    bench.note(f"{rounds} adopters, {stops} stops")
+    bench.check()
+
+
+def left(bench):
+    """The numbers of the records that are there, and how many are told to be gone at most."""
+    numbers, gone = [], 0
+    for record in bench.records():
+        if record["message"].startswith("w "):
+            numbers.append(int(record["message"].split()[2]))
+        elif record["logger"] == "Cordwood.Store":
+            gone += record["fields"]["records_lost_at_most"]
+    return numbers, gone
+
+
+def remove(paths):
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def removed(what, again=False, pause_us=100):
+    """Somebody removes files of a living lane. Its owner begins a new lane within a second, and
+    tells how many records at most are gone; what it keeps from then on is there once. again: what
+    was removed may have been sealed meanwhile, and is not what is written to; pause_us: between two
+    records, long enough that a segment lasts for more than one look of its owner's."""
+    def body(bench):
+        owner = Owner(bench, "segment=65536", f"pause={pause_us}")
+        try:
+            before = set(lanes(bench))
+            bench.wait_for(lambda: list((bench.store / "lanes").glob("*.seg")), "a segment")
+            remove(what(bench.store))
+
+            def renewed_lane():
+                if not set(lanes(bench)) - before and again:
+                    remove(what(bench.store))
+                return set(lanes(bench)) - before
+            bench.wait_for(renewed_lane, "a new lane", 10)
+            renewed, = read_ledger(bench.ledger).values()
+            bench.wait_for(lambda: next(iter(read_ledger(bench.ledger).values()))[1]
+                           > renewed[1] + 1000, "records in it")
+
+            def all_told():
+                slot, = read_ledger(bench.ledger).values()
+                numbers, gone = left(bench)
+                return slot[1] - len(numbers) <= gone
+            # Whether archives are gone too is looked at a second later.
+            bench.wait_for(all_told, "word of all that is gone", 10)
+            owner.end()
+        finally:
+            owner.kill()
+        slot, = read_ledger(bench.ledger).values()
+        numbers, gone = left(bench)
+        if len(numbers) != len(set(numbers)) or numbers != sorted(numbers):
+            raise Failed("records twice, or out of order")
+        lost = slot[1] - len(numbers)
+        if not 0 <= lost <= gone:
+            raise Failed(f"{lost} of {slot[1]} lost, {gone} told")
+        missing = set(range(renewed[1], slot[1])) - set(numbers)
+        if missing:
+            raise Failed(f"{len(missing)} records lost after the new lane had begun")
+        # Between the removal and the new lane no segment can be made.
+        bench.note(f"{len(numbers)} records, {lost} lost, at most {gone} told, {slot[2]} refused")
+    return body
+
+
+def files(pattern):
+    return lambda store: list((store / "lanes").glob(pattern))
+
+
+CASES = {
+    "owner_hidden": spared([f"uid={USER}"], HIDDEN, [*HIDDEN, *AS_USER], "a hidden process"),
+    "owner_without_proc": spared([], [], NO_PROC, "a process without /proc"),
+    "owner_other_proc": spared([], OTHER_PROC, BESIDE_OWNER, "another namespace's process"),
+    "owner_written": spared(["refuse", "close"], [], OTHER_PROC,
+                            "a daemon that writes by pwrite"),
+    "owner_executes": executes,
+    "owners_storm": storm,
+    "lane_file_removed": removed(files("*.lane")),
+    "segment_removed": removed(files("*.seg"), again=True, pause_us=1000),
+    "lanes_removed": removed(lambda store: [store / "lanes"]),
+    "store_removed": removed(lambda store: [store]),
+}
