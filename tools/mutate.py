@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""`./dev mutate [RULE | NAME …]`: breaks one line at a time and demands that the suite notices.
+
+Tests/Mutations has the table: a rule, exact lines, what they become, the case that must fail. The
+tool works on a copy in build/mutate/tree, which keeps its build products, so that each mutation
+costs one incremental build. First every case must pass on the copy as it is. A mutation that no
+case notices is a failure, and so is one that does not compile.
+
+    mutate.py [--check] [--list] [--keep] [RULE | NAME …]
+    --check   only whether every entry's lines stand in the sources, each exactly once
+    --list    the entries
+    --first   those that a case of `./dev test` catches, not those that need `--all`"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "Tests/Mutations"))
+sys.path.insert(0, str(ROOT / "tools"))
+
+from run_suites import counts  # noqa: E402
+from table import MUTATIONS  # noqa: E402
+
+TREE = ROOT / "build/mutate/tree"
+LOGS = ROOT / "build/mutate/logs"
+PYTHON = sys.executable
+# How one case of a suite is run, and what it needs to be built before.
+SUITES = {
+    "c-abi": ("library", [PYTHON, "Tests/ABI/run.py"]),
+    "disk": ("all", [PYTHON, "Tests/Disk/run.py"]),
+    "processes": ("all", [PYTHON, "Tests/Processes/run.py"]),
+    "signals": ("all", [PYTHON, "Tests/Signals/run.py"]),
+    "hostile": ("all", [PYTHON, "Tests/Hostile/hostile.py"]),
+    "crash": ("all", [PYTHON, "Tests/Crash/crash.py"]),
+    "simulation": ("all", [PYTHON, "Tests/Simulation/simulate.py"]),
+    "consumers": ("all", [PYTHON, "-m", "unittest", "-v"]),
+    "servers": ("all", [PYTHON, "Tests/Servers/run.py"]),
+    "swift": ("tests", ["swift", "test", "--skip-build", "--filter"]),
+    "model": ("nothing", [PYTHON, "Tests/Model/run.py"]),
+}
+BUILDS = {
+    "nothing": [],
+    "library": [["tools/build.sh", "library"]],
+    "all": [["tools/build.sh"]],
+    "tests": [["swift", "build", "--build-tests"]],
+}
+CASE_SECONDS_MAX = 600
+
+
+class Broken(Exception):
+    """The table or the tree is not as it should be."""
+
+
+def problems():
+    """What is wrong with the table, without building anything."""
+    found, names = [], set()
+    for entry in MUTATIONS:
+        if entry.name in names:
+            found.append(f"{entry.name}: twice in the table")
+        names.add(entry.name)
+        if entry.suite not in SUITES:
+            found.append(f"{entry.name}: no suite {entry.suite}")
+        for edit in entry.edits:
+            path = ROOT / edit.file
+            count = path.read_text(encoding="utf-8").count(edit.lines) if path.exists() else 0
+            if count != 1:
+                found.append(f"{entry.name}: {edit.file} has these lines {count} times, not once:\n"
+                             f"{edit.lines}")
+            if edit.lines == edit.becomes:
+                found.append(f"{entry.name}: changes nothing")
+    return found
+
+
+# ── The copy ──
+
+def tracked():
+    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT,
+                         check=True, stdout=subprocess.PIPE).stdout
+    return {name for name in out.decode().split("\0") if name and (ROOT / name).is_file()}
+
+
+def copy_tree():
+    """Only what has changed is written, so that only that is built again."""
+    names = tracked()
+    for name in names:
+        source, target = ROOT / name, TREE / name
+        if target.is_file() and target.read_bytes() == source.read_bytes():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    for path in [p for folder in ("Sources", "Tests", "tools", "include")
+                 for p in (TREE / folder).rglob("*") if p.is_file()]:
+        if str(path.relative_to(TREE)) not in names and "__pycache__" not in path.parts:
+            path.unlink()
+
+
+class Applied:
+    """The mutation stands in the copy while this lasts."""
+
+    def __init__(self, entry):
+        self.entry, self.before = entry, {}
+
+    def __enter__(self):
+        for edit in self.entry.edits:
+            path = TREE / edit.file
+            text = path.read_text(encoding="utf-8")
+            self.before.setdefault(path, text)
+            path.write_text(text.replace(edit.lines, edit.becomes), encoding="utf-8")
+
+    def __exit__(self, *_):
+        for path, text in self.before.items():
+            path.write_text(text, encoding="utf-8")
+
+
+# ── Building and running ──
+
+def environment():
+    return dict(os.environ, MALLOC_PERTURB_="165", PYTHONDONTWRITEBYTECODE="1",
+                CORDWOOD_LIBRARY=str(TREE / "build/lib/libcordwood.so"),
+                CORDWOOD_TOOL=str(TREE / "build/bin/cordwood"),
+                PYTHONPATH=str(TREE / "bindings/python/src"))
+
+
+def run(command, log, extra=()):
+    """(exit code, output); output is added to the log. A case that hangs has failed."""
+    with subprocess.Popen(command, cwd=TREE, env=dict(environment(), **dict(extra)),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, start_new_session=True) as child:
+        try:
+            text = child.communicate(timeout=CASE_SECONDS_MAX)[0]
+            code = child.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, 9)
+            text, code = child.communicate()[0] + b"\n0 passed, 1 failed\n", 1
+    text = text.decode(errors="replace")
+    with log.open("a", encoding="utf-8") as out:
+        out.write(f"$ {' '.join(map(str, command))}\n{text}\n")
+    return code, text
+
+
+def build(kind, log):
+    """False: it does not compile."""
+    return all(run(command, log)[0] == 0 for command in BUILDS[kind])
+
+
+def needs(entry):
+    return entry.builds or SUITES[entry.suite][0]
+
+
+def case(entry):
+    """(caught, what it printed last)"""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / f"{entry.name}.log"
+    extra = {"CORDWOOD_TEST_ALL": "1"} if entry.heavy else {}
+    code, text = run([*SUITES[entry.suite][1], *entry.case.split()], log, extra)
+    passed, failed = counts(text, code)
+    if code < 0 or not passed + failed or "SKIPPED" in text:
+        return None, text
+    return failed > 0, text
+
+
+def baseline(entries):
+    """Each case passes where nothing is broken, or what it says means nothing."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / "unchanged.log"
+    log.unlink(missing_ok=True)
+    for kind in sorted({needs(entry) for entry in entries} - {"library"}) or ["library"]:
+        if not build(kind, log):
+            raise Broken(f"the unchanged tree does not build: {log}")
+    if any(needs(e) == "library" for e in entries) and not build("library", log):
+        raise Broken(f"the unchanged tree does not build: {log}")
+    seen = {}
+    for entry in entries:
+        key = (entry.suite, entry.case)
+        if key in seen:
+            continue
+        started = time.monotonic()
+        caught, text = case(entry)
+        seen[key] = caught
+        print(f"unchanged     {entry.suite} {entry.case}: "
+              f"{ {False: 'passes', True: 'FAILS', None: 'did not run'}[caught] }"
+              f", {time.monotonic() - started:.0f} s", flush=True)
+        if caught is not False:
+            print("\n".join(text.splitlines()[-12:]), flush=True)
+    return {key for key, caught in seen.items() if caught is False}
+
+
+def mutate(entry, usable):
+    """(caught, verdict)"""
+    if (entry.suite, entry.case) not in usable:
+        return False, "its case does not pass without it"
+    log = LOGS / f"{entry.name}.log"
+    log.unlink(missing_ok=True)
+    with Applied(entry):
+        if not build(needs(entry), log):
+            return False, f"does not compile: {log}"
+        caught, _ = case(entry)
+    return bool(caught), {True: "caught", False: "SURVIVES", None: "did not run"}[caught]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev mutate")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--first", action="store_true")
+    parser.add_argument("rules", nargs="*")
+    arguments = parser.parse_args()
+    wrong = problems()
+    if wrong:
+        print("\n".join(wrong))
+    if arguments.check or wrong:
+        if not wrong:
+            print(f"{len(MUTATIONS)} mutations, of {len({m.rule for m in MUTATIONS})} rules")
+        return 1 if wrong else 0
+    chosen = [m for m in MUTATIONS
+              if not arguments.rules or m.rule in arguments.rules or m.name in arguments.rules]
+    if arguments.first:
+        chosen = [m for m in chosen if not m.heavy]
+    if arguments.list:
+        for m in chosen:
+            print(f"{m.rule:4} {m.name:28} {m.suite} {m.case}{' (--all)' if m.heavy else ''}")
+        return 0
+    copy_tree()
+    usable = baseline(chosen)
+    passed = failed = 0
+    print(f"{'rule':4} {'mutation':28} {'caught by':34} {'seconds':>7}", flush=True)
+    # One kind of build after another.
+    for entry in sorted(chosen, key=needs):
+        started = time.monotonic()
+        caught, verdict = mutate(entry, usable)
+        passed, failed = passed + caught, failed + (not caught)
+        print(f"{entry.rule:4} {entry.name:28} {entry.suite + ' ' + entry.case:34} "
+              f"{time.monotonic() - started:7.0f}  {verdict}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
