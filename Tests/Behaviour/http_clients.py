@@ -15,14 +15,20 @@ import json
 import os
 import re
 import signal
+import socket
 import ssl
 import sys
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 
+from loopback import until
+
 BIG = bytes(range(32, 96)) * 16384 * 20  # 20 MiB
-TIMEOUT_S = 1.0
+HANG_S = 1.0  # how long a client waits for /hang
+TIMEOUT_S = 30.0
+DROPS = 6  # of /drip: a client that has been sent so many has begun to read the answer
 
 
 def pieces():
@@ -100,11 +106,39 @@ def odd(urls):
     ]
 
 
+def timeout_s(url):
+    """Of a request: short only where no answer comes."""
+    return HANG_S if url.endswith("/hang") else TIMEOUT_S
+
+
+def begun(url):
+    """Asks the server how far a waiting request is; over a plain socket, which no hook sees."""
+    parts = urllib.parse.urlsplit(url)
+    of = urllib.parse.quote(f"{parts.path}?{parts.query}", safe="")
+    with socket.create_connection((parts.hostname, parts.port), TIMEOUT_S) as asks:
+        asks.sendall(f"GET /begun?of={of} HTTP/1.1\r\nHost: peer\r\nConnection: close\r\n\r\n"
+                     .encode())
+        answer = b"".join(iter(lambda: asks.recv(4096), b""))
+    return int(answer.rpartition(b"\r\n\r\n")[2])
+
+
+def moment(url):
+    """Gives what tells whether the server is in the midst of a request that is made after this
+    call: it has asked for the answer or, of /drip, has some of it."""
+    wanted = begun(url) + (DROPS if "/drip" in url else 1)
+    return lambda: begun(url) >= wanted
+
+
 def interrupted(call, url):
     """Ctrl-C while it waits for the server."""
     # Whoever runs the tests in the background has it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    come = moment(url)
+
+    def interrupt():
+        until(come, url)
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=interrupt, daemon=True).start()
     try:
         return call(url)
     except KeyboardInterrupt as error:
@@ -140,13 +174,13 @@ def of_urllib(urls):
     def get(url, data=None):
         try:
             with urllib.request.urlopen(urllib.request.Request(url, data=data),
-                                        timeout=TIMEOUT_S if data is None else 30) as answer:
+                                        timeout=timeout_s(url)) as answer:
                 return saw(answer.status, answer.headers.items(), answer.read())
         except urllib.error.HTTPError as error:
             return saw(error.code, error.headers.items(), error.read())
 
     def early(url):
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
             return len(answer.read(10))
     sync_cases(urls, get, get, early)
 
@@ -158,15 +192,15 @@ def of_requests(urls):
     session.trust_env = False
 
     def get(url, **more):
-        answer = session.get(url, timeout=TIMEOUT_S, **more)
+        answer = session.get(url, timeout=timeout_s(url), **more)
         return saw(answer.status_code, answer.headers.items(), answer.content)
 
     def post(url, data, **more):
-        answer = session.post(url, data=data, timeout=30, **more)
+        answer = session.post(url, data=data, timeout=TIMEOUT_S, **more)
         return saw(answer.status_code, answer.headers.items(), answer.content)
 
     def early(url):
-        with session.get(url, timeout=5, stream=True) as answer:
+        with session.get(url, timeout=TIMEOUT_S, stream=True) as answer:
             return len(next(answer.iter_content(10)))
     sync_cases(urls, get, post, early)
 
@@ -177,19 +211,19 @@ def of_httpx(urls):
     client = httpx.Client(timeout=TIMEOUT_S, follow_redirects=True, trust_env=False)
 
     def get(url, **more):
-        answer = client.get(url, **more)
+        answer = client.get(url, timeout=timeout_s(url), **more)
         return saw(answer.status_code, answer.headers.items(), answer.content)
 
     def post(url, data, **more):
-        answer = client.post(url, content=data, timeout=30, **more)
+        answer = client.post(url, content=data, **more)
         return saw(answer.status_code, answer.headers.items(), answer.content)
 
     def early(url):
-        with client.stream("GET", url, timeout=5) as answer:
+        with client.stream("GET", url) as answer:
             return len(next(answer.iter_raw(10)))
     sync_cases(urls, get, post, early)
     if "h2" in urls:
-        two = httpx.Client(http2=True, trust_env=False,
+        two = httpx.Client(http2=True, trust_env=False, timeout=TIMEOUT_S,
                            verify=ssl.create_default_context(cafile=urls["ca"]))
 
         def both(url, data=None):
@@ -208,10 +242,11 @@ async def arun(case, made):
     print(json.dumps([case, result]), flush=True)
 
 
-async def broken_off(made):
+async def broken_off(get, url):
     """Cancelled while it waits for the server."""
-    task = asyncio.ensure_future(made)
-    await asyncio.sleep(0.3)
+    come = moment(url)
+    task = asyncio.ensure_future(get(url))
+    await asyncio.to_thread(until, come, url)
     task.cancel()
     return await task
 
@@ -229,8 +264,8 @@ async def async_cases(urls, get, post):
     upload = urls["plain"] + "/upload"
     await arun("upload", post(upload + "?as=bytes", BIG))
     await arun("upload-pieces", post(upload + "?as=pieces", apieces()))
-    await arun("cancelled", broken_off(get(urls["plain"] + "/hang?cancelled")))
-    await arun("cancelled-body", broken_off(get(urls["plain"] + "/drip?cancelled")))
+    await arun("cancelled", broken_off(get, urls["plain"] + "/hang?cancelled"))
+    await arun("cancelled-body", broken_off(get, urls["plain"] + "/drip?cancelled"))
     if "more" in urls:
         async def given(all_):
             for piece in all_:
@@ -248,17 +283,18 @@ def of_httpx_async(urls):
         async with httpx.AsyncClient(timeout=TIMEOUT_S, follow_redirects=True,
                                      trust_env=False) as client:
             async def get(url, **more):
-                answer = await client.get(url, **more)
+                answer = await client.get(url, timeout=timeout_s(url), **more)
                 return saw(answer.status_code, answer.headers.items(), answer.content)
 
             async def post(url, data, **more):
-                answer = await client.post(url, content=data, timeout=30, **more)
+                answer = await client.post(url, content=data, **more)
                 return saw(answer.status_code, answer.headers.items(), answer.content)
             await async_cases(urls, get, post)
         if "h2" not in urls:
             return
         trusted = ssl.create_default_context(cafile=urls["ca"])
-        async with httpx.AsyncClient(http2=True, trust_env=False, verify=trusted) as client:
+        async with httpx.AsyncClient(http2=True, trust_env=False, verify=trusted,
+                                     timeout=TIMEOUT_S) as client:
             async def both(url, data=None):
                 answer = await client.request("POST" if data else "GET", url, content=data)
                 return [answer.http_version, answer.status_code, len(answer.content)]
@@ -275,12 +311,12 @@ def of_aiohttp(urls):
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout) as client:
             async def get(url):
-                async with client.get(url) as answer:
+                async with client.get(
+                        url, timeout=aiohttp.ClientTimeout(total=timeout_s(url))) as answer:
                     return saw(answer.status, answer.headers.items(), await answer.read())
 
             async def post(url, data):
-                async with client.post(url, data=data,
-                                       timeout=aiohttp.ClientTimeout(total=30)) as answer:
+                async with client.post(url, data=data) as answer:
                     return saw(answer.status, answer.headers.items(), await answer.read())
             await async_cases(urls, get, post)
     asyncio.run(main())

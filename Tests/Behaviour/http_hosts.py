@@ -4,11 +4,11 @@ runs and says what it saw, and what of its exchanges other processes read."""
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import certificates
 import cordwood
+import environments
 import http_peer
 from sending import BUILD, ROOT, WORK, StoreCase
 
@@ -16,21 +16,6 @@ HERE = Path(__file__).resolve().parent
 BIG = 20 << 20
 LIBRARY = BUILD / "lib/libcordwood.so"
 CAPTURED = 65_536
-
-
-def prepare():
-    """The interpreter that has the clients; None: PyPI did not give them."""
-    venv, wanted = BUILD / "http-venv", (HERE / "requirements.txt").read_text()
-    stamp = venv / "installed.txt"
-    if not stamp.exists() or stamp.read_text() != wanted:
-        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-        done = subprocess.run([str(venv / "bin/python"), "-m", "pip", "install", "-q",
-                               "--disable-pip-version-check", "-r",
-                               str(HERE / "requirements.txt")], check=False)
-        if done.returncode:
-            return None
-        stamp.write_text(wanted)
-    return str(venv / "bin/python")
 
 
 def environment():
@@ -74,7 +59,7 @@ class Hosts(StoreCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.python = prepare()
+        cls.python = environments.interpreter("http")  # None: PyPI did not give the clients
         cls.pems = WORK / "pems"
         if not cls.pems.exists():
             certificates.make(cls.pems)

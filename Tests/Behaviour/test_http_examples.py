@@ -5,6 +5,7 @@ import sys
 
 import cordwood
 import http_peer
+import swift_hosts
 from sending import BUILD, ROOT, WORK, StoreCase
 from test_http_hooks import environment
 
@@ -42,12 +43,7 @@ class Examples(StoreCase):
         self.check(self.run_one(self.built("main.cpp", "c++", "-std=c++17")))
 
     def test_B_HTTP_7_example_swift(self):
-        scratch = ROOT / "build/examples-swift"  # as tools/check_readme.py has it
-        subprocess.run(["swift", "build", "-c", "release", "--static-swift-stdlib",
-                        "--package-path",
-                        ROOT / "examples/swift", "--scratch-path", scratch, "--product", "HTTP"],
-                       check=True, stdout=subprocess.DEVNULL)
-        self.check(self.run_one(scratch / "release/HTTP"))
+        self.check(self.run_one(swift_hosts.program("HTTP")))
 
     def test_B_HTTP_7_example_python(self):
         found = self.run_one(sys.executable, ROOT / "examples/http/main.py")

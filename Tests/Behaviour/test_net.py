@@ -16,7 +16,7 @@ ODATA = {"error": {"code": "SY/530", "message": {"lang": "en", "value": "No such
 class Net(StoreCase):
     def outcome(self, answer):
         server = Scripted(self, [answer])
-        self.add(server.url, name=f"t{server.port}", request_timeout=5.0)
+        self.add(server.url, name=f"t{server.port}", request_timeout=30.0)
         self.log.info("x")
         error = self.fails()
         self.engine.remove_target(f"t{server.port}")

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import cordwood
+import swift_hosts
 from sending import BUILD, ROOT, WORK, StoreCase
 from test_txn import Strict
 
@@ -104,12 +105,7 @@ class Hosts(StoreCase):
         return [program]
 
     def swift(self):
-        words = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--package-path",
-                 ROOT / "examples/swift", "--scratch-path", ROOT / "build/examples-swift"]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-        folder = subprocess.run([*words, "--show-bin-path"], check=True, text=True,
-                                stdout=subprocess.PIPE).stdout.strip()
-        return [Path(folder) / "Transactions"]
+        return [swift_hosts.program("Transactions")]
 
     def example(self, program):
         server = Strict(self, **DEFAULTS)

@@ -307,7 +307,7 @@ final class VerbTests: CommandCase {
         XCTAssertTrue(refused.text.contains("401"), refused.text)
         XCTAssertEqual(try run("upload", store, "--to", url, "--token", "t").code, 5, "503")
         var sent = try run("upload", store, "--to", url, "--token", "t", "--json")
-        for _ in 0..<20 {
+        for _ in 0..<150 {
             if sent.code == 0 { break }
             usleep(200_000)
             sent = try run("upload", store, "--to", url, "--token", "t", "--json")

@@ -60,7 +60,7 @@ class CollectorCase: XCTestCase {
 
     /// A collector takes note of a lost client in its own time.
     func eventually(_ what: String, _ condition: () -> Bool) {
-        for _ in 0..<500 {
+        for _ in 0..<3_000 {
             if condition() { return }
             usleep(10_000)
         }

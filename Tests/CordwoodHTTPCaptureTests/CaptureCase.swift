@@ -38,10 +38,20 @@ class CaptureCase: XCTestCase {
 
     func url(_ path: String) -> URL { URL(string: base + path)! }
 
-    func configuration() -> URLSessionConfiguration {
+    /// - Parameter timeoutS: One for a request that gets no answer; the other is never reached.
+    func configuration(timeoutS: Double = 60) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
-        configuration.timeoutIntervalForRequest = 1
+        configuration.timeoutIntervalForRequest = timeoutS
         return configuration
+    }
+
+    /// Waits until the condition holds; fails the test where it does not within a minute.
+    func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
+        let end = Date() + 60
+        while try await !condition() {
+            guard Date() < end else { return XCTFail("never: \(what)") }
+            try await Task.sleep(nanoseconds: 5_000_000)
+        }
     }
 
     /// Exchanges that are over, by field.

@@ -14,15 +14,15 @@ final class HTTPCaptureTests: CaptureCase {
     private static let big = 20 << 20
 
     func testTasksWithACompletionHandler() async throws {
-        let plain = URLSession(configuration: configuration())
-        let captured = URLSession(
-            configuration: HTTPCapture.install(engine, in: configuration()))
         let paths = [
             "/json", "/odata", "/gzip", "/chunked", "/empty", "/download?bytes=3000000", "/hang",
             "/close",
         ]
+        let plain = URLSession(configuration: configuration())
         for path in paths {
-            let alone = await get(plain, url(path))
+            let mine = configuration(timeoutS: path == "/hang" ? 1 : 60)
+            let captured = URLSession(configuration: HTTPCapture.install(engine, in: mine))
+            let alone = await get(URLSession(configuration: mine), url(path))
             let seen = await get(captured, url(path))
             XCTAssertEqual(seen, alone, path)
         }

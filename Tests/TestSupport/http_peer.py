@@ -6,6 +6,7 @@ is named. What each path answers stands in `Peer`.
 
 prints its port and serves until its standard input ends. In a test: `Server(pem=None)`.
 """
+import collections
 import gzip
 import hashlib
 import json
@@ -40,7 +41,8 @@ class Peer(BaseHTTPRequestHandler):
     says · /redirect?to=URL&cookie=C 302 · /download?bytes=N · /gzip · /chunked · /empty 204
     · /upload and anything with a body: its size and SHA-256 · /chunk-lines · /basic 401, 200
     · /drip?seconds=S: headers, then slowly, never all · /trickle?seconds=S: all of it, slowly
-    · /secrets?token=T: in its answer · /badutf · /bigheader?bytes=N."""
+    · /secrets?token=T: in its answer · /badutf · /bigheader?bytes=N
+    · /begun?of=PATH: how often a PATH of /hang was asked for, how many drops one of /drip sent."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -68,6 +70,7 @@ class Peer(BaseHTTPRequestHandler):
         elif path == "/odata":
             self._answer(403, ODATA)
         elif path == "/hang":
+            self.server.begun[self.path] += 1
             self.server.gone.wait(HANG_S)
             self.close_connection = True
         elif path == "/close":
@@ -115,6 +118,8 @@ class Peer(BaseHTTPRequestHandler):
             self._answer(200, BAD_UTF8, "text/plain; charset=utf-8")
         elif path == "/bigheader":
             self._answer(200, JSON, X_Big="h" * int(asked["bytes"]))
+        elif path == "/begun":
+            self._answer(200, str(self.server.begun[asked["of"]]).encode())
         elif path == "/headers":
             self._answer(200, json.dumps(dict(self.headers.items())).encode())
         else:
@@ -161,6 +166,7 @@ class Peer(BaseHTTPRequestHandler):
         while time.monotonic() < end and not self.server.gone.is_set():
             self.wfile.write(b"drop ")
             self.wfile.flush()
+            self.server.begun[self.path] += 1
             self.server.gone.wait(0.05)
         self.close_connection = True
 
@@ -198,6 +204,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, pem=None):
         super().__init__(("127.0.0.1", 0), Peer)
         self.gone = threading.Event()
+        self.begun = collections.Counter()
         self.port = self.server_address[1]
         self.url = f"{'https' if pem else 'http'}://127.0.0.1:{self.port}"
         self._tls = None

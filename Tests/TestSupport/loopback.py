@@ -1,15 +1,25 @@
 """What suites with servers share: ports of loopback, a listener that serves each connection in a
 thread, a pipe between two connections, and waiting for a condition within a bound."""
 
+import random
 import socket
 import threading
 import time
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One that nobody listens on. Below those that the system gives to clients and to whoever binds
+    to none, or one of them would have it before the server that it is meant for."""
+    chance = random.SystemRandom()
+    for _ in range(1000):
+        port = chance.randrange(12_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise OSError("no port is free")
 
 
 def until(condition, what, seconds=30, failure=AssertionError):

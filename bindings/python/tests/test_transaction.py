@@ -114,7 +114,10 @@ class TransactionTest(StoreCase):
                 self.logs("reading")
                 break
             gc.collect()
-            await asyncio.sleep(0.05)  # asyncio closes the generator, in a task of its own
+            for _ in range(3_000):  # asyncio closes the generator, in a task of its own
+                if self.engine.transactions()[0].ended:
+                    break
+                await asyncio.sleep(0.01)
             self.logs("behind")
             with cordwood.context(user="anna"):
                 self.logs("later")
