@@ -12,9 +12,13 @@ import sys
 import hot
 from house import HERE, KEPT, ROOT, WORKLOADS, last_json, output
 
+sys.path.insert(0, str(ROOT / "Tests/TestSupport"))
+
+import swift_hosts  # noqa: E402
+
 VENV = ROOT / "build/bench-venv"
 PYPI = ("picologging", "loguru", "structlog")
-BUILD_WAIT_S, RUN_WAIT_S = 1800, 1800
+RUN_WAIT_S = 1800
 
 
 def venv(house, install):
@@ -74,24 +78,17 @@ SWIFT_LOADS = (*WORKLOADS, "off", "fields", "context", "swiftlog-cordwood", "swi
 
 
 def swift_program(house):
-    """Built in build/bench-swift, without its debug information, which valgrind cannot read. None:
-    it does not build."""
-    words = ["swift", "build", "-c", "release", "--package-path", str(HERE / "swift"),
-             "--scratch-path", str(ROOT / "build/bench-swift"), "--product", "HotSwift"]
+    """Without its debug information, which valgrind cannot read. None: it does not build."""
     try:
-        done = subprocess.run(words, check=False, stdout=subprocess.PIPE, text=True,
-                              stderr=subprocess.STDOUT, timeout=BUILD_WAIT_S)
-        house.gate("swift: its benchmark builds", done.returncode, 0)
-        if done.returncode:
-            house.note("Benchmarks/swift does not build: " + done.stdout[-2000:])
-            return None
-        where = output(*words, "--show-bin-path").strip()
-        program = house.folder / "hotswift"
-        subprocess.run(["strip", "-g", "-o", str(program), f"{where}/HotSwift"], check=True)
-        return str(program)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        house.note(f"Benchmarks/swift: {error}")
+        built = swift_hosts.program("HotSwift")
+    except (OSError, subprocess.CalledProcessError) as error:
+        house.gate("swift: its benchmark builds", 1, 0)
+        house.note(f"Benchmarks/swift does not build: {error}")
         return None
+    house.gate("swift: its benchmark builds", 0, 0)
+    program = house.folder / "hotswift"
+    subprocess.run(["strip", "-g", "-o", program, built], check=True)
+    return str(program)
 
 
 def swift(house):

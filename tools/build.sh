@@ -2,11 +2,36 @@
 # Builds what hosts link and run: libcordwood.so, libcordwood.a and the command-line tool. Both
 # libraries carry the Swift runtime, zstd, lz4, libsodium, zlib, jansson and expat inside, with
 # every name but cw_* hidden, so that a host needs libc and nothing else, whatever it links itself.
+# `build.sh library` makes the shared library alone, for who changes one line and looks (mutate.py).
 set -euo pipefail
+only="${1:-}"
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
 source tools/common.sh
+
+# What was built of the same sources by the same tools is not built again: tests, checks and
+# benchmarks all ask for it. The stamp has all that decides what comes out.
+stamp() {
+    local swift name
+    swift="$(readlink -f "$(command -v swift)")"
+    {
+        stat -L -c '%n %s %Y' "$swift" "$(dirname "$swift")"/{clang,swift-frontend} || true
+        for name in zstd lz4 sodium z jansson expat stdc++; do
+            stat -L -c '%n %s %Y' "$(gcc -print-file-name="lib$name.a")" || true
+        done
+        { find Sources include Package.swift Package.resolved tools/build.sh tools/common.sh \
+            -type f -print0 || true; } | sort -z | xargs -0 sha256sum
+        echo "$PWD"
+    } 2>/dev/null | sha256sum
+}
+outputs=(build/lib/libcordwood.so build/lib/libcordwood.so.0 build/lib/libcordwood.a
+    build/bin/cordwood build/work/libcordwood.so build/work/archives/libzstd.a)
+made="$(stat -L -c '%n %s %Y' "${outputs[@]}" 2>/dev/null || true)"
+if [ "$(cat build/work/stamp 2>/dev/null || true)" = "$(stamp) $made" ]; then
+    echo "built before: build/lib/libcordwood.so build/lib/libcordwood.a build/bin/cordwood"
+    exit 0
+fi
 
 static="$(swift_static)"
 arch="$(uname -m)"
@@ -45,7 +70,7 @@ products="$(swift_build --show-bin-path)"
 abi="$products/libCordwoodABI.a"
 # SwiftPM adds to the archive and never takes a removed file's object out.
 rm -f "$abi"
-swift_build --product cordwood
+[ "$only" = library ] || swift_build --product cordwood
 swift_build --product CordwoodABI
 
 # What only Swift hosts can call, `async`, would bring the whole runtime of tasks into both
@@ -91,6 +116,10 @@ mv -f "$work/stripped.so" build/lib/libcordwood.so
 sync build/lib/libcordwood.so
 dd if=build/lib/libcordwood.so iflag=nocache count=0 status=none
 ln -sf libcordwood.so build/lib/libcordwood.so.0
+if [ "$only" = library ]; then
+    echo "built build/lib/libcordwood.so"
+    exit 0
+fi
 
 # One relocatable object with local names. --force-group-allocation dissolves COMDAT groups: a C++
 # host has groups of the same names, and the linker would drop ours.
@@ -108,4 +137,5 @@ mv -f "$work/libcordwood.a" build/lib/libcordwood.a
 
 strip --strip-all -o "$work/cordwood" "$products/cordwood"
 mv -f "$work/cordwood" build/bin/cordwood
+echo "$(stamp) $(stat -L -c '%n %s %Y' "${outputs[@]}")" > "$work/stamp"
 echo "built build/lib/libcordwood.so build/lib/libcordwood.a build/bin/cordwood"

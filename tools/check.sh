@@ -69,6 +69,7 @@ run hot-path python3 tools/check_hotpath.py
 run linked-libraries linked_libraries
 run header header
 run tidy python3 tools/check_tidy.py
+run mutations python3 tools/mutate.py --check
 if command -v mypy >/dev/null; then run types types; fi
 if command -v shellcheck >/dev/null; then run shell shell_scripts; fi
 if swift format --version >/dev/null 2>&1; then run swift-format swift_format; fi

@@ -11,6 +11,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "Tests/TestSupport"))
+
+import swift_hosts  # noqa: E402
+
 PROGRAMS = {
     "c": ("examples/hello/hello.c", "hello from C"),
     "cpp": ("examples/hello/hello.cpp", "hello from C++"),
@@ -36,13 +41,7 @@ def command(language, source, folder):
     elif language == "python":
         return [sys.executable, source]
     else:
-        swift = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--package-path",
-                 str(ROOT / "examples/swift"), "--scratch-path",
-                 str(ROOT / "build/examples-swift")]
-        subprocess.run(swift, check=True, stdout=subprocess.DEVNULL)
-        binaries = subprocess.run([*swift, "--show-bin-path"], check=True, text=True,
-                                  stdout=subprocess.PIPE).stdout.strip()
-        return [f"{binaries}/Hello"]
+        return [str(swift_hosts.program("Hello"))]
     return [f"{folder}/hello"]
 
 

@@ -2,14 +2,21 @@
 """`./dev test`: runs every suite, reads the counts it prints, and sums them into one last line.
 
 A suite is a command; its counts are the last `N passed, N failed`, `Ran N tests` or `Executed N
-tests` it prints. A suite that fails without naming a failed test counts as one failure."""
+tests` it prints. A suite that fails without naming a failed test counts as one failure.
+
+What several suites need is made once, before them (`makes`). Suites that time nothing run two at a
+time, the longest first, where two that mostly wait count for one; those that measure times, fill
+disks or want the machine come after, one by one. Minutes are the clock's, seconds the processor's,
+of a suite and all that it started."""
 
 import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -19,47 +26,84 @@ OURS = re.compile(r"(\d+) passed, (\d+) failed")
 UNITTEST = re.compile(r"Ran (\d+) tests?")
 UNITTEST_BAD = re.compile(r"FAILED \((.*)\)")
 XCTEST = re.compile(r"Executed (\d+) tests?, with (?:\d+ tests? skipped and )?(\d+) failures?")
+TESTS_PLACE = ["--scratch-path", ".build-tests"]
+JOBS = 2
+GRACE_S = 10
+# As long as its parent lives; what it does is no matter.
+BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    for _ in range(1 << 20): pass"
 
 
-class Suite:
-    def __init__(self, name, *command, heavy=False, needs=None):
-        self.name, self.command, self.heavy = name, command, heavy
-        self.needs = ROOT / needs if needs else None
+class Job:
+    """A suite, or what is made for suites. minutes: what it takes by itself, about; they decide
+    the order. waits: it leaves a processor idle for more than half of them, and counts for half a
+    job. after: what must be made before. alone: nothing runs beside it. timed: nor do busy
+    loops."""
+
+    def __init__(self, name, *command, minutes=1.0, waits=False, after=(), alone=False,
+                 timed=False, heavy=False, is_suite=True):
+        self.name, self.command, self.minutes = name, command, minutes
+        self.share = 0.5 if waits else 1.0
+        self.after = ["build", *after] if is_suite else after
+        self.alone, self.timed = alone or timed, timed
+        self.heavy, self.is_suite = heavy, is_suite
+
+
+def makes():
+    """What suites share. Each suite makes it itself where it runs by itself."""
+    python, support = sys.executable, "Tests/TestSupport"
+    return [
+        Job("build", "tools/build.sh", minutes=9, is_suite=False),
+        # Packages of Debian, too: two that install at the same time would wait or fail.
+        Job("environments", "bash", "-c",
+            f"set -e; Tests/Servers/install.sh; {python} {support}/environments.py http otlp",
+            minutes=2, is_suite=False),
+        # In a place of its own, for SwiftPM lets one build at a time into one.
+        Job("swift-tests", "swift", "build", "--build-tests", *TESTS_PLACE, minutes=8,
+            is_suite=False),
+        Job("swift-hosts", python, f"{support}/swift_hosts.py", minutes=5, after=["build"],
+            is_suite=False),
+    ]
 
 
 def suites(everything):
     python = sys.executable
     flags = ["--all"] if everything else []
+    hosts, pypi = ["swift-hosts"], ["environments"]
     return [
-        Suite("swift", "swift", "test", needs="Tests"),
-        Suite("oracle", python, "Tests/Oracle/test_oracle.py"),
-        Suite("model", python, "Tests/Model/run.py", *flags),
-        Suite("c-abi", python, "Tests/ABI/run.py", *flags, needs="Tests/ABI/run.py"),
-        Suite("python", python, "bindings/python/tests/run.py"),
-        Suite("python-speed", python, "bindings/python/tests/run.py", "--accelerated"),
-        Suite("consumers", "Tests/Consumers/run.sh", needs="Tests/Consumers/run.sh"),
-        Suite("readme", python, "tools/check_readme.py"),
-        Suite("age", python, "Tests/Age/age.py", *flags),
-        Suite("round-trip", python, "Tests/CLI/round_trip.py", *flags),
-        Suite("behaviour", python, "Tests/Behaviour/run.py"),
-        Suite("transport", python, "Tests/Transport/run.py"),
-        Suite("crash", python, "Tests/Crash/crash.py", "--values", "--deaths",
-              *(["--kills", "200", "--all"] if everything else [])),
-        Suite("crash-points", python, "Tests/Crash/crash.py", "--points",
-              *([] if everything else ["--sample", "80"])),
-        Suite("fuzz", python, "Tests/Fuzz/run.py", *flags),
-        Suite("hostile", python, "Tests/Hostile/hostile.py", *flags),
-        Suite("disk", python, "Tests/Disk/run.py", *flags),
-        Suite("simulation", python, "Tests/Simulation/simulate.py", *flags),
-        Suite("processes", python, "Tests/Processes/run.py", *flags),
-        Suite("signals", python, "Tests/Signals/run.py"),
+        Job("swift", "swift", "test", "--skip-build", *TESTS_PLACE, minutes=2.5,
+            after=["swift-tests"]),
+        Job("oracle", python, "Tests/Oracle/test_oracle.py", minutes=0.1),
+        Job("model", python, "Tests/Model/run.py", *flags, minutes=0.3),
+        Job("c-abi", python, "Tests/ABI/run.py", *flags, minutes=3, waits=True),
+        Job("python", python, "bindings/python/tests/run.py", minutes=0.3),
+        Job("python-speed", python, "bindings/python/tests/run.py", "--accelerated", minutes=0.3),
+        Job("consumers", "Tests/Consumers/run.sh", minutes=1, after=hosts),
+        Job("readme", python, "tools/check_readme.py", minutes=0.2, after=hosts),
+        Job("age", python, "Tests/Age/age.py", *flags, waits=True),
+        Job("round-trip", python, "Tests/CLI/round_trip.py", *flags, minutes=0.1),
+        Job("behaviour", python, "Tests/Behaviour/run.py", minutes=2, waits=True,
+            after=[*hosts, *pypi]),
+        Job("transport", python, "Tests/Transport/run.py", waits=True, after=pypi),
+        Job("crash", python, "Tests/Crash/crash.py", "--values", "--deaths",
+            *(["--kills", "200", "--all"] if everything else []), minutes=2, after=hosts),
+        Job("crash-points", python, "Tests/Crash/crash.py", "--points",
+            *([] if everything else ["--sample", "80"]), minutes=1.8, waits=True),
+        Job("fuzz", python, "Tests/Fuzz/run.py", *flags, minutes=0.7),
+        Job("hostile", python, "Tests/Hostile/hostile.py", *flags),
+        Job("simulation", python, "Tests/Simulation/simulate.py", *flags, minutes=0.8),
+        Job("processes", python, "Tests/Processes/run.py", *flags),
+        Job("signals", python, "Tests/Signals/run.py", minutes=0.7, waits=True),
         # The sanitizers build the whole library once more each.
-        Suite("sanitizers", python, "Tests/Sanitizers/run.py",
-              *([] if everything else ["undefined", "valgrind"])),
-        Suite("otlp", python, "Tests/OTLP/run.py"),
-        Suite("servers", python, "Tests/Servers/run.py", *flags),
-        Suite("bench", python, "Benchmarks/test_bench.py"),
-        Suite("demo", python, "tools/demo.py", "--built", heavy=True),
+        Job("sanitizers", python, "Tests/Sanitizers/run.py",
+            *([] if everything else ["undefined", "valgrind"]), minutes=0.5),
+        Job("otlp", python, "Tests/OTLP/run.py", minutes=0.4, after=pypi),
+        Job("servers", python, "Tests/Servers/run.py", "--part", "beside", *flags, minutes=1.5,
+            waits=True, after=pypi),
+        Job("disk", python, "Tests/Disk/run.py", *flags, minutes=2.5, alone=True),
+        Job("server-times", python, "Tests/Servers/run.py", "--part", "alone", *flags,
+            minutes=0.6, timed=True, after=pypi),
+        Job("bench", python, "Benchmarks/test_bench.py", minutes=0.4, timed=True),
+        Job("demo", python, "tools/demo.py", "--built", alone=True, heavy=True),
     ]
 
 
@@ -83,51 +127,221 @@ def counts(text, code):
     return passed, failed
 
 
-def run(suite, everything):
-    # glibc overwrites what is freed, so that no test passes by luck on memory that is gone.
-    environment = dict(os.environ, MALLOC_PERTURB_="165",
-                       CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
-                       PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1")
-    if everything:
-        environment["CORDWOOD_TEST_ALL"] = "1"
-    started = time.monotonic()
-    done = subprocess.run(suite.command, cwd=ROOT, env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False)
-    minutes = (time.monotonic() - started) / 60
-    text = done.stdout.decode(errors="replace")
-    (LOGS / f"{suite.name}.log").write_text(text)
-    return (*counts(text, done.returncode), minutes, text)
+class Result:
+    """What became of a job in one round."""
+
+    def __init__(self, job, passed, failed, minutes, seconds):
+        self.job, self.passed, self.failed = job, passed, failed
+        self.minutes, self.seconds = minutes, seconds
+
+    def __str__(self):
+        numbers = f"{self.passed:7} {self.failed:7}" if self.job.is_suite or self.failed else \
+            f"{'':7} {'':7}"
+        return f"{self.job.name:12} {numbers} {self.minutes:8.1f} {self.seconds:8.0f}"
+
+
+HEAD = f"{'suite':12} {'passed':>7} {'failed':>7} {'minutes':>8} {'cpu s':>8}"
+
+
+class Runner:
+    """Runs jobs in processes of its own, two at a time, and ends them where it ends."""
+
+    def __init__(self, everything, jobs):
+        self.everything, self.jobs = everything, jobs
+        self.running, self.busy = {}, []
+        self.lock, self.news = threading.Lock(), threading.Condition()
+        self.finished, self.made = [], set()
+
+    def environment(self):
+        # glibc overwrites what is freed, so that no test passes by luck on memory that is gone.
+        found = dict(os.environ, MALLOC_PERTURB_="165",
+                     CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
+                     PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1")
+        if self.everything:
+            found["CORDWOOD_TEST_ALL"] = "1"
+        if "swift-hosts" in self.made:
+            found["TEST_SWIFT_HOSTS"] = "made"
+        return found
+
+    def run(self, job, log):
+        """In a thread: the job to its end. What it started is in its process group, or in its
+        processor's time as soon as somebody has waited for it."""
+        environment = self.environment() if job.is_suite else None
+        started = time.monotonic()
+        with open(log, "wb") as file:
+            process = subprocess.Popen(job.command, cwd=ROOT, env=environment, stdout=file,
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT,
+                                       start_new_session=True)
+            with self.lock:
+                self.running[process.pid] = process
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = code = os.waitstatus_to_exitcode(status)
+            with self.lock:
+                del self.running[process.pid]
+        minutes = (time.monotonic() - started) / 60
+        text = log.read_text(errors="replace")
+        passed, failed = counts(text, code) if job.is_suite else (0, int(code != 0))
+        result = Result(job, passed, failed, minutes, usage.ru_utime + usage.ru_stime)
+        with self.news:
+            self.finished.append(result)
+            self.news.notify()
+
+    def loops(self, count):
+        """So many busy loops, from now on."""
+        while len(self.busy) > count:
+            process = self.busy.pop()
+            process.kill()
+            process.wait()
+        while len(self.busy) < count:
+            self.busy.append(subprocess.Popen([sys.executable, "-c", BUSY, str(os.getpid())]))
+
+    def all(self, jobs, suffix="", beside=0):
+        """Yields each result as it comes."""
+        known = {job.name for job in jobs}
+        waiting = sorted(jobs, key=lambda job: (job.alone, job.timed, -self.weight(job, jobs)))
+        done, active = set(), 0.0
+        while waiting or active:
+            for job in list(waiting):
+                if job.alone and (active or job is not waiting[0]):
+                    break
+                if active and active + self.share(job) > self.jobs:
+                    continue
+                if set(job.after) & known - done:
+                    continue
+                self.loops(0 if job.timed else beside)
+                waiting.remove(job)
+                active += self.share(job)
+                threading.Thread(target=self.run, daemon=True,
+                                 args=(job, LOGS / f"{job.name}{suffix}.log")).start()
+                if job.alone:
+                    break
+            with self.news:
+                self.news.wait_for(lambda: self.finished)
+                results, self.finished = self.finished, []
+            for result in results:
+                active -= self.share(result.job)
+                done.add(result.job.name)
+                if not result.job.is_suite and not result.failed:
+                    self.made.add(result.job.name)
+                yield result
+
+    def share(self, job):
+        return job.share if self.jobs > 1 else 1.0
+
+    @staticmethod
+    def weight(job, jobs):
+        """Its minutes, and those of the longest that waits for it."""
+        return job.minutes + max((Runner.weight(other, jobs) for other in jobs
+                                  if job.name in other.after), default=0)
+
+    def end(self):
+        """Ends the loops and what still runs: first as Ctrl-C does, so that suites put away what
+        they have mounted."""
+        self.loops(0)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.lock:
+                left = list(self.running)
+            for group in left:
+                try:
+                    os.killpg(group, number)
+                except ProcessLookupError:
+                    pass
+            until = time.monotonic() + GRACE_S
+            while time.monotonic() < until:
+                with self.lock:
+                    if not self.running:
+                        return
+                time.sleep(0.05)
+
+
+def chosen(arguments):
+    """(what is made before, the suites)."""
+    only = arguments.only.split(",") if arguments.only else None
+    every = suites(arguments.all)
+    names = {suite.name for suite in every}
+    if only is not None and set(only) - names:
+        sys.exit(f"run_suites: no such suite: {', '.join(sorted(set(only) - names))}; there are "
+                 f"{', '.join(sorted(names))}")
+    picked = [suite for suite in every
+              if (suite.name in only if only is not None else arguments.all or not suite.heavy)]
+    needed = {"build", *(name for suite in picked for name in suite.after)}
+    return [job for job in makes() if job.name in needed], picked
+
+
+def told(result, suffix):
+    """Prints a line as soon as it is known, and of a failure the end of what it printed."""
+    print(result, flush=True)
+    if result.failed:
+        name = f"{result.job.name}{suffix}.log"
+        tail = "\n".join((LOGS / name).read_text(errors="replace").splitlines()[-60:])
+        print(f"--- {result.job.name}, the end of build/test-logs/{name}\n{tail}\n---", flush=True)
+
+
+def rounds(runner, arguments, results):
+    """All that is to be run; results in the order they came."""
+    made, picked = chosen(arguments)
+    for number in range(1, arguments.repeat + 1):
+        suffix = "" if arguments.repeat == 1 else f".{number}"
+        if suffix:
+            print(f"== round {number} of {arguments.repeat}, beside {arguments.beside} busy loops",
+                  flush=True)
+        # Busy loops begin with the suites: what is made for them is none of their business.
+        steps = [(made, 0), (picked, arguments.beside)] if arguments.beside else \
+            [([*made, *picked], 0)]
+        for jobs, beside in steps:
+            for result in runner.all(jobs, suffix, beside):
+                results.append(result)
+                told(result, suffix)
+                if result.job.name == "build" and result.failed:
+                    return
+        made = []
+
+
+def at_least(least):
+    def number(text):
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"at least {least}")
+        return int(text)
+    return number
+
+
+def interrupt(*_):
+    """Once: what comes while all is ended changes nothing. That takes half a minute at most."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev test")
     parser.add_argument("--all", action="store_true", help="the heavy suites, too")
     parser.add_argument("--only", help="suites to run, separated by commas")
+    parser.add_argument("--repeat", type=at_least(1), default=1, metavar="N",
+                        help="all of it N times")
+    parser.add_argument("--beside", type=at_least(0), default=0, metavar="N",
+                        help="beside N busy loops, but for what measures times")
+    parser.add_argument("--jobs", type=at_least(1), default=min(JOBS, os.cpu_count() or 1),
+                        metavar="N", help=f"suites at a time ({JOBS})")
     arguments = parser.parse_args()
-    only = arguments.only.split(",") if arguments.only else None
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
-
-    subprocess.run([str(ROOT / "tools/build.sh")], check=True)
-    passed = failed = 0
-    lines = []
-    for suite in suites(arguments.all):
-        if only is not None and suite.name not in only:
-            continue
-        if suite.heavy and not arguments.all and only is None:
-            continue
-        if suite.needs and not suite.needs.exists():
-            lines.append(f"{suite.name:12} {'':>7} {'':>7} {'':>8}  not there")
-            continue
-        good, bad, minutes, text = run(suite, arguments.all)
-        passed, failed = passed + good, failed + bad
-        lines.append(f"{suite.name:12} {good:7} {bad:7} {minutes:8.1f}")
-        print(lines[-1], flush=True)
-        if bad:
-            tail = "\n".join(text.splitlines()[-60:])
-            print(f"--- {suite.name}, the end of build/test-logs/{suite.name}.log\n{tail}\n---")
-    print(f"\n{'suite':12} {'passed':>7} {'failed':>7} {'minutes':>8}")
-    print("\n".join(lines))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+    started = time.monotonic()
+    runner, results = Runner(arguments.all, arguments.jobs), []
+    print(HEAD, flush=True)
+    try:
+        rounds(runner, arguments, results)
+    except KeyboardInterrupt:
+        print("run_suites: interrupted; what still runs is ended", file=sys.stderr)
+        return 130
+    finally:
+        runner.end()
+    print(f"\n{HEAD}\n" + "\n".join(map(str, results)))
+    print(f"{'all':12} {'':7} {'':7} {(time.monotonic() - started) / 60:8.1f} "
+          f"{sum(result.seconds for result in results):8.0f}")
+    passed = sum(result.passed for result in results)
+    failed = sum(result.failed for result in results)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

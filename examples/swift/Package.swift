@@ -4,6 +4,12 @@ import PackageDescription
 // A host of its own, as a program outside this repository would be: Cordwood by path.
 let package = Package(
     name: "cordwood-example",
+    products: [
+        .executable(name: "Example", targets: ["Example"]),
+        .executable(name: "Hello", targets: ["Hello"]),
+        .executable(name: "Transactions", targets: ["Transactions"]),
+        .executable(name: "HTTP", targets: ["HTTP"]),
+    ],
     dependencies: [.package(name: "cordwood", path: "../..")],
     targets: [
         .executableTarget(

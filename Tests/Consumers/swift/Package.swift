@@ -4,6 +4,7 @@ import PackageDescription
 // A Swift host outside Cordwood's package, which it names by path.
 let package = Package(
     name: "consumer",
+    products: [.executable(name: "Consumer", targets: ["Consumer"])],
     dependencies: [.package(name: "cordwood", path: "../../..")],
     targets: [
         .executableTarget(

@@ -4,6 +4,7 @@ import PackageDescription
 // The kill test's writer as a Swift host: Cordwood by path.
 let package = Package(
     name: "cordwood-crash-swift",
+    products: [.executable(name: "Writer", targets: ["Writer"])],
     dependencies: [.package(name: "cordwood", path: "../../..")],
     targets: [
         .executableTarget(

@@ -3,6 +3,8 @@ the accelerator, built here with all warnings.
 
     python3 bindings/python/tests/run.py [--accelerated] [-k NAME …]
 """
+import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -16,9 +18,33 @@ ROOT = HERE.parents[2]
 SOURCE = HERE.parent / "src"
 
 
+def fingerprint() -> str:
+    """Of all that the package is built from."""
+    taken = hashlib.sha256(repr((sys.version, os.environ.get("CC"))).encode())
+    for place in (SOURCE / "cordwood", HERE.parent / "speed", ROOT / "include"):
+        for path in sorted(place.rglob("*")):
+            if path.suffix in (".py", ".pyi", ".typed", ".c", ".h"):
+                taken.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return taken.hexdigest()
+
+
 def build() -> Path:
-    """The package with its accelerator; the directory to import it from."""
+    """The package with its accelerator; the directory to import it from. Made once of the same
+    sources: other suites may be using it."""
     target = ROOT / "build" / "python" / (sys.implementation.cache_tag or "python")
+    stamp = target / "sources.txt"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        sources = fingerprint()
+        if not stamp.exists() or stamp.read_text() != sources:
+            compile_into(target)
+            stamp.write_text(sources)
+    return target
+
+
+def compile_into(target: Path) -> None:
+    """A copy of the package and its accelerator."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(SOURCE / "cordwood", target / "cordwood",
                     ignore=shutil.ignore_patterns("__pycache__", "*.so"))
@@ -30,7 +56,6 @@ def build() -> Path:
          str(HERE.parent / "speed" / "speed.c"),
          "-o", str(target / "cordwood" / f"_speed{suffix}")],
         check=True)
-    return target
 
 
 def main(words: List[str]) -> int:

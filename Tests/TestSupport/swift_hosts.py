@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""The Swift programs that suites and benchmarks start: the examples, the crash tests' writer, the
+consumers' host, the benchmarks' program. Each is of a package that names Cordwood by path. One
+build makes them all, and the library for them once: a package in build/swift-hosts depends on
+those packages.
+
+    swift_hosts.py          builds them
+
+In a suite: `program("Writer")`. A build where all is made takes seconds; `./dev test` makes it
+before the suites and sets TEST_SWIFT_HOSTS=made, and then nothing is built here."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from environments import locked  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PLACE = ROOT / "build/swift-hosts"
+# name of the package → (its directory, its programs)
+PACKAGES = {
+    "cordwood-example": (ROOT / "examples/swift", ("Example", "Hello", "Transactions", "HTTP")),
+    "cordwood-crash-swift": (ROOT / "Tests/Crash/swift-writer", ("Writer",)),
+    "consumer": (PLACE / "consumer", ("Consumer",)),
+    "cordwood-bench-swift": (PLACE / "benchmark", ("HotSwift",)),
+}
+# Copies of packages: SwiftPM tells them apart by their folders' names.
+COPIES = {"consumer": ROOT / "Tests/Consumers/swift", "benchmark": ROOT / "Benchmarks/swift"}
+
+
+def manifest():
+    packages = "".join(f"        .package(name: {json.dumps(name)}, path: "
+                       f"{json.dumps(str(place))}),\n" for name, (place, _) in PACKAGES.items())
+    products = "".join(f"            .product(name: {json.dumps(product)}, package: "
+                       f"{json.dumps(name)}),\n"
+                       for name, (_, programs) in PACKAGES.items() for product in programs)
+    return ("// swift-tools-version: 6.2\nimport PackageDescription\n\n"
+            'let package = Package(\n    name: "swift-hosts",\n    dependencies: [\n'
+            f"{packages}    ],\n    targets: [\n        .target(name: \"All\", dependencies: [\n"
+            f"{products}        ])\n    ]\n)\n")
+
+
+def write(path, text):
+    """Only where it differs: what is newer is built again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def build():
+    with locked("swift-hosts"):
+        for name, package in COPIES.items():
+            text = (package / "Package.swift").read_text()
+            write(PLACE / name / "Package.swift", text.replace(
+                f'"{os.path.relpath(ROOT, package)}"', f'"{os.path.relpath(ROOT, PLACE / name)}"'))
+            for path in (package / "Sources").rglob("*.*"):
+                write(PLACE / name / path.relative_to(package), path.read_text())
+        write(PLACE / "package/Package.swift", manifest())
+        write(PLACE / "package/Sources/All/all.swift", "public let all = 0\n")
+        scratch = PLACE / "scratch"
+        scratch.mkdir(exist_ok=True)
+        # What SwiftPM has fetched already is not fetched again.
+        fetched = ROOT / ".build/repositories"
+        if fetched.is_dir() and not (scratch / "repositories").exists():
+            shutil.copytree(fetched, scratch / "repositories", symlinks=True)
+        subprocess.run(["swift", "build", "-c", "release", "--static-swift-stdlib",
+                        "--package-path", PLACE / "package", "--scratch-path", scratch],
+                       check=True, stdout=sys.stderr)
+
+
+def program(name):
+    """Where that program is, built."""
+    if os.environ.get("TEST_SWIFT_HOSTS") != "made":
+        build()
+    return PLACE / "scratch/release" / name
+
+
+if __name__ == "__main__":
+    build()
