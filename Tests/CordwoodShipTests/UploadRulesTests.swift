@@ -132,6 +132,25 @@ final class UploadRulesTests: XCTestCase {
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)
     }
 
+    /// A small archive takes a whole block.
+    func testTheQuotaCountsWhatFilesTakeOnTheDisk() throws {
+        let store = try TestStore()
+        for number in 1...3 { store.addArchive(number) }
+        var status = stat()
+        XCTAssertEqual(lstat(store.paths.archive(store.stem(1)), &status), 0)
+        let each = UInt64(status.st_blocks) * 512
+        XCTAssertGreaterThan(each, UInt64(status.st_size))
+        let service = try store.service()
+        func removed(quota: UInt64) throws -> UInt32 {
+            service.setLimits(
+                RetentionLimits(quotaBytes: quota, archivesMax: 0, expirationDays: 0))
+            return try service.applyRetention(otherBytes: 10)
+        }
+        XCTAssertEqual(try removed(quota: 10 + 3 * each), 0)
+        XCTAssertEqual(try removed(quota: 9 + 3 * each), 1)
+        XCTAssertEqual(try removed(quota: 10 + each), 1)
+    }
+
     /// A lease refuses to let a file be opened for writing, whoever asks, as immutable ones do.
     func testWhatCannotBeDeletedHoldsNothingElseUp() throws {
         let store = try TestStore()

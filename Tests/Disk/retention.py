@@ -370,6 +370,31 @@ def memory_is_bounded(place):
     holds(total["sent"] > 0 and store.exists(), "nothing was sent")
 
 
+def a_roll_waits_for_retention(place):
+    """However long the disk takes to remove an archive, and however many small ones there are,
+    which take more of a disk than they hold."""
+    store, words = place.directory / "store", place.words()
+    host = place.host(store, words).open(quota=2 << 20, segment=SEGMENT_MIN, codec=2)
+
+    def roll():
+        host.write(40, 1000)
+        started = time.monotonic()
+        equal("cw_roll", int(host.ask("roll")), OK)
+        return time.monotonic() - started
+
+    for _ in range(100):
+        roll()
+        equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
+    holds(host.removed(), "nothing had to be removed")
+    words.only("/archives/")
+    words.delay(1_500, "unlink")
+    longest = max(roll() for _ in range(6))
+    holds(longest > 1, f"no roll had to wait: {longest:.1f} s at most")
+    words.delay(0, "unlink")
+    host.close()
+    host.end()
+
+
 # ── Several at one store ──
 
 def two_enforcers(place):
@@ -416,7 +441,7 @@ def uploaders_and_enforcer(place):
     try:
         port = int(server.stdout.readline())
         host = place.host(store).open(quota=0, interval=1)
-        made = 30 if place.everything else 12
+        made = 120 if place.everything else 40
         for _ in range(made):
             host.write(50, 100)
             host.ask("roll")
@@ -426,18 +451,22 @@ def uploaders_and_enforcer(place):
         uploads = [subprocess.Popen([TOOL, "upload", store, "--kind", "http", "--to", url],
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                    for _ in range(2)]
+
+        def arrived():
+            path = requests / "requests.jsonl"
+            lines = path.read_text().splitlines() if path.exists() else []
+            return [json.loads(line)["path"].rsplit("/", 1)[1] for line in lines]
+
+        def told():
+            return [name for name, _ in enforcer.removed() + host.removed()]
+
+        until(arrived, "the first arrives")
         enforcer = place.host(store).open(quota=1, interval=1)
         for upload in uploads:
             upload.communicate(timeout=60)
         until(lambda: not archives(store), "all are gone")
-
-        def taken():
-            told = requests / "requests.jsonl"
-            lines = told.read_text().splitlines() if told.exists() else []
-            return ([json.loads(line)["path"].rsplit("/", 1)[1] for line in lines],
-                    [name for name, _ in enforcer.removed() + host.removed()])
-        until(lambda: sum(map(len, taken())) >= made, "the last callback")
-        sent, removed = taken()
+        until(lambda: len(arrived()) + len(told()) >= made, "the last callback")
+        sent, removed = arrived(), told()
         equal("sent twice", len(sent), len(set(sent)))
         equal("told twice", len(removed), len(set(removed)))
         equal("sent and removed unsent", set(sent) & set(removed), set())
@@ -453,5 +482,5 @@ def uploaders_and_enforcer(place):
 
 CASES = {f.__name__: f for f in (
     modelled, a_jump_deletes_nothing, zero_is_unlimited, rolls_by_size_and_age, quota_small,
-    quota_middle,
-    quota_of_slow_writers, memory_is_bounded, two_enforcers, uploaders_and_enforcer)}
+    quota_middle, quota_of_slow_writers, memory_is_bounded, a_roll_waits_for_retention,
+    two_enforcers, uploaders_and_enforcer)}

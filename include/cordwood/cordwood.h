@@ -175,7 +175,7 @@ typedef struct cw_options {
                                  an eighth of the quota, whatever is asked for */
     uint32_t roll_age_s;      /* roll what is older, seconds (up to a tenth earlier, so that
                                  programs part); 0: never; default 24 h */
-    uint64_t quota_bytes;     /* all files of the store; 0: unlimited; default 5 GiB */
+    uint64_t quota_bytes;     /* of the disk, for all files; 0: unlimited; default 5 GiB */
     uint32_t archives_max;    /* archives kept; 0: unlimited (default) */
     uint32_t expiration_days; /* age of an archive's newest record; 0: never; default 30 */
     uint32_t codec;           /* CW_CODEC_…; default zstd */
@@ -310,9 +310,9 @@ typedef enum cw_durability { CW_DURABLE_PROCESS = 0, CW_DURABLE_MACHINE = 1 } cw
 cw_status cw_flush(cw_engine *engine, cw_durability durability, uint32_t timeout_ms);
 
 /* Seals what is open, so that it is archived (in the background) and can be uploaded. Covers every
- * record whose call returned before. Blocks: shortly; up to 5 s where room must be made first, of
- * which 1 s for a full quota. Signals: not safe. CW_OK (also where nothing was open) ·
- * CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+ * record whose call returned before. Blocks: shortly; up to 5 s where archiving and retention must
+ * make room first. Signals: not safe. CW_OK (also where nothing was open) · CW_E_ARGUMENT ·
+ * CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_roll(cw_engine *engine);
 
 /* Waits until all that was sealed before the call is archived. Blocks: up to timeout_ms.

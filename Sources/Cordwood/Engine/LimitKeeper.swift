@@ -17,6 +17,8 @@ import Glibc
     private let keeping = Monitor()
     private let monitor = Monitor()
     private var bounds: Bounds
+    /// Of `keep`, one after the other.
+    private var looks: (begun: UInt64, ended: UInt64) = (0, 0)
     private var isRunning = false
     private var runner: pthread_t?
     private var notBeforeNs: UInt64 = 0
@@ -63,18 +65,29 @@ import Glibc
     /// Retention, and how much may be made from here on.
     func keep() {
         keeping.locked {
+            monitor.locked { looks.begun += 1 }
+            defer { monitor.locked { looks.ended = looks.begun } }
             let bounds = current
             let mark = unsafe Quota.mark(engine)
-            let files = count(bounds)
-            _ = try? uploads.applyRetention(otherBytes: files.now + bounds.headroomBytes)
+            let others = otherBytes(bounds)
+            _ = try? uploads.applyRetention(otherBytes: others + bounds.headroomBytes)
             guard bounds.quotaBytes > 0 else {
                 unsafe Quota.allow(engine, from: mark, bytes: nil)
                 return
             }
             let quota = max(bounds.quotaBytes, LimitKeeper.segmentsMin * bounds.segmentBytes)
-            let used = files.grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
+            let used = others + bytes(of: "archives") { $0.hasSuffix(".cwa") }
             unsafe Quota.allow(engine, from: mark, bytes: quota > used ? quota - used : 0)
         }
+    }
+
+    /// What `mayMakeRoom` takes: looks that have begun.
+    var looksBegun: UInt64 { monitor.locked { looks.begun } }
+
+    /// False: the quota has room, or nothing is being archived and a look that began after so many
+    /// had begun has ended without making any.
+    func mayMakeRoom(since begun: UInt64, archiving: Bool) -> Bool {
+        unsafe Quota.isUsed(engine) && (archiving || monitor.locked { looks.ended <= begun })
     }
 
     /// True for who shall call `keepAndEnd` now, on a thread of its own.
@@ -109,30 +122,20 @@ import Glibc
         monitor.locked { runner.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
-    private struct Files {
-        /// What is on the disk but for archives.
-        var now: UInt64 = 0
-        /// The same with this lane's segments as large as they may grow.
-        var grown: UInt64 = 0
-    }
-
-    private func count(_ bounds: Bounds) -> Files {
-        var files = Files()
+    /// What is on the disk but for archives, with this lane's segments as large as they may grow.
+    private func otherBytes(_ bounds: Bounds) -> UInt64 {
         let lane = unsafe EngineCore.laneName(engine)
         let known = unsafe Quota.growing(engine)
+        var others: UInt64 = 0
         var growing: UInt64 = 0
         for (name, bytes) in sizes(of: "lanes") {
-            files.now += bytes
             let isOwn = !lane.isEmpty && name.dropFirst(name.hasPrefix(".") ? 1 : 0).hasPrefix(lane)
             let grows = name.hasSuffix(".seg") || LimitKeeper.isSpare(name)
-            if isOwn && grows { growing += 1 } else { files.grown += bytes }
+            if isOwn && grows { growing += 1 } else { others += bytes }
         }
         // Segments keep the size they were made with.
-        files.grown += max(known.bytes, growing * bounds.segmentBytes)
-        let part = bytes(of: "archives") { !$0.hasSuffix(".cwa") }
-        files.now += part
-        files.grown += part
-        return files
+        others += max(known.bytes, growing * bounds.segmentBytes)
+        return others + bytes(of: "archives") { !$0.hasSuffix(".cwa") }
     }
 
     private func bytes(of folder: String, where wanted: (String) -> Bool) -> UInt64 {

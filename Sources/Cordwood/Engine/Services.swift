@@ -269,19 +269,19 @@ import Glibc
     func roll(onSupply: Bool = false) throws(CordwoodError) {
         let (records, events) = (hostRecords(), transactions.events)
         var status = sealing.locked { unsafe EngineCore.roll(engine) }
-        let deadline = Deadline(afterMs: 5_000)
-        let quotaDeadline = Deadline(afterMs: 1_000)
-        while status == Status.full, !deadline.hasPassed {
+        let (deadline, look) = (Deadline(afterMs: 5_000), limits.looksBegun)
+        var isLast = false
+        while status == Status.full, !deadline.hasPassed, !isLast {
             if unsafe !EngineCore.hasFreeSlot(engine) {
                 // What is sealed and quiet makes room.
                 seal()
                 if onSupply { sealing.locked { unsafe EngineCore.releaseQuiet(engine) } }
             } else {
-                // Retention makes room, where something may go; the supply thread looks after that.
-                let mayCome = unsafe Quota.isSet(engine) && !quotaDeadline.hasPassed
-                guard mayCome, !onSupply, !limits.isRunningHere else { break }
+                // Retention makes room, which these threads look after.
+                guard !onSupply, !isShipper, !limits.isRunningHere else { break }
+                isLast = !limits.mayMakeRoom(since: look, archiving: hasMore)
             }
-            if !onSupply { unsafe EngineCore.wakeHelper(engine) }
+            unsafe EngineCore.wakeHelper(engine)
             usleep(1_000)
             status = sealing.locked { unsafe EngineCore.roll(engine) }
         }

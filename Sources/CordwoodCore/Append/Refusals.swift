@@ -64,12 +64,8 @@ public enum Quota {
         unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.made_limit)!
     }
 
-    public static func isSet(_ engine: EngineBlock) -> Bool {
-        unsafe cwa_load_relaxed_u64(limit(engine)) != .max
-    }
-
     /// True where not one more segment fits.
-    static func isUsed(_ engine: EngineBlock) -> Bool {
+    public static func isUsed(_ engine: EngineBlock) -> Bool {
         unsafe left(engine) < SegmentSize.of(engine)
     }
 

@@ -103,11 +103,6 @@ enum Files {
         return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
-    static func isRegular(_ path: String) -> Bool {
-        var status = stat()
-        return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-    }
-
     static func exists(_ path: String) -> Bool {
         var status = stat()
         return unsafe lstat(path, &status) == 0
@@ -125,6 +120,15 @@ enum Files {
     static func size(_ path: String) -> UInt64 {
         var status = stat()
         return unsafe lstat(path, &status) == 0 ? UInt64(max(status.st_size, 0)) : 0
+    }
+
+    /// What a file takes there, which quotas count; nil: there is none, or it is no regular file.
+    static func bytesOnDisk(_ path: String) -> UInt64? {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return nil
+        }
+        return UInt64(max(status.st_blocks, 0)) * 512
     }
 
     /// nil: there is none. What is no file is damage: a FIFO or a device would be waited for.

@@ -26,6 +26,7 @@ public struct RetentionLimits: Equatable, Sendable {
 
 struct RetentionItem: Equatable {
     var stem: String
+    /// On the disk.
     var bytes: UInt64
     /// UTC ns of the newest record; 0: not known, so it never expires.
     var timeMaxNs: UInt64

@@ -86,10 +86,11 @@ struct Janitor {
         let isCovered = service.hooks.covering()
         var items = try service.archives().compactMap { entry -> RetentionItem? in
             // A directory or a link of such a name is no archive, and would never go.
-            guard Files.isRegular(service.paths.archive(entry.stem)) else { return nil }
+            guard let bytes = Files.bytesOnDisk(service.paths.archive(entry.stem)) else {
+                return nil
+            }
             return RetentionItem(
-                stem: entry.stem,
-                bytes: entry.summary?.bytes ?? Files.size(service.paths.archive(entry.stem)),
+                stem: entry.stem, bytes: bytes,
                 timeMaxNs: entry.summary?.timeMaxNs ?? 0,
                 isPinned: isCovered(StorePaths.file(ofStem: entry.stem)))
         }
