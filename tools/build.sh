@@ -2,7 +2,7 @@
 # Builds what hosts link and run: libcordwood.so, libcordwood.a and the command-line tool. Both
 # libraries carry the Swift runtime, zstd, lz4, libsodium, zlib, jansson and expat inside, with
 # every name but cw_* hidden, so that a host needs libc and nothing else, whatever it links itself.
-# `build.sh library` makes the shared library alone, for who changes one line and looks (mutate.py).
+# `build.sh library` makes the shared library alone, for quick edit-and-test cycles (mutate.py).
 set -euo pipefail
 only="${1:-}"
 
@@ -28,7 +28,9 @@ stamp() {
 outputs=(build/lib/libcordwood.so build/lib/libcordwood.so.0 build/lib/libcordwood.a
     build/bin/cordwood build/work/libcordwood.so build/work/archives/libzstd.a)
 made="$(stat -L -c '%n %s %Y' "${outputs[@]}" 2>/dev/null || true)"
-if [ "$(cat build/work/stamp 2>/dev/null || true)" = "$(stamp) $made" ]; then
+# Taken before the build: what is edited meanwhile is built by the next one.
+stamp="$(stamp)"
+if [ "$(cat build/work/stamp 2>/dev/null || true)" = "$stamp $made" ]; then
     echo "built before: build/lib/libcordwood.so build/lib/libcordwood.a build/bin/cordwood"
     exit 0
 fi
@@ -137,5 +139,5 @@ mv -f "$work/libcordwood.a" build/lib/libcordwood.a
 
 strip --strip-all -o "$work/cordwood" "$products/cordwood"
 mv -f "$work/cordwood" build/bin/cordwood
-echo "$(stamp) $(stat -L -c '%n %s %Y' "${outputs[@]}")" > "$work/stamp"
+echo "$stamp $(stat -L -c '%n %s %Y' "${outputs[@]}")" > "$work/stamp"
 echo "built build/lib/libcordwood.so build/lib/libcordwood.a build/bin/cordwood"

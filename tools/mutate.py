@@ -6,7 +6,7 @@ tool works on a copy in build/mutate/tree, which keeps its build products, so th
 costs one incremental build. First every case must pass on the copy as it is. A mutation that no
 case notices is a failure, and so is one that does not compile.
 
-    mutate.py [--check] [--list] [--keep] [RULE | NAME …]
+    mutate.py [--check] [--list] [--first] [RULE | NAME …]
     --check   only whether every entry's lines stand in the sources, each exactly once
     --list    the entries
     --first   those that a case of `./dev test` catches, not those that need `--all`"""
@@ -14,6 +14,7 @@ case notices is a failure, and so is one that does not compile.
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -127,17 +128,32 @@ def environment():
                 PYTHONPATH=str(TREE / "bindings/python/src"))
 
 
-def run(command, log, extra=()):
-    """(exit code, output); output is added to the log. A case that hangs has failed."""
+def end(child):
+    """And all that it started; first as Ctrl-C does, so that a suite puts away what it mounted."""
+    for number, seconds in ((signal.SIGINT, 20), (signal.SIGKILL, None)):
+        try:
+            os.killpg(child.pid, number)
+        except ProcessLookupError:
+            pass
+        try:
+            return child.communicate(timeout=seconds)[0]
+        except subprocess.TimeoutExpired:
+            pass
+
+
+def run(command, log, extra=(), seconds=None):
+    """(exit code, output); output is added to the log. What takes longer has failed."""
     with subprocess.Popen(command, cwd=TREE, env=dict(environment(), **dict(extra)),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, start_new_session=True) as child:
         try:
-            text = child.communicate(timeout=CASE_SECONDS_MAX)[0]
+            text = child.communicate(timeout=seconds)[0]
             code = child.returncode
         except subprocess.TimeoutExpired:
-            os.killpg(child.pid, 9)
-            text, code = child.communicate()[0] + b"\n0 passed, 1 failed\n", 1
+            text, code = end(child) + b"\n0 passed, 1 failed\n", 1
+        except BaseException:
+            end(child)
+            raise
     text = text.decode(errors="replace")
     with log.open("a", encoding="utf-8") as out:
         out.write(f"$ {' '.join(map(str, command))}\n{text}\n")
@@ -158,7 +174,8 @@ def case(entry):
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{entry.name}.log"
     extra = {"CORDWOOD_TEST_ALL": "1"} if entry.heavy else {}
-    code, text = run([*SUITES[entry.suite][1], *entry.case.split()], log, extra)
+    code, text = run([*SUITES[entry.suite][1], *entry.case.split()], log, extra,
+                     CASE_SECONDS_MAX)
     passed, failed = counts(text, code)
     if code < 0 or not passed + failed or "SKIPPED" in text:
         return None, text

@@ -28,6 +28,7 @@ UNITTEST_BAD = re.compile(r"FAILED \((.*)\)")
 XCTEST = re.compile(r"Executed (\d+) tests?, with (?:\d+ tests? skipped and )?(\d+) failures?")
 TESTS_PLACE = ["--scratch-path", ".build-tests"]
 JOBS = 2
+MINUTES_MAX = 60  # of a job
 GRACE_S = 10
 # As long as its parent lives; what it does is no matter.
 BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    for _ in range(1 << 20): pass"
@@ -99,7 +100,7 @@ def suites(everything):
         Job("otlp", python, "Tests/OTLP/run.py", minutes=0.4, after=pypi),
         Job("servers", python, "Tests/Servers/run.py", "--part", "beside", *flags, minutes=1.5,
             waits=True, after=pypi),
-        Job("disk", python, "Tests/Disk/run.py", *flags, minutes=2.5, alone=True),
+        Job("disk", python, "Tests/Disk/run.py", *flags, minutes=2.5, timed=True),
         Job("server-times", python, "Tests/Servers/run.py", "--part", "alone", *flags,
             minutes=0.6, timed=True, after=pypi),
         Job("bench", python, "Benchmarks/test_bench.py", minutes=0.4, timed=True),
@@ -143,6 +144,13 @@ class Result:
 HEAD = f"{'suite':12} {'passed':>7} {'failed':>7} {'minutes':>8} {'cpu s':>8}"
 
 
+def stop(group, number):
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        pass
+
+
 class Runner:
     """Runs jobs in processes of its own, two at a time, and ends them where it ends."""
 
@@ -174,10 +182,14 @@ class Runner:
                                        start_new_session=True)
             with self.lock:
                 self.running[process.pid] = process
+            bound = threading.Timer(MINUTES_MAX * 60, stop, (process.pid, signal.SIGINT))
+            bound.start()
             _, status, usage = os.wait4(process.pid, 0)
+            bound.cancel()
             process.returncode = code = os.waitstatus_to_exitcode(status)
             with self.lock:
                 del self.running[process.pid]
+            stop(process.pid, signal.SIGKILL)  # what it left behind
         minutes = (time.monotonic() - started) / 60
         text = log.read_text(errors="replace")
         passed, failed = counts(text, code) if job.is_suite else (0, int(code != 0))
@@ -242,10 +254,7 @@ class Runner:
             with self.lock:
                 left = list(self.running)
             for group in left:
-                try:
-                    os.killpg(group, number)
-                except ProcessLookupError:
-                    pass
+                stop(group, number)
             until = time.monotonic() + GRACE_S
             while time.monotonic() < until:
                 with self.lock:

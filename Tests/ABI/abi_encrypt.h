@@ -94,7 +94,7 @@ static void case_encrypt(void) {
     options.struct_size = offsetof(cw_options, encrypt_to);
     cw_engine *engine = NULL;
     EXPECT(CW_OK, cw_open(&options, &engine));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     unsigned char old[sizeof options];
     memset(old, 0xA5, sizeof old);
     cw_options_init((cw_options *)(void *)old, offsetof(cw_options, encrypt_to));
@@ -120,5 +120,5 @@ static void case_encrypt(void) {
     bad.identity_file = key_file("empty", "");
     EXPECT(CW_E_ARGUMENT, cw_reader_open(store, &bad, &reader));
     NAMED("holds no identity");
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }

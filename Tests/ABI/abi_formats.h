@@ -288,7 +288,7 @@ static void case_macros(void) {
     for (int archived = 0; archived < 2; archived++) {
         macro_seen = 0;
         EXPECT(macro_count, read_logs(macro_each, NULL));
-        if (!archived) EXPECT(CW_OK, cw_close(&engine, 5000));
+        if (!archived) EXPECT(CW_OK, cw_close(&engine, 60000));
     }
 }
 
@@ -325,7 +325,7 @@ static void case_format_refused(void) { /* data as a format, and formats that do
     EXPECT(CW_E_LEVEL, cw_site_write(log, 77, &sites[0], argument));
     EXPECT(CW_DISABLED, cw_site_write(log, 1, &sites[0], argument));
     EXPECT(1 + 2 * count, read_logs(count_nothing, NULL));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     cw_site late = {.format = "late", .arguments = none};
     EXPECT(CW_E_CLOSED, cw_site_write(log, CW_LEVEL_INFO, &late, argument));
 }
@@ -423,7 +423,7 @@ static void case_format_strings(void) { /* not a byte beyond a precision; long o
         EXPECT(4, read_logs(long_each, &t));
         EXPECT(CW_STRING_MAX, t.longest);
         HOLDS(t.flags & CW_VIEW_TRUNCATED);
-        if (!archived) EXPECT(CW_OK, cw_close(&engine, 5000));
+        if (!archived) EXPECT(CW_OK, cw_close(&engine, 60000));
     }
     free(large);
 }

@@ -44,11 +44,6 @@ static void steps_prepare(void) {
 }
 #else
 #define step_start(count, what) ((void)(count), (void)(what))
-/* The same where signals are blocked. */
-static void step_here(int count, void (*what)(void)) {
-    at_step = what, steps_left = count;
-    __asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc");
-}
 #define step_here(count, what) ((void)(count), (void)(what))
 #define step_end() (void)0
 static void steps_prepare(void) { exit(77); }
@@ -87,7 +82,7 @@ static void fork_steps(intptr_t to) { /* each in a thread's first record */
         pthread_create(&thread, NULL, fork_within, (void *)n);
         pthread_join(thread, NULL);
     }
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 static void case_fork_steps(void) { fork_steps(700); }
 static void case_fork_steps_written(void) {
@@ -120,7 +115,7 @@ static void case_fork_handler(void) {
     int status = -1;
     waitpid(child, &status, 0);
     EXPECT(0, status);
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     size_t count = 0;
     EXPECT(5, read_logs(count_each, &count));
 }
@@ -153,7 +148,7 @@ static void case_fork_names(void) {
     int status = -1;
     waitpid(child, &status, 0);
     EXPECT(0, status);
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     size_t right = 0;
     EXPECT(10, read_logs(named_each, &right));
     EXPECT(10, right);
@@ -236,7 +231,7 @@ static void case_jump_nested(void) {
         put(hazard_log, "own");
         step_end();
     }
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
 /* ── Cancellation ── */
@@ -285,10 +280,10 @@ static void case_cancel(void) { /* leaves no lock taken, and nothing half made *
     put(hazard_log, "alive");
     EXPECT(CW_OK, cw_roll(engine));
     EXPECT(CW_OK, cw_archive_wait(engine, 20000));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
-/* Cancelled already, in a call that makes nothing but cancellation points: it returns. */
+/* Cancelled already, in a call full of cancellation points: it returns. */
 static void *cancelled_write(void *argument) {
     volatile int *returned = argument;
     pthread_cancel(pthread_self());
@@ -311,7 +306,7 @@ static void case_cancel_pending(void) {
         HOLDS(result == PTHREAD_CANCELED);
     }
     EXPECT(20, returned);
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     EXPECT(20, read_logs(NULL, NULL));
 }
 

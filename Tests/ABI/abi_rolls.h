@@ -78,7 +78,7 @@ static void *roller(void *argument) {
     while (!*j->stop) {
         EXPECT(CW_OK, cw_roll(j->engine));
         j->rolls++;
-        if (j->writer) EXPECT(CW_OK, cw_flush(j->engine, CW_DURABLE_MACHINE, 10000));
+        if (j->writer) EXPECT(CW_OK, cw_flush(j->engine, CW_DURABLE_MACHINE, 60000));
     }
     return NULL;
 }

@@ -4,6 +4,10 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 
+#if defined(__x86_64__)
+#include "../TestSupport/system_call.h"
+#endif
+
 /* ── The library's calls, which bind to the program's own ── */
 
 static void (*at_rename)(int directory, const char *from, const char *to);
@@ -20,20 +24,9 @@ int renameat(int from, const char *old, int to, const char *new) {
 long syscall(long number, ...) {
     va_list rest;
     va_start(rest, number);
-    long a = va_arg(rest, long), b = va_arg(rest, long), c = va_arg(rest, long);
-    long d = va_arg(rest, long), e = va_arg(rest, long), f = va_arg(rest, long), result;
+    call_arguments of = call_arguments_of(rest);
     va_end(rest);
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    if (result < 0 && result > -4096) {
-        errno = (int)-result;
-        result = -1;
-    }
+    long result = system_call(number, of);
     if (after_call) after_call(number);
     return result;
 }
@@ -84,7 +77,7 @@ static uint64_t stand_text(char *text, size_t bytes) {
     return stand_next++;
 }
 
-/* One record, by whoever is the only one that writes now. */
+/* Writes one record; no other thread may be writing. */
 static void stand_put(size_t bytes) {
     static char text[1 << 20];
     stand_text(text, bytes);
@@ -133,17 +126,22 @@ static void *stand_within(void *argument) {
     return NULL;
 }
 
-/* False: the append was over before. */
-static int stands_at(stand_place place, void (*act)(void)) {
+/* A thread runs the body; this one acts while the other stands, where it comes to that. */
+static void stand_meet(void *(*body)(void *), void *argument, void (*act)(void)) {
     pthread_t thread;
     stood = 0;
     sem_init(&stands, 0, 0);
     sem_init(&goes_on, 0, 0);
-    EXPECT(0, pthread_create(&thread, NULL, stand_within, &place));
+    EXPECT(0, pthread_create(&thread, NULL, body, argument));
     while (sem_wait(&stands) != 0) continue;
     if (stood) act();
     sem_post(&goes_on);
     pthread_join(thread, NULL);
+}
+
+/* False: the append was over before. */
+static int stands_at(stand_place place, void (*act)(void)) {
+    stand_meet(stand_within, &place, act);
     stand_number = STAND_MAX;
     return stood;
 }
@@ -235,15 +233,7 @@ static void case_seal_steps(void) {
     int steps = 0;
     for (int n = 1, tries = 0; n < 300 && tries < 6000; tries++) {
         for (int i = 0; i < 5; i++) stand_put(80);
-        pthread_t thread;
-        stood = 0;
-        sem_init(&stands, 0, 0);
-        sem_init(&goes_on, 0, 0);
-        EXPECT(0, pthread_create(&thread, NULL, stand_roll_within, &n));
-        while (sem_wait(&stands) != 0) continue;
-        if (stood) stand_move_on();
-        sem_post(&goes_on);
-        pthread_join(thread, NULL);
+        stand_meet(stand_roll_within, &n, stand_move_on);
         for (int i = 0; i < 12; i++) stand_put(80);
         stand_roll();
         steps += stood;

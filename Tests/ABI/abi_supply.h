@@ -248,7 +248,7 @@ static void case_idle_threads(void) {
     EXPECT(CW_OK, cw_archive_wait(engine, 5000));
     pthread_barrier_wait(&idle_gate);
     for (unsigned i = 0; i < THOUSAND; i++) pthread_join(threads[i], NULL);
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     tally t = {.unordered = 0};
     read_logs(tally_each, &t);
     EXPECT(THOUSAND, t.count[0]);

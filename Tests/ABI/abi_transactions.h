@@ -54,7 +54,7 @@ static void case_transactions(void) {
     EXPECT(CW_E_STRUCT_SIZE, cw_transactions_flush(engine, 0, &result, 8));
     EXPECT(CW_E_NO_TARGET, cw_transactions_flush(engine, 10000, &result, sizeof result));
     cw_engine *old = engine;
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     EXPECT(CW_E_CLOSED, cw_transaction_event(one, 1, NULL, NULL));
     EXPECT(CW_E_CLOSED, cw_transaction_attach(one));
     EXPECT(CW_E_CLOSED, cw_transaction_begin(old, 1, &two));
@@ -89,7 +89,7 @@ static void case_transaction_names(void) {
     EXPECT(4096 - 2 + 1, taken);
     EXPECT(CW_OK, cw_transaction_names_set(engine, names, 1));
     cw_engine *old = engine;
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     EXPECT(CW_E_CLOSED, cw_transaction_names_set(old, names, 1));
 }
 
@@ -122,7 +122,7 @@ static void case_transaction_threads(void) {
     EXPECT(CW_OK, cw_transactions_list(engine, count_transactions, &events));
     EXPECT(9 * 2000, events);
     EXPECT(CW_OK, cw_transaction_end(&one));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
 static void case_traceparent(void) {

@@ -26,7 +26,7 @@ static void case_policy(void) {
     EXPECT(CW_OK, cw_policy_apply(engine, "{}x", 2));
     HOLDS(!cw_enabled(log, CW_LEVEL_DEBUG));
     cw_engine *old = engine;
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     EXPECT(CW_E_CLOSED, apply(old, "{}"));
     options.policy_url = "gopher://h";
     EXPECT(CW_E_ARGUMENT, cw_open(&options, &engine));
@@ -38,7 +38,7 @@ static void case_policy(void) {
     /* A host of the first header: what it does not have is not looked at. */
     options.struct_size = (uint32_t)offsetof(cw_options, encrypt_to);
     EXPECT(CW_OK, cw_open(&options, &engine));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     options.policy_interval_s = 77;
     cw_options_init(&options, offsetof(cw_options, encrypt_to));
     EXPECT(offsetof(cw_options, encrypt_to), options.struct_size);
@@ -66,7 +66,7 @@ static void case_transfer_errors(void) {
     EXPECT(CW_END, cw_upload_last_error(engine, "somebody", &error));
     EXPECT(CW_OK, cw_upload_last_error(engine, "nobody", &error));
     cw_engine *old = engine;
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     cw_upload_result result;
     memset(&result, 0xFF, sizeof result);
     EXPECT(CW_E_CLOSED, cw_upload(old, 0, &result, sizeof result));

@@ -158,7 +158,7 @@ static void case_paths(void) {
     snprintf(path, sizeof path, "%s/deep/er/store", store);
     options.directory = path;
     EXPECT(CW_OK, cw_open(&options, &engine));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     snprintf(path, sizeof path, "%s/file", store);
     FILE *file = fopen(path, "w");
     if (file) fclose(file);
@@ -215,7 +215,7 @@ static void case_sizes(void) {
     later.unknown[3] = 0;
     later.known.struct_size = sizeof later;
     EXPECT(CW_OK, cw_open(&later.known, &engine));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
 static void case_values(void) {
@@ -281,8 +281,8 @@ static void case_values(void) {
     target.method = "DANCE";
     EXPECT(CW_E_ARGUMENT, cw_target_add(engine, &target, NULL));
     NAMED("DANCE");
-    EXPECT(CW_OK, cw_close(&engine, 5000));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
 /* ── What is kept ── */
@@ -333,7 +333,7 @@ static void case_not_utf8(void) {
     EXPECT(CW_OK, cw_write(logger_of(engine, "raw"), CW_LEVEL_INFO, "\xFF\xFE\0ok\xC3", 6));
     EXPECT(1, read_logs(utf8_each, &seen));
     EXPECT(1, seen);
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
 static void case_fill(void) { /* what run.py damages */
@@ -377,7 +377,7 @@ static void case_memory(void) {
     tally t = {.unordered = WRITERS_MAX};
     EXPECT(1, read_logs(tally_each, &t));
     EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 5000));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
 static void console_case(uint32_t console, uint32_t flags) {
@@ -391,7 +391,7 @@ static void console_case(uint32_t console, uint32_t flags) {
         _exit(0); /* echoed before the write returned */
     }
     EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_PROCESS, 5000));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 static void case_console_text(void) { console_case(CW_CONSOLE_TEXT, 0); }
 static void case_console_json(void) { console_case(CW_CONSOLE_JSON, 0); }
@@ -410,7 +410,7 @@ static void case_console_closed(void) { /* stderr is a pipe that nobody reads: n
     options.flags = CW_FLAG_SYNC_CONSOLE;
     cw_engine *engine = open_with(&options);
     put(logger_of(engine, "echo"), "0 1");
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
 /* ── Context, records ── */
@@ -477,7 +477,7 @@ static void case_context(void) {
     EXPECT(0, stats.records_dropped);
     int n = 0;
     EXPECT(4, read_logs(context_each, &n));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
 static void case_life(void) { /* consent, stats, roll, archive, filters, follow, use after close */
@@ -527,7 +527,7 @@ static void case_life(void) { /* consent, stats, roll, archive, filters, follow,
     EXPECT(CW_OK, cw_reader_close(&reader));
 
     again = engine;
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     HOLDS(engine == NULL);
     EXPECT(CW_E_CLOSED, cw_write(log, CW_LEVEL_INFO, "x", 1));
     HOLDS(!cw_enabled(log, CW_LEVEL_FATAL));

@@ -16,7 +16,7 @@ from settings import forget_settings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
-SECONDS_MAX = 180
+SECONDS_MAX = 600
 SKIPPED = 77
 
 

@@ -153,7 +153,7 @@ def sync_more(urls, get, post):
         else:
             run(case, lambda: post(url, body, headers=headers))
     run("cancelled", interrupted, get, urls["plain"] + "/hang?cancelled")
-    run("cancelled-body", interrupted, get, urls["plain"] + "/drip?cancelled")
+    run("cancelled-body", interrupted, get, urls["plain"] + "/drip?seconds=60&cancelled")
 
 
 def sync_cases(urls, get, post, early):
@@ -265,7 +265,7 @@ async def async_cases(urls, get, post):
     await arun("upload", post(upload + "?as=bytes", BIG))
     await arun("upload-pieces", post(upload + "?as=pieces", apieces()))
     await arun("cancelled", broken_off(get, urls["plain"] + "/hang?cancelled"))
-    await arun("cancelled-body", broken_off(get, urls["plain"] + "/drip?cancelled"))
+    await arun("cancelled-body", broken_off(get, urls["plain"] + "/drip?seconds=60&cancelled"))
     if "more" in urls:
         async def given(all_):
             for piece in all_:

@@ -50,7 +50,7 @@ WANTED = {
     "upload-file": ("/upload?as=file", 200, None, None),
     "early": ("/drip", 200, None, None),
     "cancelled": ("/hang?cancelled", None, {"cancelled"}, None),
-    "cancelled-body": ("/drip?cancelled", 200, {"cancelled"}, None),
+    "cancelled-body": ("/drip?seconds=60&cancelled", 200, {"cancelled"}, None),
 }
 
 

@@ -74,32 +74,32 @@ class Http(StoreCase):
         log = self.engine.logger("app.db")
         self.assertFalse(log.enabled("debug"))
         self.cordwood("level", self.store, "app.db=debug", "app=off")
-        until(lambda: log.enabled("debug"), "the level", seconds=5)
-        until(lambda: not self.engine.logger("app").enabled("fatal"), "the level", seconds=5)
+        until(lambda: log.enabled("debug"), "the level")
+        until(lambda: not self.engine.logger("app").enabled("fatal"), "the level")
         self.engine.set_level("app.db", "error")
         self.assertTrue(log.enabled("debug"), "the file goes before the host")
         self.assertEqual(self.open().logger("app.db.pool").enabled("debug"), True)
         self.assertEqual(self.cordwood("level", self.store), "app.db=debug\napp=off\n")
         self.cordwood("level", self.store, "app.db=default", "app=default")
-        until(lambda: not log.enabled("warn") and log.enabled("error"), "the host's", seconds=5)
+        until(lambda: not log.enabled("warn") and log.enabled("error"), "the host's")
         self.assertEqual(self.cordwood("level", self.store), "")
         self.cordwood("level", self.store, "app.db=loud", code=2)
 
     def test_B_HTTP_1_a_damaged_control_file_changes_nothing(self):
         self.cordwood("http", "enable", self.store)
-        until(lambda: self.engine.captures_http, "http enable", seconds=5)
+        until(lambda: self.engine.captures_http, "http enable")
         (self.store / "control").write_text("cordwood control\nformat 1\nhttp maybe\n")
 
         def told():
             return [record for record in cordwood.read(self.store, level="warn")
                     if "control file" in record.message]
 
-        until(told, "a word about it", seconds=5)
+        until(told, "a word about it")
         self.assertTrue(self.engine.captures_http)
         self.assertIn("http maybe", told()[0].fields["cause"])
         self.cordwood("http", "disable", self.store, code=4)
         os.remove(self.store / "control")
-        until(lambda: not self.engine.captures_http, "as the host says", seconds=5)
+        until(lambda: not self.engine.captures_http, "as the host says")
         self.assertEqual(len(told()), 1, "once")
 
     def test_B_HTTP_1_a_store_that_cannot_be_opened(self):

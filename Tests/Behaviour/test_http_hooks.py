@@ -26,7 +26,7 @@ class Hooks(Hosts):
 
     def listed(self, least):
         return until(lambda: (lambda all_: all_ if len(all_) >= least else None)(
-            ended(self.store)), "all are listed", seconds=1)
+            ended(self.store)), "all are listed")
 
     def check(self, found, cases, twice=()):
         """Each case's exchange, once, with what WANTED says."""

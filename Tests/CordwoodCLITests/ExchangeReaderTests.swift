@@ -29,7 +29,7 @@ final class ExchangeReaderTests: CommandCase {
         /// Waits for it in that state; others may come before, as one that has just ended may
         /// be shown open first.
         func wait(_ id: String, isOpen: Bool) -> CapturedExchange? {
-            for _ in 0..<2_000 {
+            for _ in 0..<12_000 {
                 while let exchange = live.next() {
                     if exchange.id == id, exchange.isOpen == isOpen { return exchange }
                 }

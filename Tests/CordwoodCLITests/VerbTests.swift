@@ -250,7 +250,7 @@ final class VerbTests: CommandCase {
         process.standardInput = input
         try process.run()
         input.fileHandleForWriting.write(Data("kept 1\nkept 2\n".utf8))
-        for _ in 0..<500 {
+        for _ in 0..<3_000 {
             if try run("cat", store).lines.count == 2 { break }
             usleep(10_000)
         }

@@ -219,13 +219,18 @@ def deleted(place):
     host.write(5000, 100)
     host.numbers("threads", 4, 1500, 100)
     shutil.rmtree(store, ignore_errors=True)
-    until(lambda: list(store.glob("lanes/*.lane")), "a lane in the store that was made again")
+    until(lambda: list(store.glob("lanes/[!.]*.lane")), "a lane in the store that was made again")
     longest = int(host.ask("join")) / 1e9
     holds(longest < 10, f"a call took {longest:.1f} s")
     before = host.totals()
     equal("answers other than OK and FULL", before["other"], 0)
     equal("kept in the new lane", host.write(1000, 100)["kept"], 1000)
     total = host.totals()
+
+    def all_told():
+        read = host.read()
+        return read["missing"] >= total["sent"] - read["logs"]
+    until(all_told, "word of all that is gone")
     host.close()
     read = host.read()
     holds(read["logs"] >= 1000, f"{read['logs']} records are left")
@@ -235,6 +240,35 @@ def deleted(place):
     host.end()
     place.note(f"{lost} of {total['sent']} gone, {read['missing']} told, {total['refused']} "
                f"refused, longest call {longest * 1000:.0f} ms")
+
+
+def renewed_later(place):
+    """A lane loses its file while the disk has no room for another: it is tried again each second,
+    and what is kept once there is room is read."""
+    store, words = place.directory / "store", place.words()
+    host = place.host(store, words).open(segment=SEGMENT)
+    host.write(1000, 100)
+    words.only(".lane")
+    words.fail(errno.ENOSPC, "allocate")
+    before = words.count("allocate")
+    for path in store.glob("lanes/[!.]*.lane"):
+        path.unlink()
+    until(lambda: words.count("allocate") >= before + 3, "it is tried again")
+    equal("lanes", list(store.glob("lanes/*.lane")), [])
+    words.fail(0, "allocate")
+    until(lambda: list(store.glob("lanes/[!.]*.lane")), "a new lane")
+    until(lambda: host.read()["missing"] > 0, "word of it")
+    kept = host.read()["logs"]
+    equal("kept in the new lane", host.write(1000, 100)["kept"], 1000)
+    total = host.totals()
+    host.close()
+    read = host.read()
+    equal("read", read["logs"], kept + 1000)
+    equal("out of order or twice", read["bad"], 0)
+    lost = total["sent"] - total["refused"] - read["logs"]
+    holds(read["missing"] >= lost, f"{lost} of {total['sent']} gone, {read['missing']} told")
+    host.end()
+    place.note(f"{words.count('allocate') - before} tries, {lost} gone")
 
 
 # ── Files that somebody else cuts ──
@@ -467,6 +501,6 @@ def another_machines_lane(place):
 
 CASES = {f.__name__: f for f in (
     failing_calls, failed_sync_is_told, failed_sync_heals, failed_catalog, lost_journal, slow_sync,
-    no_preallocation, read_only_remount, deleted,
+    no_preallocation, read_only_remount, deleted, renewed_later,
     cut_segments, cut_anything, cut_mends_itself, without_guard, guard_and_the_hosts_handler,
     guard_without_a_handler, readers_beside_cuts, another_machines_lane)}

@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../TestSupport/system_call.h"
+
 /* One word each, by the order of these names; harness.py repeats them. */
 enum { OPEN, WRITE, SYNC, RENAME, ALLOCATE, UNLINK, TRUNCATE, CALLS };
 typedef struct {
@@ -154,23 +156,10 @@ int openat(int fd, const char *path, int flags, ...) {
 long syscall(long number, ...) {
     va_list rest;
     va_start(rest, number);
-    long a = va_arg(rest, long), b = va_arg(rest, long), c = va_arg(rest, long);
-    long d = va_arg(rest, long), e = va_arg(rest, long), f = va_arg(rest, long);
+    call_arguments of = call_arguments_of(rest);
     va_end(rest);
-    if (number == SYS_fallocate && is_ours((int)a) && meets(ALLOCATE)) return -1;
-    long result;
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    if (result < 0 && result > -4096) {
-        errno = (int)-result;
-        return -1;
-    }
-    return result;
+    if (number == SYS_fallocate && is_ours((int)of.a) && meets(ALLOCATE)) return -1;
+    return system_call(number, of);
 }
 
 int fstatfs(int fd, struct statfs *out) {

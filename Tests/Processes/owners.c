@@ -2,7 +2,6 @@
  * gone by exec(2), without descriptors. Each notes in the ledger what it was told is kept. */
 #include "host.h"
 #include "../TestSupport/refuse.h"
-#include <sys/prctl.h>
 
 static volatile sig_atomic_t stopped;
 static void on_term(int number) {
@@ -34,6 +33,7 @@ static void case_log(int argc, char **argv) {
         else exit(2);
     }
     if (cannot) exit(3);
+    alarm(600); /* whatever becomes of who started it */
     struct sigaction action = {.sa_handler = on_term};
     sigaction(SIGTERM, &action, NULL);
     cw_engine *engine = open_with(&options);

@@ -85,7 +85,9 @@ class Owner:
 
 
 def lanes(bench):
-    return sorted(path.name for path in (bench.store / "lanes").glob("*.lane"))
+    """A lane in the making has a hidden name."""
+    return sorted(path.name for path in (bench.store / "lanes").glob("*.lane")
+                  if not path.name.startswith("."))
 
 
 def command(bench, adopter, seconds):
@@ -134,24 +136,66 @@ def executes(bench):
         owner.kill()
 
 
+def on_overlay(bench):
+    """overlayfs maps the file of the layer below: a mapping holds no lock there. Containers have
+    their stores on it. One owner keeps its descriptors, the other closes all of them."""
+    needs()
+    layers = bench.directory / "layers"
+    for path in (bench.store, layers):
+        path.mkdir()
+    owners, mounted = [], []
+    try:
+        for kind, path in (("tmpfs", layers), ("overlay", bench.store)):
+            options = []
+            if kind == "overlay":
+                for name in ("lower", "upper", "work"):
+                    (layers / name).mkdir()
+                options = ["-o", f"lowerdir={layers}/lower,upperdir={layers}/upper,"
+                                 f"workdir={layers}/work"]
+            done = subprocess.run(["mount", "-t", kind, *options, "none", path], check=False,
+                                  capture_output=True)
+            if done.returncode != 0:
+                raise Skipped(f"no {kind} can be mounted here")
+            mounted.append(path)
+        for words in ([], ["close"]):
+            owners.append(Owner(bench, *words))
+        before = lanes(bench)
+        # Their own ship threads adopt a second after they have opened.
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            bench.archive()
+        if lanes(bench) != before:
+            raise Failed(f"living lanes were adopted: {lanes(bench)}, not {before}")
+        for owner in owners:
+            owner.end()
+        bench.check()
+    finally:
+        for owner in owners:
+            owner.kill()
+        for path in reversed(mounted):
+            subprocess.run(["umount", "-l", path], check=False)
+
+
 def storm(bench):
     """Owners of all kinds, stopped and continued, beside adopters of all kinds."""
     needs(HIDDEN, NO_PROC, OTHER_PROC)
     own(bench)
     seconds = bench.much(15, 120)
-    owners = [
-        Owner(bench, f"uid={USER}", "segment=65536", way=HIDDEN),
-        Owner(bench, f"uid={USER}", "close", "segment=65536", way=HIDDEN),
-        Owner(bench, f"uid={USER}", "refuse", "close", "pause=5000"),
-        Owner(bench, f"uid={USER}", "segment=65536", "pause=300", way=OTHER_PROC),
-        Owner(bench, f"uid={USER}", "refuse", "pause=5000", way=OTHER_PROC),
+    kinds = [
+        ([f"uid={USER}", "segment=65536"], HIDDEN),
+        ([f"uid={USER}", "close", "segment=65536"], HIDDEN),
+        ([f"uid={USER}", "refuse", "close", "pause=5000"], ()),
+        (["segment=65536", "pause=300"], OTHER_PROC),
+        (["refuse", "pause=5000"], OTHER_PROC),
     ]
-    adopters = [[*HIDDEN, *AS_USER], NO_PROC, OTHER_PROC, [],
-                *(["nsenter", f"--pid=/proc/{owner.pid}/ns/pid"] for owner in owners[3:])]
     rounds = stops = 0
-    until = time.monotonic() + seconds
-    running = []
+    owners, running = [], []
     try:
+        for words, way in kinds:
+            owners.append(Owner(bench, *words, way=way))
+        adopters = [[*HIDDEN, *AS_USER], NO_PROC, OTHER_PROC, [],
+                    *(["nsenter", f"--pid=/proc/{owner.pid}/ns/pid"] for owner in owners[3:])]
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
             owner = bench.random.choice(owners)
             owner.signal(signal.SIGSTOP if bench.random.random() < 0.5 else signal.SIGCONT)
@@ -183,14 +227,16 @@ def storm(bench):
 
 
 def left(bench):
-    """The numbers of the records that are there, and how many are told to be gone at most."""
-    numbers, gone = [], 0
+    """The numbers of the records that are there, how many are told to be gone at most, and how
+    often the store spoke."""
+    numbers, gone, words = [], 0, 0
     for record in bench.records():
         if record["message"].startswith("w "):
             numbers.append(int(record["message"].split()[2]))
         elif record["logger"] == "Cordwood.Store":
             gone += record["fields"]["records_lost_at_most"]
-    return numbers, gone
+            words += 1
+    return numbers, gone, words
 
 
 def remove(paths):
@@ -217,22 +263,24 @@ def removed(what, again=False, pause_us=100):
                 if not set(lanes(bench)) - before and again:
                     remove(what(bench.store))
                 return set(lanes(bench)) - before
-            bench.wait_for(renewed_lane, "a new lane", 10)
+            bench.wait_for(renewed_lane, "a new lane")
+            # The owner says so behind the switch.
+            bench.wait_for(lambda: left(bench)[2], "word of the new lane")
             renewed, = read_ledger(bench.ledger).values()
             bench.wait_for(lambda: next(iter(read_ledger(bench.ledger).values()))[1]
                            > renewed[1] + 1000, "records in it")
 
             def all_told():
                 slot, = read_ledger(bench.ledger).values()
-                numbers, gone = left(bench)
-                return slot[1] - len(numbers) <= gone
-            # Whether archives are gone too is looked at a second later.
-            bench.wait_for(all_told, "word of all that is gone", 10)
+                numbers, gone, _ = left(bench)
+                return slot[1] - sum(number < slot[1] for number in numbers) <= gone
+            # The engine looks for lost archives a second later.
+            bench.wait_for(all_told, "word of all that is gone")
             owner.end()
         finally:
             owner.kill()
         slot, = read_ledger(bench.ledger).values()
-        numbers, gone = left(bench)
+        numbers, gone, _ = left(bench)
         if len(numbers) != len(set(numbers)) or numbers != sorted(numbers):
             raise Failed("records twice, or out of order")
         lost = slot[1] - len(numbers)
@@ -257,6 +305,7 @@ CASES = {
     "owner_written": spared(["refuse", "close"], [], OTHER_PROC,
                             "a daemon that writes by pwrite"),
     "owner_executes": executes,
+    "owner_on_overlay": on_overlay,
     "owners_storm": storm,
     "lane_file_removed": removed(files("*.lane")),
     "segment_removed": removed(files("*.seg"), again=True, pause_us=1000),

@@ -160,7 +160,7 @@ class Peer(BaseHTTPRequestHandler):
 
     def _drip(self, seconds):
         self.send_response(200)
-        self.send_header("Content-Length", "1000")
+        self.send_header("Content-Length", "100000")
         self.end_headers()
         end = time.monotonic() + seconds
         while time.monotonic() < end and not self.server.gone.is_set():

@@ -198,7 +198,9 @@ typedef struct cwi_engine {
     uint32_t http_host;    /* A33: what the host says: 1: on; under the services' monitor */
     uint32_t http_control; /* A33: what the control file says: 0 nothing, 1 off, 2 on; likewise */
     uint64_t http_rules;   /* A33: how; a retained object, opaque here; survives a fork */
-    uint32_t renewals;     /* lanes begun in place of one that was left */
+    uint32_t renewals;     /* lanes of this process begun in place of another, made or not */
+    uint32_t lanes_left;   /* those that were made */
+    cwi_lane *unused_lane; /* a block for the next one, of a try that made none */
     uint64_t left_dropped; /* counts of lanes that were let go */
 } cwi_engine;
 

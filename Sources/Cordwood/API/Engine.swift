@@ -31,7 +31,7 @@ import Glibc
             ? try MemoryStore.make() : try Directories.absolute(settings.directory)
         self.directory = path
         unsafe slot.storeBytes(of: 0, as: UInt64.self)
-        let lanes = try Directories.makeStore(path, settings)
+        let lanes = try Directories.makeStore(path, consent: settings.options.consent)
         var memory: Int32 = -1
         if options.segmentsInMemory {
             memory = MemorySegments.openFolder()

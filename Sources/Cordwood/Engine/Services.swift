@@ -34,7 +34,7 @@ import Glibc
     /// Loggers by name (LoggerNames).
     var names: [String: LoggerBlock] = unsafe [:]
     var levels: LevelTable
-    private var isStopping = false
+    var isStopping = false
     private var threadsRunning = 0
     private var finishesAtEnd = false
     /// Sealed segments of this lane, by number, that wait for the archiver; ascending.
@@ -42,17 +42,19 @@ import Glibc
     private var sealedCount: UInt64 = 0
     var archivedCount: UInt64 = 0
     private var recoveredCount: UInt64 = 0
-    private var reusedCount: UInt64 = 0
-    private var archiveFailure: CordwoodError?
+    var reusedCount: UInt64 = 0
+    var archiveFailure: CordwoodError?
     /// Archived, and its segments not removed yet: they are never archived again (FORMAT §11).
     var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
     /// Counts the lanes that `sealedWaiting` has been of.
     var laneEpoch = 0
+    /// Of the lane that is being archived now.
+    var archivingEpoch: Int?
     /// Of this process's lanes, in archives that stood.
     var ownArchived: UInt64 = 0
     /// Of lanes that are left (ServicesLane).
     var keeping = LaneKeeping()
-    private var archiving = ArchivingSummary()
+    var archiving = ArchivingSummary()
     private var hostRecordsAtRoll: UInt64 = 0
     private var eventsAtRoll: UInt64 = 0
     /// When events may next make an archive; 0: as soon as there are any.
@@ -441,93 +443,6 @@ import Glibc
             }
     }
 
-    /// Archives the oldest that is sealed and its neighbours. True: something was.
-    private func archiveNext() -> Bool {
-        let most = limits.segmentsAtOnce
-        var epoch = 0
-        let run: ClosedRange<UInt64>? = monitor.locked {
-            guard !isStopping else { return nil }
-            epoch = laneEpoch
-            if let archivedRun { return archivedRun.run }
-            guard let first = sealedWaiting.first else { return nil }
-            var last = first
-            for number in sealedWaiting.dropFirst()
-            where number == last + 1 && last - first + 1 < most {
-                last = number
-            }
-            return first...last
-        }
-        // The lane that these numbers are of; nil: it was left meanwhile, and adoption has it.
-        guard let run, let lane = laneName(at: epoch) else { return false }
-        do {
-            let known = monitor.locked { epoch == laneEpoch ? archivedRun?.summary : nil }
-            if known == nil, try settleMissing(run, of: lane, at: epoch) { return true }
-            let done = if let known { known } else { try archive(run, of: lane) }
-            monitor.locked { if epoch == laneEpoch { archivedRun = (run, done) } }
-            try removeArchived(run, at: epoch)
-            monitor.locked {
-                archiving.add(done)
-                ownArchived += done.records
-                archiveFailure = nil
-                guard epoch == laneEpoch else { return }
-                archivedRun = nil
-                sealedWaiting.removeAll { run.contains($0) }
-                archivedCount += UInt64(run.count)
-                monitor.notify()
-            }
-            return true
-        } catch {
-            monitor.locked { archiveFailure = error }
-            limits.keep()  // takes the charge back
-            // Who cleaned up /dev/shm took the names only.
-            sealing.locked { unsafe EngineCore.putOnDisk(engine, namelessOnly: true) }
-            return false
-        }
-    }
-
-    private func laneName(at epoch: Int) -> String? {
-        sealing.locked {
-            monitor.locked({ epoch == laneEpoch }) ? unsafe EngineCore.laneName(engine) : nil
-        }
-    }
-
-    private func archive(
-        _ run: ClosedRange<UInt64>, of lane: String
-    ) throws(CordwoodError) -> ArchivingSummary {
-        unsafe Quota.charge(engine, bytes: limits.archiveBytes(segments: run.count))
-        return try StoreArchiver.archive(
-            directory: directory,
-            files: StoreArchiver.files(directory, lane), segments: run,
-            form: settings.form, endsLane: false)
-    }
-
-    /// CRASH: the archive stands under its name; readers and adopters see that these are covered.
-    /// Of a lane that was left meanwhile all of that is adoption's.
-    private func removeArchived(
-        _ run: ClosedRange<UInt64>, at epoch: Int
-    ) throws(CordwoodError) {
-        guard let name = laneName(at: epoch) else { return }
-        if run.lowerBound == 0 {
-            let error = unsafe EngineCore.markArchived(engine, of: name, below: 1)
-            guard error == 0 else {
-                throw CordwoodError(Status.of(errno: error), "could not sync the lane file")
-            }
-        }
-        var reused: Set<UInt64> = []
-        let lane: String? = sealing.locked {
-            guard monitor.locked({ epoch == laneEpoch }) else { return nil }
-            reused = unsafe EngineCore.recycle(engine, run)
-            return unsafe EngineCore.laneName(engine)
-        }
-        guard let lane else { return }
-        monitor.locked { reusedCount += UInt64(reused.count) }
-        for segment in try StoreArchiver.files(directory, lane).segments
-        where run.contains(segment.number) && !reused.contains(segment.number) {
-            SegmentLink.remove(segment.path)
-        }
-        _ = Directories.sync(directory + "/lanes")
-    }
-
     private func adopt() {
         guard let summary = adoption.run(settings.form) else { return }
         monitor.locked {
@@ -591,7 +506,7 @@ import Glibc
 
     @discardableResult
     private func finish() -> Bool {
-        let ended = journal.locked { sealing.locked { unsafe EngineCore.finish(engine) } }
+        let ended = journal.locked { sealing.locked { unsafe EngineCore.finish(engine, left: keeping.left) } }
         guard ended else { return false }
         monitor.locked { finished = true }
         if settings.isMemory { MemoryStore.remove(directory) }

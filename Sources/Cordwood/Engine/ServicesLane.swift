@@ -20,10 +20,12 @@ struct LaneKeeping {
     /// The supply thread's.
     var next: UInt64 = 0
     var lastWhole = cw_monotonic_ns()
-    /// Device and inode of the file `store`, when all was well.
+    /// Device and inode of the file `store`, when all was well, and the consent in it.
     var store: [UInt64]?
+    var consent: Consent?
     /// When to look whether archives are gone with the lane; 0: not.
     var looks: UInt64 = 0
+    var hasGivenUp = false
     /// What they held, and the file `store` that stood beside them.
     var stake: (records: UInt64, store: [UInt64]?) = (0, nil)
 
@@ -34,7 +36,7 @@ extension Services {
     /// On the supply thread, ten times a second.
     func watchLane(now: UInt64) {
         let isFree = sealing.locked {
-            guard var left = keeping.left else { return false }
+            guard var left = keeping.left, !isArchivingLeft else { return false }
             let isOver = unsafe left.letGo(engine)
             keeping.left = isOver ? nil : left
             return isOver
@@ -54,10 +56,17 @@ extension Services {
         }
         guard trouble != .none else {
             keeping.lastWhole = now
-            keeping.store = LaneKeeping.identity(directory)
+            let store = LaneKeeping.identity(directory)
+            guard store != keeping.store else { return }
+            keeping.store = store
+            keeping.consent = (try? StoreSettings.consent(directory: directory)) ?? keeping.consent
             return
         }
         keeping.next = now + LaneKeeping.pauseNs
+        if unsafe EngineCore.hasLeftAll(engine) {
+            if !keeping.hasGivenUp { giveUp() }
+            return
+        }
         let since = keeping.lastWhole
         if trouble != .unusable, keeping.stake.records == 0 {
             keeping.stake = (recordsArchived, keeping.store)
@@ -68,6 +77,21 @@ extension Services {
             monitor.locked { keeping.isRenewing = false }
         }
         if !started { monitor.locked { keeping.isRenewing = false } }
+    }
+
+    private func giveUp() {
+        keeping.hasGivenUp = true
+        report(
+            UploadDiagnostic(
+                level: UploadDiagnostic.error,
+                message: "files of this process's lanes were removed too often; "
+                    + "what is logged from here on is lost until it opens the store again",
+                fields: [("lane", .text(unsafe EngineCore.laneName(engine)))]),
+            as: "Cordwood.Store")
+    }
+
+    private var isArchivingLeft: Bool {
+        monitor.locked { archivingEpoch.map { $0 != laneEpoch } ?? false }
     }
 
     private func renewLane(_ trouble: EngineCore.LaneTrouble, since: UInt64) {
@@ -117,7 +141,8 @@ extension Services {
         let parent = directory.lastIndex(of: "/").map { String(directory[..<$0]) } ?? ""
         var status = stat()
         guard unsafe stat(parent.isEmpty ? "/" : parent, &status) == 0 else { return -1 }
-        return (try? Directories.makeStore(directory, settings)) ?? -1
+        let consent = keeping.consent ?? settings.options.consent
+        return (try? Directories.makeStore(directory, consent: consent)) ?? -1
     }
 
     /// Every file of a lane that nobody writes to any more. 0 or an errno.

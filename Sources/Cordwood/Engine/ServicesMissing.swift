@@ -16,8 +16,11 @@ extension Services {
     ) throws(CordwoodError) -> Bool {
         let missing = missing(run, of: lane, at: epoch)
         guard !missing.isEmpty else { return false }
-        let mapped = sealing.locked { unsafe EngineCore.restoreNameless(engine, missing) }
-        guard mapped.isEmpty else {
+        // One at a time: others wait for the lock while it is copied.
+        let isRestored = missing.sorted().allSatisfy { number in
+            sealing.locked { unsafe EngineCore.restoreNameless(engine, number) }
+        }
+        guard isRestored else {
             throw CordwoodError(
                 Status.full, "removed segments could not be written to \(directory)/lanes again")
         }

@@ -160,9 +160,9 @@ public struct StoredPolicy: Sendable {
 extension Directories {
     /// Makes what a store needs and lacks. A descriptor of lanes/.
     static func makeStore(
-        _ path: String, _ settings: Settings
+        _ path: String, consent: Consent
     ) throws(CordwoodError) -> Int32 {
-        try StoreSettings.make(directory: path, consent: settings.options.consent)
+        try StoreSettings.make(directory: path, consent: consent)
         return try open(path + "/lanes")
     }
 }

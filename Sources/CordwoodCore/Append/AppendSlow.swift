@@ -112,7 +112,7 @@ public enum AppendSlow {
     /// on; close ends the wait.
     private static func mayWait(_ engine: EngineBlock) -> Bool {
         guard unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_BLOCK),
-            unsafe engine.pointee.lane_generation &- engine.pointee.renewals == 1,
+            unsafe !EngineCore.isForked(engine),
             unsafe cwi_tls_get().pointee.helper == 0,
             let own = unsafe ThreadBlocks.own(engine)
         else { return false }
@@ -229,15 +229,15 @@ public enum AppendSlow {
         unsafe cwa_store_release_u32(chunk + 8, UInt32(end - chunk))
         unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
         Membarrier.lightFence()
-        if unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0,
-            unsafe !Settle.own(thread, hasCommitted: true)
-        {
-            return .again
-        }
-        // Still busy with the chunk, so its memory and descriptor are there.
-        if unsafe WriteThrough.segment(engine, segment, chunk + ChunkHeader.committed, 4) {
-            return .kept
-        }
+        let isClosed = unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0
+        let isKept = unsafe !isClosed || Settle.own(thread, hasCommitted: true, leaves: false)
+        // Busy, and the block still names the segment, so its memory and descriptor are there.
+        let isWritten =
+            unsafe isKept
+            && WriteThrough.segment(engine, segment, chunk + ChunkHeader.committed, 4)
+        if isClosed { unsafe ThreadBlocks.leaveChunk(thread) }
+        guard isKept else { return .again }
+        if isWritten { return .kept }
         // Refused: the chunk ends before the record, unless the helper has settled it behind it.
         let whole = unsafe UInt32(truncatingIfNeeded: end - chunk)
         unsafe thread.pointee.ptr = start.assumingMemoryBound(to: UInt8.self)

@@ -78,19 +78,18 @@ import CShims
                 if unsafe replace(0, displaced, by: block) { return true }
                 continue
             }
-            var evicted: ThreadBlock?
             if let room = unsafe room(for: displaced) {
                 let found = unsafe self[room]
                 guard unsafe found == displaced || replace(room, found, by: displaced) else {
                     continue
                 }
-            } else {
-                unsafe evicted = evict(for: displaced)
-                guard unsafe evicted != nil else { return unsafe giveUp(block) }
+            } else if unsafe evict(for: displaced) == nil {
+                return unsafe giveUp(block)
             }
-            let isPlaced = unsafe replace(0, displaced, by: block)
-            if let evicted = unsafe evicted { unsafe ThreadBlocks.giveBack(evicted) }
-            if isPlaced { return true }
+            // What was evicted here, because a handler has filled the table meanwhile, does not go
+            // to the pool: an append that this one interrupted may have found it and not be busy
+            // yet. It stays this thread's, and the Reaper's once that is gone.
+            if unsafe replace(0, displaced, by: block) { return true }
         }
     }
 

@@ -36,6 +36,8 @@ enum Claim {
                 return unsafe Lanes.whyNot(engine)
             }
             guard let segment = unsafe hold(thread, lane) else { return Status.full }
+            // Of a lane that was left the slot may be another's by now (A36).
+            guard unsafe engine.pointee.lane == lane else { continue }
             switch unsafe claim(thread, engine, lane, segment, bytes) {
             case .done: return Status.ok
             case .segmentFull:

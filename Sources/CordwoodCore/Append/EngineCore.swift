@@ -451,10 +451,12 @@ public enum EngineCore {
 
     public static func counts(_ engine: EngineBlock) -> Counts {
         var counts = Counts()
-        if let lane = unsafe engine.pointee.lane {
-            counts.records = unsafe lane.pointee.records
-            counts.bytes = unsafe lane.pointee.record_bytes
-            counts.slow = unsafe lane.pointee.slow_appends
+        var lane = unsafe engine.pointee.lane
+        while let each = unsafe lane {
+            unsafe counts.records &+= each.pointee.records
+            unsafe counts.bytes &+= each.pointee.record_bytes
+            unsafe counts.slow &+= each.pointee.slow_appends
+            unsafe lane = each.pointee.previous
         }
         unsafe ThreadBlocks.forEach(engine) { thread in
             unsafe counts.records &+= thread.pointee.records
@@ -490,7 +492,7 @@ public enum EngineCore {
     /// Seals everything, marks the lane as closed and lets go of its lock. The block stays for
     /// ever; what it holds reads as closed. False: a thread stayed inside an append for a second.
     /// The engine is then parked with its lock and files, for that record may still be kept.
-    public static func finish(_ engine: EngineBlock) -> Bool {
+    public static func finish(_ engine: EngineBlock, left: LeftLane?) -> Bool {
         guard unsafe waitForQuiet(engine) else { return false }
         if let lane = unsafe readyLane(engine) {
             _ = unsafe sealRetired(engine, all: true)
@@ -499,6 +501,7 @@ public enum EngineCore {
                 unsafe sealLeft(engine, previous)
                 unsafe lane.pointee.previous = nil
                 unsafe letGo(engine, previous)
+                unsafe left?.release(engine)
             }
             unsafe engine.pointee.ring = 0
             unsafe letGo(engine, lane)

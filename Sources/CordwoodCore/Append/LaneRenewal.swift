@@ -86,11 +86,16 @@ import Glibc
         // Nobody looks for it from here on.
         unsafe current.pointee.previous = nil
         unsafe EngineCore.letGo(engine, lane)
+        unsafe release(engine)
+        return true
+    }
+
+    /// The lane has been let go.
+    func release(_ engine: EngineBlock) {
         unsafe CatalogWriter.release(engine, lane)
         if let directory {
             Descriptors.close(directory.descriptor, directory.device, directory.inode)
         }
-        return true
     }
 
     /// What was refused since the last look goes to the new lane: the old one's file is nobody's.
@@ -120,6 +125,17 @@ import Glibc
 extension EngineCore {
     /// A lane takes 64 KiB of addresses for ever.
     static let renewalsMax: UInt32 = 1_000
+
+    /// In a child of fork(2): it has made a lane that took the place of none.
+    static func isForked(_ engine: EngineBlock) -> Bool {
+        unsafe Int32(
+            bitPattern: engine.pointee.lane_generation &- engine.pointee.renewals) > 1
+    }
+
+    /// True: the engine has left as many lanes as it may, and looks for no trouble any more.
+    public static func hasLeftAll(_ engine: EngineBlock) -> Bool {
+        unsafe engine.pointee.lanes_left >= renewalsMax
+    }
 
     public enum LaneTrouble: Sendable {
         /// All is well, or nothing can be said.
@@ -189,24 +205,27 @@ extension EngineCore {
         _ engine: EngineBlock, archived: UInt64?, since: UInt64, lanesDirectory: Int32 = -1
     ) -> LeftLane? {
         guard let old = unsafe readyLane(engine), unsafe old.pointee.previous == nil,
-            unsafe engine.pointee.renewals < renewalsMax, let memory = unsafe LanePool.take()
+            unsafe !hasLeftAll(engine),
+            let memory = unsafe UnsafeMutableRawPointer(engine.pointee.unused_lane)
+                ?? LanePool.take()
         else {
             Files.close(lanesDirectory)
             return nil
         }
         let left =
             lanesDirectory >= 0 ? unsafe Descriptors.replaceLanes(engine, lanesDirectory) : nil
+        unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: LanePool.bytesEach)
         let new = unsafe memory.assumingMemoryBound(to: cwi_lane.self)
+        unsafe engine.pointee.unused_lane = unsafe new
         unsafe new.pointee.helper_started = 1
         unsafe new.pointee.services_mark = old.pointee.services_mark
         unsafe new.pointee.catalog_set = old.pointee.catalog_set ^ 1
-        unsafe engine.pointee.renewals &+= 1
         let refused = unsafe archived == nil ? 0 : Drops.unreported(old)
         let lost = archived.map { unsafe lostAtMost(engine, $0) } ?? 0
         var isMade = false
         // No site is added in between: the new lane has every one that a record may refer to.
         let ran = Sites.locked {
-            guard unsafe Lanes.build(engine, new) == Status.ok else { return }
+            guard unsafe Lanes.build(engine, new, renews: true) == Status.ok else { return }
             isMade = true
             unsafe Drops.note(engine, new, lost: lost &+ refused, since: since)
             unsafe new.pointee.previous = unsafe old
@@ -221,6 +240,8 @@ extension EngineCore {
             if let left { Descriptors.close(left.descriptor, left.device, left.inode) }
             return nil
         }
+        unsafe engine.pointee.unused_lane = nil
+        unsafe engine.pointee.lanes_left &+= 1
         var leaving = unsafe LeftLane(engine, old)
         leaving.directory = left
         unsafe sealLeft(engine, old)

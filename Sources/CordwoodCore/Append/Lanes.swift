@@ -150,9 +150,15 @@ public enum Lanes {
         unsafe CatalogWriter.forget(engine)
     }
 
-    /// The caller alone has the block. A status.
-    static func build(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
+    /// The caller alone has the block. A status. renews: in place of another of this process.
+    static func build(
+        _ engine: EngineBlock, _ lane: LaneBlock, renews: Bool = false
+    ) -> Int32 {
+        // A child finds both or neither; this process never takes itself for one (isForked).
+        cwi_fork_gate_enter()
+        if renews { unsafe engine.pointee.renewals &+= 1 }
         unsafe engine.pointee.lane_generation &+= 1
+        cwi_fork_gate_leave()
         unsafe lane.pointee.generation = engine.pointee.lane_generation
         unsafe lane.pointee.process_id = UInt32(getpid())
         unsafe lane.pointee.id = (Machine.random(), Machine.random())

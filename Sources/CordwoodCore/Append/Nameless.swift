@@ -38,26 +38,24 @@ extension EngineCore {
         unsafe Segments.dropNamelessSpares(engine, lane)
     }
 
-    /// Gives sealed segments of these numbers that have no name any more a file again, under the
-    /// sealing lock. No archive holds them. Returns those that are still mapped and got none.
-    public static func restoreNameless(
-        _ engine: EngineBlock, _ numbers: Set<UInt64>
-    ) -> Set<UInt64> {
-        guard let lane = unsafe readyLane(engine) else { return [] }
-        var left: Set<UInt64> = []
+    /// Gives a sealed segment that has no name any more a file again, under the sealing lock. No
+    /// archive holds it. False: it is still mapped and got none.
+    public static func restoreNameless(_ engine: EngineBlock, _ number: UInt64) -> Bool {
+        guard let lane = unsafe readyLane(engine) else { return true }
+        var isRestored = true
         unsafe Segments.forEach(engine) { segment in
             guard unsafe Quiescence.isSealedFile(segment),
                 unsafe segment.pointee.lane == lane,
-                unsafe numbers.contains(segment.pointee.number),
+                unsafe segment.pointee.number == number,
                 unsafe segment.pointee.retired == 0, unsafe Descriptors.holds(segment)
             else { return }
             if unsafe MemorySegments.putOnDisk(engine, lane, segment) {
                 // Its mapping is another file's: not for use again.
                 unsafe segment.pointee.retired = 1
             } else {
-                unsafe left.insert(segment.pointee.number)
+                isRestored = false
             }
         }
-        return left
+        return isRestored
     }
 }

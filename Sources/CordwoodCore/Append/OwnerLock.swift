@@ -10,21 +10,26 @@ import CShims
 import Glibc
 
 enum OwnerLock {
-    /// Locks a lane file that is being made under that name. 0 or an errno. Where the file system
-    /// maps nothing the lock is the descriptor's, and `life` stays nil.
+    /// Locks a lane file that is being made under that name. 0 or an errno. Where a mapping holds
+    /// nothing the lock is the descriptor's, and `life` stays nil: some file systems map no file,
+    /// and overlayfs maps the file of the layer below, on which the lock does not lie.
     static func take(
         _ lane: LaneBlock, _ descriptor: Int32, _ directory: Int32, _ name: UnsafePointer<CChar>
     ) -> Int32 {
         // A child that is forked in between would keep the lock. One of a raw clone(2) can.
         cwi_fork_gate_enter()
-        let own = unsafe cw_open_at(directory, name, O_RDWR, 0)
+        let own = unsafe cwi_file_open_at(directory, name, O_RDWR, 0)
         if own >= 0 {
             if flock(own, LOCK_EX | LOCK_NB) == 0 { unsafe lane.pointee.life = Mapping.hold(own) }
-            Files.close(own)
+            cwi_file_close(own)
         }
         cwi_fork_gate_leave()
-        if unsafe lane.pointee.life != nil { return 0 }
-        return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
+        // Nobody else locks a file that is being made.
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            return unsafe lane.pointee.life == nil ? errno : 0
+        }
+        unsafe release(lane)
+        return 0
     }
 
     /// The lane is nobody's from here on.

@@ -32,8 +32,11 @@ struct Verdict {
 enum Settle {
     /// Only while `busy` is set. The owner settles its present chunk at its own end and goes to the
     /// slow path next time. True: everything it has committed is kept; false: the helper settled it
-    /// shorter. hasCommitted: a record has been committed since `busy` was set.
-    static func own(_ thread: ThreadBlock, hasCommitted: Bool = false) -> Bool {
+    /// shorter. hasCommitted: a record has been committed since `busy` was set. leaves: false: the
+    /// block still names the segment, until the caller calls `leaveChunk`.
+    static func own(
+        _ thread: ThreadBlock, hasCommitted: Bool = false, leaves: Bool = true
+    ) -> Bool {
         // A handler of the host's that forked in the midst of a call leaves nothing of it.
         guard let chunk = unsafe thread.pointee.chunk, let ptr = unsafe thread.pointee.ptr,
             unsafe thread.pointee.segment != nil, unsafe ptr > chunk
@@ -72,7 +75,7 @@ enum Settle {
         // ORDER: relaxed. Only this thread gives the limit a value again (A2).
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
         unsafe thread.pointee.ptr = nil
-        unsafe ThreadBlocks.leaveChunk(thread)
+        if leaves { unsafe ThreadBlocks.leaveChunk(thread) }
         return settled.offset >= end
     }
 

@@ -1,6 +1,6 @@
 // The file `clock` of a store: what the clocks were when somebody looked whether archives are too
-// old (FORMAT §2.5). Text, replaced as a whole, read and written under the lock of archives/. What
-// cannot be read counts as missing: then the newest record alone tells whether the clock jumped.
+// old (FORMAT §2.5). Text, replaced as a whole, read and written under the lock of archives/. Where
+// it is missing or damaged the newest record alone tells whether the clock jumped.
 
 import CordwoodCore
 
@@ -9,12 +9,17 @@ enum ClockFile {
     static let temporaryName = ".clock.new"
     private static let firstLine = "cordwood clock"
 
-    /// nil: it is a later version's, and is to be left alone.
+    /// nil: it is a later version's, and is to be left alone, or it cannot be read now.
     static func read(storeDirectory: String) -> AgeTrust? {
-        guard let bytes = try? Files.read(storeDirectory + "/" + fileName) else {
-            return AgeTrust()
+        do throws(UploadError) {
+            guard let bytes = try Files.read(storeDirectory + "/" + fileName) else {
+                return AgeTrust()
+            }
+            return parse(bytes)
+        } catch {
+            if case .damaged = error { return AgeTrust() }
+            return nil
         }
-        return parse(bytes)
     }
 
     static func write(_ trust: AgeTrust, storeDirectory: String) throws(UploadError) {
