@@ -24,12 +24,17 @@ class Stepped:
                            LISTING_NUMBER=str(number))
         self.process = subprocess.Popen([TOOL, *map(str, words)], env=environment, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        place.hosts.append(self)
         self.stopped = False
 
         def reached():
             self.stopped = self.step.with_name(self.step.name + ".reached").exists()
             return self.stopped or self.process.poll() is not None
         until(reached, "the listing")
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
 
     def go(self):
         """Its exit code and what it said."""

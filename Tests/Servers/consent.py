@@ -17,13 +17,13 @@ class Counter(Server):
 
     def start(self):
         self.connections = self.bytes = 0
-        self.told = threading.Event()
+        self.stopping = threading.Event()
         self.listener = Listener(self._serve)
         self.port = self.listener.port
         return self
 
     def stop(self):
-        self.told.set()
+        self.stopping.set()
         self.listener.close()
 
     def _serve(self, client):
@@ -39,7 +39,7 @@ class Counter(Server):
             if end and whole is None:
                 length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
                 whole = len(head) + len(end) + int(length[1] if length else 0)
-        self.told.wait(0.2)  # an attempt lasts: consent may end in its midst
+        self.stopping.wait(0.2)  # an attempt lasts: consent may end in its midst
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 

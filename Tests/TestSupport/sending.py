@@ -1,6 +1,7 @@
 """What suites share that send from a host of the Python binding: a place for files, the scripted
 server, and a test with a store and an engine of its own."""
 
+import atexit
 import json
 import os
 import shutil
@@ -27,6 +28,7 @@ for proxy in [name for name in os.environ if name.lower().endswith("_proxy")]:
 import cordwood  # noqa: E402
 
 WORK = Path(tempfile.mkdtemp(prefix="cordwood-sending-"))
+atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 
 
 def run_all(folder):
@@ -35,7 +37,6 @@ def run_all(folder):
     loader = unittest.TestLoader()
     loader.testNamePatterns = [f"*{name}*" for name in names] or None
     result = unittest.TextTestRunner(verbosity=2).run(loader.discover(str(folder)))
-    shutil.rmtree(WORK, ignore_errors=True)
     bad = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     print(f"{result.testsRun - bad} passed, {bad} failed")
     return 1 if bad or not result.testsRun else 0
