@@ -277,9 +277,9 @@ def ballast(directory, keep, name="ballast"):
     return path
 
 
-def used_bytes(store):
-    """What the store's files take on the disk now; what goes meanwhile is not there, and what gets
-    another name meanwhile is there once."""
+def disk_bytes(store):
+    """What the store's files take on the disk now, by inode; what goes meanwhile is not there, and
+    what gets another name meanwhile is there once."""
     sizes = {}
     for folder, _, names in os.walk(store):
         for name in names:
@@ -288,4 +288,4 @@ def used_bytes(store):
             except OSError:
                 continue
             sizes[status.st_ino] = status.st_blocks * 512
-    return sum(sizes.values())
+    return sizes

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from harness import OK, ROOT, TOOL, equal, exact, holds, until, used_bytes
+from harness import OK, ROOT, TOOL, disk_bytes, equal, exact, holds, until
 
 DAY = 86_400
 SEGMENT_MIN = 64 << 10
@@ -257,13 +257,14 @@ class Sampler:
         self.thread.start()
 
     def run(self):
-        last = 0
+        last = {}
         while not self.stop:
-            # Files come and go while they are counted: a look that lasts counts some that were
-            # never there together. What is true stands in two looks.
-            used = used_bytes(self.store)
-            self.most = max(self.most, min(used, last))
-            last = used
+            # Files come and go while they are counted: one look has some that were never there
+            # together. Those that stand in two looks were there in between.
+            sizes = disk_bytes(self.store)
+            used = sum(min(size, last.get(inode, 0)) for inode, size in sizes.items())
+            self.most = max(self.most, used)
+            last = sizes
             with open(f"/proc/{self.process_id}/status") as file:
                 kib = {k: int(v.split()[0]) for k, v in (line.split(":", 1) for line in file)
                        if k.startswith("Rss")}
@@ -350,7 +351,7 @@ def quota_of_slow_writers(place):
     holds(removed, "nothing was removed")
     equal("reasons", {reason for _, reason in removed}, {"quota"})
     holds(sampler.most <= quota + (1 << 20), f"{sampler.most} bytes in files")
-    holds(used_bytes(store) > quota / 2, "far more was removed than had to be")
+    holds(sum(disk_bytes(store).values()) > quota / 2, "far more was removed than had to be")
     host.close()
     read = host.read()
     equal("out of order or twice", read["bad"], 0)
@@ -388,8 +389,7 @@ def a_roll_waits_for_retention(place):
     holds(host.removed(), "nothing had to be removed")
     words.only("/archives/")
     words.delay(1_500, "unlink")
-    longest = max(roll() for _ in range(6))
-    holds(longest > 1, f"no roll had to wait: {longest:.1f} s at most")
+    holds(any(roll() > 1 for _ in range(40)), "no roll had to wait")
     words.delay(0, "unlink")
     host.close()
     host.end()

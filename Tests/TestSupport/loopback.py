@@ -41,9 +41,16 @@ class Listener:
         self.serve = serve
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.socket.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
 
     def close(self):
+        """The thread ends first: the next socket has the same number, and would be accepted on."""
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.thread.join()
         self.socket.close()
 
     def _accept(self):
