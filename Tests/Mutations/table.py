@@ -247,9 +247,15 @@ mutation("R31", "lock-inherited", "Sources/CordwoodCore/System/Mapping.swift",
          "        guard holdBytes > 0 else {\n",
          "processes clone_orphan", "a clone keeps the lock of its dead parent")
 mutation("R31", "lock-of-a-descriptor", CORE + "OwnerLock.swift",
-         "        if unsafe lane.pointee.life != nil { return 0 }\n",
-         "        unsafe OwnerLock.release(lane)\n",
+         "            return unsafe lane.pointee.life == nil ? errno : 0\n        }\n",
+         "            unsafe release(lane)\n"
+         "            return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno\n        }\n",
          "processes owner_written", "a host that closes all descriptors loses its lock")
+mutation("R31", "mapping-is-believed", CORE + "OwnerLock.swift",
+         "        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {\n",
+         "        guard unsafe lane.pointee.life == nil, flock(descriptor, LOCK_EX | LOCK_NB) == 0\n"
+         "        else {\n",
+         "processes owner_on_overlay", "a mapping is believed that holds no lock")
 mutation("R31", "busy-is-overruled", ENGINE + "LaneLock.swift",
          "        if owner.lockIsLife { return isLocked }\n", "",
          "processes owner_executes", "/proc is asked where the lock says it", builds="all")
@@ -291,7 +297,7 @@ mutation("R34", "names-not-synced", SHIP + "Queue/ArchiveLock.swift",
          "        if Files.exists(paths.lanes) { try Files.syncDirectory(paths.lanes) }\n", "",
          "c-abi names_synced",
          "an archive is deleted before its segments' names are durably gone; both syncs",
-         also=[(ENGINE + "Services.swift",
+         also=[(ENGINE + "ServicesArchiving.swift",
                 "            SegmentLink.remove(segment.path)\n"
                 "        }\n        _ = Directories.sync(directory + \"/lanes\")\n",
                 "            SegmentLink.remove(segment.path)\n        }\n")])

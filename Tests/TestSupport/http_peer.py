@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 # What must be found nowhere but at its two ends; /split-secrets answers it, in two chunks and a
 # cookie.
 SECRET = "ZQSECRET"
+DRIP_BYTES = 100_000  # that /drip announces
 SECRETS = (
     '{"a":{"pass\\u0077ord":"%s-1"},"n":"{\\"token\\":\\"%s-2\\"}","password":"%s'
     % (SECRET, SECRET, SECRET)).encode(), b'-3","ok":1}'
@@ -160,7 +161,7 @@ class Peer(BaseHTTPRequestHandler):
 
     def _drip(self, seconds):
         self.send_response(200)
-        self.send_header("Content-Length", "100000")
+        self.send_header("Content-Length", str(DRIP_BYTES))
         self.end_headers()
         end = time.monotonic() + seconds
         while time.monotonic() < end and not self.server.gone.is_set():

@@ -1,4 +1,4 @@
-/* The system call itself, for programs that stand in for syscall(2): as that, but not by its name. */
+/* What syscall(2) does, by another name: for programs that stand in its place. */
 #pragma once
 #include <errno.h>
 #include <stdarg.h>

@@ -354,6 +354,7 @@ import Glibc
         let services = try services()
         do {
             _ = try StoreFile.setConsent(storeDirectory: directory, to: consent)
+            services.monitor.locked { services.keeping.consent = consent }
             if consent == .denied { _ = try services.uploads.removeWaiting() }
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)

@@ -69,14 +69,14 @@ import Glibc
             defer { monitor.locked { looks.ended = looks.begun } }
             let bounds = current
             let mark = unsafe Quota.mark(engine)
-            let others = otherBytes(bounds)
-            _ = try? uploads.applyRetention(otherBytes: others + bounds.headroomBytes)
+            let files = count(bounds)
+            _ = try? uploads.applyRetention(otherBytes: files.now + bounds.headroomBytes)
             guard bounds.quotaBytes > 0 else {
                 unsafe Quota.allow(engine, from: mark, bytes: nil)
                 return
             }
             let quota = max(bounds.quotaBytes, LimitKeeper.segmentsMin * bounds.segmentBytes)
-            let used = others + bytes(of: "archives") { $0.hasSuffix(".cwa") }
+            let used = files.grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
             unsafe Quota.allow(engine, from: mark, bytes: quota > used ? quota - used : 0)
         }
     }
@@ -84,10 +84,9 @@ import Glibc
     /// What `mayMakeRoom` takes: looks that have begun.
     var looksBegun: UInt64 { monitor.locked { looks.begun } }
 
-    /// False: the quota has room, or nothing is being archived and a look that began after so many
-    /// had begun has ended without making any.
-    func mayMakeRoom(since begun: UInt64, archiving: Bool) -> Bool {
-        unsafe Quota.isUsed(engine) && (archiving || monitor.locked { looks.ended <= begun })
+    /// False: the quota has room, or a look that began after so many had begun has made none.
+    func mayMakeRoom(since begun: UInt64) -> Bool {
+        unsafe Quota.isUsed(engine) && monitor.locked { looks.ended <= begun }
     }
 
     /// True for who shall call `keepAndEnd` now, on a thread of its own.
@@ -122,20 +121,29 @@ import Glibc
         monitor.locked { runner.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
-    /// What is on the disk but for archives, with this lane's segments as large as they may grow.
-    private func otherBytes(_ bounds: Bounds) -> UInt64 {
+    private struct Files {
+        /// What is on the disk but for archives.
+        var now: UInt64 = 0
+        /// The same with this lane's segments as large as they may grow.
+        var grown: UInt64 = 0
+    }
+
+    private func count(_ bounds: Bounds) -> Files {
+        var files = Files()
         let lane = unsafe EngineCore.laneName(engine)
         let known = unsafe Quota.growing(engine)
-        var others: UInt64 = 0
         var growing: UInt64 = 0
         for (name, bytes) in sizes(of: "lanes") {
+            files.now += bytes
             let isOwn = !lane.isEmpty && name.dropFirst(name.hasPrefix(".") ? 1 : 0).hasPrefix(lane)
             let grows = name.hasSuffix(".seg") || LimitKeeper.isSpare(name)
-            if isOwn && grows { growing += 1 } else { others += bytes }
+            if isOwn && grows { growing += 1 } else { files.grown += bytes }
         }
-        // Segments keep the size they were made with.
-        others += max(known.bytes, growing * bounds.segmentBytes)
-        return others + bytes(of: "archives") { !$0.hasSuffix(".cwa") }
+        files.grown += max(known.bytes, growing * bounds.segmentBytes)
+        let part = bytes(of: "archives") { !$0.hasSuffix(".cwa") }
+        files.now += part
+        files.grown += part
+        return files
     }
 
     private func bytes(of folder: String, where wanted: (String) -> Bool) -> UInt64 {
@@ -163,7 +171,7 @@ import Glibc
             guard unsafe lstat("\(directory)/\(folder)/\(name)", &status) == 0,
                 status.st_mode & S_IFMT == S_IFREG
             else { continue }
-            files[UInt64(status.st_ino)] = (name, UInt64(max(0, status.st_blocks)) * 512)
+            files[UInt64(status.st_ino)] = (name, FileSystem.bytesTaken(status))
         }
         return files
     }

@@ -271,9 +271,10 @@ import Glibc
     func roll(onSupply: Bool = false) throws(CordwoodError) {
         let (records, events) = (hostRecords(), transactions.events)
         var status = sealing.locked { unsafe EngineCore.roll(engine) }
-        let (deadline, look) = (Deadline(afterMs: 5_000), limits.looksBegun)
-        var isLast = false
-        while status == Status.full, !deadline.hasPassed, !isLast {
+        let deadline = Deadline(afterMs: 5_000)
+        var look = limits.looksBegun
+        var (isLast, isArchiving) = (false, false)
+        while status == Status.full, !deadline.hasPassed, !isLast, !stops {
             if unsafe !EngineCore.hasFreeSlot(engine) {
                 // What is sealed and quiet makes room.
                 seal()
@@ -281,7 +282,11 @@ import Glibc
             } else {
                 // Retention makes room, which these threads look after.
                 guard !onSupply, !isShipper, !limits.isRunningHere else { break }
-                isLast = !limits.mayMakeRoom(since: look, archiving: hasMore)
+                // Archives make room, and the look behind the last one sees it.
+                let wasArchiving = isArchiving
+                isArchiving = hasMore
+                if isArchiving || wasArchiving { look = limits.looksBegun }
+                isLast = !isArchiving && !limits.mayMakeRoom(since: look)
             }
             unsafe EngineCore.wakeHelper(engine)
             usleep(1_000)
@@ -348,8 +353,10 @@ import Glibc
         guard monitor.locked({ events > eventsAtRoll && now >= transactionsDue }),
             uploads.wantsTransactions
         else { return }
-        monitor.locked { transactionsDue = now + UInt64(transactionInterval) * 1_000_000_000 }
-        _ = try? roll()
+        let isRolled = (try? roll()) != nil
+        monitor.locked {
+            transactionsDue = now + UInt64(isRolled ? transactionInterval : 1) * 1_000_000_000
+        }
     }
 
     func archiveWait(_ deadline: Deadline) throws(CordwoodError) {
@@ -382,6 +389,7 @@ import Glibc
             let archived = archiveNext()
             if takesNewLimits() {
                 limits.keep()
+                if unsafe EngineCore.isOversize(engine) { _ = try? roll() }
                 nextTick = min(nextTick, now + UInt64(interval) * 1_000_000_000)
             } else if archived || now >= nextTick {
                 limits.keep()
@@ -506,7 +514,9 @@ import Glibc
 
     @discardableResult
     private func finish() -> Bool {
-        let ended = journal.locked { sealing.locked { unsafe EngineCore.finish(engine, left: keeping.left) } }
+        let ended = journal.locked {
+            sealing.locked { unsafe EngineCore.finish(engine, left: keeping.left) }
+        }
         guard ended else { return false }
         monitor.locked { finished = true }
         if settings.isMemory { MemoryStore.remove(directory) }

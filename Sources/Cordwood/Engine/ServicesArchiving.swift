@@ -38,7 +38,7 @@ extension Services {
             monitor.locked {
                 archiving.add(done)
                 archiveFailure = nil
-                // Of a lane that was left all records are counted already (forgetRecords).
+                // Those of a lane that was left are counted, or told as lost at most.
                 guard epoch == laneEpoch else { return }
                 ownArchived += done.records
                 archivedRun = nil

@@ -20,8 +20,9 @@ struct LaneKeeping {
     /// The supply thread's.
     var next: UInt64 = 0
     var lastWhole = cw_monotonic_ns()
-    /// Device and inode of the file `store`, when all was well, and the consent in it.
+    /// Device and inode of the file `store`, when all was well.
     var store: [UInt64]?
+    /// What it said, or the host since. Under the services' monitor.
     var consent: Consent?
     /// When to look whether archives are gone with the lane; 0: not.
     var looks: UInt64 = 0
@@ -57,9 +58,11 @@ extension Services {
         guard trouble != .none else {
             keeping.lastWhole = now
             let store = LaneKeeping.identity(directory)
-            guard store != keeping.store else { return }
+            guard store != keeping.store,
+                let consent = try? StoreSettings.consent(directory: directory)
+            else { return }
             keeping.store = store
-            keeping.consent = (try? StoreSettings.consent(directory: directory)) ?? keeping.consent
+            monitor.locked { keeping.consent = consent }
             return
         }
         keeping.next = now + LaneKeeping.pauseNs
@@ -141,7 +144,7 @@ extension Services {
         let parent = directory.lastIndex(of: "/").map { String(directory[..<$0]) } ?? ""
         var status = stat()
         guard unsafe stat(parent.isEmpty ? "/" : parent, &status) == 0 else { return -1 }
-        let consent = keeping.consent ?? settings.options.consent
+        let consent = monitor.locked { keeping.consent } ?? settings.options.consent
         return (try? Directories.makeStore(directory, consent: consent)) ?? -1
     }
 

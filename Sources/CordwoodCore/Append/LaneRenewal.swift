@@ -229,6 +229,8 @@ extension EngineCore {
             isMade = true
             unsafe Drops.note(engine, new, lost: lost &+ refused, since: since)
             unsafe new.pointee.previous = unsafe old
+            // Before a child that is forked from here on may have it as its own.
+            unsafe engine.pointee.unused_lane = nil
             let word =
                 unsafe UnsafeMutableRawPointer(engine)
                 + MemoryLayout<cwi_engine>.offset(of: \.lane)!
@@ -240,7 +242,6 @@ extension EngineCore {
             if let left { Descriptors.close(left.descriptor, left.device, left.inode) }
             return nil
         }
-        unsafe engine.pointee.unused_lane = nil
         unsafe engine.pointee.lanes_left &+= 1
         var leaving = unsafe LeftLane(engine, old)
         leaving.directory = left

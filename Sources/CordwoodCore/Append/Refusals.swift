@@ -100,7 +100,9 @@ public enum Quota {
     }
 
     /// This engine's segment files that may still grow, spares included, and how large they may
-    /// become in all. A listing that runs beside renames may miss one.
+    /// become in all; those of a larger size that a policy has lowered count as one of the present:
+    /// or no segment of that size could ever be made. A listing that runs beside renames may miss
+    /// one.
     public static func growing(_ engine: EngineBlock) -> (count: UInt64, bytes: UInt64) {
         var count: UInt64 = 0
         var bytes: UInt64 = 0
@@ -110,7 +112,7 @@ public enum Quota {
                 unsafe segment.pointee.in_lane == 0, unsafe segment.pointee.memory_id == 0
             else { return }
             count += 1
-            unsafe bytes &+= segment.pointee.size
+            unsafe bytes &+= min(segment.pointee.size, SegmentSize.of(engine))
         }
         return (count, bytes)
     }

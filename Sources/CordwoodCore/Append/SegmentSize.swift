@@ -51,3 +51,14 @@ extension EngineCore {
         unsafe wake(engine)
     }
 }
+
+extension EngineCore {
+    /// The current segment is larger than one that would be made now.
+    public static func isOversize(_ engine: EngineBlock) -> Bool {
+        guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane) else {
+            return false
+        }
+        return unsafe current.pointee.in_lane == 0
+            && current.pointee.size > SegmentSize.of(engine)
+    }
+}

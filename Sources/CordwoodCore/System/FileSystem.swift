@@ -37,6 +37,11 @@ public struct FileSystem: Sendable {
         (0xCA45_1A4E, .other, "bcachefs"), (0x8584_58F6, .other, "ramfs"),
     ]
 
+    /// Of the disk, by a file. Some file systems count no blocks.
+    public static func bytesTaken(_ status: stat) -> UInt64 {
+        UInt64(clamping: status.st_blocks > 0 ? status.st_blocks * 512 : status.st_size)
+    }
+
     public init(_ descriptor: Int32) {
         var status = statfs()
         let found = unsafe fstatfs(descriptor, &status) == 0

@@ -3,6 +3,7 @@
 // it is missing or damaged the newest record alone tells whether the clock jumped.
 
 import CordwoodCore
+import Glibc
 
 enum ClockFile {
     static let fileName = "clock"
@@ -17,8 +18,14 @@ enum ClockFile {
             }
             return parse(bytes)
         } catch {
-            if case .damaged = error { return AgeTrust() }
-            return nil
+            switch error {
+            case .damaged: return AgeTrust()
+            // Not a file of ours: another one takes its place.
+            case .system(_, _, EACCES), .system(_, _, EPERM), .system(_, _, ELOOP),
+                .system(_, _, ENXIO):
+                return AgeTrust()
+            default: return nil
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 // over; reads and writes stay within their array.
 
 import CShims
+import CordwoodCore
 import Glibc
 
 extension UploadError {
@@ -128,7 +129,7 @@ enum Files {
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             return nil
         }
-        return UInt64(max(status.st_blocks, 0)) * 512
+        return FileSystem.bytesTaken(status)
     }
 
     /// nil: there is none. What is no file is damage: a FIFO or a device would be waited for.

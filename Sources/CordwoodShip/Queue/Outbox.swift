@@ -67,9 +67,13 @@ struct Outbox: Sendable {
         return String(decoding: try Files.read(paths.queue + "/" + name) ?? [], as: UTF8.self)
     }
 
-    /// Forgets an archive that is gone. CRASH: what is left of its states, removeOrphans takes.
+    /// Forgets an archive that is gone, and names of bodies whose makers died before they took them
+    /// away. CRASH: what is left, removeOrphans takes.
     func removeAll(of stem: String) throws(UploadError) {
-        for (name, _) in try entries(of: stem) { try Files.remove(paths.queue + "/" + name) }
+        for name in try Files.list(paths.queue, hidden: true)
+        where Outbox.parse(name)?.stem == stem || StorePaths.stem(ofBody: name) == stem {
+            try Files.remove(paths.queue + "/" + name)
+        }
     }
 
     /// Forgets a target that is gone.
@@ -90,9 +94,7 @@ struct Outbox: Sendable {
         let targets = Set(try Files.list(paths.targets).map { TargetKey(fileName: $0) })
         for name in names {
             // A body whose maker died before it took the name away.
-            if name.hasPrefix(StorePaths.bodyPrefix),
-                !stems.contains(StorePaths.stem(ofBody: name))
-            {
+            if let stem = StorePaths.stem(ofBody: name), !stems.contains(stem) {
                 try Files.remove(paths.queue + "/" + name)
             }
             guard !name.hasPrefix("."), let entry = Outbox.parse(name) else { continue }

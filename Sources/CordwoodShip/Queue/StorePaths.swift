@@ -18,7 +18,9 @@ public struct StorePaths: Sendable {
 
     static func body(of stem: String, thread: UInt32) -> String { "\(bodyPrefix)\(stem).\(thread)" }
 
-    static func stem(ofBody name: String) -> String {
+    /// nil: not a body.
+    static func stem(ofBody name: String) -> String? {
+        guard name.hasPrefix(bodyPrefix) else { return nil }
         let rest = name.dropFirst(bodyPrefix.count)
         return String(rest[..<(rest.lastIndex(of: ".") ?? rest.endIndex)])
     }

@@ -118,6 +118,23 @@ class PolicyTest(StoreCase):
         eventually("the quota holds", lambda: sum(
             path.stat().st_size for path in archives.glob("*.cwa")) <= 1 << 20)
 
+    def test_b_sap_9_a_quota_below_the_segment_in_use(self) -> None:
+        engine = self.open(segment_bytes=16 << 20, codec="none")
+        log = engine.logger("a")
+
+        def fill() -> None:
+            for _ in range(40):
+                self.assertTrue(log.info("x" * 1000))
+            engine.roll()
+            engine.archive_wait(30)
+
+        for _ in range(3):
+            fill()
+        engine.apply_policy({"quota_bytes": 2 << 20})
+        for _ in range(80):
+            fill()
+        self.assertGreater(len(list((Path(self.store) / "archives").glob("*.cwa"))), 10)
+
     def test_b_sap_9_segments(self) -> None:
         engine = self.open(segment_bytes=16 << 20)
         log = engine.logger("a")
