@@ -253,8 +253,8 @@ mutation("R31", "lock-of-a-descriptor", CORE + "OwnerLock.swift",
          "processes owner_written", "a host that closes all descriptors loses its lock")
 mutation("R31", "mapping-is-believed", CORE + "OwnerLock.swift",
          "        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {\n",
-         "        guard unsafe lane.pointee.life == nil, flock(descriptor, LOCK_EX | LOCK_NB) == 0\n"
-         "        else {\n",
+         "        guard unsafe lane.pointee.life == nil,\n"
+         "            flock(descriptor, LOCK_EX | LOCK_NB) == 0\n        else {\n",
          "processes owner_on_overlay", "a mapping is believed that holds no lock")
 mutation("R31", "busy-is-overruled", ENGINE + "LaneLock.swift",
          "        if owner.lockIsLife { return isLocked }\n", "",
