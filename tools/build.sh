@@ -20,7 +20,7 @@ stamp() {
         for name in zstd lz4 sodium z jansson expat stdc++; do
             stat -L -c '%n %s %Y' "$(gcc -print-file-name="lib$name.a")" || true
         done
-        { find Sources include Package.swift Package.resolved tools/build.sh tools/common.sh \
+        { find Sources include Package.swift tools/build.sh tools/common.sh "$@" \
             -type f -print0 || true; } | sort -z | xargs -0 sha256sum
         echo "$PWD"
     } 2>/dev/null | sha256sum
@@ -28,13 +28,12 @@ stamp() {
 outputs=(build/lib/libcordwood.so build/lib/libcordwood.so.0 build/lib/libcordwood.a
     build/bin/cordwood build/work/libcordwood.so build/work/archives/libzstd.a)
 made="$(stat -L -c '%n %s %Y' "${outputs[@]}" 2>/dev/null || true)"
-# Taken before the build: what is edited meanwhile is built by the next one.
-stamp="$(stamp)"
-if [ "$(cat build/work/stamp 2>/dev/null || true)" = "$stamp $made" ]; then
+if [ "$(cat build/work/stamp 2>/dev/null || true)" = "$(stamp Package.resolved) $made" ]; then
     echo "built before: build/lib/libcordwood.so build/lib/libcordwood.a build/bin/cordwood"
     exit 0
 fi
 
+before="$(stamp)"
 static="$(swift_static)"
 arch="$(uname -m)"
 work=build/work
@@ -139,5 +138,8 @@ mv -f "$work/libcordwood.a" build/lib/libcordwood.a
 
 strip --strip-all -o "$work/cordwood" "$products/cordwood"
 mv -f "$work/cordwood" build/bin/cordwood
-echo "$stamp $(stat -L -c '%n %s %Y' "${outputs[@]}")" > "$work/stamp"
+# What was edited meanwhile is built by the next one.
+if [ "$(stamp)" = "$before" ]; then
+    echo "$(stamp Package.resolved) $(stat -L -c '%n %s %Y' "${outputs[@]}")" > "$work/stamp"
+fi
 echo "built build/lib/libcordwood.so build/lib/libcordwood.a build/bin/cordwood"
