@@ -65,10 +65,14 @@ def failed_sync_is_told(place):
 
 def failed_sync_heals(place):
     """R36: what a sync of a sealed segment's file did not make durable is not OK by a second sync,
-    which answers 0; it is once an archive holds it, and then flushes are as before."""
+    which answers 0; it is once an archive holds it, and then flushes are as before. Until then the
+    journal stays: flushes that were OK may have it from there alone."""
     words = place.words()
     host = place.host(place.directory / "store", words).open(segment=SEGMENT)
     lanes = place.directory / "store/lanes"
+    host.write(1000, 100)
+    equal("a flush", int(host.ask("flush", 30_000)), OK)
+    journal, = (path.stat().st_ino for path in lanes.glob("[!.]*.journal"))
     words.only(".sealed", ".cwa")
     words.fail(errno.EIO, "sync")
     host.write(250_000, 100)
@@ -82,6 +86,7 @@ def failed_sync_heals(place):
     equal("a flush whose sync fails", int(host.ask("flush", 30_000)), E_IO)
     words.only(".cwa")
     equal("the next, without an archive", int(host.ask("flush", 30_000)), E_IO)
+    equal("the journal", [path.stat().st_ino for path in lanes.glob("[!.]*.journal")], [journal])
     words.fail(0, "sync")
     equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
     equal("a flush behind it", int(host.ask("flush", 30_000)), OK)

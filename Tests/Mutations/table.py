@@ -305,6 +305,11 @@ mutation("R36", "failure-forgotten", CORE + "JournalWriter.swift",
          "        failed = result != 0\n", "        failed = false\n",
          "disk failed_sync_is_told", "after a failed sync the old journal is believed",
          builds="library")
+mutation("R36", "journal-is-replaced", CORE + "JournalWriter.swift",
+         "            unsafe result = unsynced.isEmpty ? publish(engine, lane) : unsyncedError\n",
+         "            unsafe result = publish(engine, lane)\n",
+         "disk failed_sync_heals", "a new journal lacks segments that only the old one had",
+         builds="library")
 mutation("R36", "lane-is-kept", CORE + "JournalWriter.swift",
          "                unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)\n", "",
          "disk failed_catalog", "names that the disk refused are believed after the next sync",

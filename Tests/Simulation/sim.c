@@ -120,8 +120,22 @@ static uint32_t lanes_in(const char *store) {
     return found;
 }
 
+/* What is registered there may be sent, or removed where consent was denied: nobody judges that. */
+static void forget_targets(const char *store) {
+    char path[PATH_BYTES + 512];
+    snprintf(path, sizeof path, "%s/targets", store);
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        snprintf(path, sizeof path, "%s/targets/%s", store, entry->d_name);
+        unlink(path);
+    }
+    if (directory) closedir(directory);
+}
+
 /* An engine adopts what is there. */
 static bool recover(const char *store, char *why) {
+    forget_targets(store);
     cw_options options;
     cw_options_init(&options, sizeof options);
     options.directory = store;

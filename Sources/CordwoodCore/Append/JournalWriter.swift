@@ -110,7 +110,10 @@ public final class JournalWriter: @unchecked Sendable {
         var result = failed ? EIO : writeBatch()
         if result == 0 { result = Files.syncData(descriptor) }
         if result == 0 { result = unsafe syncFiles(engine, lane, released, guards) }
-        if result == 0, fresh { result = unsafe publish(engine, lane) }
+        // A segment whose file could not be synced may lie in the old journal alone.
+        if result == 0, fresh {
+            unsafe result = unsynced.isEmpty ? publish(engine, lane) : unsyncedError
+        }
         failed = result != 0
         guard result == 0 else { return result }
         // ORDER: relaxed. This thread set it, or will find it at its next flush (A36).
