@@ -10,8 +10,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
 source tools/common.sh
 
-# What was built of the same sources by the same tools is not built again: tests, checks and
-# benchmarks all ask for it. The stamp has all that decides what comes out.
+# Tests, checks and benchmarks all call this script. It skips the build when neither the sources nor
+# the tools have changed: the stamp is a checksum of both.
 stamp() {
     local swift name
     swift="$(readlink -f "$(command -v swift)")"

@@ -51,7 +51,9 @@ BUILDS = {
     "all": [["tools/build.sh"]],
     "tests": [["swift", "build", "--build-tests"]],
 }
-CASE_SECONDS_MAX = 600
+# A mutation may hang its case: the bound is that many times what the case takes without it.
+SLOWDOWN_MAX = 10
+CASE_SECONDS_MIN, CASE_SECONDS_MAX = 60, 600
 
 
 class Broken(Exception):
@@ -102,7 +104,7 @@ def copy_tree():
 
 
 class Applied:
-    """The mutation stands in the copy while this lasts."""
+    """Applies a mutation to the copy and reverts it on exit."""
 
     def __init__(self, entry):
         self.entry, self.before = entry, {}
@@ -169,13 +171,12 @@ def needs(entry):
     return entry.builds or SUITES[entry.suite][0]
 
 
-def case(entry):
+def case(entry, seconds):
     """(caught, what it printed last)"""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{entry.name}.log"
     extra = {"CORDWOOD_TEST_ALL": "1"} if entry.heavy else {}
-    code, text = run([*SUITES[entry.suite][1], *entry.case.split()], log, extra,
-                     CASE_SECONDS_MAX)
+    code, text = run([*SUITES[entry.suite][1], *entry.case.split()], log, extra, seconds)
     passed, failed = counts(text, code)
     if code < 0 or not passed + failed or "SKIPPED" in text:
         return None, text
@@ -183,7 +184,8 @@ def case(entry):
 
 
 def baseline(entries):
-    """Each case passes where nothing is broken, or what it says means nothing."""
+    """Runs each case on the unchanged copy. The bounds, in seconds, of those that pass; what
+    the others say about a mutation means nothing."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / "unchanged.log"
     log.unlink(missing_ok=True)
@@ -192,32 +194,36 @@ def baseline(entries):
             raise Broken(f"the unchanged tree does not build: {log}")
     if any(needs(e) == "library" for e in entries) and not build("library", log):
         raise Broken(f"the unchanged tree does not build: {log}")
-    seen = {}
+    seen, bounds = set(), {}
     for entry in entries:
         key = (entry.suite, entry.case)
         if key in seen:
             continue
+        seen.add(key)
         started = time.monotonic()
-        caught, text = case(entry)
-        seen[key] = caught
+        caught, text = case(entry, CASE_SECONDS_MAX)
+        took = time.monotonic() - started
+        if caught is False:
+            bounds[key] = min(CASE_SECONDS_MAX, max(CASE_SECONDS_MIN, SLOWDOWN_MAX * took))
         print(f"unchanged     {entry.suite} {entry.case}: "
               f"{ {False: 'passes', True: 'FAILS', None: 'did not run'}[caught] }"
-              f", {time.monotonic() - started:.0f} s", flush=True)
+              f", {took:.0f} s", flush=True)
         if caught is not False:
             print("\n".join(text.splitlines()[-12:]), flush=True)
-    return {key for key, caught in seen.items() if caught is False}
+    return bounds
 
 
-def mutate(entry, usable):
+def mutate(entry, bounds):
     """(caught, verdict)"""
-    if (entry.suite, entry.case) not in usable:
+    key = (entry.suite, entry.case)
+    if key not in bounds:
         return False, "its case does not pass without it"
     log = LOGS / f"{entry.name}.log"
     log.unlink(missing_ok=True)
     with Applied(entry):
         if not build(needs(entry), log):
             return False, f"does not compile: {log}"
-        caught, _ = case(entry)
+        caught, _ = case(entry, bounds[key])
     return bool(caught), {True: "caught", False: "SURVIVES", None: "did not run"}[caught]
 
 
@@ -244,13 +250,13 @@ def main():
             print(f"{m.rule:4} {m.name:28} {m.suite} {m.case}{' (--all)' if m.heavy else ''}")
         return 0
     copy_tree()
-    usable = baseline(chosen)
+    bounds = baseline(chosen)
     passed = failed = 0
     print(f"{'rule':4} {'mutation':28} {'caught by':34} {'seconds':>7}", flush=True)
     # One kind of build after another.
     for entry in sorted(chosen, key=needs):
         started = time.monotonic()
-        caught, verdict = mutate(entry, usable)
+        caught, verdict = mutate(entry, bounds)
         passed, failed = passed + caught, failed + (not caught)
         print(f"{entry.rule:4} {entry.name:28} {entry.suite + ' ' + entry.case:34} "
               f"{time.monotonic() - started:7.0f}  {verdict}", flush=True)

@@ -294,7 +294,7 @@ def rounds(runner, arguments, results):
         if suffix:
             print(f"== round {number} of {arguments.repeat}, beside {arguments.beside} busy loops",
                   flush=True)
-        # Busy loops begin with the suites: what is made for them is none of their business.
+        # Busy loops start with the suites; builds and installs run without them.
         steps = [(made, 0), (picked, arguments.beside)] if arguments.beside else \
             [([*made, *picked], 0)]
         for jobs, beside in steps:
@@ -315,7 +315,7 @@ def at_least(least):
 
 
 def interrupt(*_):
-    """Once: what comes while all is ended changes nothing. That takes half a minute at most."""
+    """Stops the run. Further signals are ignored while it shuts down, half a minute at most."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

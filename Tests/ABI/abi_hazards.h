@@ -100,6 +100,14 @@ static void count_each(const cw_record_view *view, void *user) {
     ++*(size_t *)user;
 }
 
+/* The child has ended well; then the parent closes. */
+static void close_behind(pid_t child, cw_engine *engine) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT(0, status);
+    EXPECT(CW_OK, cw_close(&engine, 60000));
+}
+
 static void case_fork_handler(void) {
     pthread_atfork(NULL, NULL, log_in_child);
     cw_options options = defaults();
@@ -112,10 +120,7 @@ static void case_fork_handler(void) {
             if (cw_write(hazard_log, CW_LEVEL_INFO, "child", 5) != CW_OK) _exit(4);
         _exit(0);
     }
-    int status = -1;
-    waitpid(child, &status, 0);
-    EXPECT(0, status);
-    EXPECT(CW_OK, cw_close(&engine, 60000));
+    close_behind(child, engine);
     size_t count = 0;
     EXPECT(5, read_logs(count_each, &count));
 }
@@ -145,10 +150,7 @@ static void case_fork_names(void) {
         }
         _exit(failures ? 1 : 0);
     }
-    int status = -1;
-    waitpid(child, &status, 0);
-    EXPECT(0, status);
-    EXPECT(CW_OK, cw_close(&engine, 60000));
+    close_behind(child, engine);
     size_t right = 0;
     EXPECT(10, read_logs(named_each, &right));
     EXPECT(10, right);

@@ -373,6 +373,16 @@ static void *stand_idle(void *argument) {
     return NULL;
 }
 
+/* Closes; all that was kept is there once and in order, the crowd's records too. */
+static void stand_end(void) {
+    EXPECT(CW_OK, cw_close(&stand_engine, 20000));
+    tally t = {.unordered = WRITERS_MAX};
+    read_logs(tally_each, &t);
+    EXPECT(t.last[1] + 1, t.count[1]);
+    EXPECT(stand_next, t.count[7]);
+    EXPECT(0, t.bad);
+}
+
 static void case_reused_idle(void) {
     enum { IDLE = 60 };
     stand_open(128u << 10);
@@ -388,12 +398,7 @@ static void case_reused_idle(void) {
     stand_reuse(60);
     for (int i = 0; i < IDLE; i++) sem_post(&end);
     for (int i = 0; i < IDLE; i++) pthread_join(threads[i], NULL);
-    EXPECT(CW_OK, cw_close(&stand_engine, 20000));
-    tally t = {.unordered = WRITERS_MAX};
-    read_logs(tally_each, &t);
-    EXPECT(t.last[1] + 1, t.count[1]);
-    EXPECT(stand_next, t.count[7]);
-    EXPECT(0, t.bad);
+    stand_end();
 }
 
 /* A thread that stands within an append keeps its segment from being used again: the file's name
@@ -425,12 +430,7 @@ static void case_frozen_steps(void) {
     }
     HOLDS(stand_kept >= 4);
     fprintf(stderr, "%d places, kept in %d\n", steps, stand_kept);
-    EXPECT(CW_OK, cw_close(&stand_engine, 20000));
-    tally t = {.unordered = WRITERS_MAX};
-    read_logs(tally_each, &t);
-    EXPECT(t.last[1] + 1, t.count[1]);
-    EXPECT(stand_next, t.count[7]);
-    EXPECT(0, t.bad);
+    stand_end();
 }
 
 /* ── A segment in the moment before it is current (A10) ── */

@@ -123,7 +123,7 @@ enum Files {
         return unsafe lstat(path, &status) == 0 ? UInt64(max(status.st_size, 0)) : 0
     }
 
-    /// What a file takes there, which quotas count; nil: there is none, or it is no regular file.
+    /// The disk space that a regular file uses, as quotas count it; nil: no such file.
     static func bytesOnDisk(_ path: String) -> UInt64? {
         var status = stat()
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
