@@ -384,20 +384,22 @@ static void stand_end(void) {
 }
 
 static void case_reused_idle(void) {
-    enum { IDLE = 60 };
+    enum { IDLE = 60, ROUNDS = 5 };
     stand_open(128u << 10);
     stand_crowd();
     sem_t end;
     sem_init(&end, 0, 0);
     sem_init(&stands, 0, 0);
     pthread_t threads[IDLE];
-    for (int i = 0; i < IDLE; i++) {
-        EXPECT(0, pthread_create(&threads[i], NULL, stand_idle, &end));
-        while (sem_wait(&stands) != 0) continue;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < IDLE; i++) {
+            EXPECT(0, pthread_create(&threads[i], NULL, stand_idle, &end));
+            while (sem_wait(&stands) != 0) continue;
+        }
+        stand_reuse(60);
+        for (int i = 0; i < IDLE; i++) sem_post(&end);
+        for (int i = 0; i < IDLE; i++) pthread_join(threads[i], NULL);
     }
-    stand_reuse(60);
-    for (int i = 0; i < IDLE; i++) sem_post(&end);
-    for (int i = 0; i < IDLE; i++) pthread_join(threads[i], NULL);
     stand_end();
 }
 
@@ -437,6 +439,13 @@ static void case_frozen_steps(void) {
 
 static void stand_seal(void) { (void)cw_archive_wait(stand_engine, 1); }
 
+static uint64_t stand_sealed(void) {
+    cw_stats stats = {.struct_size = sizeof stats};
+    EXPECT(CW_OK, cw_archive_wait(stand_engine, 20000));
+    EXPECT(CW_OK, cw_stats_get(stand_engine, &stats, sizeof stats));
+    return stats.segments_sealed;
+}
+
 /* Calls of the clock from the new name on: the last but few are of the segment's first pair, and it
  * becomes current behind them. */
 static __thread long clocks_at_rename, clocks_after;
@@ -454,6 +463,7 @@ static void *stand_count(void *calls) {
     return NULL;
 }
 
+/* Each of its records fills a segment. One that was sealed too early has none, and is one more. */
 static void case_publish_steps(void) {
     enum { LAST = 8 };
     stand_open(64u << 10);
@@ -462,15 +472,18 @@ static void case_publish_steps(void) {
     pthread_create(&thread, NULL, stand_count, &calls);
     pthread_join(thread, NULL);
     HOLDS(calls > LAST);
-    int steps = 0;
+    int steps = 0, tries = 0;
+    uint64_t sealed = stand_sealed();
     for (long nth = calls - LAST; nth <= calls; nth++) {
         for (int n = 1; n < 80; n += 2) {
             stand_put(40000); /* the next of that size needs another segment */
             steps += stands_at((stand_place){.at = n, .call = CLOCK_CALL, .after = nth,
                                              .bytes = 40000}, stand_seal);
+            tries++;
         }
     }
     HOLDS(steps > 100);
+    EXPECT(2 * tries, (long)(stand_sealed() - sealed));
     fprintf(stderr, "%d places, %ld calls\n", steps, calls);
     stand_close();
 }

@@ -2,6 +2,7 @@
 interposer (interpose.c), small file systems, and the files of a store. Python's standard library
 only. A case is a function that takes a Place; it raises Failed or Skipped."""
 
+import errno
 import mmap
 import os
 import shutil
@@ -269,12 +270,20 @@ class Place:
 def ballast(directory, keep, name="ballast"):
     """Fills a file system but for `keep` bytes; the file that does so."""
     path = directory / name
-    status = os.statvfs(directory)
-    size = max(0, status.f_bavail * status.f_frsize - keep)
     with open(path, "wb") as file:
-        if size:
-            os.posix_fallocate(file.fileno(), 0, size)
-    return path
+        for _ in range(1000):
+            status = os.statvfs(directory)
+            room = status.f_bavail * status.f_frsize - keep
+            try:
+                if room > 0:
+                    held = os.fstat(file.fileno()).st_blocks * 512
+                    os.posix_fallocate(file.fileno(), 0, held + room)
+                return path
+            except OSError as problem:
+                # An engine took some of the room since it was asked for.
+                if problem.errno != errno.ENOSPC:
+                    raise
+    raise AssertionError(f"{directory} could not be filled")
 
 
 def disk_bytes(store):

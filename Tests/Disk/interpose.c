@@ -31,7 +31,8 @@ typedef struct {
     int32_t system_clock;  /* 1: the kernel does not trust the processor's counter */
     int32_t pad;
     uint64_t looks; /* how often the engine compared its clocks: each time BOOTTIME, once */
-    char only[2][24]; /* not empty: only calls on paths with one of these in them fail or wait */
+    char only[2][24]; /* not empty: only calls on paths with one of these in them fail or wait,
+                         opens to read too, which otherwise never do */
 } words_t;
 
 static words_t none;
@@ -140,7 +141,8 @@ int open(const char *path, int flags, ...) {
     int mode = va_arg(rest, int);
     va_end(rest);
     if (words->system_clock && strstr(path, "/current_clocksource")) return untrusted();
-    if (is_ours_path(path) && (flags & (O_WRONLY | O_RDWR | O_CREAT)) && meets(OPEN)) return -1;
+    int is_met = flags & (O_WRONLY | O_RDWR | O_CREAT) || words->only[0][0];
+    if (is_met && is_ours_path(path) && meets(OPEN)) return -1;
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 int openat(int fd, const char *path, int flags, ...) {

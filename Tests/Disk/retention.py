@@ -2,6 +2,7 @@
 jump; the files of a store under load; the engine's memory; two enforcers and two uploaders on one
 store. BEHAVIOUR B-ROLL-2, -5; PROTOCOL R38."""
 
+import errno
 import json
 import random
 import subprocess
@@ -190,6 +191,17 @@ def a_jump_deletes_nothing(place):
     host.close()
     equal("removed", host.removed(), [])
     host.end()
+    # Records are as new as the clock by now: only the file says that the engine waits.
+    words.only("/clock")
+    words.fail(errno.EIO, "open")
+    host = place.host(store, words).open(**options)
+    looks = words.count("open")
+    make(host, 1)
+    until(lambda: words.count("open") > looks, "the clocks are read")
+    host.close()
+    words.fail(0, "open")
+    equal("removed while it could not be read", host.removed(), [])
+    host.end()
     # Another run, another jump; and a run with a limit by count, which goes on.
     clock.move_unseen(days=40)
     host = place.host(store, words).open(**options)
@@ -203,7 +215,7 @@ def a_jump_deletes_nothing(place):
                           capture_output=True, check=True, text=True)
     told = [line for line in done.stdout.splitlines() if "clock may have jumped" in line]
     equal("times that it was told", len(told), 2)
-    host = place.host(store, words).open(count=4, **options)
+    host = place.host(store, words).open(count=5, **options)
     until(lambda: len(host.removed()) == 1, "the count goes on")
     equal("reasons", {reason for _, reason in host.removed()}, {"count"})
     clock.move(passed=2)

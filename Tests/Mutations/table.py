@@ -322,6 +322,10 @@ mutation("R38", "archive-not-locked", SHIP + "Queue/ArchiveLock.swift",
          "                cwi_lock_file(opened)\n            }\n        var held",
          "                Int32(0)\n            }\n        var held",
          "c-abi archive_held", "an archive that somebody sends is deleted")
+mutation("R38", "unread-clocks-are-none", SHIP + "Queue/ClockFile.swift",
+         "            default: return nil\n",
+         "            default: return AgeTrust()\n",
+         "disk a_jump_deletes_nothing", "archives go for their age by a clock that jumped")
 mutation("R39", "signals-not-blocked", "Sources/CordwoodCore/System/Monitor.swift",
          "        unsafe pthread_sigmask(SIG_SETMASK, &all, &old)\n",
          "        unsafe pthread_sigmask(SIG_SETMASK, nil, &old)\n",

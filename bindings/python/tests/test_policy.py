@@ -78,12 +78,30 @@ class PolicyTest(StoreCase):
         with self.assertRaises(cordwood.ClosedError):
             engine.apply_policy("{}")
 
-    def test_b_sap_9_unknown_keys_are_named_at_debug(self) -> None:
-        engine = self.open(level="debug")
-        engine.apply_policy({"enable": True, "max_file": 7})
+    def test_b_sap_9_unknown_keys_are_named_once_at_warn(self) -> None:
+        engine = self.open(level="warn")
+        for policy in ({"enable": True, "max_files": 7}, {"enable": True, "max_files": 8},
+                       {"enable": 1, "max_file": 1, "max_files": 7}, {"max_files": 7}):
+            engine.apply_policy(policy)
         engine.close()
-        told = [record.fields["keys"] for record in self.said() if "keys" in record.fields]
-        self.assertEqual(told, ["enable, max_file"])
+        told = [record.fields["keys"] for record in self.said(level="warn")
+                if "keys" in record.fields]
+        self.assertEqual(told, ["enable", "enable, max_file"])
+
+    def test_b_sap_9_a_document_of_other_keys_alone_is_refused(self) -> None:
+        engine = self.open()
+        engine.apply_policy({"levels": {"a": "debug"}})
+        with self.assertRaisesRegex(cordwood.ArgumentError, "'enable', 'max_file'"):
+            engine.apply_policy({"enable": True, "max_file": 7})
+        self.assertTrue(engine.logger("a").enabled("debug"), "nothing was changed")
+
+    def test_b_sap_9_keys_of_sap(self) -> None:
+        engine = self.open()
+        engine.apply_policy({"logUploadEnabled": True, "entryExpiry": 7, "logLevel": "WARN",
+                             "maxFileNum": 10, "maxFileSize": 5})
+        log = engine.logger("a")
+        self.assertEqual([log.enabled("info"), log.enabled("warn")], [False, True])
+        self.assertEqual(self.said(level="warn"), [])
 
     def test_b_sap_8_not_enabled(self) -> None:
         server = self.serve(then=Answer(200))
