@@ -10,7 +10,12 @@ struct CollectCommand: ParsableCommand {
         abstract: "Take archives from other machines over HTTP and keep them in a store.",
         discussion: """
             Prints `listening on http://ADDRESS:PORT` and serves until SIGTERM or SIGINT. The \
-            directory is a store: every reading verb opens it, also while archives arrive.
+            directory is a store: every reading verb opens it, also while archives arrive. Each \
+            refusal is a line on stderr, at most ten of them in ten seconds.
+
+            While all connections are taken, a new one takes the place of one that has waited 5 s \
+            for a request, or of the slowest body that brings less than 8 KiB a second. Where \
+            nobody gives way, it is answered 503 with a Retry-After that spreads the returns.
 
             Example:
               CORDWOOD_TOKEN=secret cordwood collect --listen 127.0.0.1:4500 --directory central
@@ -30,6 +35,15 @@ struct CollectCommand: ParsableCommand {
     @Option(help: "Bytes of the largest archive that is taken.")
     var maxBytes: UInt64 = 4 << 30
 
+    @Option(help: "Connections at a time.")
+    var connections = 256
+
+    @Option(
+        help: ArgumentHelp(
+            "Connections at a time of one IPv4 address or IPv6 /64.",
+            discussion: "Default: a quarter of --connections; all of them for loopback."))
+    var connectionsPerAddress: Int?
+
     @Option(help: "For testing clients: refuse so many uploads with 503 first.")
     var refuse = 0
 
@@ -45,6 +59,14 @@ struct CollectCommand: ParsableCommand {
         guard refuse >= 0, retryAfter >= 0, maxBytes > 0 else {
             throw Failure(.usage, "--refuse, --retry-after and --max-bytes take positive numbers")
         }
+        guard connections > 0, connectionsPerAddress ?? 1 > 0 else {
+            throw Failure(
+                .usage, "--connections and --connections-per-address take positive numbers")
+        }
+        try FileLimit.raise(connections: connections)
+        options.connectionsMax = connections
+        options.connectionsPerAddressMax = connectionsPerAddress
+        options.notice = { Complaint.offer($0) }
         options.archiveBytesMax = maxBytes
         options.refuseFirst = refuse
         options.retryAfterSeconds = retryAfter
@@ -82,5 +104,25 @@ struct CollectCommand: ParsableCommand {
         if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
         guard !host.isEmpty else { throw Failure(.usage, "--listen takes ADDRESS:PORT") }
         return (String(host), Int(port))
+    }
+}
+
+private enum FileLimit {
+    /// Room for each connection's socket and file, and for the socket of one that gives way to it.
+    static func raise(connections: Int) throws(Failure) {
+        let (product, isTooMuch) = UInt64(connections).multipliedReportingOverflow(by: 3)
+        let wanted = isTooMuch ? UInt64.max : product &+ 192
+        var limit = rlimit()
+        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
+            limit.rlim_cur < wanted
+        else { return }
+        guard limit.rlim_max >= wanted else {
+            throw Failure(
+                .usage,
+                "--connections \(connections) takes \(wanted) file descriptors;"
+                    + " the limit is \(limit.rlim_max) (ulimit -Hn)")
+        }
+        limit.rlim_cur = rlim_t(wanted)
+        unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 }

@@ -6,6 +6,8 @@ import NIOHTTP1
 struct Answer: Sendable {
     var status: HTTPResponseStatus
     var body: String
+    /// Of a refusal, in words.
+    var reason = ""
     var headers: [(String, String)] = []
 
     static func stored(_ id: String) -> Answer {
@@ -17,7 +19,15 @@ struct Answer: Sendable {
     static func error(
         _ status: HTTPResponseStatus, _ reason: String, _ headers: [(String, String)] = []
     ) -> Answer {
-        Answer(status: status, body: "{\"error\":\"\(escape(reason))\"}\n", headers: headers)
+        Answer(
+            status: status, body: "{\"error\":\"\(escape(reason))\"}\n", reason: reason,
+            headers: headers)
+    }
+
+    static func crowded(retryAfterSeconds: Int) -> Answer {
+        .error(
+            .serviceUnavailable, "all connections are taken, and this body comes too slowly",
+            [("Retry-After", String(retryAfterSeconds))])
     }
 
     static let busy = Answer.error(
@@ -40,9 +50,13 @@ struct Answer: Sendable {
             : .error(.internalServerError, "could not store: \(errorText(problem.errno))")
     }
 
-    private init(status: HTTPResponseStatus, body: String, headers: [(String, String)] = []) {
+    private init(
+        status: HTTPResponseStatus, body: String, reason: String = "",
+        headers: [(String, String)] = []
+    ) {
         self.status = status
         self.body = body
+        self.reason = reason
         self.headers = headers
     }
 

@@ -8,6 +8,8 @@ struct ArchiveFacts: Sendable {
     var laneName: String
     var first: UInt64
     var last: UInt64
+    /// Inflated; 0 where that is not known.
+    var rawBytes: UInt64 = 0
 }
 
 /// Why a file is not taken; the text goes to the client.

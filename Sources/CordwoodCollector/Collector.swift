@@ -8,13 +8,13 @@ import Synchronization
 
 public final class Collector: Sendable {
     private static let loops = 2
-    private static let fileThreads = 4
 
     private struct Running {
         var group: MultiThreadedEventLoopGroup
-        var pool: NIOThreadPool
+        var pools: Pools
         var server: any Channel
         var connections: Connections
+        var log: RefusalLog
         /// Keeps the directory's lock.
         var depot: Depot
     }
@@ -51,19 +51,27 @@ public final class Collector: Sendable {
         guard isFresh else { throw .started }
         let depot = try Depot(directory: options.directory, inspector: inspector)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: Collector.loops)
-        let pool = NIOThreadPool(numberOfThreads: Collector.fileThreads)
-        pool.start()
-        let connections = Connections(limit: options.connectionsMax)
+        let pools = Pools()
+        pools.start()
+        let connections = Connections(options)
+        let log = RefusalLog(options.notice)
         let server: any Channel
         do {
-            server = try bootstrap(group, pool, depot, connections).bind(to: address).wait()
+            let service = Service(
+                options: options, check: RequestCheck(options), depot: depot, pools: pools,
+                connections: connections, log: log)
+            server = try bootstrap(group, service).bind(to: address).wait()
         } catch {
-            try? pool.syncShutdownGracefully()
+            pools.stop()
             try? group.syncShutdownGracefully()
             throw .listen("\(address): \(error)")
         }
+        group.next().scheduleRepeatedTask(
+            initialDelay: RefusalLog.window, delay: RefusalLog.window
+        ) { _ in log.flush() }
         let running = Running(
-            group: group, pool: pool, server: server, connections: connections, depot: depot)
+            group: group, pools: pools, server: server, connections: connections, log: log,
+            depot: depot)
         state.withLock { $0 = .running(running) }
         return server.localAddress?.port ?? options.port
     }
@@ -79,8 +87,9 @@ public final class Collector: Sendable {
         guard let running else { return }
         try? running.server.close().wait()
         running.connections.drain(timeoutMs: options.stopTimeoutMs)
-        try? running.pool.syncShutdownGracefully()
+        running.pools.stop()
         try? running.group.syncShutdownGracefully()
+        running.log.flush(isLast: true)
     }
 
     private func listenAddress() throws(CollectorError) -> SocketAddress {
@@ -93,11 +102,9 @@ public final class Collector: Sendable {
     }
 
     private func bootstrap(
-        _ group: MultiThreadedEventLoopGroup, _ pool: NIOThreadPool, _ depot: Depot,
-        _ connections: Connections
+        _ group: MultiThreadedEventLoopGroup, _ service: Service
     ) -> ServerBootstrap {
-        let options = self.options
-        let check = RequestCheck(options)
+        let headerBytesMax = options.headerBytesMax
         return ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 128)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -112,17 +119,17 @@ public final class Collector: Sendable {
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
-                    guard connections.add(channel) else {
-                        return try pipeline.addHandler(TooManyConnections())
+                    let peer = Peer(channel.remoteAddress)
+                    if let refusal = service.connections.add(channel, peer: peer) {
+                        return try pipeline.addHandler(RefusedConnection(refusal, service))
                     }
                     var limits = NIOHTTPDecoderLimitConfiguration()
-                    limits.maxHeaderFieldSize = options.headerBytesMax
-                    limits.maxHeaderListSize = options.headerBytesMax
+                    limits.maxHeaderFieldSize = headerBytesMax
+                    limits.maxHeaderListSize = headerBytesMax
                     let decoder = HTTPRequestDecoder(limitConfiguration: limits)
                     try pipeline.addHandlers([
                         HTTPResponseEncoder(), ByteToMessageHandler(decoder),
-                        HTTPServerPipelineHandler(),
-                        Connection(options: options, check: check, depot: depot, pool: pool),
+                        HTTPServerPipelineHandler(), Connection(service),
                     ])
                 }
             }

@@ -14,20 +14,35 @@ public struct CollectorOptions: Sendable {
     /// Of all header fields of one request together.
     public var headerBytesMax = 16 << 10
     public var connectionsMax = 256
+    /// Of one IPv4 address, or of one /64 of IPv6. Nil: a quarter of all; no bound for loopback,
+    /// where a proxy speaks for many clients.
+    public var connectionsPerAddressMax: Int?
     /// From the connection, or the answer before, to the end of the next request's head.
     public var headTimeoutMs: Int64 = 30_000
+    /// The same while connections are short: who waits longer gives way to a new connection.
+    public var headTimeoutPressedMs: Int64 = 5_000
     /// A body is watched in steps of this length …
     public var stallTimeoutMs: Int64 = 15_000
     /// … and each step has to bring this many bytes a second.
-    public var bodyBytesPerSecondMin = 512
+    public var bodyBytesPerSecondMin: UInt64 = 512
+    /// The same while connections are short: a body that is slower gives way, the slowest first.
+    public var bodyBytesPerSecondPressed: UInt64 = 8 << 10
     /// How long `stop` waits for requests that are being served.
     public var stopTimeoutMs: Int64 = 10_000
     /// For testing clients: so many uploads are answered 503 before the first one is taken.
     public var refuseFirst = 0
     /// The Retry-After of those answers.
     public var retryAfterSeconds = 1
+    /// Takes a line for each refusal, few at a time. Must not block: every client waits for it.
+    /// False: the line could not be written, and counts as left out.
+    public var notice: (@Sendable (String) -> Bool)?
 
     public init(directory: String) { self.directory = directory }
+
+    func connectionsMax(of peer: Peer) -> Int {
+        let perPeer = peer.isLoopback ? connectionsMax : max(connectionsMax / 4, 1)
+        return min(connectionsPerAddressMax ?? perPeer, connectionsMax)
+    }
 }
 
 public enum CollectorError: Error, Sendable, CustomStringConvertible {

@@ -26,31 +26,31 @@ final class Connection: ChannelInboundHandler {
 
     /// Larger bodies that will not be used are not waited for.
     private static let drainBytesMax: UInt64 = 8 << 20
-    private static let lingerMs: Int64 = 2_000
+    static let lingerMs: Int64 = 2_000
 
-    private let options: CollectorOptions
-    private let check: RequestCheck
-    private let depot: Depot
-    private let pool: NIOThreadPool
+    private let service: Service
+    private var options: CollectorOptions { service.options }
+    private var depot: Depot { service.depot }
 
     private var state = State.idle
+    private var client = "?"
     private var deadline = Deadline()
-    private var pace = Pace()
+    private var pace = Pace(now: .now())
+    private var hasAnswered = false
+    /// For a request that brings something: what anybody may ask does not count, or asking for it
+    /// now and then would keep a connection from those who bring archives.
+    private var waitingSince = NIODeadline.now()
     private var version = HTTPVersion.http1_1
     private var keepAlive = true
     private var isReadWanted = false
     private var isGone = false
 
-    init(options: CollectorOptions, check: RequestCheck, depot: Depot, pool: NIOThreadPool) {
-        self.options = options
-        self.check = check
-        self.depot = depot
-        self.pool = pool
-    }
+    init(_ service: Service) { self.service = service }
 
     // MARK: Events
 
     func channelActive(context: ChannelHandlerContext) {
+        client = context.channel.clientAddress
         awaitHead(context)
         context.read()
     }
@@ -80,6 +80,7 @@ final class Connection: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is GiveWay { return giveWay(context) }
         guard case ChannelEvent.inputClosed = event else {
             return context.fireUserInboundEventTriggered(event)
         }
@@ -92,7 +93,23 @@ final class Connection: ChannelInboundHandler {
         }
     }
 
+    /// Another client takes this connection's place.
+    private func giveWay(_ context: ChannelHandlerContext) {
+        switch state {
+        case .idle:
+            if !hasAnswered { service.log.tell(client, "no request while connections are short") }
+            context.close(promise: nil)
+        case .receiving(let upload) where upload.isComplete: keepAlive = false
+        case .receiving, .draining:
+            let seconds = service.connections.retryAfterSeconds()
+            fail(context, .crowded(retryAfterSeconds: seconds))
+        case .storing, .closing: keepAlive = false
+        }
+    }
+
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // Of a connection that is gone the parser says that it ended in the middle.
+        guard context.channel.isActive else { return }
         guard let problem = error as? HTTPParserError else { return context.close(promise: nil) }
         if case .closing = state { return context.close(promise: nil) }
         let answer =
@@ -115,12 +132,15 @@ final class Connection: ChannelInboundHandler {
         version = head.version
         keepAlive = head.isKeepAlive
         let expects = head.headers["Expect"].contains { $0.lowercased() == "100-continue" }
+        pace = Pace(now: .now())
+        service.connections.set(.busy, of: context.channel)
         watch(context)
-        switch check.decide(head) {
-        case .answer(let answer):
+        switch service.check.decide(head) {
+        case .answer(let answer, let isTrusted):
             let length = head.headers.first(name: "Content-Length").flatMap { UInt64($0) } ?? 0
             let isChunked = head.headers.contains(name: "Transfer-Encoding")
-            if expects || isChunked || length > Connection.drainBytesMax {
+            let lengthMax = isTrusted ? Connection.drainBytesMax : 0
+            if expects || isChunked || length > lengthMax {
                 fail(context, answer)
             } else {
                 state = .draining(answer)
@@ -189,22 +209,34 @@ final class Connection: ChannelInboundHandler {
     private func store(_ context: ChannelHandlerContext, _ upload: Upload, _ file: IncomingFile) {
         state = .storing(upload)
         deadline.cancel()
+        service.connections.set(.busy, of: context.channel)
         let key = upload.key
-        run(context, upload, { [depot] in depot.take(file, key: key) }) { outcome in
-            self.release(upload)
-            if self.isCurrent(upload) { self.respond(context, Answer(outcome)) }
+        // Also where the client has gone by now: it hears of it when it comes again.
+        run(context, upload, { [depot] in depot.isLarge(file) }) { isLarge in
+            let pool = self.service.pools.checks(isLarge: isLarge)
+            self.run(
+                context, upload, on: pool,
+                { [depot = self.depot] in
+                    depot.take(file, key: key)
+                }
+            ) { outcome in
+                self.release(upload)
+                if self.isCurrent(upload) { self.respond(context, Answer(outcome)) }
+            }
         }
     }
 
     /// Runs a blocking job of this upload; a job that throws rejects the upload.
     private func run<Result: Sendable>(
-        _ context: ChannelHandlerContext, _ upload: Upload,
+        _ context: ChannelHandlerContext, _ upload: Upload, on pool: NIOThreadPool? = nil,
         _ job: @escaping @Sendable () throws -> Result, _ then: @escaping (Result) -> Void
     ) {
         upload.isJobRunning = true
-        pool.runIfActive(eventLoop: context.eventLoop, job).assumeIsolated().whenComplete {
+        pace.jobBegins(now: .now())
+        let done = (pool ?? service.pools.files).runIfActive(eventLoop: context.eventLoop, job)
+        done.assumeIsolated().whenComplete {
             upload.isJobRunning = false
-            self.pace.excuse()
+            self.pace.jobEnds(now: .now())
             switch $0 {
             case .success(let result): then(result)
             case .failure(let error as FileProblem): self.reject(context, upload, Answer(error))
@@ -241,7 +273,7 @@ final class Connection: ChannelInboundHandler {
         release(upload)
         guard let file = upload.file else { return }
         upload.file = nil
-        pool.submit { _ in file.discard() }
+        service.pools.files.submit { _ in file.discard() }
     }
 
     private func release(_ upload: Upload) {
@@ -261,10 +293,19 @@ final class Connection: ChannelInboundHandler {
 
     private func respond(_ context: ChannelHandlerContext, _ answer: Answer) {
         if case .closing = state { return }
+        if answer.status.code >= 400 {
+            service.log.tell(client, "\(answer.status.code) \(answer.reason)")
+        }
+        hasAnswered = true
+        if case .storing = state { waitingSince = .now() }
         let isLast = !keepAlive
         // Before the writes: they may bring the next request at once.
         state = isLast ? .closing : .idle
-        if !isLast { awaitHead(context) }
+        if isLast {
+            service.connections.set(.busy, of: context.channel)
+        } else {
+            awaitHead(context)
+        }
         let head = answer.head(version: version, keepAlive: keepAlive)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         let body = context.channel.allocator.buffer(string: answer.body)
@@ -289,22 +330,46 @@ final class Connection: ChannelInboundHandler {
     // MARK: Time
 
     private func awaitHead(_ context: ChannelHandlerContext) {
-        deadline.arm(context.eventLoop, ms: options.headTimeoutMs) { context.close(promise: nil) }
+        service.connections.set(.waiting(since: waitingSince), of: context.channel)
+        deadline.arm(context.eventLoop, ms: options.headTimeoutMs) {
+            if !self.hasAnswered {
+                let seconds = self.options.headTimeoutMs / 1_000
+                self.service.log.tell(self.client, "no request within \(seconds) s")
+            }
+            context.close(promise: nil)
+        }
     }
 
     private func watch(_ context: ChannelHandlerContext) {
         deadline.arm(context.eventLoop, ms: options.stallTimeoutMs) {
+            let rate = self.pace.endStep(now: .now())
+            let isTooSlow = rate.map { $0 < self.options.bodyBytesPerSecondMin } ?? false
             switch self.state {
-            case .receiving(let upload):
-                if upload.isJobRunning { self.pace.excuse() }
-                if self.pace.isTooSlow(self.options) {
-                    return self.fail(context, .error(.requestTimeout, "the body comes too slowly"))
-                }
-            case .draining(let answer):
-                if self.pace.isTooSlow(self.options) { return self.fail(context, answer) }
+            case .receiving where isTooSlow:
+                return self.fail(context, .error(.requestTimeout, "the body comes too slowly"))
+            case .draining(let answer) where isTooSlow: return self.fail(context, answer)
+            case .receiving, .draining: break
             case .idle, .storing, .closing: return
+            }
+            if let rate {
+                self.service.connections.set(.receiving(bytesPerSecond: rate), of: context.channel)
             }
             self.watch(context)
         }
     }
+}
+
+/// What all connections of a collector share.
+struct Service: Sendable {
+    let options: CollectorOptions
+    let check: RequestCheck
+    let depot: Depot
+    let pools: Pools
+    let connections: Connections
+    let log: RefusalLog
+}
+
+extension Channel {
+    /// For people; without the port.
+    var clientAddress: String { remoteAddress?.ipAddress ?? "?" }
 }

@@ -1,34 +1,119 @@
-// The connections that are open: counts them against the limit and ends them when the collector
-// stops. Any thread.
+// The connections that are open. It decides who gets one, and which one gives way when all are
+// taken: first a connection that has waited too long for a request, then the body that comes
+// slowest. It ends all of them when the collector stops. Any thread; the lock is held for table
+// operations only.
 
 import NIOCore
 import Synchronization
 
 final class Connections: Sendable {
-    private let limit: Int
-    private let open = Mutex<[ObjectIdentifier: any Channel]>([:])
+    /// What a connection does, as far as it decides who gives way.
+    enum Phase {
+        /// For the head of a request.
+        case waiting(since: NIODeadline)
+        /// A body arrives; this is the rate of its last step.
+        case receiving(bytesPerSecond: UInt64)
+        /// Busy by our doing, or leaving anyway.
+        case busy
+    }
 
-    init(limit: Int) { self.limit = limit }
+    /// Why a newcomer gets no connection.
+    struct Refusal {
+        let reason: String
+        let retryAfterSeconds: Int
+    }
 
-    /// False where the limit is reached; the channel is then not counted.
-    func add(_ channel: any Channel) -> Bool {
+    private struct Entry {
+        let channel: any Channel
+        let peer: Peer
+        var phase: Phase
+        /// Told to end; no longer counted.
+        var isGivingWay = false
+    }
+
+    private struct Content {
+        var open: [ObjectIdentifier: Entry] = [:]
+        var count = 0
+        var countByPeer: [Peer: Int] = [:]
+        var refusals = 0
+        var returns = ReturnTimes()
+
+        mutating func uncount(_ peer: Peer) {
+            count -= 1
+            let left = (countByPeer[peer] ?? 0) - 1
+            countByPeer[peer] = left > 0 ? left : nil
+        }
+    }
+
+    /// Refused clients that are still being told so.
+    private static let refusalsMax = 64
+
+    private let options: CollectorOptions
+    private let content = Mutex(Content())
+
+    init(_ options: CollectorOptions) { self.options = options }
+
+    /// Nil: the channel is counted until it closes.
+    func add(_ channel: any Channel, peer: Peer) -> Refusal? {
         let key = ObjectIdentifier(channel)
-        let isAdded = open.withLock { open in
-            guard open.count < limit else { return false }
-            open[key] = channel
+        let now = NIODeadline.now()
+        let perPeerMax = options.connectionsMax(of: peer)
+        let (refusal, leaving) = content.withLock { content -> (Refusal?, (any Channel)?) in
+            var leaving: (any Channel)?
+            if perPeerMax < options.connectionsMax,
+                content.countByPeer[peer, default: 0] >= perPeerMax
+            {
+                leaving = giveWay(&content, now) { $0.peer == peer }
+                if leaving == nil {
+                    return (
+                        refuse(&content, now, "\(perPeerMax) connections of its address are open"),
+                        nil
+                    )
+                }
+            } else if content.count >= options.connectionsMax {
+                leaving = giveWay(&content, now) { _ in true }
+                if leaving == nil {
+                    let all = options.connectionsMax
+                    return (refuse(&content, now, "all \(all) connections are taken"), nil)
+                }
+            }
+            content.open[key] = Entry(channel: channel, peer: peer, phase: .waiting(since: now))
+            content.count += 1
+            content.countByPeer[peer, default: 0] += 1
+            return (nil, leaving)
+        }
+        leaving?.pipeline.fireUserInboundEventTriggered(GiveWay())
+        if refusal == nil {
+            channel.closeFuture.whenComplete { _ in self.remove(key) }
+        }
+        return refusal
+    }
+
+    func set(_ phase: Phase, of channel: any Channel) {
+        content.withLock { $0.open[ObjectIdentifier(channel)]?.phase = phase }
+    }
+
+    /// Seconds after which a client that was sent away should come back.
+    func retryAfterSeconds() -> Int {
+        content.withLock {
+            $0.returns.seconds(now: .now(), random: .random(in: .min ... .max))
+        }
+    }
+
+    /// False: too many refused clients are being told already. With true, `endRefusal` follows.
+    func beginRefusal() -> Bool {
+        content.withLock { content in
+            guard content.refusals < Connections.refusalsMax else { return false }
+            content.refusals += 1
             return true
         }
-        if isAdded {
-            channel.closeFuture.whenComplete { _ in
-                self.open.withLock { _ = $0.removeValue(forKey: key) }
-            }
-        }
-        return isAdded
     }
+
+    func endRefusal() { content.withLock { $0.refusals -= 1 } }
 
     /// Idle connections close now, busy ones after their answer, the rest when time is up.
     func drain(timeoutMs: Int64) {
-        let channels = open.withLock { Array($0.values) }
+        let channels = content.withLock { content in content.open.values.map { $0.channel } }
         guard let loop = channels.first?.eventLoop else { return }
         for channel in channels {
             channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
@@ -39,20 +124,72 @@ final class Connections: Sendable {
         for channel in channels { try? channel.closeFuture.wait() }
         timeout.cancel()
     }
+
+    private func remove(_ key: ObjectIdentifier) {
+        content.withLock { content in
+            guard let entry = content.open.removeValue(forKey: key) else { return }
+            if !entry.isGivingWay { content.uncount(entry.peer) }
+        }
+    }
+
+    private func refuse(_ content: inout Content, _ now: NIODeadline, _ reason: String) -> Refusal {
+        Refusal(
+            reason: reason,
+            retryAfterSeconds: content.returns.seconds(
+                now: now, random: .random(in: .min ... .max)))
+    }
+
+    /// The longest wait for a request that is over the limit, else the slowest body that is.
+    private func giveWay(
+        _ content: inout Content, _ now: NIODeadline, among isMeant: (Entry) -> Bool
+    ) -> (any Channel)? {
+        let latest = now - .milliseconds(options.headTimeoutPressedMs)
+        var longest: (key: ObjectIdentifier, since: NIODeadline)?
+        var slowest: (key: ObjectIdentifier, rate: UInt64)?
+        for (key, entry) in content.open where !entry.isGivingWay && isMeant(entry) {
+            switch entry.phase {
+            case .waiting(let since):
+                if since <= min(latest, longest?.since ?? .distantFuture) { longest = (key, since) }
+            case .receiving(let rate):
+                if rate < min(options.bodyBytesPerSecondPressed, slowest?.rate ?? .max) {
+                    slowest = (key, rate)
+                }
+            case .busy: break
+            }
+        }
+        guard let key = longest?.key ?? slowest?.key, let entry = content.open[key] else {
+            return nil
+        }
+        content.open[key]?.isGivingWay = true
+        content.uncount(entry.peer)
+        return entry.channel
+    }
 }
 
-/// Says 503 and closes.
-final class TooManyConnections: ChannelInboundHandler {
-    typealias InboundIn = ByteBuffer
-    typealias OutboundOut = ByteBuffer
+/// Tells a connection that another one takes its place.
+struct GiveWay: Sendable {}
 
-    func channelActive(context: ChannelHandlerContext) {
-        let text =
-            "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
-            + "Content-Length: 0\r\n\r\n"
-        let bytes = context.channel.allocator.buffer(string: text)
-        context.writeAndFlush(wrapOutboundOut(bytes)).assumeIsolated().whenComplete { _ in
-            context.close(promise: nil)
+/// When refused clients come back: spread over a time that grows with their number, so that about
+/// `perSecond` of them come at once. Pure; the clock and the dice are handed in.
+struct ReturnTimes {
+    static let perSecond = 10
+    static let secondsMin = 5
+    static let secondsMax = 600
+    private static let window = TimeAmount.seconds(60)
+
+    private var windowBegan = NIODeadline.distantPast
+    private var count = 0
+    private var countBefore = 0
+
+    mutating func seconds(now: NIODeadline, random: UInt64) -> Int {
+        let age = now - windowBegan
+        if age >= ReturnTimes.window {
+            countBefore = age < ReturnTimes.window * 2 ? count : 0
+            (windowBegan, count) = (now, 0)
         }
+        count += 1
+        let wanted = max(count, countBefore) / ReturnTimes.perSecond
+        let span = min(max(wanted, ReturnTimes.secondsMin), ReturnTimes.secondsMax)
+        return 1 + Int(random.multipliedFullWidth(by: UInt64(span)).high)
     }
 }

@@ -41,6 +41,6 @@ extension ArchiveFacts {
     fileprivate init(_ archive: StoredArchive) {
         self.init(
             id: archive.id, laneName: archive.laneName, first: archive.firstSegment,
-            last: archive.lastSegment)
+            last: archive.lastSegment, rawBytes: archive.rawBytes)
     }
 }

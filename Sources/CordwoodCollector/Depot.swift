@@ -77,6 +77,13 @@ final class Depot: Sendable {
         return false
     }
 
+    /// Whether checking and storing this file takes long. One that does not say so may.
+    func isLarge(_ file: IncomingFile) -> Bool {
+        guard file.bytes < Pools.largeBytesMin, let facts = try? inspector.identify(file.path)
+        else { return true }
+        return facts.rawBytes >= Pools.largeBytesMin
+    }
+
     /// `key` is the id the client gave and has claimed, nil where it gave none.
     func take(_ file: IncomingFile, key: String?) -> Outcome {
         defer { file.discard() }

@@ -7,7 +7,8 @@ import Synchronization
 enum RequestDecision: Sendable {
     /// Take the body in; the key is the id the client gave, if it gave one.
     case receive(key: String?, length: UInt64)
-    case answer(Answer)
+    /// Only of a client that is trusted a body that nobody wants is waited for.
+    case answer(Answer, isTrusted: Bool)
 }
 
 final class RequestCheck: Sendable {
@@ -21,44 +22,50 @@ final class RequestCheck: Sendable {
 
     func decide(_ head: HTTPRequestHead) -> RequestDecision {
         let path = head.uri.prefix { $0 != "?" }
+        let isTrusted = isAuthorised(head.headers)
+        let answer: Answer
         switch (path, head.method) {
-        case (RequestCheck.archivesPath[...], .POST): return upload(head.headers)
+        case (RequestCheck.archivesPath[...], .POST):
+            guard isTrusted else {
+                answer = .error(
+                    .unauthorized, "token missing or wrong", [("WWW-Authenticate", "Bearer")])
+                break
+            }
+            return upload(head.headers)
         case (RequestCheck.archivesPath[...], _):
-            return .answer(.error(.methodNotAllowed, "use POST", [("Allow", "POST")]))
-        case (RequestCheck.healthPath[...], .GET): return .answer(.healthy)
+            answer = .error(.methodNotAllowed, "use POST", [("Allow", "POST")])
+        case (RequestCheck.healthPath[...], .GET): answer = .healthy
         case (RequestCheck.healthPath[...], _):
-            return .answer(.error(.methodNotAllowed, "use GET", [("Allow", "GET")]))
-        default: return .answer(.error(.notFound, "no such path"))
+            answer = .error(.methodNotAllowed, "use GET", [("Allow", "GET")])
+        default: answer = .error(.notFound, "no such path")
         }
+        return .answer(answer, isTrusted: isTrusted)
     }
 
     private func upload(_ headers: HTTPHeaders) -> RequestDecision {
-        guard isAuthorised(headers) else {
-            return .answer(
-                .error(.unauthorized, "token missing or wrong", [("WWW-Authenticate", "Bearer")]))
-        }
+        func refuse(_ answer: Answer) -> RequestDecision { .answer(answer, isTrusted: true) }
         if isRefusedForTest() {
             let seconds = String(options.retryAfterSeconds)
-            return .answer(
+            return refuse(
                 .error(.serviceUnavailable, "refused on request", [("Retry-After", seconds)]))
         }
         let lengths = headers["Content-Length"]
         guard let text = lengths.first else {
-            return .answer(.error(.lengthRequired, "Content-Length is required"))
+            return refuse(.error(.lengthRequired, "Content-Length is required"))
         }
         guard lengths.count == 1, let length = UInt64(text), length > 0 else {
-            return .answer(.error(.badRequest, "Content-Length is not a positive number"))
+            return refuse(.error(.badRequest, "Content-Length is not a positive number"))
         }
         guard length <= options.archiveBytesMax else {
             let limit = options.archiveBytesMax
-            return .answer(.error(.payloadTooLarge, "the limit is \(limit) bytes"))
+            return refuse(.error(.payloadTooLarge, "the limit is \(limit) bytes"))
         }
         switch headers["Idempotency-Key"].count {
         case 0: return .receive(key: nil, length: length)
         case 1:
             guard let key = RequestCheck.key(headers["Idempotency-Key"][0]) else { fallthrough }
             return .receive(key: key, length: length)
-        default: return .answer(.error(.badRequest, "Idempotency-Key is not one quoted UUID"))
+        default: return refuse(.error(.badRequest, "Idempotency-Key is not one quoted UUID"))
         }
     }
 

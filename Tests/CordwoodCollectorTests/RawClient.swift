@@ -7,7 +7,8 @@ import XCTest
 final class RawClient {
     private let descriptor: Int32
 
-    init(port: Int) throws {
+    /// - Parameter source: any address of 127.0.0.0/8; each is another client to a collector.
+    init(port: Int, from source: String = "127.0.0.1") throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var limit = timeval(tv_sec: 20, tv_usec: 0)
         setsockopt(
@@ -16,17 +17,24 @@ final class RawClient {
         setsockopt(
             descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes,
             socklen_t(MemoryLayout<Int32>.size))
+        guard call(bind, source, 0) == 0, call(connect, "127.0.0.1", UInt16(port)) == 0 else {
+            throw POSIXProblem(number: errno)
+        }
+    }
+
+    private func call(
+        _ function: (Int32, UnsafePointer<sockaddr>?, socklen_t) -> Int32, _ host: String,
+        _ port: UInt16
+    ) -> Int32 {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(UInt16(port).bigEndian)
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = withUnsafePointer(to: &address) {
+        address.sin_port = in_port_t(port.bigEndian)
+        address.sin_addr.s_addr = inet_addr(host)
+        return withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, length)
+                function(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        guard result == 0 else { throw POSIXProblem(number: errno) }
     }
 
     deinit { close(descriptor) }
@@ -68,13 +76,20 @@ final class RawClient {
         }
     }
 
-    /// True when the peer closes within the socket's time limit.
-    func isClosedByPeer() -> Bool {
+    /// Whether something can be read, or the peer has closed.
+    func hasAnswer(withinMs ms: Int32) -> Bool {
+        var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&ready, 1, ms) == 1
+    }
+
+    /// True when the peer closes within the socket's time limit. A reset may take an answer with
+    /// it that is on its way.
+    func isClosedByPeer(mayReset: Bool = true) -> Bool {
         var byte: UInt8 = 0
         while true {
             let count = recv(descriptor, &byte, 1, 0)
             if count == 0 { return true }
-            if count < 0 { return errno == ECONNRESET }
+            if count < 0 { return mayReset && errno == ECONNRESET }
         }
     }
 }

@@ -13,14 +13,16 @@ final class RefusalTests: CollectorCase {
     }
 
     func testToken() throws {
-        let client = try RawClient(port: try start { $0.token = "right token" })
+        let port = try start { $0.token = "right token" }
         for header in ["", "Bearer wrong token", "Bearer right tokem", "Basic right token"] {
             let headers = header.isEmpty ? [] : ["Authorization: " + header]
+            let client = try RawClient(port: port)
             client.send(post(archive(), headers: headers))
             let answer = try XCTUnwrap(client.answer(), header)
             XCTAssertEqual(answer.status, 401, header)
             XCTAssertTrue(answer.head.contains("WWW-Authenticate: Bearer"))
         }
+        let client = try RawClient(port: port)
         client.send(post("x", headers: ["Authorization: bearer right token"]))
         XCTAssertEqual(client.answer()?.status, 400)
     }
@@ -108,6 +110,36 @@ final class RefusalTests: CollectorCase {
         client.send(post("part", key: CollectorCase.id, length: 5000))
         XCTAssertEqual(client.answer()?.status, 408)
         XCTAssertTrue(client.isClosedByPeer())
+    }
+
+    /// The writing of each piece must not count as time that the disk took.
+    func testTrickledBody() throws {
+        let client = try RawClient(port: try start { $0.stallTimeoutMs = 200 })
+        client.send(post("", key: CollectorCase.id, length: 50_000_000))
+        var sent = 0
+        while !client.hasAnswer(withinMs: 20) && sent < 1_000 {
+            client.send("x")
+            sent += 1
+        }
+        XCTAssertLessThan(sent, 1_000, "the trickle goes on")
+        XCTAssertEqual(client.answer()?.status, 408)
+        XCTAssertTrue(client.isClosedByPeer())
+    }
+
+    func testWithoutATokenNoBodyIsWaitedFor() throws {
+        let port = try start {
+            $0.token = "right"
+            $0.stallTimeoutMs = 60_000
+        }
+        for (line, status) in [
+            ("POST /v1/archives", 401), ("PUT /v1/archives", 405), ("POST /elsewhere", 404),
+            ("GET /healthz", 200),
+        ] {
+            let client = try RawClient(port: port)
+            client.send("\(line) HTTP/1.1\r\nHost: t\r\nContent-Length: 5000000\r\n\r\nx")
+            XCTAssertEqual(client.answer()?.status, status, line)
+            XCTAssertTrue(client.isClosedByPeer(), line)
+        }
     }
 
     func testSlowHead() throws {

@@ -1,0 +1,22 @@
+// The threads that may block. Small steps (opening, writing, removing a file) have their own; so
+// have the checks of small archives and those of large ones, for a large one takes up to half a
+// minute and must hold up no other client. Started once, stopped once; any thread.
+
+import NIOPosix
+
+struct Pools: Sendable {
+    /// Bytes, on the disk or inflated, from which on an archive counts as large.
+    static let largeBytesMin: UInt64 = 64 << 20
+
+    let files = NIOThreadPool(numberOfThreads: 4)
+    private let checks = NIOThreadPool(numberOfThreads: 2)
+    private let largeChecks = NIOThreadPool(numberOfThreads: 2)
+
+    func checks(isLarge: Bool) -> NIOThreadPool { isLarge ? largeChecks : checks }
+
+    func start() { for pool in all { pool.start() } }
+
+    func stop() { for pool in all { try? pool.syncShutdownGracefully() } }
+
+    private var all: [NIOThreadPool] { [largeChecks, checks, files] }
+}

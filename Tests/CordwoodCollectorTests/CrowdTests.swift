@@ -1,0 +1,280 @@
+// More clients than connections: who gets one, who gives way, what the others are told, and that
+// what is slow for one client holds up no other.
+
+import Foundation
+import NIOCore
+import Synchronization
+import XCTest
+
+@testable import CordwoodCollector
+
+final class CrowdTests: CollectorCase {
+    private static let health = "GET /healthz HTTP/1.1\r\nHost: t\r\n\r\n"
+
+    private func crowd(_ count: Int, _ port: Int, from source: String = "127.0.0.1") throws
+        -> [RawClient]
+    {
+        try (0..<count).map { _ in
+            let client = try RawClient(port: port, from: source)
+            client.send(CrowdTests.health)
+            XCTAssertEqual(client.answer()?.status, 200)
+            return client
+        }
+    }
+
+    func testTheLongestWaitForARequestGivesWay() throws {
+        let port = try start {
+            $0.connectionsMax = 3
+            $0.headTimeoutPressedMs = 0
+        }
+        let clients = try crowd(3, port)
+        clients[0].send("POST /v1/arch")
+        let newcomer = try crowd(1, port)
+        XCTAssertTrue(clients[0].isClosedByPeer())
+        for client in clients[1...] + newcomer {
+            client.send(CrowdTests.health)
+            XCTAssertEqual(client.answer()?.status, 200)
+        }
+    }
+
+    func testAskingNowAndThenKeepsNoConnection() throws {
+        let port = try start {
+            $0.connectionsMax = 1
+            $0.headTimeoutPressedMs = 300
+        }
+        let hog = try XCTUnwrap(crowd(1, port).first)
+        eventually("the idle client that asks for health loses its connection") {
+            hog.send(CrowdTests.health)
+            _ = hog.answer()
+            guard let client = try? RawClient(port: port) else { return false }
+            client.send(CrowdTests.health)
+            return client.answer()?.status == 200
+        }
+        XCTAssertTrue(hog.isClosedByPeer())
+    }
+
+    func testWhoCameJustNowDoesNotGiveWay() throws {
+        let port = try start { $0.connectionsMax = 2 }
+        let clients = try crowd(2, port)
+        // With bytes that nobody reads on their way, too, the answer comes through.
+        for _ in 0..<20 {
+            let client = try RawClient(port: port)
+            client.send(post(archive(padding: 20_000)))
+            let answer = try XCTUnwrap(client.answer())
+            XCTAssertEqual(answer.status, 503)
+            XCTAssertTrue(answer.head.contains("Retry-After: "), answer.head)
+            XCTAssertTrue(client.isClosedByPeer(mayReset: false))
+        }
+        clients[0].send(CrowdTests.health)
+        XCTAssertEqual(clients[0].answer()?.status, 200)
+    }
+
+    func testTheSlowestBodyGivesWay() throws {
+        let port = try start {
+            $0.connectionsMax = 2
+            $0.stallTimeoutMs = 50
+            $0.bodyBytesPerSecondMin = 0
+        }
+        let slow = try RawClient(port: port)
+        slow.send(post("x", key: CollectorCase.id, length: 5_000_000))
+        let other = try crowd(1, port)
+        var newcomer: RawClient?
+        eventually("the body gives way") {
+            guard let client = try? RawClient(port: port) else { return false }
+            client.send(CrowdTests.health)
+            newcomer = client
+            return client.answer()?.status == 200
+        }
+        let answer = try XCTUnwrap(slow.answer())
+        XCTAssertEqual(answer.status, 503)
+        XCTAssertTrue(answer.head.contains("Retry-After: "))
+        XCTAssertTrue(slow.isClosedByPeer())
+        eventually("nothing is left behind") { stored().isEmpty }
+        withExtendedLifetime((other, newcomer)) {}
+    }
+
+    func testWhatIsStoredDoesNotGiveWay() throws {
+        let gate = DispatchSemaphore(value: 0)
+        let slow = ArchiveInspector(
+            verify: {
+                gate.wait()
+                return try ArchiveInspector.parse($0)
+            }, identify: ArchiveInspector.parse)
+        let port = try start(inspector: slow) {
+            $0.connectionsMax = 1
+            $0.headTimeoutPressedMs = 0
+            $0.stallTimeoutMs = 1
+        }
+        let client = try RawClient(port: port)
+        client.send(post(archive(), key: CollectorCase.id))
+        eventually("the body has arrived") { stored().count == 1 }
+        let newcomer = try RawClient(port: port)
+        XCTAssertEqual(newcomer.answer()?.status, 503)
+        gate.signal()
+        XCTAssertEqual(client.answer()?.status, 200)
+    }
+
+    func testAnAddressHasABound() throws {
+        let port = try start { $0.connectionsPerAddressMax = 2 }
+        let clients = try crowd(2, port, from: "127.0.0.2")
+        let third = try RawClient(port: port, from: "127.0.0.2")
+        XCTAssertEqual(third.answer()?.status, 503)
+        let others = try crowd(2, port)
+        withExtendedLifetime((clients, others)) {}
+    }
+
+    func testBoundsOfAddresses() throws {
+        func peer(_ text: String) throws -> Peer {
+            Peer(try SocketAddress(ipAddress: text, port: 1))
+        }
+        XCTAssertEqual(try peer("2001:db8::1"), try peer("2001:db8::ffff:2"))
+        XCTAssertNotEqual(try peer("2001:db8::1"), try peer("2001:db8:0:1::1"))
+        XCTAssertEqual(try peer("::ffff:192.0.2.1"), try peer("192.0.2.1"))
+        XCTAssertNotEqual(try peer("192.0.2.1"), try peer("192.0.2.2"))
+        var options = CollectorOptions(directory: "")
+        for text in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
+            XCTAssertEqual(options.connectionsMax(of: try peer(text)), 256, text)
+        }
+        for text in ["192.0.2.1", "2001:db8::1", "::2"] {
+            XCTAssertEqual(options.connectionsMax(of: try peer(text)), 64, text)
+        }
+        options.connectionsMax = 2
+        XCTAssertEqual(options.connectionsMax(of: try peer("192.0.2.1")), 1)
+        options.connectionsPerAddressMax = 9
+        XCTAssertEqual(options.connectionsMax(of: try peer("::1")), 2)
+    }
+
+    /// As many as a file pool has threads, and more.
+    func testHugeArchivesHoldUpNobody() throws {
+        let gate = DispatchSemaphore(value: 0)
+        let inspector = ArchiveInspector(
+            verify: {
+                let facts = try ArchiveInspector.parse($0)
+                if facts.first > 1 { gate.wait() }
+                return facts
+            },
+            identify: {
+                var facts = try ArchiveInspector.parse($0)
+                facts.rawBytes = facts.first > 1 ? 1 << 40 : 1
+                return facts
+            })
+        let port = try start(inspector: inspector) { $0.stopTimeoutMs = 10_000 }
+        let huge = try (2..<10).map { number in
+            let client = try RawClient(port: port)
+            let id = "1111111\(number)-2222-3333-4444-555555555555"
+            client.send(post(archive(id: id, first: number, last: number), key: id))
+            return client
+        }
+        eventually("the bodies have arrived") { stored().count == 8 }
+        let client = try RawClient(port: port)
+        client.send(post(archive(first: 1, last: 1), key: CollectorCase.id))
+        XCTAssertEqual(client.hasAnswer(withinMs: 10_000), true)
+        for _ in huge { gate.signal() }
+        XCTAssertEqual(client.answer()?.status, 200)
+        for client in huge { XCTAssertEqual(client.answer()?.status, 200) }
+    }
+
+    func testStopsBesideHalfAHead() throws {
+        let lines = Lines()
+        let client = try RawClient(port: try start { $0.notice = lines.add })
+        client.send(CrowdTests.health + "POST /v1/arch")
+        XCTAssertEqual(client.answer()?.status, 200)
+        collector?.stop()
+        XCTAssertEqual(lines.all, [])
+    }
+
+    // MARK: What is told
+
+    func testALineARefusal() throws {
+        let lines = Lines()
+        let port = try start {
+            $0.token = "right"
+            $0.notice = lines.add
+        }
+        for _ in 0..<13 {
+            let client = try RawClient(port: port)
+            client.send(post(archive()))
+            XCTAssertEqual(client.answer()?.status, 401)
+        }
+        let line = "refused 127.0.0.1: 401 token missing or wrong"
+        XCTAssertEqual(lines.all, Array(repeating: line, count: 10))
+        collector?.stop()
+        XCTAssertEqual(lines.all.last, "3 more refusals")
+    }
+
+    func testLinesThatCannotBeWrittenAreCounted() {
+        let lines = Lines()
+        let log = RefusalLog { lines.isOpen ? lines.add($0) : false }
+        lines.isOpen = false
+        for _ in 0..<3 { log.tell("a", "b", now: .uptimeNanoseconds(1_000_000_000)) }
+        log.flush(now: .uptimeNanoseconds(12_000_000_000))
+        lines.isOpen = true
+        log.flush(now: .uptimeNanoseconds(21_000_000_000))
+        XCTAssertEqual(lines.all, [])
+        log.tell("a", "b", now: .uptimeNanoseconds(22_000_000_000))
+        XCTAssertEqual(lines.all, ["3 more refusals", "refused a: b"])
+    }
+
+    func testRefusedClientsDoNotComeBackTogether() {
+        /// Evenly distributed.
+        func dice(_ number: Int) -> UInt64 { UInt64(number) &* 0x9E37_79B9_7F4A_7C15 }
+        /// The most that come back in one second, of those that are refused last.
+        func worst(of count: Int, last: Int, seconds range: ClosedRange<Int>) -> Int {
+            var times = ReturnTimes()
+            var bySecond: [Int: Int] = [:]
+            for number in 0..<count {
+                let now = NIODeadline.uptimeNanoseconds(UInt64(number) * 100_000)
+                let seconds = times.seconds(now: now, random: dice(number))
+                XCTAssertTrue(range.contains(seconds), "\(seconds)")
+                if number >= count - last { bySecond[seconds, default: 0] += 1 }
+            }
+            return bySecond.values.max() ?? 0
+        }
+        XCTAssertLessThan(worst(of: 50, last: 50, seconds: 1...5), 25)
+        XCTAssertLessThan(worst(of: 1_000, last: 500, seconds: 1...100), 25)
+        XCTAssertLessThan(worst(of: 100_000, last: 10_000, seconds: 1...600), 50)
+        // A minute or two later nobody knows of them any more.
+        var times = ReturnTimes()
+        for second in [0, 0, 30, 61, 200] as [Int64] {
+            let now = NIODeadline.distantPast + .hours(1) + .seconds(second)
+            XCTAssertTrue((1...5).contains(times.seconds(now: now, random: dice(Int(second)))))
+        }
+    }
+
+    func testPaceKnowsWhoseTimeItWas() {
+        func at(_ ms: Int64) -> NIODeadline { .uptimeNanoseconds(UInt64(ms) * 1_000_000) }
+        var pace = Pace(now: at(0))
+        pace.add(1_000)
+        XCTAssertEqual(pace.endStep(now: at(1_000)), 1_000)
+        // Nothing of the last step is left.
+        XCTAssertEqual(pace.endStep(now: at(2_000)), 0)
+        // Half of the time was ours, over the end of the step.
+        pace.jobBegins(now: at(2_500))
+        pace.add(100)
+        XCTAssertEqual(pace.endStep(now: at(3_000)), 200)
+        pace.jobEnds(now: at(3_500))
+        pace.add(100)
+        XCTAssertEqual(pace.endStep(now: at(4_000)), 200)
+        // All of it was.
+        pace.jobBegins(now: at(4_000))
+        XCTAssertNil(pace.endStep(now: at(5_000)))
+        XCTAssertNil(pace.endStep(now: at(6_000)))
+    }
+}
+
+/// What a collector told. Any thread.
+private final class Lines: Sendable {
+    private let content = Mutex((lines: [String](), isOpen: true))
+
+    var all: [String] { content.withLock { $0.lines } }
+
+    var isOpen: Bool {
+        get { content.withLock { $0.isOpen } }
+        set { content.withLock { $0.isOpen = newValue } }
+    }
+
+    @Sendable func add(_ line: String) -> Bool {
+        content.withLock { $0.lines.append(line) }
+        return true
+    }
+}

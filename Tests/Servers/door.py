@@ -1,0 +1,201 @@
+"""The collector's door: `cordwood collect` beside clients that take connections and bring nothing,
+and behind the web servers of docs/UPLOADS.md, whose configurations are run as they stand there."""
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+
+import page
+from clouds import Collector
+from frame import CORDWOOD, Certificates, Server, equal, find, holds, until
+from store import Store, same_lines
+
+TLS = "TLS before the collector"
+TOKEN = "s3cret"
+HEAD = "POST /v1/archives HTTP/1.1\r\nHost: t\r\n"
+REQUEST = HEAD + "Content-Length: 9999999\r\n\r\n"
+
+
+def connect(server, address, text):
+    """Each address of 127.0.0.0/8 is another client."""
+    client = socket.create_connection(("127.0.0.1", server.port), 20, (address, 0))
+    client.settimeout(20)
+    client.sendall(text.encode())
+    return client
+
+
+def answer(client):
+    """What comes until the server closes."""
+    got = b""
+    with contextlib.closing(client):
+        while piece := client.recv(4096):
+            got += piece
+    return got.decode()
+
+
+def sends(place, server, **options):
+    """A store is uploaded, attempt by attempt, and read back at the collector."""
+    store = Store(place, "beside").fill(100, place.seed)
+    lines = store.lines()
+    rounds = store.upload_all(server.url, kind="collector", token=TOKEN, **options)
+    store.is_empty()
+    return store, lines, rounds
+
+
+def half_open_heads(place):
+    """All connections wait for the rest of a head, made anew where one is closed: who brings
+    archives is served all the same, because one address gets its share and no more."""
+    server = Collector(place, token=TOKEN, more=(
+        "--connections", "16", "--connections-per-address", "12")).start()
+    crowd = [connect(server, "127.0.0.2", HEAD) for _ in range(16)]
+    until(lambda: "503 12 connections of its address" in server.said(), "a refusal of the address")
+    store, lines, rounds = sends(place, server)
+    same_lines("records", store.lines(where=server.central), lines)
+    place.note(f"{rounds} rounds beside {len(crowd)} heads")
+
+
+def heads_of_many_addresses(place):
+    """256 clients of 64 addresses take all connections: each gives way after five seconds."""
+    server = Collector(place, token=TOKEN).start()
+    crowd = [connect(server, f"127.0.1.{number % 64 + 1}", HEAD) for number in range(256)]
+    until(lambda: "all 256 connections are taken" in refused(server) + server.said(),
+          "all connections taken")
+    store, lines, rounds = sends(place, server)
+    same_lines("records", store.lines(where=server.central), lines)
+    lines = [line for line in server.said().splitlines() if "refused" in line]
+    holds(0 < len(lines) <= 60, f"{len(lines)} lines for a crowd")
+    place.note(f"{rounds} rounds beside {len(crowd)} heads")
+
+
+def refused(server):
+    """The answer to one client more."""
+    with contextlib.suppress(ConnectionError):
+        return answer(connect(server, "127.0.0.1", "GET /healthz HTTP/1.0\r\n\r\n"))
+    return ""
+
+
+def bodies_without_a_token(place):
+    """Nothing of a body is waited for: the answer is there before the body, and the end with it."""
+    server = Collector(place, token=TOKEN).start()
+    crowd = [connect(server, "127.0.0.2", REQUEST) for _ in range(32)]
+    for client in crowd:
+        holds(answer(client).startswith("HTTP/1.1 401 "), "401 before the body")
+    until(lambda: "401 token missing or wrong" in server.said(), "a line about it")
+
+
+def limits_of_the_command(place):
+    """Numbers that cannot be, said before anything is opened."""
+    for words, what in (
+            (["--connections", "0"], "take positive numbers"),
+            (["--connections-per-address=-1"], "take positive numbers"),
+            (["--connections", "999999999"], "takes 3000000189 file descriptors; the limit is ")):
+        done = subprocess.run(
+            [CORDWOOD, "collect", "--directory", place.directory / "x", "--listen", "127.0.0.1:0",
+             *words], capture_output=True, check=False, timeout=60)
+        equal(f"exit of {words}", done.returncode, 2)
+        holds(what in done.stderr.decode(), f"{words}: {done.stderr!r}")
+    holds(not (place.directory / "x").exists(), "a store was made")
+
+
+# ── Behind TLS, as the page says ──
+
+class Page(Server):
+    """One of the page's configurations: only addresses, ports and paths are put in."""
+
+    def configure(self):
+        self.made = Certificates(self.place)
+        (self.made["server.pair"]).write_bytes(
+            self.made["server.pem"].read_bytes() + self.made["server.key"].read_bytes())
+        text = page.block(TLS, self.opening)
+        for pattern, value in (
+                (r"127\.0\.0\.1:4500", f"127.0.0.1:{self.options['upstream']}"),
+                (r"/etc/ssl/logs\.pem", self.made["server.pem"]),
+                (r"/etc/ssl/logs\.key", self.made["server.key"]),
+                (r"/etc/haproxy/logs\.pem", self.made["server.pair"]),
+                (r"(listen |bind :)443", rf"\g<1>{self.port}".replace("bind :", "bind 127.0.0.1:")),
+                (r"logs\.example\.org \{", f"https://localhost:{self.port} {{\ntls internal")):
+            text = re.sub(pattern, str(value), text)
+        self.write(text)
+
+    @property
+    def url(self):
+        return f"https://localhost:{self.port}"
+
+    @property
+    def authority(self):
+        return self.made.authority
+
+
+class PageNginx(Page):
+    name, opening = "nginx-page", "limit_conn_zone"
+
+    def write(self, text):
+        here = self.directory
+        (here / "temporary").mkdir(exist_ok=True)
+        temporary = "".join(f"{kind}_temp_path {here}/temporary; " for kind in (
+            "client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        user = "user root;" if os.geteuid() == 0 else ""
+        (here / "nginx.conf").write_text(
+            f"{user} daemon off; pid {here}/pid; error_log {here}/errors.txt;\n"
+            f"events {{ }}\nhttp {{ access_log off; {temporary}\n{text}}}\n")
+
+    def command(self):
+        return [find("nginx"), "-p", self.directory, "-c", self.directory / "nginx.conf"]
+
+
+class PageCaddy(Page):
+    name, opening = "caddy-page", "logs.example.org"
+
+    def write(self, text):
+        (self.directory / "Caddyfile").write_text(
+            "{\nadmin off\nskip_install_trust\nauto_https disable_redirects\n"
+            f"storage file_system {self.directory}/storage\n}}\n{text}")
+
+    def command(self):
+        return [find("caddy"), "run", "--config", self.directory / "Caddyfile", "--adapter",
+                "caddyfile"]
+
+    def environment(self):
+        return {"HOME": str(self.directory), "XDG_DATA_HOME": str(self.directory / "data"),
+                "XDG_CONFIG_HOME": str(self.directory / "config")}
+
+    @property
+    def authority(self):
+        return self.directory / "storage/pki/authorities/local/root.crt"
+
+    def answers(self):
+        return self.authority.exists() and super().answers()
+
+
+class PageHaproxy(Page):
+    name, opening = "haproxy-page", "defaults"
+
+    def write(self, text):
+        (self.directory / "haproxy.cfg").write_text(text)
+
+    def command(self):
+        return [find("haproxy"), "-db", "-f", self.directory / "haproxy.cfg"]
+
+
+def behind(kind):
+    def case(place):
+        server = Collector(place, token=TOKEN).start()
+        proxy = kind(place, upstream=server.port).start()
+        store, lines, _ = sends(place, proxy, more=("--ca-file", proxy.authority))
+        same_lines("records", store.lines(where=server.central), lines)
+        other = Store(place, "refused").fill(10, place.seed)
+        other.upload(proxy.url, "collector", token="wrong", more=("--ca-file", proxy.authority))
+        states = other.states()
+        holds(states and all("paused" in state for state in states), f"401 passes: {states}")
+    return case
+
+
+behind_nginx, behind_caddy, behind_haproxy = map(behind, (PageNginx, PageCaddy, PageHaproxy))
+
+CASES = {
+    "half_open_heads": half_open_heads, "heads_of_many_addresses": heads_of_many_addresses,
+    "bodies_without_a_token": bodies_without_a_token,
+    "limits_of_the_command": limits_of_the_command, "behind_nginx": behind_nginx,
+    "behind_caddy": behind_caddy, "behind_haproxy": behind_haproxy}
