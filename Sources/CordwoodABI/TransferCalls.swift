@@ -1,6 +1,5 @@
 // How transfers failed: cw_upload_last_error and the words for people (upload.h).
-// SAFETY: an error is one block of calloc: the struct, its details, then the texts; every pointer
-// in it points into it, and it is freed whole. Whoever passes one passes what we gave.
+// SAFETY: as ErrorBlock's, which makes and reads them.
 
 import CCordwood
 import Cordwood
@@ -21,7 +20,7 @@ public func cw_upload_last_error(
         guard let last = try engine.lastTransferError(target: unsafe CText.string(target)) else {
             return Status.end
         }
-        guard let block = unsafe ErrorBlock.make(last.failure) else {
+        guard let block = unsafe ErrorBlock.make(ErrorBlock.Whole(last.failure)) else {
             throw CordwoodError(Status.memory, "no memory for the error")
         }
         unsafe out.pointee = UnsafePointer(block)
@@ -62,95 +61,4 @@ public func cw_outcome_text(
     let isGerman = unsafe ErrorBlock.isGerman(language)
     let kind = OutcomeKind(rawValue: outcome) ?? .unknown
     return unsafe Sentences.pointer(kind.sentence(isGerman ? .german : .english))
-}
-
-private enum ErrorBlock {
-    /// Texts are laid one after the other, each with its NUL.
-    @safe struct Texts {
-        // SAFETY: as large as all texts that are put, with their NULs.
-        var next: UnsafeMutablePointer<CChar>
-
-        mutating func put(_ text: String) -> cw_str {
-            var text = text
-            let start = unsafe next
-            let count = text.withUTF8 { utf8 in
-                if let source = utf8.baseAddress { unsafe memcpy(start, source, utf8.count) }
-                return utf8.count
-            }
-            unsafe start[count] = 0
-            unsafe next = start + count + 1
-            return unsafe cw_str(data: UnsafePointer(start), length: count)
-        }
-    }
-
-    static func make(_ failure: TransferFailure) -> UnsafeMutablePointer<cw_upload_error>? {
-        let detail = failure.detail
-        let odata = detail.odata ?? ODataError()
-        let words = [
-            failure.target, failure.archive, detail.cause, detail.location, odata.code,
-            odata.message, odata.language, odata.transactionID,
-        ]
-        let all = words + odata.details.flatMap { [$0.code, $0.message, $0.property, $0.severity] }
-        let head = unsafe MemoryLayout<cw_upload_error>.stride
-        let list = unsafe odata.details.count * MemoryLayout<cw_upload_error_detail>.stride
-        let bytes = all.reduce(head + list) { $0 + $1.utf8.count + 1 }
-        guard let memory = unsafe calloc(1, bytes) else { return nil }
-        let error = unsafe memory.assumingMemoryBound(to: cw_upload_error.self)
-        var texts = unsafe Texts(
-            next: (memory + head + list).assumingMemoryBound(to: CChar.self))
-        unsafe error.pointee.struct_size = UInt32(MemoryLayout<cw_upload_error>.size)
-        unsafe error.pointee.outcome = detail.kind.rawValue
-        unsafe error.pointee.http_status = detail.httpStatus
-        unsafe error.pointee.attempt = failure.attempt
-        unsafe error.pointee.time_ns = failure.unixMs &* 1_000_000
-        unsafe error.pointee.retry_after_ms = detail.retryAfterMs ?? .max
-        unsafe error.pointee.target = texts.put(words[0])
-        unsafe error.pointee.archive = texts.put(words[1])
-        unsafe error.pointee.cause = texts.put(words[2])
-        unsafe error.pointee.location = texts.put(words[3])
-        unsafe error.pointee.code = texts.put(words[4])
-        unsafe error.pointee.message = texts.put(words[5])
-        unsafe error.pointee.language = texts.put(words[6])
-        unsafe error.pointee.transaction_id = texts.put(words[7])
-        guard !odata.details.isEmpty else { return unsafe error }
-        let details = unsafe (memory + head).assumingMemoryBound(to: cw_upload_error_detail.self)
-        for (index, one) in odata.details.enumerated() {
-            unsafe details[index].code = texts.put(one.code)
-            unsafe details[index].message = texts.put(one.message)
-            unsafe details[index].property = texts.put(one.property)
-            unsafe details[index].severity = texts.put(one.severity)
-        }
-        unsafe error.pointee.details = UnsafePointer(details)
-        unsafe error.pointee.detail_count = odata.details.count
-        return unsafe error
-    }
-
-    /// What the words for people are made of.
-    static func detail(_ error: cw_upload_error) -> FailureDetail {
-        var odata = ODataError()
-        unsafe odata.code = string(error.code)
-        unsafe odata.message = string(error.message)
-        unsafe odata.transactionID = string(error.transaction_id)
-        return unsafe FailureDetail(
-            kind: OutcomeKind(rawValue: error.outcome) ?? .unknown, httpStatus: error.http_status,
-            cause: string(error.cause), location: string(error.location),
-            retryAfterMs: error.retry_after_ms == .max ? nil : error.retry_after_ms,
-            odata: odata == ODataError() ? nil : odata)
-    }
-
-    private static func string(_ text: cw_str) -> String {
-        guard let data = unsafe text.data else { return "" }
-        return unsafe String(
-            decoding: UnsafeRawBufferPointer(start: data, count: text.length), as: UTF8.self)
-    }
-
-    /// `de`, in any case, and nothing or no letter behind it.
-    static func isGerman(_ language: UnsafePointer<CChar>?) -> Bool {
-        guard let language = unsafe language,
-            unsafe UInt8(bitPattern: language[0]) | 0x20 == UInt8(ascii: "d"),
-            unsafe UInt8(bitPattern: language[1]) | 0x20 == UInt8(ascii: "e")
-        else { return false }
-        let third = unsafe UInt8(bitPattern: language[2])
-        return third == 0 || "-_.@".utf8.contains(third)
-    }
 }

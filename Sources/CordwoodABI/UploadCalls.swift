@@ -80,6 +80,7 @@ private func convert(_ options: cw_target_options) throws(CordwoodError) -> Targ
     result.bodyBytesMax = unsafe options.body_bytes_max
     result.bodyRecordsMax = unsafe options.body_records_max
     result.requestsMax = unsafe options.requests_max
+    result.expect = unsafe CText.string(options.expect)
     let user = unsafe HostPointer(value: options.user)
     if let ask = unsafe options.credentials {
         result.credentials = { query in TransportCalls.ask(ask, user, query) }
@@ -124,6 +125,17 @@ public func cw_target_remove(_ handle: OpaquePointer!, _ name: UnsafePointer<CCh
     }
 }
 
+@_cdecl("cw_quarantine_retry") @implementation
+public func cw_quarantine_retry(
+    _ handle: OpaquePointer!, _ name: UnsafePointer<CChar>!
+) -> cw_status {
+    status { () throws(CordwoodError) in
+        let name = unsafe CText.string(name)
+        return try unsafe engine(handle).retryQuarantined(target: name) > 0
+            ? Status.ok : Status.end
+    }
+}
+
 private func convert(_ result: UploadResult, _ size: Int) -> cw_upload_result {
     var converted = cw_upload_result()
     converted.struct_size = UInt32(truncatingIfNeeded: size)
@@ -136,6 +148,7 @@ private func convert(_ result: UploadResult, _ size: Int) -> cw_upload_result {
     converted.last_outcome = result.lastOutcome.rawValue
     converted.refused = result.refused
     converted.records = result.records
+    converted.quarantined = result.quarantined
     return converted
 }
 

@@ -80,6 +80,9 @@ struct Destination: ParsableArguments {
     @Option(help: "Requests at a time; default: up to 4, as the server bears.")
     var requestsMax: UInt32 = 0
 
+    @Option(help: "What success is: status:202;header:X-Stored=yes;body:accepted, all of it.")
+    var expect: String?
+
     @Option(help: "Name of the target in the store; default: from kind, address and format.")
     var name: String?
 
@@ -103,6 +106,7 @@ struct Destination: ParsableArguments {
         target.proxyAuthentication = Destination.environment("CORDWOOD_PROXY_AUTH")
         target.httpVersion = httpVersion
         target.loggers = sendLoggers
+        target.expect = expect
         target.bodyBytesMax = bodyBytesMax
         target.bodyRecordsMax = bodyRecordsMax
         target.requestsMax = requestsMax

@@ -27,6 +27,17 @@ enum Complaint {
     /// One line, whatever is in it: a name from a store moves no cursor and begins no new line.
     static func tell(_ text: String) { write("cordwood: \(OneLine.text(text))\n") }
 
+    /// The same where stderr takes it now; false: a reader that stands still holds up nobody.
+    static func offer(_ text: String) -> Bool {
+        var ready = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)
+        // A pipe that can be written to takes PIPE_BUF bytes at once, more than such a line has.
+        guard unsafe poll(&ready, 1, 0) == 1, Int32(ready.revents) & POLLOUT != 0 else {
+            return false
+        }
+        tell(text)
+        return true
+    }
+
     static func write(_ text: String) {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {

@@ -77,6 +77,7 @@ struct QueueCommand: ParsableCommand {
     private func asText(_ entry: QueueEntry) -> String {
         var text = "\(entry.archive)  \(entry.bytes) bytes  \(entry.target)  \(entry.state.word)"
         if entry.state.attempts > 0 { text += ", attempt \(entry.state.attempts) failed" }
+        if case .kept(_, let records) = entry.state { text += ", \(records) records refused" }
         if entry.state.progress.done > 0 { text += ", \(entry.state.progress.done) records sent" }
         if case .retry(_, let notBeforeMs, _, _) = entry.state, notBeforeMs > 0 {
             text += ", not before \(UTCTime.text(notBeforeMs &* 1_000_000))"
@@ -97,11 +98,15 @@ struct QueueCommand: ParsableCommand {
             if notBeforeMs > 0 { object.add("not_before", UTCTime.text(notBeforeMs &* 1_000_000)) }
         }
         switch entry.state {
-        case .paused(_, let status, _), .sent(let status), .quarantined(let status, _):
+        case .paused(_, let status, _), .sent(let status), .quarantined(let status, _),
+            .kept(let status, _):
             object.add("http_status", UInt64(max(status, 0)))
         default: break
         }
         object.add("records_sent", entry.state.progress.done)
+        if case .kept(_, let records) = entry.state {
+            object.add("records_refused", UInt64(records))
+        }
         if !entry.cause.isEmpty { object.add("cause", entry.cause) }
         return object.text + "\n"
     }

@@ -168,6 +168,7 @@ struct UploadCommand: ParsableCommand {
         if result.waiting > 0 { text += ", \(result.waiting) waiting" }
         if result.expired > 0 { text += ", \(result.expired) expired" }
         if result.refused > 0 { text += ", \(result.refused) records refused" }
+        if result.quarantined > 0 { text += ", \(result.quarantined) kept in quarantine" }
         if result.lastHTTPStatus > 0 { text += ", last answer \(result.lastHTTPStatus)" }
         return text + "\n"
     }
@@ -180,6 +181,7 @@ struct UploadCommand: ParsableCommand {
         object.add("expired", UInt64(result.expired))
         object.add("bytes_sent", result.bytesSent)
         object.add("records_refused", UInt64(result.refused))
+        object.add("quarantined", UInt64(result.quarantined))
         object.add("last_http_status", UInt64(max(result.lastHTTPStatus, 0)))
         return object.text + "\n"
     }

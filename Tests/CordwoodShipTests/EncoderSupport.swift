@@ -243,7 +243,7 @@ extension TestStore {
                 XCTFail("stopped")
                 return found
             case .nothing(let upTo, let isLast, let oversized):
-                found.oversized += Int(oversized)
+                found.oversized += oversized.count
                 first = upTo
                 if isLast { return found }
             case .part(let part):
@@ -251,7 +251,7 @@ extension TestStore {
                 XCTAssertEqual(pread(part.body.descriptor, &bytes, bytes.count, 0), bytes.count)
                 found.bodies.append(bytes)
                 found.entries.append(Int(part.entries))
-                found.oversized += Int(part.oversized)
+                found.oversized += part.oversized.count
                 first = part.range.end
                 if part.isLast { return found }
             }

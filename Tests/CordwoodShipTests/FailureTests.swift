@@ -101,6 +101,15 @@ final class FailureTests: XCTestCase {
         XCTAssertEqual(found["error.detail"], .text("error d: n (P)"))
         XCTAssertEqual(found["retry_after_s"], .number(2))
         XCTAssertEqual(detail(404).fields.map(\.key), ["outcome"])
+        let many = (1...9).map { "{\"code\": \"d\($0)\", \"message\": \"n\"}" }
+        let all = detail(
+            400,
+            body: #"{"error": {"code": "c", "message": "m", "details": ["#
+                + many.joined(separator: ",") + "]}}"
+        ).fields.map { $0.key }
+        XCTAssertEqual(
+            all.filter { $0.hasPrefix("error.detail") },
+            ["error.detail"] + (2...8).map { "error.detail_\($0)" }, "no key twice")
     }
 
     func testB_NET_5_everyCaseInBothLanguages() {

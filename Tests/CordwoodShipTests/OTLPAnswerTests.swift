@@ -117,13 +117,13 @@ final class OTLPAnswerTests: XCTestCase {
         let dialect = try dialect()
         for status: Int32 in [200, 201, 202, 204] {
             XCTAssertEqual(
-                dialect.verdict(outcome(status), delivery()), .sent(refused: 0), "\(status)")
+                dialect.verdict(outcome(status), delivery()), .sent(.none), "\(status)")
         }
-        XCTAssertEqual(dialect.verdict(outcome(200, partial), delivery()), .sent(refused: 3))
+        XCTAssertEqual(dialect.verdict(outcome(200, partial), delivery()), .sent(Refused(count: 3)))
         let json = Array(#"{"partialSuccess":{"rejectedLogRecords":"2"}}"#.utf8)
         XCTAssertEqual(
             dialect.verdict(outcome(200, json, type: "application/json; x"), delivery()),
-            .sent(refused: 2))
+            .sent(Refused(count: 2)))
     }
 
     func testCauseSaysWhatTheReceiverSaid() throws {

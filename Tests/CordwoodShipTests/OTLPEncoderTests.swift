@@ -246,6 +246,17 @@ final class OTLPEncoderTests: XCTestCase {
         XCTAssertTrue(cut.contains(#""droppedAttributesCount":1"#), cut)
     }
 
+    /// A receiver that takes neither refuses the whole body for it.
+    func testAKeyWithoutANameAndATimeBeyondTheSign() throws {
+        let record = OTLPSamples.record(
+            "a", level: 1, time: 1 << 63 | 5, [],
+            sections: OTLPSamples.section(2, OTLPSamples.fields([OTLPSamples.word(1, "", 7)])))
+        let json = try OTLPSamples.json([record])
+        XCTAssertTrue(json.contains(#"{"key":"_","value":{"intValue":"7"}}"#), json)
+        XCTAssertTrue(json.contains(#""timeUnixNano":"9223372036854775807""#), json)
+        XCTAssertFalse(json.contains("9223372036854775813"), json)
+    }
+
     func testManyFieldsAreStillUnique() throws {
         let keys = (0..<40).map { "k\($0 % 30)" }
         let record = OTLPSamples.record(
@@ -357,7 +368,7 @@ final class OTLPEncoderTests: XCTestCase {
                 XCTAssertLessThanOrEqual(part.body.bytes, 100_000)
                 XCTAssertEqual(part.body.contentBytes, part.body.bytes)
                 XCTAssertEqual(part.range.first, next)
-                XCTAssertEqual(part.oversized, 0)
+                XCTAssertEqual(part.oversized, [])
                 next = part.range.end
                 entries += Int(part.entries)
                 let text = String(
@@ -419,7 +430,7 @@ final class OTLPEncoderTests: XCTestCase {
                     return XCTFail("\(kind) \(format)")
                 }
                 XCTAssertLessThanOrEqual(part.body.bytes, 65_536, "\(kind) \(format)")
-                XCTAssertEqual(part.oversized, 0, "\(kind) \(format)")
+                XCTAssertEqual(part.oversized, [], "\(kind) \(format)")
                 next = part.range.end
             }
         }

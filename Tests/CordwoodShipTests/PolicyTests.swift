@@ -74,13 +74,66 @@ final class PolicyTests: XCTestCase {
             XCTAssertTrue(problem.contains(part), "\(text): \(problem)")
         }
         let bytes = PolicyDocument.bytesMax
-        let large = "{\"a\": \"" + String(repeating: "x", count: bytes - 9) + "\"}"
+        let head = #"{"max_files": 1, "a": ""#
+        let large = head + String(repeating: "x", count: bytes - head.utf8.count - 2) + "\"}"
         XCTAssertEqual(problem(large), "")
         XCTAssertTrue(problem(large + " ").contains("65537 bytes"))
         let prefix = String(repeating: "p", count: 256)
         XCTAssertTrue(problem("{\"levels\": {\"\(prefix)\": 5}}").contains("over 255 bytes"))
         let many = (0...4_096).map { "\"p\($0)\":5" }.joined(separator: ",")
         XCTAssertTrue(problem("{\"levels\": {\(many)}}").contains("over 4096 prefixes"))
+    }
+
+    /// Most likely the answer of another service, or an error that came as 200.
+    func testB_SAP_9_noKeyOfOursIsRefused() throws {
+        XCTAssertEqual(
+            problem(#"{"status": "ok", "Levels": {}, "a\nb": 1}"#),
+            "the policy has no key that means anything here, but 'status', 'Levels', 'a?b'")
+        let many = (1...21).map { "\"k\($0)\":0" }.joined(separator: ",")
+        XCTAssertTrue(problem("{\(many)}").hasSuffix("'k19', 'k20', …"))
+        XCTAssertEqual(try document(#"{"status": 1, "max_files": 2}"#).unknownKeys, ["status"])
+    }
+
+    /// Days, MB, and words for levels; numbers and truth may be text.
+    func testB_SAP_9_keysOfSAP() throws {
+        let policy = try document(
+            #"""
+            {"logUploadEnabled": false, "entryExpiry": 7, "logLevel": "ERROR", "maxFileNum": 10,
+             "maxFileSize": 5, "levels": {"app": "debug"}, "quota_bytes": 7}
+            """#)
+        XCTAssertEqual(policy.isEnabled, false)
+        XCTAssertEqual(policy.expirationDays, 7)
+        XCTAssertEqual(policy.levels.map { "\($0.prefix)=\($0.number)" }, ["=17", "app=5"])
+        XCTAssertEqual(policy.filesMax, 10)
+        XCTAssertEqual(policy.fileBytesMax, 5 << 20)
+        XCTAssertEqual(policy.unknownKeys, [])
+        let text = try document(
+            #"{"logUploadEnabled": "true", "entryExpiry": "0", "maxFileSize": "99999"}"#)
+        XCTAssertEqual(text.isEnabled, true)
+        XCTAssertEqual(text.expirationDays, 0)
+        XCTAssertEqual(text.fileBytesMax, 1 << 30, "our largest")
+        XCTAssertNil(try document(#"{"maxFileSize": 0}"#).fileBytesMax, "no limit of theirs")
+        let words: [(String, UInt8)] = [
+            ("off", 255), ("NONE", 255), ("Fatal", 21), ("error", 17), ("warn", 13),
+            ("Warning", 13), ("info", 9), ("debug", 5), ("path", 1), ("all", 1),
+        ]
+        for (word, number) in words {
+            let policy = try document("{\"logLevel\": \"\(word)\"}")
+            XCTAssertEqual(policy.levels.map(\.number), [number], word)
+        }
+        for (text, part) in [
+            (#"{"logUploadEnabled": 1}"#, "'logUploadEnabled' is the number 1, not true or false"),
+            (#"{"logLevel": "loud"}"#, "'logLevel' is \"loud\", not the name of a level"),
+            (#"{"logLevel": 5}"#, "'logLevel' is the number 5"),
+            (#"{"entryExpiry": "soon"}"#, "'entryExpiry' is \"soon\", not a whole number"),
+            (#"{"maxFileNum": -1}"#, "'maxFileNum' is the number -1"),
+            (#"{"maxFileSize": 4294967296}"#, "'maxFileSize' is"),
+            (#"{"enabled": true, "logUploadEnabled": true}"#, "'enabled' and 'logUploadEnabled'"),
+            (#"{"maxFileNum": 1, "max_files": 1}"#, "'max_files' and 'maxFileNum' say the same"),
+            (#"{"logLevel": "info", "levels": {"": "info"}}"#, "'logLevel' say the same"),
+        ] {
+            XCTAssertTrue(problem(text).contains(part), "\(text): \(problem(text))")
+        }
     }
 
     // ── What a store keeps ──

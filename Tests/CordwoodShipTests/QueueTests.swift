@@ -19,7 +19,10 @@ final class QueueTests: XCTestCase {
                 progress: Progress(done: 7, doubt: 12)),
             .paused(attempts: 2, httpStatus: 403, progress: Progress(done: .max, doubt: 0)),
             .quarantined(httpStatus: 400, progress: Progress(done: 3, doubt: 4)),
-            .quarantined(httpStatus: 0), .unknown("folded-3-x"),
+            .quarantined(httpStatus: 0), .kept(httpStatus: 413, records: 7),
+            .retry(
+                attempts: 1, notBeforeMs: 2, reason: .refused,
+                progress: Progress(done: 3, doubt: 0, lines: 2)), .unknown("folded-3-x"),
         ]
         for state in states {
             let suffix = state.suffix ?? ""
@@ -175,14 +178,15 @@ final class QueueTests: XCTestCase {
                     outcome, isCollector: isCollector, isOnlyIfAbsent: false,
                     isEncodingProven: true, nowUnixMs: 0)
                 switch status {
-                case 200...299: XCTAssertEqual(verdict, .sent(refused: 0))
+                case 200...299: XCTAssertEqual(verdict, .sent(.none))
                 case 401, 403: XCTAssertEqual(verdict, .pause)
                 case 413: XCTAssertEqual(verdict, .shrink)
                 case 415: XCTAssertEqual(verdict, .simplify)
                 case 429, 503: XCTAssertEqual(verdict, .retry(.busy, delayMs: nil), "\(status)")
                 case 409 where isCollector, _ where retryable.contains(status):
                     XCTAssertEqual(verdict, .retry(.failed, delayMs: nil), "\(status)")
-                default: XCTAssertEqual(verdict, .refuse, "\(status)")
+                case 400, 422: XCTAssertEqual(verdict, .refuse, "\(status)")
+                default: XCTAssertEqual(verdict, .stray, "\(status)")
                 }
             }
         }
@@ -191,8 +195,9 @@ final class QueueTests: XCTestCase {
     func testHoldIgnoresTimesOfAnotherClock() {
         let now: UInt64 = 1_800_000_000_000
         let key = TargetKey(name: "t")
-        func hold(_ state: PairState) -> TargetHold {
-            TargetHold(OutboxSnapshot(pairs: ["a": [key: state]]), key, nowMs: now)
+        func hold(_ state: PairState, isOpen: Bool = false) -> TargetHold {
+            TargetHold(
+                OutboxSnapshot(pairs: ["a": [key: state]]), key, isOpen: isOpen, nowMs: now)
         }
         let soon = PairState.retry(attempts: 1, notBeforeMs: now + 1_000, reason: .server)
         XCTAssertFalse(hold(soon).allows(.waiting, explicit: true, nowMs: now))
@@ -205,6 +210,15 @@ final class QueueTests: XCTestCase {
         let busy = PairState.retry(attempts: 1, notBeforeMs: now + 1_000, reason: .busy)
         XCTAssertFalse(hold(busy).allows(.waiting, explicit: false, nowMs: now))
         XCTAssertTrue(hold(busy).allows(busy, explicit: true, nowMs: now))
+        let refused = PairState.retry(attempts: 1, notBeforeMs: now + 1_000, reason: .refused)
+        XCTAssertFalse(hold(refused).allows(.waiting, explicit: false, nowMs: now))
+        XCTAssertTrue(hold(refused).allows(refused, explicit: true, nowMs: now))
+        XCTAssertTrue(hold(refused).isProbing)
+        XCTAssertTrue(hold(refused, isOpen: true).allows(refused, explicit: false, nowMs: now))
+        var taken = hold(refused)
+        taken.noteTaken()
+        XCTAssertTrue(taken.allows(.waiting, explicit: false, nowMs: now))
+        XCTAssertFalse(taken.isProbing)
         let failed = PairState.retry(attempts: 1, notBeforeMs: now + 1_000, reason: .failed)
         XCTAssertTrue(hold(failed).allows(.waiting, explicit: false, nowMs: now))
         XCTAssertFalse(hold(failed).allows(failed, explicit: false, nowMs: now))

@@ -276,7 +276,7 @@ final class S3DialectTests: XCTestCase {
         }
         let target = try target()
         let outcome = try send(target, [1], bucket)
-        XCTAssertEqual(target.dialect.verdict(outcome, delivery()), .sent(refused: 0))
+        XCTAssertEqual(target.dialect.verdict(outcome, delivery()), .sent(.none))
         let plain = try self.target("if_none_match=0")
         _ = try send(plain, [1], bucket)
         XCTAssertNil(bucket.requests[1].headers["if-none-match"])
@@ -381,8 +381,8 @@ final class S3DialectTests: XCTestCase {
         XCTAssertNil(verdict(200, ""))
         XCTAssertNil(verdict(403, "AccessDenied"))
         XCTAssertNil(verdict(503, "SlowDown"))
-        XCTAssertEqual(verdict(404, "NoSuchBucket"), .pause)
-        XCTAssertEqual(verdict(301, "PermanentRedirect"), .pause)
+        XCTAssertEqual(verdict(404, "NoSuchBucket"), .stray)
+        XCTAssertEqual(verdict(301, "PermanentRedirect"), .stray)
         XCTAssertEqual(verdict(400, "ExpiredToken"), .pause)
         XCTAssertEqual(verdict(400, "RequestTimeout"), .retry(.failed, delayMs: nil))
         XCTAssertEqual(verdict(400, "EntityTooLarge"), .shrink)
@@ -519,7 +519,7 @@ final class S3DialectTests: XCTestCase {
         }
         let target = try target(inParts)
         let outcome = try send(target, S3DialectTests.large, bucket)
-        XCTAssertEqual(target.dialect.verdict(outcome, delivery()), .sent(refused: 0))
+        XCTAssertEqual(target.dialect.verdict(outcome, delivery()), .sent(.none))
         XCTAssertTrue(bucket.uploads.isEmpty)
     }
 

@@ -156,7 +156,7 @@ final class TextEncoderTests: XCTestCase {
         let target = try target("datadog", "http://h") { $0.parameters = "ddtags=env:prod,a:b" }
         XCTAssertEqual(
             try golden(target),
-            #"[{"timestamp":"2025-11-21T08:15:30.123Z","time":"2025-11-21T08:15:30.123456789Z","#
+            #"[{"timestamp":1763712930123,"time":"2025-11-21T08:15:30.123456789Z","#
                 + #""status":"warn","level":"WARN","message":"say \"hi\" #1\n","service":"web","#
                 + #""hostname":"h1","ddsource":"cordwood","ddtags":"env:prod,a:b","#
                 + #""logger":{"name":"net.http","thread_name":"main","method_name":"main"},"#

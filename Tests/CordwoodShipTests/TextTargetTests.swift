@@ -101,7 +101,7 @@ final class TextTargetTests: XCTestCase {
             $0.parameters = "application=a\ndevice_id=d"
         }
         XCTAssertEqual(results[0].0, .upload)
-        XCTAssertTrue(store.queue[0].hasPrefix("quarantined-400"), "\(store.queue)")
+        XCTAssertTrue(store.queue[0].contains("-refused"), "\(store.queue)")
         XCTAssertTrue(store.hasArchive(1))
         let later = try FakeServer("sap", #"{"faults":[{"status":500}]}"#)
         let (kept, twice) = try send("sap", later, passes: 2) {
@@ -202,17 +202,55 @@ final class TextTargetTests: XCTestCase {
     func testLokiIgnoresSomeLines() throws {
         let server = try FakeServer("loki", #"{"oldest_ns":1763712930000001500}"#)
         let (store, results) = try send("loki", server, passes: 2) { $0.bodyRecordsMax = 5 }
-        XCTAssertEqual(results.map(\.0), [.ok, .end])
+        XCTAssertEqual(results.map(\.0), [.upload, .end])
         XCTAssertEqual(statuses(server), [400, 204])
         XCTAssertEqual(results[0].1.refused, 4)
         XCTAssertEqual(server.stored.count, 6)
-        XCTAssertFalse(store.hasArchive(1), "what it refuses it would refuse again")
+        XCTAssertEqual(store.queue, ["kept-400-4"])
+        XCTAssertTrue(store.hasArchive(1))
+        let other = try FakeServer("loki", #"{"oldest_ns":1763712930000001500}"#)
+        let (dropped, ends) = try send("loki", other, passes: 2) {
+            $0.bodyRecordsMax = 5
+            $0.parameters = "refused=drop"
+        }
+        XCTAssertEqual(ends.map(\.0), [.ok, .end])
+        XCTAssertFalse(dropped.hasArchive(1), "the host said so")
+    }
+
+    /// As Loki 3 answers (its distributor; an ingester, of two streams; of one line).
+    func testLokiCountsFromEveryForm() throws {
+        let dialect = try TestStore().target("http://h:3100") { $0.kind = "loki" }.dialect
+        let delivery = Delivery(
+            id: "id", archiveID: "id", range: nil, fileName: "", encoding: .gzip,
+            credentials: Credentials(), nowUnixMs: 5)
+        func refused(_ body: String) -> CordwoodShip.Verdict? {
+            var outcome = TransferOutcome(kind: .client, cause: "HTTP 400")
+            outcome.httpStatus = 400
+            outcome.body = Array(body.utf8)
+            return dialect.verdict(outcome, delivery)
+        }
+        let old =
+            "entry for stream '{a=\"b\"}' has timestamp too old: 2025-10-01T00:00:00Z, "
+            + "oldest acceptable timestamp is: 2025-11-16T00:00:00Z"
+        XCTAssertEqual(refused("498 errors like: \(old)\n"), .sent(Refused(count: 498)))
+        XCTAssertEqual(
+            refused("2 errors like: \(old); 1 errors like: max entry size exceeded"),
+            .sent(Refused(count: 3)))
+        let behind =
+            "entry with timestamp 2025-11-01 00:00:00 +0000 UTC ignored, "
+            + "reason: 'entry too far behind, entry timestamp is: …',\n"
+        XCTAssertEqual(
+            refused("\(behind)\(behind)user 'fake', total ignored: 2 out of 5 for stream: {}"),
+            .sent(Refused(count: 2)))
+        XCTAssertEqual(refused(old), .sent(Refused(count: 1)))
+        XCTAssertNil(refused("parse error"))
+        XCTAssertNil(refused("0 errors like: nothing"))
     }
 
     func testLokiAnswersThatAreNotAboutLines() throws {
         let off = try FakeServer("loki", #"{"metadata":false}"#)
         let (paused, _) = try send("loki", off)
-        XCTAssertTrue(paused.queue[0].hasPrefix("paused-1-400"), "\(paused.queue)")
+        XCTAssertTrue(paused.queue[0].contains("-refused"), "\(paused.queue)")
         let (_, plain) = try send("loki", off) { $0.parameters = "metadata=off" }
         XCTAssertEqual(plain[0].0, .ok)
         let busy = try FakeServer("loki", #"{"faults":[{"status":429},{"status":500}]}"#)
@@ -228,7 +266,7 @@ final class TextTargetTests: XCTestCase {
         let bad = try FakeServer(
             "loki", #"{"faults":[{"status":400,"body":"parse error"},{"status":400}]}"#)
         let (kept, _) = try send("loki", bad)
-        XCTAssertTrue(kept.queue[0].hasPrefix("quarantined-400"), "\(kept.queue)")
+        XCTAssertTrue(kept.queue[0].contains("-refused"), "\(kept.queue)")
     }
 
     // ── Elasticsearch ──
@@ -268,10 +306,10 @@ final class TextTargetTests: XCTestCase {
     func testElasticsearchRefusesSomeDocuments() throws {
         let server = try FakeServer("elasticsearch", #"{"refuse":"record 3"}"#)
         let (store, results) = try send("elasticsearch", server, passes: 2)
-        XCTAssertEqual(results.map(\.0), [.ok, .end])
+        XCTAssertEqual(results.map(\.0), [.upload, .end])
         XCTAssertEqual(results[0].1.refused, 2)
         XCTAssertEqual(server.stored.count, 8)
-        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertEqual(store.queue, ["kept-200-2"])
     }
 
     /// A full disk makes an index read-only, a role may not write, a template is missing: the
@@ -286,18 +324,19 @@ final class TextTargetTests: XCTestCase {
             let (store, results) = try send("elasticsearch", server, 20, passes: 2)
             XCTAssertEqual(results.map(\.0), [.upload, .upload])
             XCTAssertEqual(results.map(\.1.refused), [0, 0])
-            XCTAssertTrue(store.queue.first?.hasPrefix("paused-2-200") ?? false, "\(store.queue)")
+            let state = status == 404 ? "retry-2" : "paused-2-200"
+            XCTAssertTrue(store.queue.first?.hasPrefix(state) ?? false, "\(store.queue)")
             XCTAssertTrue(store.hasArchive(1))
             let said = store.events.diagnostics.filter { $0.contains("\(status) \(type)") }
             XCTAssertEqual(said.count, 2, "\(store.events.diagnostics)")
             let later = try store.service(records(20))
             _ = try later.addTarget(store.target(server.url) { $0.kind = "elasticsearch" })
             let (end, result) = later.pass()
-            XCTAssertEqual(end, .ok, "\(store.events.diagnostics)")
+            XCTAssertEqual(end, .upload, "\(store.events.diagnostics)")
             XCTAssertEqual(result.refused, 2)
             XCTAssertEqual(server.stored.count, 18)
             XCTAssertTrue(server.requests[2].said.contains("409"))
-            XCTAssertFalse(store.hasArchive(1))
+            XCTAssertEqual(store.queue, ["kept-200-2"])
         }
     }
 
@@ -321,7 +360,7 @@ final class TextTargetTests: XCTestCase {
         let answer = read(
             #" { "took" : 3.5e1, "errors":true, "items":[\#(many.joined(separator: " , "))]}  "#)
         XCTAssertEqual(answer?.again, [7, 8])
-        XCTAssertEqual(answer?.refused, 1)
+        XCTAssertEqual(answer?.refused.count, 1)
         XCTAssertEqual(answer?.isForbidden, false)
         XCTAssertEqual(answer?.reasons, ["429", "503", "400"])
         let typed = item("1", "403").dropLast(2) + #","error":{"type":"a\n\u00e9b"}}}"#
@@ -329,7 +368,7 @@ final class TextTargetTests: XCTestCase {
         XCTAssertEqual(forbidden?.isForbidden, true)
         XCTAssertEqual(forbidden?.reasons, ["403 a???b"])
         let nested = item("1", "409").dropLast(2) + #","error":{"a":[null,true,"\"}"]}}}"#
-        XCTAssertEqual(read(#"{"errors":true,"items":[\#(nested)]}"#)?.refused, 0)
+        XCTAssertEqual(read(#"{"errors":true,"items":[\#(nested)]}"#)?.refused, [])
         let deep = String(repeating: "[", count: 100_000)
         let bad = [
             "", "{}", "[]", "{", #"{"errors":true}"#, #"{"errors":true,"items":[]}"#,
@@ -362,7 +401,7 @@ final class TextTargetTests: XCTestCase {
         XCTAssertEqual(server.stored[0]["sourcetype"] as? String, "st")
         XCTAssertFalse(store.hasArchive(1))
         for (parameters, token, state) in [
-            ("index=other", "token", "paused-1-400"), ("", "wrong", "paused-1-403"),
+            ("index=other", "token", "retry-1"), ("", "wrong", "paused-1-403"),
         ] {
             let (paused, _) = try send("splunk", try FakeServer("splunk")) {
                 $0.authToken = token
@@ -372,7 +411,7 @@ final class TextTargetTests: XCTestCase {
         }
         let faults = #"[{"status":400,"body":"{\"code\":6}"},{"status":400,"body":"{\"code\":6}"}]"#
         let (refused, _) = try send("splunk", try FakeServer("splunk", "{\"faults\":\(faults)}"))
-        XCTAssertTrue(refused.queue[0].hasPrefix("quarantined-400"), "\(refused.queue)")
+        XCTAssertTrue(refused.queue[0].contains("-refused"), "\(refused.queue)")
         let (waiting, _) = try send(
             "splunk", try FakeServer("splunk", #"{"faults":[{"status":200,"body":"OK"}]}"#))
         XCTAssertTrue(waiting.hasArchive(1))
@@ -434,8 +473,8 @@ final class TextTargetTests: XCTestCase {
         XCTAssertEqual(verdict(200, "", code: "241"), .retry(.failed, delayMs: nil))
         XCTAssertEqual(verdict(200, "Code: 241, e.displayText()"), .retry(.failed, delayMs: nil))
         XCTAssertEqual(verdict(500, "Code: 193, Wrong password"), .pause)
-        XCTAssertEqual(verdict(404, "Code: 60. DB::Exception: no table"), .pause)
-        XCTAssertEqual(verdict(400, "Code: 117. Unknown field found: x"), .pause)
+        XCTAssertEqual(verdict(404, "Code: 60. DB::Exception: no table"), .stray)
+        XCTAssertEqual(verdict(400, "Code: 117. Unknown field found: x"), .stray)
         XCTAssertNil(verdict(400, "Code: 117. Incorrect data"))
         XCTAssertNil(verdict(400, "Code: 27. Cannot parse input"))
         XCTAssertNil(verdict(500, "Code: 252. Too many parts"))

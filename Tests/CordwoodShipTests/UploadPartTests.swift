@@ -87,21 +87,6 @@ final class UploadPartTests: XCTestCase {
         XCTAssertEqual(counts[2...].reduce(0, +), 80)
     }
 
-    func testARecordThatIsTooLargeAloneIsReportedAndPassedOver() throws {
-        let server = try FaultServer(#"[{},{"status":413},{}]"#)
-        let store = try TestStore()
-        store.addArchive(1, content: content(3))
-        let service = try store.service()
-        try add(store, service, server) { $0.bodyRecordsMax = 1 }
-        let (status, result) = service.pass()
-        XCTAssertEqual(status, .ok)
-        XCTAssertEqual(result.refused, 1)
-        XCTAssertEqual(service.totals.refused, 1)
-        XCTAssertTrue(
-            store.events.diagnostics.contains { $0.hasPrefix("the target does not take") })
-        XCTAssertFalse(store.hasArchive(1))
-    }
-
     func testMessagesAreCutToFit() throws {
         let server = try FaultServer()
         let store = try TestStore()
@@ -160,28 +145,6 @@ final class UploadPartTests: XCTestCase {
         XCTAssertEqual(service.pass().1.uploaded, 1)
         XCTAssertEqual(messages(server), expected(0..<5))
         XCTAssertFalse(store.hasArchive(2))
-    }
-
-    func testRefusedPartIsQuarantinedWhereItStands() throws {
-        let server = try FaultServer(#"[{},{"status":422}]"#)
-        let store = try TestStore()
-        store.addArchive(1, content: content(30))
-        let service = try store.service()
-        try add(store, service, server) { $0.bodyRecordsMax = 10 }
-        XCTAssertEqual(service.pass().0, .upload)
-        XCTAssertEqual(store.queue, ["quarantined-422-10-20"])
-        let listing = QueueListing(
-            storeDirectory: store.root,
-            archiveInfo: { _ throws(ReadProblem) in throw .damaged("not read") })
-        let entry = try XCTUnwrap(listing.list().first)
-        XCTAssertEqual(entry.state.word, "quarantined")
-        XCTAssertEqual(entry.cause, "HTTP 422")
-        XCTAssertEqual(try listing.retry(archive: nil, target: nil), 1)
-        XCTAssertEqual(service.pass().0, .ok)
-        XCTAssertEqual(
-            server.requests.map { $0.headers["idempotency-key"] },
-            ["0-9", "10-19", "10-19", "20-29"].map { "\"\(id).\($0)\"" })
-        XCTAssertFalse(store.hasArchive(1))
     }
 
     func testASlowTargetHoldsUpNoOther() throws {

@@ -192,7 +192,11 @@ final class FaultServer {
     /// - Parameters:
     ///   - pem: path of key and certificate; nil: no TLS.
     ///   - authority: path of the certificate that clients' must be signed by; nil: they need none.
-    init(_ answers: String = "[]", pem: String? = nil, authority: String? = nil) throws {
+    ///   - rules: `NAME=VALUE` of fault_server.py.
+    init(
+        _ answers: String = "[]", pem: String? = nil, authority: String? = nil,
+        rules: [String] = []
+    ) throws {
         isTLS = pem != nil
         var template = Array("/tmp/cordwood-server-XXXXXX".utf8CString)
         directory = String(cString: mkdtemp(&template))
@@ -211,6 +215,7 @@ final class FaultServer {
         var words = ["python3", "-u", script, directory, answers]
         if let pem { words.append(pem) }
         if let authority { words.append(authority) }
+        words += rules
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         defer { arguments.forEach { free($0) } }
         var started: pid_t = 0

@@ -77,7 +77,8 @@ def from_protobuf(data):
 
 
 class Receiver:
-    """`answers`: what to say to the next requests, (status, headers, body); 200 afterwards."""
+    """`answers`: what to say to the next requests, (status, headers, body); 200 afterwards.
+    `judge`: says instead, from headers and content, a status or all three."""
 
     def __init__(self):
         self.answers, self.seen = [], []
@@ -108,7 +109,8 @@ class Receiver:
         with self.lock:
             status, headers, answer = self.answers.pop(0) if self.answers else (200, {}, b"")
             if self.judge:
-                status = self.judge(handler.headers, data)
+                said = self.judge(handler.headers, data)
+                status, headers, answer = (said, headers, answer) if isinstance(said, int) else said
             self.seen.append((handler.path, dict(handler.headers), data, status))
         handler.send_response(status)
         for name, value in headers.items():

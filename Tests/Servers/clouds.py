@@ -197,7 +197,7 @@ class Collector(Server):
     def command(self):
         token = ["--token", self.options["token"]] if self.options.get("token") else []
         return [CORDWOOD, "collect", "--listen", f"127.0.0.1:{self.port}", "--directory",
-                self.central, *token]
+                self.central, *token, *self.options.get("more", ())]
 
     def answers(self):
         return "listening on" in self.said() and super().answers()

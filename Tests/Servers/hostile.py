@@ -214,29 +214,37 @@ def forbidden(run, answers):
     run.until_sent(1)
 
 
-def refused(status):
-    """For good: kept under retention, and never sent again."""
-    def line(run, answers):
-        done = run.attempt()
-        equal("exit", done.code, FAILED)
-        run.counted(status, "quarantined")
-        equal("archives", len(run.store.archives()), 1)
-        run.attempt()
-        equal("requests", len(run.server.requests()), 1)
-        equal("archives", len(run.store.archives()), 1)
-    return line
+def rests(run, answers):
+    """An answer that is about the way there: one request a call, nothing is given up, and when the
+    way is free it goes."""
+    done = run.attempt()
+    equal("exit", done.code, FAILED)
+    state = run.counted(1)
+    holds("-refused" in state, f"the state is {state}")
+    equal("requests", len(run.server.requests()), 1)
+    equal("archives", len(run.store.archives()), 1)
+    run.until_sent(1)
+
+
+def never(run):
+    """A server that takes nothing: whatever it says, the archive stays."""
+    for number in range(1, 5):
+        equal("exit", run.attempt().code, FAILED)
+        run.counted(number)
+    equal("requests", len(run.server.requests()), 4)
+    equal("archives", len(run.store.archives()), 1)
 
 
 def conflict(run, answers):
     if run.kind.kind in ("collector", "s3"):
         return retried(run, *answers)
-    return refused(409)(run, answers)
+    return rests(run, answers)
 
 
 def too_large(run, answers):
     """Half and half again, until it is taken; whole archives cannot be."""
     if run.kind.is_archive:
-        return refused(413)(run, answers)
+        return never(run)
     done = run.attempt()
     equal("exit", done.code, 0)
     run.store.is_empty()
@@ -253,7 +261,7 @@ def too_large(run, answers):
 def other_encoding(run, answers):
     kind = run.kind
     if not kind.simpler:
-        return refused(415)(run, answers)
+        return never(run)
     done = run.attempt()
     equal("exit", done.code, 0)
     run.store.is_empty()
@@ -282,7 +290,7 @@ LINES = {
     "409": (conflict, [{"status": 409}], {}),
     "413, split": (too_large, [], {"limit": LIMIT}),
     "415, other encoding": (other_encoding, [], {}),
-    "302": (refused(302), [{"status": 302, "headers": {"Location": "/elsewhere"}}], {}),
+    "302": (rests, [{"status": 302, "headers": {"Location": "/elsewhere"}}], {}),
     "200 with 1 GiB": (huge, [{"action": "huge", "bytes": GIB, "status": 200}], {}),
 }
 

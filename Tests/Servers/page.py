@@ -27,6 +27,14 @@ def blocks(title):
     return found
 
 
+def block(title, opening):
+    """The one block of a section that begins so."""
+    found = [text for text in blocks(title) if text.startswith(opening)]
+    if len(found) != 1:
+        raise Failed(f"{PAGE}: {len(found)} blocks in {title} begin with {opening}")
+    return found[0]
+
+
 def commands(title):
     """What of a section a shell takes, each command with all its lines."""
     found, command = [], ""

@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import away  # noqa: E402
 import consent  # noqa: E402
+import door  # noqa: E402
 import hostile  # noqa: E402
 import lost  # noqa: E402
 import real  # noqa: E402
@@ -29,7 +30,7 @@ import recipes  # noqa: E402
 import s3  # noqa: E402
 from frame import CORDWOOD, HERE, Failed, LeftOut, Place  # noqa: E402
 
-THEMES = (real, recipes, s3, hostile, lost, consent, away)
+THEMES = (real, door, recipes, s3, hostile, lost, consent, away)
 
 
 def cases(arguments):

@@ -161,7 +161,7 @@ def no_bucket(server_type):
         store.log(nasty_lines(20, place.seed)).archive()
         done = send(store, server, url=server.url + "/missing")
         equal("exit", done.code, FAILED)
-        holds(all(state.startswith("paused-1-404") for state in store.states()),
+        holds(all("-refused" in state for state in store.states()),
               f"states {store.states()}; {done.complaint}")
     return case
 

@@ -15,9 +15,9 @@ An answer: status (200), headers, body, body_bytes (so many, instead of body), a
     huge   an answer of `bytes` bytes, as far as the client reads it
     stall  read no body, never answer (until the client leaves)
 Rules, for every request: `limit` (a body over so many bytes is answered 413), `refuse` (encodings,
-by commas, that are answered 415), `respond` (a kind: elasticsearch, splunk, loggly, …: what its
-server says of success); `port`: which to listen on. PUT /_script with JSON {"directory", "answers",
-"rules"} starts afresh.
+by commas, that are answered 415), `poison` (a body with that text is answered 400), `respond` (a
+kind: elasticsearch, splunk, loggly, …: what its server says of success); `port`: which to listen
+on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh.
 DIRECTORY/connections gets a byte for each; DIRECTORY/requests.jsonl gets one line a request
 (method, path, headers, bytes, number, status, sha256); DIRECTORY/body-N the body as received;
 DIRECTORY/stored.json how often each Idempotency-Key
@@ -49,6 +49,7 @@ class Script:
         self.limit = int(rules.get("limit", 0))
         self.refused = [word for word in rules.get("refuse", "").split(",") if word]
         self.respond = rules.get("respond", "")
+        self.poison = rules.get("poison", "").encode()
         self.served = 0
         self.stored = {}
         self.documents = {}
@@ -60,22 +61,25 @@ class Script:
             answer = self.answers[number - 1] if number <= len(self.answers) else None
         return number, answer
 
-    def rule(self, length, encoding):
-        if self.limit and length > self.limit:
+    def rule(self, body, encoding):
+        if self.limit and len(body) > self.limit:
             return {"status": 413}
+        if self.poison and self.poison in body:
+            return {"status": 400}
         if encoding in self.refused or (encoding == "" and "none" in self.refused):
             return {"status": 415}
         return None
 
     def success(self, body, encoding):
-        """(status, body) of a server of that kind that has taken everything."""
+        """(status, body) of a server of that kind that has taken everything; None: as a collector,
+        or any other."""
         if self.respond == "elasticsearch":
             return 200, self.bulk(gzip.decompress(body) if encoding == "gzip" else body)
         return {
             "splunk": (200, '{"text":"Success","code":0}'), "loggly": (200, '{"response":"ok"}'),
             "sap": (204, ""), "loki": (204, ""), "datadog": (202, "{}"), "otlp": (200, ""),
-            "clickhouse": (200, ""), "s3": (200, ""), "collector": (200, "{}"),
-        }.get(self.respond, (200, "{}"))
+            "clickhouse": (200, ""), "s3": (200, ""),
+        }.get(self.respond)
 
     def bulk(self, content):
         """As the bulk interface of Elasticsearch: a document is created once."""
@@ -138,11 +142,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             file.write(body)
         encoding = self.headers.get("Content-Encoding", "")
         if answer is None:
-            answer = script.rule(length, encoding) or {}
-        status, text = answer.get("status", 200), answer.get("body", "{}")
+            answer = script.rule(body, encoding) or {}
+        status, text = answer.get("status", 200), answer.get("body", self.receipt())
         if 200 <= status < 300 and action != "hang":
             if "body" not in answer and "status" not in answer:
-                status, text = script.success(body, encoding)
+                status, text = script.success(body, encoding) or (200, text)
                 # A 204 has no half.
                 status = 200 if action == "half" else status
             script.store(self.headers.get("Idempotency-Key", ""), body)
@@ -160,6 +164,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in answer.get("headers", {}).items():
             self.send_header(name, value)
+        if script.respond == "s3" and 200 <= status < 300:
+            self.send_header("ETag", f'"{hashlib.md5(body).hexdigest()}"')
         if status != 204:
             self.send_header("Content-Length", str(len(reply) + (1000 if action == "half" else 0)))
         self.end_headers()
@@ -169,6 +175,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return cut(self)
         if action == "half":
             cut(self)
+
+    def receipt(self):
+        """What a collector answers: the archive's id, which is the request's too."""
+        if self.headers.get("Content-Type") != "application/vnd.cordwood.archive":
+            return "{}"
+        return json.dumps({"id": self.headers.get("Idempotency-Key", "").strip('"'),
+                           "stored": True})
 
     def answer_huge(self, status, answer):
         self.send_response(status)

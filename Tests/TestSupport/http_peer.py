@@ -31,6 +31,20 @@ NO_TEXT = b'{"a":"\xff\xfe\xc3("}'
 JSON = json.dumps({"name": "order", "lines": list(range(40)), "note": "grün"}).encode()
 ODATA = json.dumps({"error": {"code": "SY/530", "message": {"lang": "en", "value": "No right"},
                               "innererror": {"transactionid": "T0123456789"}}}).encode()
+# /fails?status=S&form=F&id=I: as SAP Gateway and OData services answer, I is the transaction.
+FORMS = {
+    "v2": '{"error": {"code": "SY/530", "message": {"lang": "en", "value": "No such team"},'
+          ' "innererror": {"transactionid": "%s", "errordetails": [{"code": "A/1", "message":'
+          ' "wrong", "propertyref": "Team/Id", "severity": "error"}]}}}',
+    "v4": '{"error": {"code": "SY/530", "message": "No such team", "details": [{"code": "A/1",'
+          ' "message": "wrong", "target": "Team/Id", "@Common.numericSeverity": 4}],'
+          ' "innererror": {"transactionid": "%s"}}}',
+    "xml": '<?xml version="1.0" encoding="utf-8"?><error xmlns="http://schemas.microsoft.com/ado/'
+           '2007/08/dataservices/metadata"><code>SY/530</code><message xml:lang="en">No such team'
+           '</message><innererror><transactionid>%s</transactionid><errordetails><errordetail>'
+           '<code>A/1</code><message>wrong</message><propertyref>Team/Id</propertyref>'
+           '<severity>error</severity></errordetail></errordetails></innererror></error>',
+    "": "%.0s<html>"}
 BLOCK = bytes(range(32, 96)) * 1024  # 64 KiB that are text
 CHUNK_LINES = b"4\r\nwiki\r\n0\r\n\r\n"  # /chunk-lines: a body that looks framed, in one chunk
 BAD_UTF8 = b"caf\xe9 \xff\xfe {} \x80 end"
@@ -39,7 +53,8 @@ HANG_S = 30
 
 class Peer(BaseHTTPRequestHandler):
     """/json 200 · /odata 403 · /hang no answer · /close closes without one · /short less than it
-    says · /redirect?to=URL&cookie=C 302 · /download?bytes=N · /gzip · /chunked · /empty 204
+    says · /fails?status=S&form=F&id=I: FORMS · /redirect?to=URL&cookie=C 302
+    · /download?bytes=N · /gzip · /chunked · /empty 204
     · /upload and anything with a body: its size and SHA-256 · /chunk-lines · /basic 401, 200
     · /drip?seconds=S: headers, then slowly, never all · /trickle?seconds=S: all of it, slowly
     · /secrets?token=T: in its answer · /badutf · /bigheader?bytes=N
@@ -70,6 +85,11 @@ class Peer(BaseHTTPRequestHandler):
             self._answer(200, JSON)
         elif path == "/odata":
             self._answer(403, ODATA)
+        elif path == "/fails":
+            form = asked.get("form", "")
+            self._answer(int(asked["status"]), (FORMS[form] % asked.get("id", "")).encode(),
+                         "application/xml" if form == "xml" else "application/json",
+                         Retry_After="7", Location="https://other.example/a?token=hush")
         elif path == "/hang":
             self.server.begun[self.path] += 1
             self.server.gone.wait(HANG_S)

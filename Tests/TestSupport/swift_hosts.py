@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PLACE = ROOT / "build/swift-hosts"
 # name of the package → (its directory, its programs)
 PACKAGES = {
-    "cordwood-example": (ROOT / "examples/swift", ("Example", "Hello", "Transactions", "HTTP")),
+    "cordwood-example": (ROOT / "examples/swift",
+                         ("Example", "Hello", "Transactions", "HTTP", "HTTPErrors")),
     "cordwood-crash-swift": (ROOT / "Tests/Crash/swift-writer", ("Writer",)),
     "consumer": (PLACE / "consumer", ("Consumer",)),
     "cordwood-bench-swift": (PLACE / "benchmark", ("HotSwift",)),

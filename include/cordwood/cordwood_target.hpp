@@ -95,6 +95,10 @@ public:
         set(&cw_target_options::body_bytes_max, bytes);
         return set(&cw_target_options::body_records_max, records);
     }
+    /// What an answer must be to mean that the body is there; see cw_target_options.
+    target &expect(std::string conditions) {
+        return put(&cw_target_options::expect, std::move(conditions));
+    }
     target &requests_max(uint32_t count) noexcept {
         return set(&cw_target_options::requests_max, count);
     }

@@ -93,6 +93,9 @@ typedef struct cw_target_options {
     cw_credentials_fn credentials; /* asked on 401 and 403 */
     cw_transport_fn transport;     /* sends in place of libcurl */
     cw_upload_busy_fn busy;
+    const char *expect; /* http, sap, transactions: what an answer must be to mean that the body is
+                           there: "status:202;header:X-Stored=yes;body:accepted", all of it; NULL:
+                           any 2xx but a page of HTML (that only with 201 to a PUT) */
 } cw_target_options;
 
 /* Writes the defaults named above. As cw_options_init. */
@@ -113,17 +116,25 @@ cw_status cw_target_add(cw_engine *engine, const cw_target_options *options,
  * CW_OK · CW_E_ARGUMENT · CW_E_NOT_FOUND · CW_E_IO · CW_E_CLOSED */
 cw_status cw_target_remove(cw_engine *engine, const char *name);
 
+/* Lets what targets refused, and the store keeps, be tried again at the next occasion: of archives
+ * that were taken but for some records those alone. target: its name; NULL: of all. Any thread.
+ * Blocks: for file creation. Signals: not safe.
+ * CW_OK · CW_END (nothing was kept) · CW_E_NOT_FOUND (no such target) · CW_E_IO · CW_E_FULL ·
+ * CW_E_CLOSED */
+cw_status cw_quarantine_retry(cw_engine *engine, const char *target);
+
 typedef struct cw_upload_result {
     uint32_t struct_size;
     uint32_t uploaded; /* pairs of archive and target that got a 2xx in this call */
-    uint32_t failed;   /* pairs attempted in vain */
+    uint32_t failed;   /* pairs attempted and not delivered whole */
     uint32_t waiting;  /* pairs still to be sent */
     uint32_t expired;  /* archives removed by expiry instead of being sent */
     uint64_t bytes_sent;
     int32_t last_http_status; /* 0: none */
     int32_t last_outcome;     /* CW_OUTCOME_… */
-    uint32_t refused;         /* records that a target will not take, of archives it took */
+    uint32_t refused;         /* records that a target will not take; they are kept */
     uint64_t records;         /* in bodies that got a 2xx; 0 for archives as they are */
+    uint32_t quarantined;     /* pairs given up, whole or for some records; the archives are kept */
 } cw_upload_result;
 
 /* Seals what is open, archives it, and makes one attempt per waiting archive and target, overriding
@@ -172,9 +183,9 @@ typedef struct cw_upload_error_detail {
 } cw_upload_error_detail;
 
 /* How a transfer failed. Every string is UTF-8, ends in a NUL that its length does not count, and
- * is empty where nothing is known; none holds path, query, header or token of the target. code,
- * message, language, transaction_id and details are from a 4xx or 5xx body in the form of OData or
- * SAP Gateway (JSON or XML). */
+ * is empty where nothing is known; of uploads none holds path, query, header or token of the
+ * target. code, message, language, transaction_id and details are from a 4xx or 5xx body in the
+ * form of OData or SAP Gateway (JSON or XML). */
 typedef struct cw_upload_error {
     uint32_t struct_size;    /* of the library's struct: fields beyond it are not there */
     int32_t outcome;         /* CW_OUTCOME_…, never SUCCESS */
@@ -192,6 +203,9 @@ typedef struct cw_upload_error {
     cw_str transaction_id;
     const cw_upload_error_detail *details; /* NULL where detail_count is 0 */
     size_t detail_count;
+    cw_str method;      /* of a request of the host's own (network.h); of uploads empty */
+    cw_str url;         /* likewise, without user, query and fragment */
+    cw_str exchange_id; /* likewise: its captured exchange */
 } cw_upload_error;
 
 /* Gives how the last failed transfer to a target ended, since cw_open; target_name NULL: to any.
@@ -227,9 +241,12 @@ const char *cw_outcome_text(int32_t outcome, const char *language);
  *   expiration_days, max_files, quota_bytes    as the options; 0: never, unlimited
  *   max_file_size_bytes  of the segments made from now on, as segment_bytes
  *   upload_interval_s    as the option
+ * SAP Mobile Services' keys mean: logUploadEnabled: enabled; entryExpiry: expiration_days;
+ * logLevel: the root's level; maxFileNum: max_files; maxFileSize: max_file_size_bytes, in MB.
  * It takes effect at once and is checked whole before: an invalid one changes nothing, which key is
- * wrong and why stands in cw_last_error and under the logger Cordwood.Uploader. Unknown keys are
- * ignored, and named there at debug. It replaces the policy before: what it does not name is as the
+ * wrong and why stands in cw_last_error and under the logger Cordwood.Uploader. Unknown keys beside
+ * known ones are ignored, and named there once at warn; a policy of unknown keys alone is invalid,
+ * {} is not. It replaces the policy before: what it does not name is as the
  * options and cw_level_set said. Of two thresholds for one prefix the policy's holds, until
  * cw_level_set names that prefix again. It grants no consent and adds no target. Not stored.
  *

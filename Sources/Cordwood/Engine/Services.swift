@@ -30,6 +30,8 @@ import Glibc
     let policyKeeper: PolicyKeeper?
     /// Policies are applied one at a time.
     let applying = Monitor()
+    /// Of the last policy; told once. Under `applying`.
+    var unknownPolicyKeys: [String] = []
 
     /// Loggers by name (LoggerNames).
     var names: [String: LoggerBlock] = unsafe [:]

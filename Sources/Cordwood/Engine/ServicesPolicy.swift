@@ -62,12 +62,16 @@ extension Services {
 
     private func tell(_ policy: PolicyDocument, from origin: String) {
         var fields: [(key: String, value: DiagnosticValue)] = [("origin", .text(origin))]
-        if !policy.unknownKeys.isEmpty {
-            // Not joined with the first: who looks for misspelt keys looks at debug.
-            let keys = policy.unknownKeys.prefix(20).joined(separator: ", ")
+        let areNew = applying.locked {
+            defer { unknownPolicyKeys = policy.unknownKeys }
+            return unknownPolicyKeys != policy.unknownKeys
+        }
+        if areNew, !policy.unknownKeys.isEmpty {
+            let keys = policy.unknownKeys.prefix(PolicyDocument.keysShownMax)
+                .joined(separator: ", ")
             report(
                 UploadDiagnostic(
-                    level: 5, message: "a policy has keys that mean nothing here",
+                    level: 13, message: "a policy has keys that mean nothing here",
                     fields: fields + [("keys", .text(keys))]))
         }
         fields.append(("enabled", .text(policy.isEnabled == false ? "false" : "true")))

@@ -22,7 +22,15 @@ extension Services {
             ).rawValue
             if kind == .transactions {
                 // What other targets did meanwhile is none of this call's.
-                result.records = max(result.records, uploads.totals.events &- before.events)
+                let after = uploads.totals
+                result.records = max(result.records, after.events &- before.events)
+                result.refused = max(
+                    result.refused,
+                    UInt32(truncatingIfNeeded: after.eventsRefused &- before.eventsRefused))
+                result.quarantined = max(
+                    result.quarantined,
+                    UInt32(truncatingIfNeeded: after.eventsQuarantined &- before.eventsQuarantined))
+                if result.quarantined > 0 { return status >= 0 ? Status.upload : status }
                 return status == Status.end && result.records > 0 ? Status.ok : status
             }
             return Services.add(uploads.totals, since: before, to: &result, status)
@@ -45,6 +53,7 @@ extension Services {
         result.refused = max(
             result.refused, UInt32(truncatingIfNeeded: after.refused &- before.refused))
         let quarantined = UInt32(truncatingIfNeeded: after.quarantined &- before.quarantined)
+        result.quarantined = max(result.quarantined, quarantined)
         if quarantined > result.failed {
             result.failed = quarantined
             if result.lastOutcome == .none {

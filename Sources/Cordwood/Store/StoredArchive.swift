@@ -22,6 +22,8 @@ public struct StoredArchive: Sendable {
     public var lastSegment: UInt64
     public var recordCount: UInt64
     public var fileBytes: UInt64
+    /// Of all payloads, inflated; 0 of one that is encrypted.
+    public var rawBytes: UInt64
     /// Of one that is encrypted `verify` looks at the outside alone.
     public var isEncrypted: Bool
     /// What `verify` found wrong, without the file's path; empty: the archive is whole.
@@ -57,6 +59,7 @@ public struct StoredArchive: Sendable {
         lastSegment = info.covers.first?.last ?? 0
         recordCount = info.recordCount
         fileBytes = info.fileBytes
+        rawBytes = info.rawBytes
         isEncrypted = info.isEncrypted
     }
 

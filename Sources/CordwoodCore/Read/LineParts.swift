@@ -103,6 +103,9 @@ package enum FieldText {
 }
 
 package enum Times {
+    /// UTC ns as servers count them that have 64 bits and a sign: until 2262.
+    package static func signed(_ ns: UInt64) -> UInt64 { min(ns, UInt64(Int64.max)) }
+
     /// Year, month, day of a count of days since 1970 (proleptic Gregorian, years from March on).
     static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days &+ 719_468

@@ -8,12 +8,6 @@ import CShims
 import CordwoodCore
 import Glibc
 
-/// Records [first, end) of an archive, those that the target's filter passes over included.
-struct PartRange: Equatable, Sendable {
-    var first: UInt64
-    var end: UInt64
-}
-
 /// One body, and what it holds.
 struct Part: ~Copyable {
     let body: Body
@@ -21,17 +15,20 @@ struct Part: ~Copyable {
     /// Nothing of the archive comes behind it.
     let isLast: Bool
     let entries: UInt32
+    /// The ordinal of the last of them.
+    let lastEntry: UInt64
     /// Before compression: at most.
     let rawBytes: UInt64
-    /// Records of the range that would not fit this target's limits even with an empty message.
-    let oversized: UInt32
+    /// Records of the range that would not fit this target's limits even with an empty message, by
+    /// ordinal.
+    let oversized: [UInt64]
 }
 
 struct ArchiveParts: ~Copyable {
     enum Next: ~Copyable {
         case part(Part)
         /// Of the records before `upTo` this target wants none that would fit.
-        case nothing(upTo: UInt64, isLast: Bool, oversized: UInt32)
+        case nothing(upTo: UInt64, isLast: Bool, oversized: [UInt64])
         case stopped
     }
 
@@ -72,12 +69,13 @@ struct ArchiveParts: ~Copyable {
     /// - Parameters:
     ///   - end: the body ends before this record at the latest; an earlier attempt's range.
     ///   - only: of the range, these alone; nil: all.
+    ///   - wanted: of the archive, what is to be sent at all.
     ///   - bytesMax: a server's own limit, learnt from a 413: a body of several entries stays below
     ///     it, one entry alone may exceed it; 0: none.
     ///   - shouldStop: asked now and then.
     mutating func next(
-        from first: UInt64, end: UInt64?, only: Set<UInt64>? = nil, encoding: BodyEncoding,
-        bytesMax: UInt64 = 0, shouldStop: () -> Bool
+        from first: UInt64, end: UInt64?, only: Set<UInt64>? = nil, wanted: Refusals = .none,
+        encoding: BodyEncoding, bytesMax: UInt64 = 0, shouldStop: () -> Bool
     ) throws(UploadError) -> Next {
         guard try seek(first, shouldStop) else { return .stopped }
         let descriptor = try TemporaryBody.open(paths, stem)
@@ -88,9 +86,11 @@ struct ArchiveParts: ~Copyable {
         var filled = Filled()
         encoder.begin(&filled.out)
         while let record = try peek(), end.map({ nextOrdinal < $0 }) ?? true {
-            if filter.matches(record), only.map({ $0.contains(nextOrdinal) }) ?? true {
+            if filter.matches(record), wanted.wants(nextOrdinal),
+                only.map({ $0.contains(nextOrdinal) }) ?? true
+            {
                 guard let entry = makeEntry(record) else {
-                    filled.oversized += 1
+                    filled.oversized.append(nextOrdinal)
                     skip()
                     continue
                 }
@@ -105,6 +105,7 @@ struct ArchiveParts: ~Copyable {
                 }
                 encoder.take(entry, record, &filled.out)
                 filled.entries += 1
+                filled.lastEntry = nextOrdinal
                 filled.bytes += cost
             }
             skip()
@@ -116,7 +117,7 @@ struct ArchiveParts: ~Copyable {
         }
         // Of what the filter passes over behind the last entry, all belongs to this part.
         while only == nil, let record = try peek(), end.map({ nextOrdinal < $0 }) ?? true,
-            !filter.matches(record)
+            !filter.matches(record) || !wanted.wants(nextOrdinal)
         {
             skip()
         }
@@ -134,7 +135,7 @@ struct ArchiveParts: ~Copyable {
                     temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
                     encoding: encoding),
                 range: PartRange(first: first, end: nextOrdinal), isLast: isLast,
-                entries: filled.entries,
+                entries: filled.entries, lastEntry: filled.lastEntry,
                 rawBytes: filled.bytes + UInt64(encoder.frameBytes), oversized: filled.oversized))
     }
 
@@ -142,8 +143,9 @@ struct ArchiveParts: ~Copyable {
     private struct Filled {
         var out: [UInt8] = []
         var entries: UInt32 = 0
+        var lastEntry: UInt64 = 0
         var bytes: UInt64 = 0
-        var oversized: UInt32 = 0
+        var oversized: [UInt64] = []
 
         func hasRoom(
             _ cost: UInt64, _ limits: BodyLimits, _ bytesMax: UInt64, frameBytes: Int
@@ -232,15 +234,22 @@ struct ArchiveParts: ~Copyable {
         switch problem {
         case .damaged(let text):
             problems += 1
-            damage = damage ?? "\(path): \(text)"
+            damage = damage ?? ArchiveParts.told(text, of: path)
             // What cannot even be opened will not be read by asking again.
             guard source != nil, problems < ArchiveParts.problemsMax else {
-                throw .damaged("\(path): \(text)")
+                throw .damaged(ArchiveParts.told(text, of: path))
             }
-        case .version(let text): throw .version("\(path): \(text)")
-        case .system(let text, let code): throw .system(call: text, path: path, errno: code)
+        case .version(let text): throw .version(ArchiveParts.told(text, of: path))
+        case .system(let text, let code):
+            let call = text.hasSuffix(" " + path) ? text.dropLast(path.count + 1) : text[...]
+            throw .system(call: String(call), path: path, errno: code)
         case .locked(let text): throw .locked(text)
         }
+    }
+
+    /// With the path, which most problems name themselves.
+    private static func told(_ text: String, of path: String) -> String {
+        text.contains(path) ? text : "\(path): \(text)"
     }
 }
 

@@ -16,7 +16,7 @@ struct DatadogEntry: Sendable {
         let fields = UniqueFields.of(record)
         var object = JSONMembers(&out)
         // Datadog dates an event by `timestamp`, to the millisecond.
-        object.time("timestamp", record.timeNs, digits: 3, &out)
+        object.number("timestamp", record.timeNs / 1_000_000, &out)
         object.time("time", record.timeNs, digits: 9, &out)
         object.text("status", DatadogEntry.status(record.level), &out)
         object.level("level", record.level, &out)

@@ -137,7 +137,7 @@ struct LokiEncoder: RecordEncoder {
         let lineMax = UTF8Scan.isValid(record.message) ? room : room / 3
         let cut = Cut.message(of: record, to: min(messageBytesMax, lineMax))
         Literal.append("[\"", &out)
-        Digits.append(place.distinctNs, to: &out)
+        Digits.append(Times.signed(place.distinctNs), to: &out)
         Literal.append("\",\"", &out)
         _ = JSONLine.content(cut.message, &out)
         out.append(contentsOf: Cut.mark(of: cut).utf8)

@@ -31,7 +31,9 @@ struct OTLPAttributes {
             var fields = RecordFields(record)
             var ownCount: Int?
             while let (key, value) = fields.next() {
-                let attribute = unsafe OTLPAttribute(key: key, value: value)
+                // Receivers refuse a body for one key without a name.
+                let name = key.count > 0 ? unsafe key : Bytes.literal("_")
+                let attribute = unsafe OTLPAttribute(key: name, value: value)
                 if fields.part != .own, ownCount == nil { ownCount = kept.count }
                 guard let position = position(of: attribute.key) else {
                     add(attribute)

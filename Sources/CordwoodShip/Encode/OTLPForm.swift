@@ -22,7 +22,7 @@ enum OTLPProtobuf {
         ProtobufBytes.nest(0x12, in: &out) { out in
             if record.timeNs > 0 {
                 out.append(0x09)
-                ProtobufBytes.append(fixed64: record.timeNs, to: &out)
+                ProtobufBytes.append(fixed64: Times.signed(record.timeNs), to: &out)
             }
             if record.level > 0 {
                 out.append(0x10)
@@ -48,7 +48,7 @@ enum OTLPProtobuf {
             if let span = trace.span { ProtobufBytes.append(0x52, span, to: &out) }
             if record.writtenNs > 0 {
                 out.append(0x59)
-                ProtobufBytes.append(fixed64: record.writtenNs, to: &out)
+                ProtobufBytes.append(fixed64: Times.signed(record.writtenNs), to: &out)
             }
         }
     }
@@ -128,8 +128,8 @@ enum OTLPJSON {
         _ record: borrowing RecordRef, _ attributes: OTLPAttributes, uid: [UInt8],
         to out: inout [UInt8]
     ) {
-        put("{\"timeUnixNano\":\"\(record.timeNs)\"", &out)
-        put(",\"observedTimeUnixNano\":\"\(record.writtenNs)\"", &out)
+        put("{\"timeUnixNano\":\"\(Times.signed(record.timeNs))\"", &out)
+        put(",\"observedTimeUnixNano\":\"\(Times.signed(record.writtenNs))\"", &out)
         if record.level > 0 {
             put(",\"severityNumber\":\(record.level)", &out)
             put(",\"severityText\":\"\(levelName(record.level))\"", &out)

@@ -84,6 +84,18 @@ enum ProtobufBytes {
         return found
     }
 
+    /// Whether all of it are fields of bytes with such numbers.
+    static func isMessage(_ message: [UInt8], _ isKnown: (UInt64) -> Bool) -> Bool {
+        var at = 0
+        while at < message.count {
+            guard let key = varint(message, &at), key & 7 == 2, isKnown(key >> 3),
+                let length = varint(message, &at), length <= UInt64(message.count - at)
+            else { return false }
+            at += Int(length)
+        }
+        return true
+    }
+
     private static let fieldsMax = 64
 
     private static func varint(_ message: [UInt8], _ at: inout Int) -> UInt64? {

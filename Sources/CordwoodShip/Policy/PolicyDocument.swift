@@ -1,6 +1,7 @@
 // A policy (B-SAP-9): what somebody who runs many programs says of all of them in one small JSON
 // object. Checked whole before anything of it is used: a document that exists is valid. It replaces
-// the policy before it; what it does not name is as the host set it. Pure.
+// the policy before it; what it does not name is as the host set it. The settings that SAP Mobile
+// Services hands to its clients are understood, too. Pure.
 
 import CordwoodCore
 
@@ -29,6 +30,10 @@ public struct PolicyDocument: Equatable, Sendable {
     public var uploadIntervalSeconds: UInt32?
     /// Keys that mean nothing to this version.
     public var unknownKeys: [String] = []
+    /// Stands among `levels`, too.
+    private var sapLevel: UInt8?
+
+    public static let keysShownMax = 20
 
     public init() {}
 
@@ -47,10 +52,20 @@ public struct PolicyDocument: Equatable, Sendable {
         guard case .object(let members) = text else {
             throw .argument("the policy is \(text.kind), not an object")
         }
-        for member in members { try take(member.key, member.value) }
+        var known = 0
+        for member in members where try take(member.key, member.value) { known += 1 }
+        try refuseTwice(members.map(\.key))
+        if let sapLevel { levels.insert(Level(prefix: "", number: sapLevel), at: 0) }
+        // Most likely not meant for us: an answer of another service, or an error as 200.
+        guard known > 0 || members.isEmpty else {
+            let keys = unknownKeys.prefix(PolicyDocument.keysShownMax).map { "'\($0)'" }
+            let all = keys.joined(separator: ", ") + (unknownKeys.count > keys.count ? ", …" : "")
+            throw .argument("the policy has no key that means anything here, but \(all)")
+        }
     }
 
-    private mutating func take(_ key: String, _ value: JSONValue) throws(UploadError) {
+    /// False: the key means nothing.
+    private mutating func take(_ key: String, _ value: JSONValue) throws(UploadError) -> Bool {
         switch key {
         case "enabled":
             guard case .bool(let flag) = value else {
@@ -72,7 +87,65 @@ public struct PolicyDocument: Equatable, Sendable {
         case "quota_bytes":
             quotaBytes = try PolicyDocument.number(key, value, max: UInt64(Int64.max))
         case "upload_interval_s": uploadIntervalSeconds = try PolicyDocument.number32(key, value)
-        default: unknownKeys.append(PolicyDocument.shown(key))
+        case "logUploadEnabled", "entryExpiry", "logLevel", "maxFileNum", "maxFileSize":
+            try takeSAP(key, value)
+        default:
+            unknownKeys.append(PolicyDocument.shown(key))
+            return false
+        }
+        return true
+    }
+
+    // ── SAP Mobile Services' client policies ──
+
+    /// Theirs and ours for one thing; SAP's `logLevel` is the root's of `levels`.
+    private static let namesake = [
+        "logUploadEnabled": "enabled", "entryExpiry": "expiration_days",
+        "maxFileNum": "max_files", "maxFileSize": "max_file_size_bytes",
+    ]
+    /// Beside the words that we have, too.
+    private static let levelWords: [String: UInt8] = [
+        "off": 255, "none": 255, "warning": 13, "path": 1, "all": 1,
+    ]
+
+    /// Their settings have numbers and truth as text, too.
+    private mutating func takeSAP(_ key: String, _ value: JSONValue) throws(UploadError) {
+        switch key {
+        case "logUploadEnabled":
+            switch value {
+            case .bool(let flag): isEnabled = flag
+            case .string("true"): isEnabled = true
+            case .string("false"): isEnabled = false
+            default: throw PolicyDocument.wrong(key, value, "true or false")
+            }
+        case "logLevel":
+            let word = value.string?.lowercased() ?? ""
+            guard let number = PolicyDocument.levelWords[word] ?? parseLevel(word) else {
+                throw PolicyDocument.wrong(key, value, "the name of a level")
+            }
+            sapLevel = number
+        default:
+            let digits = value.string.flatMap { Int64($0) }.map { JSONValue.integer($0) }
+            let number = try PolicyDocument.number32(key, digits ?? value)
+            switch key {
+            case "entryExpiry": expirationDays = number
+            case "maxFileNum": filesMax = number
+            default:
+                // MB. 0 is no limit of theirs: the host's own size holds.
+                let bytes = min(UInt64(number) << 20, PolicyDocument.fileBytes.upperBound)
+                fileBytesMax = number == 0 ? nil : bytes
+            }
+        }
+    }
+
+    private func refuseTwice(_ keys: [String]) throws(UploadError) {
+        for key in keys {
+            if let ours = PolicyDocument.namesake[key], keys.contains(ours) {
+                throw .argument("policy keys '\(ours)' and '\(key)' say the same")
+            }
+        }
+        if sapLevel != nil, levels.contains(where: { $0.prefix.isEmpty }) {
+            throw .argument("policy keys 'levels.' and 'logLevel' say the same")
         }
     }
 

@@ -24,6 +24,32 @@ enum Backoff {
 
     private static let soonAttempts: UInt32 = 3
 
+    /// Where a server that takes bodies has too much to do for a moment (429 without Retry-After,
+    /// between two refills of its rate): up to two seconds, for six attempts, so that no more than
+    /// that of a refill is lost. One that says so still is overloaded.
+    /// - Parameter random: all 64 bits are used.
+    static func busyMs(attempts: UInt32, random: UInt64) -> UInt64 {
+        delayMs(
+            attempts: attempts <= busyAttempts ? 1 : attempts - busyAttempts + 1, random: random)
+    }
+
+    private static let busyAttempts: UInt32 = 6
+
+    /// How long a target rests that refuses in a way which says that something is wrong with the
+    /// way there: a minute, then twice as long each time, at most six hours, and up to an eighth
+    /// more, for a fleet is refused at once.
+    /// - Parameters:
+    ///   - refusals: in a row, from 1.
+    ///   - random: all 64 bits are used.
+    static func restMs(refusals: UInt32, random: UInt64) -> UInt64 {
+        let doublings = UInt64(min(max(refusals, 1) - 1, 16))
+        let rest = min(restMsMin << doublings, restMsMax)
+        return rest + random.multipliedFullWidth(by: rest / 8 + 1).high
+    }
+
+    static let restMsMin: UInt64 = 60_000
+    static let restMsMax: UInt64 = 21_600_000
+
     /// Added to what a server says, for it says the same date to everybody: up to an eighth of the
     /// wait, at most five minutes. Nothing below half a minute: who answers one client that way
     /// means that client.

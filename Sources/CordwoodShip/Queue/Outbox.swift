@@ -1,7 +1,10 @@
 // The state of every archive at every target, kept in file names below queue/ (FORMAT §2). A
 // change is one rename or one creation and a sync of the directory; there is no ledger that could
 // disagree. A pair is changed only under its lock (ArchiveLock), so a rename has one author.
-// Reading needs no lock. What a file holds is for people alone: the cause of its state.
+// Reading needs no lock. A file holds the cause of its state, for people, and where records were
+// refused their places (Refusals).
+
+import CShims
 
 /// All states at one moment.
 struct OutboxSnapshot: Sendable {
@@ -39,13 +42,23 @@ struct Outbox: Sendable {
 
     /// Moves a pair on. The caller holds its lock. CRASH: before the rename the old state stands
     /// and the attempt is made again with the same id.
-    /// - Parameter cause: for people; need not last.
+    /// - Parameters:
+    ///   - cause: for people; need not last.
+    ///   - refusals: nil: those that the old state's file has; it keeps its cause, too.
     func set(
-        _ stem: String, _ target: TargetKey, to state: PairState, cause: String = ""
+        _ stem: String, _ target: TargetKey, to state: PairState, cause: String = "",
+        refusals: Refusals? = nil
     ) throws(UploadError) {
         let old = try entries(of: stem).filter { $0.entry.target == target }.map { $0.name }
         let new = state.suffix.map { "\(stem)@\(target.text).\($0)" }
-        if let new, !old.contains(new) {
+        let lines = refusals?.lines ?? 0
+        if let new, lines > 0 {
+            let text = cause.replacing("\n", with: " ") + "\n" + (refusals?.text ?? "")
+            try Files.replace(
+                paths.queue + "/" + new,
+                temporary: paths.queue + "/" + StorePaths.body(of: stem, thread: cw_gettid()),
+                directory: paths.queue, with: Array(text.utf8))
+        } else if let new, !old.contains(new) {
             let path = paths.queue + "/" + new
             if let first = old.first {
                 try Files.move(paths.queue + "/" + first, to: path)
@@ -54,12 +67,32 @@ struct Outbox: Sendable {
             }
         }
         for name in old where name != new { try Files.remove(paths.queue + "/" + name) }
-        if let new { Files.note(cause, in: paths.queue + "/" + new) }
+        if let new, lines == 0, !state.hasRefusals {
+            Files.note(cause, in: paths.queue + "/" + new)
+        }
         try Files.syncDirectory(paths.queue)
     }
 
     /// What the file of a state says; empty: nothing, or another state stands by now.
     func cause(
+        _ stem: String, _ target: TargetKey, _ state: PairState
+    ) throws(UploadError) -> String {
+        let text = try content(stem, target, state)
+        guard state.hasRefusals else { return text }
+        return String(text.prefix { $0 != "\n" })
+    }
+
+    /// Which records of it were refused; nil: the state has such, and they cannot be read.
+    func refusals(_ stem: String, _ target: TargetKey, _ state: PairState) -> Refusals? {
+        guard state.hasRefusals else { return Refusals.none }
+        guard let text = try? content(stem, target, state),
+            let newline = text.firstIndex(of: "\n"), let found = Refusals(text[newline...]),
+            state.fits(found)
+        else { return nil }
+        return found
+    }
+
+    private func content(
         _ stem: String, _ target: TargetKey, _ state: PairState
     ) throws(UploadError) -> String {
         guard let suffix = state.suffix else { return "" }

@@ -13,6 +13,9 @@ public enum RetryReason: String, Sendable {
     case busy
     /// This transfer failed. Holds this archive alone.
     case failed
+    /// An answer that says something is wrong with the way there: a redirection, an error page, a
+    /// path that nobody knows. Holds all archives of the target in the background: one asks, alone.
+    case refused
     /// We broke it off: time ran out, or the engine closes. Holds nothing.
     case stopped
 }
@@ -24,12 +27,15 @@ public struct Progress: Equatable, Sendable {
     /// The records from there to this one were sent without a 2xx: perhaps the server has them, so
     /// they go again as the same part. 0: none.
     public var doubt: UInt64 = 0
+    /// Lines of the state's file (Refusals); 0: it says nothing.
+    public var lines: UInt32 = 0
 
     public static let start = Progress()
 
-    public init(done: UInt64 = 0, doubt: UInt64 = 0) {
+    public init(done: UInt64 = 0, doubt: UInt64 = 0, lines: UInt32 = 0) {
         self.done = done
         self.doubt = doubt
+        self.lines = lines
     }
 }
 
@@ -43,6 +49,9 @@ public enum PairState: Equatable, Sendable {
     case sent(httpStatus: Int32)
     /// The target wants none of its records.
     case filtered
+    /// The target took all but so many records, which it refused: they are in the archive, and
+    /// their places in the state's file.
+    case kept(httpStatus: Int32, records: UInt32)
     /// The target will never take it; 0: it could not even be read.
     case quarantined(httpStatus: Int32, progress: Progress = .start)
     /// A state that a newer version wrote: neither sent nor deleted by us.
@@ -64,15 +73,29 @@ public enum PairState: Equatable, Sendable {
         }
     }
 
+    /// Its file says more than the cause.
+    var hasRefusals: Bool {
+        if case .kept = self { return true }
+        return progress.lines > 0
+    }
+
+    /// Whether that is what belongs to it: a file may be empty after a power cut, or edited.
+    func fits(_ refusals: Refusals) -> Bool {
+        if case .kept(_, let records) = self { return refusals.records == records }
+        return refusals.lines == progress.lines
+    }
+
     /// No further attempt is made.
     var isFinal: Bool {
         switch self {
-        case .sent, .filtered, .quarantined, .unknown: true
+        case .sent, .filtered, .kept, .quarantined, .unknown: true
         default: false
         }
     }
 
-    /// The target needs the archive no more.
+    /// The target needs the archive no more: it has all of it, said by an answer that counts
+    /// (Dialect.verdict), or wants none of it. Every path on which an archive leaves the disk
+    /// because it was sent asks this.
     var isDone: Bool {
         switch self {
         case .sent, .filtered: true
@@ -80,7 +103,8 @@ public enum PairState: Equatable, Sendable {
         }
     }
 
-    /// For people: `waiting`, `retry`, `paused`, `sent`, `filtered`, `quarantined`, `unknown`.
+    /// For people: `waiting`, `retry`, `paused`, `sent`, `filtered`, `kept`, `quarantined`,
+    /// `unknown`.
     public var word: String {
         switch self {
         case .waiting: "waiting"
@@ -88,6 +112,7 @@ public enum PairState: Equatable, Sendable {
         case .paused: "paused"
         case .sent: "sent"
         case .filtered: "filtered"
+        case .kept: "kept"
         case .quarantined: "quarantined"
         case .unknown: "unknown"
         }
@@ -103,6 +128,7 @@ public enum PairState: Equatable, Sendable {
             "paused-\(attempts)-\(status)" + PairState.text(progress)
         case .sent(let status): "sent-\(status)"
         case .filtered: "filtered"
+        case .kept(let status, let records): "kept-\(status)-\(records)"
         case .quarantined(let status, let progress):
             "quarantined-\(status)" + PairState.text(progress)
         case .unknown(let text): text
@@ -115,7 +141,9 @@ public enum PairState: Equatable, Sendable {
     }
 
     private static func text(_ progress: Progress) -> String {
-        progress == .start ? "" : "-\(progress.done)-\(progress.doubt)"
+        if progress == .start { return "" }
+        let text = "-\(progress.done)-\(progress.doubt)"
+        return progress.lines == 0 ? text : text + "-\(progress.lines)"
     }
 
     private static func parse(_ parts: [Substring]) -> PairState? {
@@ -123,13 +151,15 @@ public enum PairState: Equatable, Sendable {
             guard parts[index].utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
             return Number(parts[index])
         }
-        /// Nothing, or two numbers behind `index`.
+        /// Nothing, or two or three numbers behind `index`.
         func progress(_ index: Int) -> Progress? {
             if parts.count == index { return .start }
-            guard parts.count == index + 2, let done = number(index, UInt64.self),
-                let doubt = number(index + 1, UInt64.self)
+            guard parts.count == index + 2 || parts.count == index + 3,
+                let done = number(index, UInt64.self), let doubt = number(index + 1, UInt64.self)
             else { return nil }
-            return Progress(done: done, doubt: doubt)
+            guard parts.count == index + 3 else { return Progress(done: done, doubt: doubt) }
+            guard let lines = number(index + 2, UInt32.self), lines > 0 else { return nil }
+            return Progress(done: done, doubt: doubt, lines: lines)
         }
         switch (parts.first, parts.count) {
         case ("retry", 4...):
@@ -147,6 +177,11 @@ public enum PairState: Equatable, Sendable {
             guard let status = number(1, Int32.self) else { return nil }
             return .sent(httpStatus: status)
         case ("filtered", 1): return .filtered
+        case ("kept", 3):
+            guard let status = number(1, Int32.self), let records = number(2, UInt32.self) else {
+                return nil
+            }
+            return .kept(httpStatus: status, records: records)
         case ("quarantined", 2...):
             guard let status = number(1, Int32.self), let progress = progress(2) else { return nil }
             return .quarantined(httpStatus: status, progress: progress)
@@ -164,8 +199,9 @@ public enum PairState: Equatable, Sendable {
             case .paused(let attempts, _, _): return (done, 2, attempts)
             case .unknown: return (.max, 3, 0)
             case .quarantined: return (.max, 4, 0)
-            case .filtered: return (.max, 5, 0)
-            case .sent: return (.max, 6, 0)
+            case .kept: return (.max, 5, 0)
+            case .filtered: return (.max, 6, 0)
+            case .sent: return (.max, 7, 0)
             }
         }
         return rank(a) >= rank(b) ? a : b

@@ -17,6 +17,12 @@ enum AnswerText {
         position(text, part) != nil
     }
 
+    static func has(_ text: [UInt8], _ part: [UInt8]) -> Bool {
+        let end = min(text.count, searchedMax)
+        guard !part.isEmpty, end >= part.count else { return false }
+        return (0...(end - part.count)).contains { text[$0...].starts(with: part) }
+    }
+
     /// Behind the first such part.
     static func position(_ text: [UInt8], _ part: StaticString) -> Int? {
         let end = min(text.count, searchedMax)
@@ -34,6 +40,19 @@ enum AnswerText {
         var end = first
         while end < text.count, text[end] >= 0x30, text[end] <= 0x39 { end += 1 }
         return Numbers.decimal(text[first..<end])
+    }
+
+    /// The numbers before each such part.
+    static func numbers(_ text: [UInt8], before part: StaticString) -> [UInt64] {
+        let count = part.utf8CodeUnitCount
+        guard count > 0, text.count >= count else { return [] }
+        var numbers: [UInt64] = []
+        for at in 0...(text.count - count) where begins(text[at...], with: part) {
+            var first = at
+            while first > 0, (0x30...0x39).contains(text[first - 1]) { first -= 1 }
+            if let number = Numbers.decimal(text[first..<at]) { numbers.append(number) }
+        }
+        return numbers
     }
 
     private static func begins(_ text: ArraySlice<UInt8>, with part: StaticString) -> Bool {

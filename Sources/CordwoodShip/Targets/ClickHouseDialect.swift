@@ -84,6 +84,12 @@ struct ClickHouseDialect: Dialect {
         return headers
     }
 
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        outcome.httpStatus == 200
+            && (outcome.body.isEmpty
+                || outcome.headers.contains { $0.name.hasPrefix("x-clickhouse-") })
+    }
+
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
         let code =
             outcome.header("x-clickhouse-exception-code").flatMap { UInt64($0) }
@@ -92,8 +98,8 @@ struct ClickHouseDialect: Dialect {
         switch code {
         case 192, 193, 194, 497, 516: return .pause
         // Table, database, column, setting, rights.
-        case 16, 60, 81, 115, 164: return .pause
-        case 117 where AnswerText.has(outcome.body, "nknown field"): return .pause
+        case 16, 60, 81, 115, 164: return .stray
+        case 117 where AnswerText.has(outcome.body, "nknown field"): return .stray
         // A 200 whose headers had gone out before the insert failed.
         default:
             return outcome.kind == .success

@@ -17,6 +17,15 @@ struct CollectorDialect: Dialect {
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? { nil }
 
     func url(_ delivery: Delivery) -> String { address }
+
+    /// It names what it has; newer ones also how much, and what it is.
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        guard let answer = AnswerText.object(outcome.body),
+            answer["id"]?.string == delivery.archiveID, answer["stored"] == .bool(true)
+        else { return false }
+        guard let bytes = answer["bytes"] else { return true }
+        return bytes.whole.map { UInt64(exactly: $0) == delivery.contentBytes } ?? false
+    }
 }
 
 extension DialectOptions {

@@ -38,4 +38,9 @@ struct DatadogDialect: Dialect {
         guard let token = delivery.credentials.token else { return [] }
         return [RequestHeader(name: "DD-API-KEY", value: token)]
     }
+
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        guard outcome.httpStatus == 200 || outcome.httpStatus == 202 else { return false }
+        return outcome.body.isEmpty || AnswerText.object(outcome.body) != nil
+    }
 }

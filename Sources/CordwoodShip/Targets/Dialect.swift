@@ -26,10 +26,12 @@ struct Delivery: Sendable {
     /// Known where the dialect asks for it.
     var origin = ArchiveOrigin()
 
-    /// `<archive id>`, or `<archive id>.<first>-<last>`.
-    static func id(archiveID: String, range: PartRange?) -> String {
+    /// `<archive id>`, or `<archive id>.<first>-<last>`, with `-r<round>` where it is sent anew by
+    /// hand: the range is an old one's, and the body need not be.
+    static func id(archiveID: String, range: PartRange?, round: UInt32 = 0) -> String {
         guard let range else { return archiveID }
-        return "\(archiveID).\(range.first)-\(range.end - 1)"
+        let id = "\(archiveID).\(range.first)-\(range.end - 1)"
+        return round == 0 ? id : id + "-r\(round)"
     }
 }
 
@@ -64,6 +66,10 @@ protocol Dialect: Sendable {
         _ perform: (TransferRequest) -> TransferOutcome
     ) throws(UploadError) -> TransferOutcome
 
+    /// Whether a 2xx is this protocol's own, and says that the body is there. Asked before
+    /// `verdict`, and not at all about HTML pages.
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool
+
     /// What an answer means where that differs from the rule for every target; nil: it does not.
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict?
 
@@ -94,6 +100,8 @@ extension Dialect {
     ) throws(UploadError) -> TransferOutcome {
         perform(request)
     }
+
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool { true }
 
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? { nil }
 

@@ -89,14 +89,16 @@ struct ElasticsearchDialect: Dialect {
         let again = Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
         // An answer that does not say what became of the documents proves nothing.
         guard let answer = BulkAnswer(outcome.body, archiveID: delivery.archiveID) else {
-            return again
+            return .stray
         }
         // What was created is answered with 409 next time; nothing of the part is given up.
-        if answer.isForbidden { return .pause }
-        guard !answer.again.isEmpty else { return .sent(refused: answer.refused) }
+        if answer.isForbidden { return answer.hasNoIndex ? .stray : .pause }
+        let refused = Refused(
+            count: UInt32(clamping: answer.refused.count), ordinals: answer.refused)
+        guard !answer.again.isEmpty else { return .sent(refused) }
         guard case .retry(let reason, let delayMs) = again else { return again }
         return .partly(
-            again: answer.again, refused: answer.refused, reason, delayMs: delayMs)
+            again: answer.again, refused, reason, delayMs: delayMs)
     }
 }
 
@@ -104,10 +106,12 @@ struct ElasticsearchDialect: Dialect {
 struct BulkAnswer: Equatable {
     /// Ordinals of the records that the server could not take now.
     private(set) var again: Set<UInt64> = []
-    /// So many it will never take.
-    private(set) var refused: UInt32 = 0
+    /// And of those that it will never take.
+    private(set) var refused: [UInt64] = []
     /// The index takes no documents, is not there, or is not ours: no document is to blame.
     private(set) var isForbidden = false
+    /// It is the index alone.
+    private(set) var hasNoIndex = false
     /// Statuses and types of errors, those that pause the target first.
     private(set) var reasons: [String] = []
 
@@ -130,13 +134,14 @@ struct BulkAnswer: Equatable {
             case 200...299, 409: break
             case 401, 403, 404:
                 if !isForbidden { reasons = [] }
+                hasNoIndex = (hasNoIndex || !isForbidden) && status == 404
                 isForbidden = true
                 note(status, result["error"])
             case 408, 429, 500...599:
                 again.insert(ordinal)
                 if !isForbidden { note(status, result["error"]) }
             case 300...499:
-                refused &+= 1
+                refused.append(ordinal)
                 if !isForbidden { note(status, result["error"]) }
             default: return nil
             }

@@ -58,9 +58,7 @@ struct LogglyDialect: Dialect {
     /// The token stands in the URL alone.
     func headers(_ delivery: Delivery) -> [RequestHeader] { [] }
 
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
-        guard outcome.kind == .success else { return nil }
-        let isOK = AnswerText.object(outcome.body)?["response"]?.string == "ok"
-        return isOK ? nil : Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        AnswerText.object(outcome.body)?["response"]?.string == "ok"
     }
 }

@@ -1,6 +1,6 @@
 // Grafana Loki's push interface: JSON with streams, 204. A 400 may have stored some lines and
 // refused others (too old, too long), and says so: the part counts as taken, with so many refused,
-// for sending it again would be refused again. What is sent twice is merged by Loki: same stream,
+// which are kept. What is sent twice is merged by Loki: same stream,
 // time and text.
 
 struct LokiDialect: Dialect {
@@ -78,17 +78,20 @@ struct LokiDialect: Dialect {
         return headers
     }
 
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        outcome.httpStatus == 204 || outcome.httpStatus == 200 && outcome.body.isEmpty
+    }
+
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
         switch outcome.httpStatus {
         case 400:
             // It has no place for metadata: the host has to say `metadata=off`.
             if AnswerText.has(outcome.body, "structured metadata, but this feature is disallowed") {
-                return .pause
+                return .stray
             }
-            if let refused = AnswerText.number(outcome.body, after: "total ignored: ") {
-                return .sent(refused: UInt32(clamping: max(1, refused)))
-            }
-            return LokiDialect.isAboutLines(outcome.body) ? .sent(refused: 1) : nil
+            let refused = LokiDialect.refused(outcome.body)
+            guard refused > 0 else { return nil }
+            return .sent(Refused(count: UInt32(clamping: refused)))
         case 500:
             // What one of its parts says of another's limit.
             let isTooLarge = AnswerText.has(outcome.body, "message larger than max")
@@ -97,7 +100,17 @@ struct LokiDialect: Dialect {
         }
     }
 
-    /// It understood the body and found fault with single lines; the last of them is named.
+    /// Lines that it found fault with, having understood the body; 0: none. Its distributor says
+    /// `2 errors like: …; 1 errors like: …`, an ingester `total ignored: 3 out of 5` behind lines
+    /// that it names; of several streams the last alone answers, so there may be more.
+    private static func refused(_ body: [UInt8]) -> UInt64 {
+        let text = body.prefix(AnswerText.searchedMax)
+        var sum = AnswerText.number(body, after: "total ignored: ") ?? 0
+        for number in AnswerText.numbers(Array(text), before: " errors like: ") { sum &+= number }
+        if sum > 0 { return sum }
+        return isAboutLines(body) ? 1 : 0
+    }
+
     private static func isAboutLines(_ body: [UInt8]) -> Bool {
         let faults: [StaticString] = [
             "timestamp too old", "timestamp too new", "too far behind", "out of order",

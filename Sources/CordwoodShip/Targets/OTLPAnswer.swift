@@ -11,6 +11,17 @@ struct OTLPAnswer: Equatable {
     static let messageBytesMax = 300
     private static let bytesMax = 64 << 10
 
+    /// Whether it is an ExportLogsServiceResponse: nothing, or one field that may be there. Some
+    /// receivers answer in the other form than they were asked in, and do not say so.
+    static func isResponse(_ body: [UInt8], isJSON: Bool) -> Bool {
+        if body.isEmpty { return true }
+        if isJSON || body.first == UInt8(ascii: "{") {
+            guard let value = json(body), case .object = value else { return false }
+            return value.members.allSatisfy { $0.key == "partialSuccess" }
+        }
+        return ProtobufBytes.isMessage(body) { $0 == 1 }
+    }
+
     /// An answer with 2xx.
     static func success(_ body: [UInt8], isJSON: Bool) -> OTLPAnswer {
         if isJSON {

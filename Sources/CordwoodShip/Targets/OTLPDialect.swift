@@ -65,8 +65,15 @@ struct OTLPDialect: Dialect {
         return outcome
     }
 
+    /// Empty, or a response in either form.
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        OTLPAnswer.isResponse(outcome.body, isJSON: answersJSON(outcome))
+    }
+
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
-        if outcome.kind == .success { return .sent(refused: answer(outcome).rejected) }
+        if outcome.kind == .success {
+            return .sent(Refused(count: answer(outcome).rejected))
+        }
         guard outcome.httpStatus == 400, delivery.contentBytes > OTLPDialect.certainlySmallBytes
         else { return nil }
         // An encoding that was never taken is the likelier reason.

@@ -2,7 +2,7 @@
 // lines. Pure. Values may be secrets: errors name the name only.
 
 struct Parameters: Equatable, Sendable {
-    private let values: [String: String]
+    private var values: [String: String]
     static let bytesMax = 65_536
 
     init(_ text: String) throws(UploadError) {
@@ -30,6 +30,9 @@ struct Parameters: Equatable, Sendable {
 
     /// nil: not given.
     subscript(_ name: String) -> String? { values[name] }
+
+    /// The same, and it is not there any more.
+    mutating func take(_ name: String) -> String? { values.removeValue(forKey: name) }
 
     /// A name that the kind does not know is a mistake, not something to pass over.
     func require(only known: [String], kind: TargetKind) throws(UploadError) {

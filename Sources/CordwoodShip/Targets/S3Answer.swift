@@ -19,6 +19,11 @@ struct S3Answer: Equatable {
         [code, message].compactMap { $0 }.joined(separator: ": ")
     }
 
+    /// The end of an upload in parts, as S3 says it: it may say 200 before it knows.
+    static func isCompletion(_ body: [UInt8]) -> Bool {
+        AnswerText.has(body, "<CompleteMultipartUploadResult" as StaticString)
+    }
+
     /// The text of the first element of that name. `bytesMax`: what is longer is cut.
     static func element(
         _ name: String, in xml: [UInt8], bytesMax: Int = textBytesMax

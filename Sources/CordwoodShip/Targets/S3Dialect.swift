@@ -136,17 +136,22 @@ struct S3Dialect: Dialect {
 
     // ── Answers ──
 
+    /// An object that is there has an ETag; the end of one in parts says so in its body.
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        outcome.header("etag")?.isEmpty == false || S3Answer.isCompletion(outcome.body)
+    }
+
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
         if outcome.isStopped { return nil }
         let code = S3Answer(outcome.body).code ?? ""
         switch outcome.httpStatus {
-        case 412 where isOnlyIfAbsent: return .sent(refused: 0)
+        case 412 where isOnlyIfAbsent: return .sent(.none)
         // Another attempt on the same key, or a bucket in the making.
         case 409: return .retry(.failed, delayMs: nil)
         case 403 where code == "RequestTimeTooSkewed": return .retry(.failed, delayMs: nil)
         case 404 where code == "NoSuchUpload": return .retry(.failed, delayMs: nil)
         // It is the target that is wrong, not the archive.
-        case 301, 307, 308, 404: return .pause
+        case 301, 307, 308, 404: return .stray
         case 400 where S3Dialect.credentialCodes.contains(code): return .pause
         case 400 where S3Dialect.passingCodes.contains(code):
             return .retry(.failed, delayMs: nil)

@@ -109,7 +109,7 @@ struct S3Multipart {
         }
         // S3 says 200 before it knows, and an error behind it.
         let answer = S3Answer(outcome.body)
-        if outcome.kind == .success, answer.code != nil {
+        if outcome.kind == .success, answer.code != nil || !S3Answer.isCompletion(outcome.body) {
             outcome.kind = .server
             outcome.httpStatus = 500
             outcome.cause = "the upload's end failed: \(answer.text)"

@@ -45,12 +45,13 @@ struct SplunkDialect: Dialect {
         return headers
     }
 
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        AnswerText.object(outcome.body)?["code"]?.whole == 0
+    }
+
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
         let code = AnswerText.object(outcome.body)?["code"]?.whole
-        if outcome.kind == .success {
-            return code == 0 ? nil : Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
-        }
         guard outcome.httpStatus == 400, let code else { return nil }
-        return [7, 10, 11, 16].contains(code) ? .pause : nil
+        return [7, 10, 11, 16].contains(code) ? .stray : nil
     }
 }

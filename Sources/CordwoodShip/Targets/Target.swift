@@ -41,6 +41,10 @@ public struct Target: Sendable {
     public let bytesPerSecond: UInt64
     let requestsAtOnce: UInt32
     let filter: TargetFilter
+    /// nil: what the kind's protocol says.
+    let expectation: Expectation?
+    /// What the target refuses is kept with its archive, not dropped.
+    let keepsRefused: Bool
     let settings: TransportSettings
     let headers: [RequestHeader]
     /// Shared by all requests.
@@ -85,11 +89,18 @@ public struct Target: Sendable {
             throw UploadError.argument(
                 "an archive goes whole: level and loggers need a format of records")
         }
+        expectation = try Target.expectation(options.expect, kind)
+        var parameters = try Parameters(options.parameters ?? "")
+        switch parameters.take("refused") ?? "keep" {
+        case "keep": keepsRefused = true
+        case "drop": keepsRefused = false
+        default: throw UploadError.argument("parameter 'refused' is neither keep nor drop")
+        }
         dialect = try kind.makeDialect(
             DialectOptions(
                 url: options.url, address: address, format: format, encoding: encoding,
                 method: options.method, headers: headers,
-                parameters: try Parameters(options.parameters ?? ""),
+                parameters: parameters,
                 limits: BodyLimits(bytes: options.bodyBytesMax, entries: options.bodyRecordsMax)))
         name = try Target.checkedName(options.name, kind, address, options.url, format)
         key = TargetKey(name: name)
@@ -132,6 +143,17 @@ public struct Target: Sendable {
         if let word = known.first(where: { $0.rawValue == text }) { return word }
         let list = known.map(\.rawValue).joined(separator: ", ")
         throw UploadError.argument("\(what) '\(text.prefix(40))' is none of \(list)")
+    }
+
+    private static func expectation(
+        _ text: String?, _ kind: TargetKind
+    ) throws(UploadError) -> Expectation? {
+        guard let text, !text.isEmpty else { return nil }
+        guard kind == .http || kind == .sap || kind == .transactions else {
+            throw UploadError.argument(
+                "expect: kind \(kind.rawValue) says itself what its answers mean")
+        }
+        return try Expectation(text)
     }
 
     private static func credentials(

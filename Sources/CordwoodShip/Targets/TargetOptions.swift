@@ -11,6 +11,10 @@ public struct TargetOptions: Sendable {
     /// `name=value` lines of what only this kind knows.
     public var parameters: String?
 
+    /// What an answer must be to count as success; nil: any 2xx but HTML, or as the kind knows.
+    /// `status:202;header:X-Stored=yes;body:accepted`: all of it.
+    public var expect: String?
+
     public var authToken: String?
     public var authUser: String?
     public var authPassword: String?

@@ -43,6 +43,18 @@ extension Target {
         }
     }
 
+    /// Whether a 2xx means that the server has the body: what the host expects of it, else what
+    /// the kind's protocol says.
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        if let expectation { return expectation.isMet(by: outcome) }
+        // Some servers give every answer that type, the empty ones too.
+        let type = outcome.header("content-type")?.lowercased() ?? ""
+        let isPage = type.hasPrefix("text/html") && !outcome.body.isEmpty
+        // RFC 9110, 9.3.4: a PUT that is answered with 201 is stored; mod_dav says so in HTML.
+        let isCreated = dialect.method == "PUT" && outcome.httpStatus == 201
+        return (isCreated || !isPage) && dialect.isReceipt(outcome, delivery)
+    }
+
     private func sendOnce(
         _ delivery: Delivery, _ body: borrowing Body, _ bytesPerSecond: UInt64,
         _ perform: (TransferRequest) -> TransferOutcome

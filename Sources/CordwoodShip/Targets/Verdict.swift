@@ -1,11 +1,21 @@
 // What the end of an exchange means for the part that was sent (TARGETS, rules for every target).
 // Pure.
 
+/// Records of a body that its server will not take, and said so.
+struct Refused: Equatable {
+    var count: UInt32 = 0
+    /// Which they are; empty: the server does not say.
+    var ordinals: [UInt64] = []
+
+    static let none = Refused()
+}
+
 enum Verdict: Equatable {
-    /// The server has it. `refused`: of its records the server will not take so many, and said so.
-    case sent(refused: UInt32)
-    /// The server has it but for these records, by ordinal, which it asks for again.
-    case partly(again: Set<UInt64>, refused: UInt32, RetryReason, delayMs: UInt64?)
+    /// The server has it, but for what it refuses.
+    case sent(Refused)
+    /// The server has it but for these records, by ordinal, which it asks for again, and those that
+    /// it refuses.
+    case partly(again: Set<UInt64>, Refused, RetryReason, delayMs: UInt64?)
     /// `delayMs`: as the server says, 0 being "now"; nil: it says nothing.
     case retry(RetryReason, delayMs: UInt64?)
     /// Other credentials are needed.
@@ -14,7 +24,11 @@ enum Verdict: Equatable {
     case shrink
     /// Not in this encoding: a simpler one is tried at once.
     case simplify
+    /// Refused, for what the body holds, it says: half of it is the question whether that is so.
     case refuse
+    /// The answer is not this protocol's, or not about a body: something is wrong with the way
+    /// there (a redirection, an error page, a path or a table that is not there).
+    case stray
 
     /// - Parameters:
     ///   - isCollector: 409 says that an earlier attempt with the same id is being taken in.
@@ -26,22 +40,23 @@ enum Verdict: Equatable {
     ) -> Verdict {
         if outcome.isStopped { return .retry(.stopped, delayMs: 0) }
         switch outcome.kind {
-        case .success: return .sent(refused: 0)
+        case .success: return .sent(.none)
         case .requestFailed, .none:
             return .retry(outcome.isUnreachable ? .unreachable : .failed, delayMs: nil)
         case .unknown where outcome.httpStatus == 0: return .retry(.failed, delayMs: nil)
         default: break
         }
         switch outcome.httpStatus {
-        case 412 where isOnlyIfAbsent: return .sent(refused: 0)
+        case 412 where isOnlyIfAbsent: return .sent(.none)
         case 401, 403: return .pause
         case 413: return .shrink
         case 415: return .simplify
         case 400 where !isEncodingProven: return .simplify
+        case 400, 422: return .refuse
         default: break
         }
         guard Backoff.isRetryable(httpStatus: outcome.httpStatus, isCollector: isCollector) else {
-            return .refuse
+            return .stray
         }
         return retry(outcome, nowUnixMs: nowUnixMs)
     }

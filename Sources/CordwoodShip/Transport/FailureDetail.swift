@@ -49,8 +49,13 @@ public struct FailureDetail: Equatable, Sendable {
         self.odata = odata
     }
 
+    /// Whole seconds, not less than was asked for; nil: nothing was.
+    var retryAfterSeconds: UInt64? {
+        retryAfterMs.map { $0 / 1_000 + ($0 % 1_000 == 0 ? 0 : 1) }
+    }
+
     /// Scheme, host and port of an address.
-    private static func shown(_ address: String) -> String {
+    static func shown(_ address: String) -> String {
         guard !address.isEmpty else { return "" }
         let scheme = address.utf8.prefix { isSchemeByte($0) }
         var rest = address.utf8[scheme.endIndex...]

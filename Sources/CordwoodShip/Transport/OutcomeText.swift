@@ -54,7 +54,8 @@ extension FailureDetail {
     public func text(_ language: OutcomeLanguage) -> String {
         let isGerman = language == .german
         var text = "\(kind.sentence(language))"
-        if httpStatus != 0 {
+        // Of half an answer the status says nothing.
+        if httpStatus != 0, kind != .requestFailed {
             text += " HTTP \(httpStatus)"
             text += FailureDetail.reason(httpStatus, language).map { ": \($0)." } ?? "."
         } else if !cause.isEmpty {
@@ -75,8 +76,7 @@ extension FailureDetail {
             }
             text += marks.isEmpty ? "." : " (\(marks.joined(separator: ", ")))."
         }
-        if let retryAfterMs {
-            let seconds = (retryAfterMs + 999) / 1_000
+        if let seconds = retryAfterSeconds {
             text +=
                 isGerman
                 ? " Er bittet, \(seconds) s zu warten." : " It asks to wait \(seconds) s."

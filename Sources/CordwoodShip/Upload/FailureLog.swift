@@ -58,16 +58,19 @@ extension FailureDetail {
         }
         add("outcome", kind.word)
         add("location", location)
-        if let retryAfterMs {
-            fields.append(("retry_after_s", .number(Int64(clamping: (retryAfterMs + 999) / 1_000))))
+        if let retryAfterSeconds {
+            fields.append(("retry_after_s", .number(Int64(clamping: retryAfterSeconds))))
         }
         guard let odata else { return fields }
         add("transaction.id", odata.transactionID)
         add("error.code", odata.code)
         add("error.message", odata.message)
-        for detail in odata.details.prefix(FailureDetail.detailsLogged) {
+        for (index, detail) in odata.details.prefix(FailureDetail.detailsLogged).enumerated() {
             let place = detail.property.isEmpty ? "" : " (\(detail.property))"
-            add("error.detail", "\(detail.severity) \(detail.code): \(detail.message)\(place)")
+            // No key twice: of two alike most readers of JSON show the last alone.
+            add(
+                index == 0 ? "error.detail" : "error.detail_\(index + 1)",
+                "\(detail.severity) \(detail.code): \(detail.message)\(place)")
         }
         return fields
     }

@@ -54,33 +54,66 @@ public struct QueueListing: Sendable {
         return entries
     }
 
-    /// Lets what failed, was refused or is paused be tried at the next occasion.
+    /// Lets what failed, was refused or is paused be tried at the next occasion; of an archive of
+    /// which some records were kept those alone.
     /// - Parameters: nil: all.
     /// - Returns: how many pairs.
     public func retry(archive: String?, target: String?) throws(UploadError) -> Int {
-        try change(archive, target) { state in
+        try change(archive, target) { state, refusals in
             switch state {
-            case .retry, .paused, .quarantined:
-                .retry(
-                    attempts: 0, notBeforeMs: 0, reason: .stopped, progress: state.progress)
-            case .waiting, .sent, .filtered, .unknown: nil
+            case .retry, .paused: return QueueListing.anew(state, refusals())
+            case .quarantined, .kept, .waiting, .sent, .filtered, .unknown:
+                return QueueListing.fromQuarantine(state, refusals)
             }
+        }
+    }
+
+    /// The same for what was given up alone.
+    public func retryQuarantined(target: String?) throws(UploadError) -> Int {
+        try change(nil, target, to: QueueListing.fromQuarantine)
+    }
+
+    private typealias Change = (PairState, Refusals?)
+
+    private static func anew(_ state: PairState, _ refusals: Refusals?) -> Change {
+        let progress = refusals == nil ? .start : state.progress
+        return (
+            .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: progress),
+            refusals ?? .none
+        )
+    }
+
+    private static func fromQuarantine(
+        _ state: PairState, _ refusals: () -> Refusals?
+    ) -> Change? {
+        switch state {
+        case .quarantined: return anew(state, refusals())
+        case .kept:
+            // Only those; all where nobody can say any more which they were.
+            let again = (refusals() ?? .none).again
+            let progress = Progress(lines: again.lines)
+            return (
+                .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: progress), again
+            )
+        case .waiting, .retry, .paused, .sent, .filtered, .unknown: return nil
         }
     }
 
     /// Gives an archive up for a target: it is not tried again, and kept under retention.
     public func quarantine(archive: String, target: String?) throws(UploadError) -> Int {
-        try change(archive, target) { state in
+        try change(archive, target) { state, refusals in
             switch state {
             case .waiting, .retry, .paused:
-                .quarantined(httpStatus: 0, progress: state.progress)
-            case .sent, .filtered, .quarantined, .unknown: nil
+                let state = PairState.quarantined(httpStatus: 0, progress: state.progress)
+                return (state, refusals())
+            case .sent, .filtered, .kept, .quarantined, .unknown: return nil
             }
         }
     }
 
     private func change(
-        _ archive: String?, _ target: String?, to next: (PairState) -> PairState?
+        _ archive: String?, _ target: String?,
+        to next: (PairState, _ refusals: () -> Refusals?) -> Change?
     ) throws(UploadError) -> Int {
         let outbox = Outbox(paths: paths)
         let registered = try TargetRegistry(storeDirectory: paths.root).list()
@@ -97,10 +130,14 @@ public struct QueueListing: Sendable {
             isFound = true
             for target in targets {
                 guard
-                    let lock = try ArchiveLock(paths: paths, stem: stem, target: target.key),
-                    let state = next(try outbox.states(lock.stem)[target.key] ?? .waiting)
+                    let lock = try ArchiveLock(paths: paths, stem: stem, target: target.key)
                 else { continue }
-                try outbox.set(stem, target.key, to: state, cause: "by hand")
+                let state = try outbox.states(lock.stem)[target.key] ?? .waiting
+                guard
+                    let (new, refusals) = next(
+                        state, { outbox.refusals(stem, target.key, state) })
+                else { continue }
+                try outbox.set(stem, target.key, to: new, cause: "by hand", refusals: refusals)
                 changed += 1
             }
         }

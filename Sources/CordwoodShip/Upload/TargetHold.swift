@@ -1,17 +1,23 @@
 // What keeps a target's archives back as a whole: a server's Retry-After, a server that is not
-// there, refused credentials. Derived from the states of its archives, so it survives a restart.
-// Pure.
+// there, refused credentials, an answer that is not this protocol's. Derived from the states of its
+// archives, so it survives a restart. Pure.
 
 struct TargetHold: Equatable {
     /// Unix ms; the server said so.
     var serverMs: UInt64 = 0
     /// Unix ms; nothing answered, or only that there is too much to do.
     var unreachableMs: UInt64 = 0
+    /// Unix ms; something is wrong with the way there.
+    private(set) var refusedMs: UInt64 = 0
     var isPaused = false
-    /// Refused in this very run: more of the same would only lock accounts.
+    /// Refused in this very run: more of the same would only lock accounts, or be a flood.
     var isRefused = false
+    /// The target has taken a body since it was last refused: what an archive was refused for
+    /// before holds that archive no more, nor any other.
+    private(set) var isOpen: Bool
 
-    init(_ snapshot: OutboxSnapshot, _ target: TargetKey, nowMs: UInt64) {
+    init(_ snapshot: OutboxSnapshot, _ target: TargetKey, isOpen: Bool, nowMs: UInt64) {
+        self.isOpen = isOpen
         for states in snapshot.pairs.values {
             if let state = states[target] { note(state, nowMs: nowMs) }
         }
@@ -23,27 +29,43 @@ struct TargetHold: Equatable {
             serverMs = max(serverMs, TargetHold.believed(notBeforeMs, nowMs: nowMs))
         case .retry(_, let notBeforeMs, .unreachable, _), .retry(_, let notBeforeMs, .busy, _):
             unreachableMs = max(unreachableMs, TargetHold.believed(notBeforeMs, nowMs: nowMs))
+        case .retry(_, let notBeforeMs, .refused, _):
+            isProbing = true
+            guard !isOpen else { return }
+            refusedMs = max(refusedMs, TargetHold.believed(notBeforeMs, nowMs: nowMs))
         case .paused: isPaused = true
         default: break
         }
     }
 
+    /// An archive was refused in a way that says nothing of it: the next one to go is a question,
+    /// asked alone.
+    private(set) var isProbing = false
+
+    /// The target has taken a body.
+    mutating func noteTaken() {
+        isOpen = true
+        isProbing = false
+        refusedMs = 0
+    }
+
     func allows(_ state: PairState, explicit: Bool, nowMs: UInt64) -> Bool {
         if isRefused || serverMs > nowMs { return false }
         if explicit { return true }
-        if isPaused || unreachableMs > nowMs { return false }
-        return TargetHold.dueMs(state, nowMs: nowMs) <= nowMs
+        if isPaused || unreachableMs > nowMs || refusedMs > nowMs { return false }
+        return dueMs(state, nowMs: nowMs) <= nowMs
     }
 
     /// When the background may try this pair; nil: not by itself.
     func wakeMs(_ state: PairState, nowMs: UInt64) -> UInt64? {
         guard !isPaused, case .retry = state else { return nil }
-        return max(serverMs, unreachableMs, TargetHold.dueMs(state, nowMs: nowMs))
+        return max(serverMs, unreachableMs, refusedMs, dueMs(state, nowMs: nowMs))
     }
 
-    private static func dueMs(_ state: PairState, nowMs: UInt64) -> UInt64 {
-        guard case .retry(_, let notBeforeMs, _, _) = state else { return 0 }
-        return believed(notBeforeMs, nowMs: nowMs)
+    private func dueMs(_ state: PairState, nowMs: UInt64) -> UInt64 {
+        guard case .retry(_, let notBeforeMs, let reason, _) = state else { return 0 }
+        if reason == .refused && isOpen { return 0 }
+        return TargetHold.believed(notBeforeMs, nowMs: nowMs)
     }
 
     /// We never write a time more than a day ahead: one that is was written by another clock.

@@ -22,6 +22,7 @@ final class TargetRun: @unchecked Sendable {
     private var next = 0
     private var active = 0
     private var hold: TargetHold
+    private let archives: [UploadWork.Archive]
     private var sum = End()
     private var isEnding = false
 
@@ -34,8 +35,19 @@ final class TargetRun: @unchecked Sendable {
         self.work = work
         self.explicit = explicit
         self.deadlineMonotonicMs = deadlineMonotonicMs
-        hold = TargetHold(
-            work.snapshot, runner.target.key, nowMs: service.clock.realtimeMs())
+        let hold = runner.hold(work.snapshot, nowMs: service.clock.realtimeMs())
+        self.hold = hold
+        let key = runner.target.key
+        // Where it was refused lately another one asks, for it may have been that one's fault.
+        archives =
+            hold.isProbing
+            ? work.archives.enumerated().sorted {
+                let (a, b) = (
+                    work.snapshot.state($0.element.stem, key).attempts,
+                    work.snapshot.state($1.element.stem, key).attempts
+                )
+                return a != b ? a < b : $0.offset < $1.offset
+            }.map(\.element) : work.archives
     }
 
     var end: End { runner.gate.withLock { sum } }
@@ -64,10 +76,10 @@ final class TargetRun: @unchecked Sendable {
         let mayGoOn = self.mayGoOn && isConditionMet
         let now = service.clock.realtimeMs()
         return runner.gate.withLock {
-            while mayGoOn, active <= 1 || Double(active) <= runner.windowHeld,
-                next < work.archives.count
+            while mayGoOn, active <= 1 || Double(active) <= runner.windowHeld && !hold.isProbing,
+                next < archives.count
             {
-                let archive = work.archives[next]
+                let archive = archives[next]
                 next += 1
                 let state = work.snapshot.state(archive.stem, runner.target.key)
                 if state.isFinal { continue }
@@ -100,7 +112,10 @@ final class TargetRun: @unchecked Sendable {
         let now = service.clock.realtimeMs()
         runner.gate.withLock {
             hold.note(after, nowMs: now)
-            if case .paused = after { hold.isRefused = true }
+            switch after {
+            case .paused, .retry(_, _, .refused, _): hold.isRefused = true
+            default: break
+            }
         }
     }
 
@@ -110,11 +125,16 @@ final class TargetRun: @unchecked Sendable {
         let state = runner.known(stem, work.snapshot.state(stem, runner.target.key))
         let attempts = state.attempts &+ 1
         let delay = Backoff.delayMs(attempts: attempts, random: service.random())
+        // The state's file lists the refused records. If it cannot be read, all are sent again.
+        let refusals = service.outbox.refusals(stem, runner.target.key, state)
+        let progress = refusals == nil ? .start : state.progress
         runner.remember(
             stem,
-            .retry(
-                attempts: attempts, notBeforeMs: service.clock.realtimeMs() &+ delay,
-                reason: .failed, progress: state.progress))
+            (
+                .retry(
+                    attempts: attempts, notBeforeMs: service.clock.realtimeMs() &+ delay,
+                    reason: .failed, progress: progress), refusals ?? .none
+            ))
         runner.gate.withLock {
             sum.trouble = error.status
             sum.attempts += 1
@@ -130,7 +150,8 @@ final class TargetRun: @unchecked Sendable {
     /// Takes one more thread on where the server bears more and something waits.
     private func grow() {
         let isWanted = runner.gate.withLock {
-            guard next < work.archives.count, Double(active) + 1 <= runner.windowHeld else {
+            guard next < archives.count, !hold.isProbing, Double(active) + 1 <= runner.windowHeld
+            else {
                 return false
             }
             active += 1
@@ -142,6 +163,9 @@ final class TargetRun: @unchecked Sendable {
     }
 
     // ── Asked by attempts, too ──
+
+    /// The target has taken a body.
+    func noteTaken() { runner.gate.withLock { hold.noteTaken() } }
 
     /// Whether one more archive or part may be begun.
     var mayGoOn: Bool { !shouldEnd() && service.isEnabled && service.hasConsent }

@@ -6,21 +6,10 @@
 
 /// SAFETY: the private variables are guarded by the gate.
 final class TargetRunner: @unchecked Sendable {
-    /// What a server taught us.
-    struct Learned: Sendable {
-        /// Simpler than the target's own where the server refused that one.
-        var encoding: BodyEncoding
-        /// The server has taken a body in this encoding: a 400 is about the content then.
-        var isEncodingProven = false
-        /// Bodies of several records stay below it, for the server refused one twice as large; 0:
-        /// none.
-        var bytesMax: UInt64 = 0
-    }
-
     let id: UInt32
     let target: Target
     let gate = RunGate()
-    private var slot: Learned
+    private var slot: LearnedLimits
     private var isRemoved = false
     /// Requests at a time.
     private var window = 1.0
@@ -31,20 +20,66 @@ final class TargetRunner: @unchecked Sendable {
     private var again: [String: (range: PartRange, ordinals: Set<UInt64>)] = [:]
     private var hadWork = false
     /// States that could not be written down; they hold as long as this process lives.
-    private var unwritten: [String: PairState] = [:]
+    private var unwritten: [String: Unwritten] = [:]
+    /// It has taken a body since it last refused an archive.
+    private var takes = false
+    /// Refusals in a row that say something is wrong with the way there.
+    private var refusals: UInt32 = 0
+    /// When it last took a body; 0: never.
+    private var takenMonotonicMs: UInt64 = 0
+
+    typealias Unwritten = (state: PairState, refusals: Refusals)
 
     private static let restMs: UInt64 = 1_000
 
     init(id: UInt32, target: Target) {
         self.id = id
         self.target = target
-        slot = Learned(encoding: target.encoding)
+        slot = LearnedLimits(encoding: target.encoding)
     }
 
     // ── What is known ──
 
-    var learned: Learned { gate.withLock { slot } }
-    func learn(_ change: (inout Learned) -> Void) { gate.withLock { change(&slot) } }
+    var learned: LearnedLimits { gate.withLock { slot } }
+
+    /// A body was taken: what its encoding and size say of the server's limits.
+    func learn(_ taken: LearnedLimits.Taken, _ clock: UploadClock) -> LearnedLimits {
+        let now = clock.monotonicMs()
+        return gate.withLock {
+            slot.note(taken, nowMs: now, bodyBytesMax: target.dialect.limits.bytes)
+            takes = true
+            refusals = 0
+            takenMonotonicMs = now
+            return slot
+        }
+    }
+
+    var isOpen: Bool { gate.withLock { takes } }
+
+    /// A body was refused, and it may not be the body's fault.
+    /// - Returns: whether the target takes others meanwhile, so that it is; else how often in a row
+    ///   it refused.
+    func noteRefused(attempt: UInt32) -> (takesOthers: Bool, inRow: UInt32) {
+        gate.withLock {
+            defer { takes = false }
+            if takes { return (true, 0) }
+            refusals = max(refusals &+ 1, attempt)
+            return (false, refusals)
+        }
+    }
+
+    /// Whether it took a body within the last minute: who says now that there is too much to do
+    /// has a rate, and is not overloaded.
+    func tookLately(_ clock: UploadClock) -> Bool {
+        let now = clock.monotonicMs()
+        return gate.withLock {
+            takenMonotonicMs > 0 && now - min(takenMonotonicMs, now) < 60_000
+        }
+    }
+
+    func hold(_ snapshot: OutboxSnapshot, nowMs: UInt64) -> TargetHold {
+        TargetHold(snapshot, target.key, isOpen: isOpen, nowMs: nowMs)
+    }
 
     /// Removed targets send nothing and call nobody.
     var isGone: Bool { gate.withLock { isRemoved } }
@@ -62,7 +97,7 @@ final class TargetRunner: @unchecked Sendable {
 
     /// nil: it is written by now, or its archive is gone. True: it was not known before.
     @discardableResult
-    func remember(_ stem: String, _ state: PairState?) -> Bool {
+    func remember(_ stem: String, _ state: Unwritten?) -> Bool {
         gate.withLock {
             defer { unwritten[stem] = state }
             return unwritten[stem] == nil
@@ -71,16 +106,17 @@ final class TargetRunner: @unchecked Sendable {
 
     /// A pair's state: what was read of it, or what we know beyond that.
     func known(_ stem: String, _ read: PairState) -> PairState {
-        gate.withLock { unwritten[stem].map { PairState.further($0, read) } ?? read }
+        gate.withLock { unwritten[stem].map { PairState.further($0.state, read) } ?? read }
     }
 
-    var unwrittenStates: [String: PairState] { gate.withLock { unwritten } }
+    var unwrittenStates: [String: Unwritten] { gate.withLock { unwritten } }
 
     func known(_ work: UploadWork) -> UploadWork {
         var work = work
-        for (stem, state) in unwrittenStates {
+        for (stem, one) in unwrittenStates {
             let read = work.snapshot.state(stem, target.key)
-            work.snapshot.pairs[stem, default: [:]][target.key] = PairState.further(state, read)
+            let state = PairState.further(one.state, read)
+            work.snapshot.pairs[stem, default: [:]][target.key] = state
         }
         return work
     }
@@ -112,7 +148,7 @@ final class TargetRunner: @unchecked Sendable {
         let now = service.clock.realtimeMs()
         let rests = gate.withLock { restMonotonicMs > service.clock.monotonicMs() }
         guard !rests, !gate.isBusy, !gate.isStopped else { return false }
-        let hold = TargetHold(work.snapshot, target.key, nowMs: now)
+        let hold = hold(work.snapshot, nowMs: now)
         return work.archives.contains { archive in
             let state = work.snapshot.state(archive.stem, target.key)
             return !state.isFinal && hold.allows(state, explicit: false, nowMs: now)
@@ -175,7 +211,7 @@ final class TargetRunner: @unchecked Sendable {
     ) -> UInt32 {
         let work = known(work)
         let (now, monotonic) = (service.clock.realtimeMs(), service.clock.monotonicMs())
-        let hold = TargetHold(work.snapshot, target.key, nowMs: now)
+        let hold = hold(work.snapshot, nowMs: now)
         var wake = UInt64.max
         var waiting: UInt32 = 0
         for archive in work.archives {

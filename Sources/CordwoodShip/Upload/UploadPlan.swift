@@ -37,7 +37,8 @@ extension UploadService {
                 let lock = try ArchiveLock(paths: paths, stem: archive.stem, target: target.key)
             else { continue }
             var planner = Planner(
-                target: target, service: self, summary: summary, progress: state.progress)
+                target: target, service: self, summary: summary, progress: state.progress,
+                refusals: outbox.refusals(archive.stem, target.key, state))
             do throws(UploadError) {
                 let goesOn = try unsafe planner.run(lock, begin, piece)
                 count += planner.count
@@ -56,7 +57,20 @@ private struct Planner {
     let service: UploadService
     let summary: ArchiveSummary
     var progress: Progress
+    var refusals: Refusals
     var count = 0
+
+    /// - Parameter refusals: nil: they cannot be read, so all would go.
+    init(
+        target: Target, service: UploadService, summary: ArchiveSummary, progress: Progress,
+        refusals: Refusals?
+    ) {
+        self.target = target
+        self.service = service
+        self.summary = summary
+        self.progress = refusals == nil ? .start : progress
+        self.refusals = refusals ?? .none
+    }
 
     mutating func run(
         _ archive: borrowing ArchiveLock, _ begin: (PlannedRequest) -> Bool?,
@@ -81,14 +95,14 @@ private struct Planner {
         while true {
             let next = try parts.next(
                 from: progress.done, end: progress.doubt > progress.done ? progress.doubt : nil,
-                encoding: target.encoding, shouldStop: { false })
+                wanted: refusals, encoding: target.encoding, shouldStop: { false })
             switch consume next {
             case .stopped: return false
             case .nothing(let upTo, let isLast, _):
                 if isLast { return true }
                 progress = Progress(done: upTo)
             case .part(let part):
-                let isWhole = part.range.first == 0 && part.isLast
+                let isWhole = part.range.first == 0 && part.isLast && refusals.round == 0
                 let goesOn = try unsafe visit(
                     archive.stem, isWhole ? nil : part.range, part.entries, part.body, begin, piece)
                 if !goesOn || part.isLast { return goesOn }
@@ -105,7 +119,8 @@ private struct Planner {
         let wanted = begin(
             PlannedRequest(
                 archive: StorePaths.file(ofStem: stem),
-                id: Delivery.id(archiveID: summary.idText, range: range),
+                id: Delivery.id(
+                    archiveID: summary.idText, range: range, round: refusals.round),
                 method: target.dialect.method, contentType: target.dialect.contentType,
                 encoding: target.encoding.rawValue, bytes: body.bytes, records: records))
         guard let wanted else { return true }

@@ -110,6 +110,19 @@ public final class UploadService: @unchecked Sendable {
         }
     }
 
+    /// What was given up is tried again at the next occasion.
+    /// - Parameter target: nil: at all.
+    /// - Returns: how many pairs.
+    public func retryQuarantined(target: String?) throws(UploadError) -> Int {
+        let listing = QueueListing(storeDirectory: paths.root, archiveInfo: hooks.archiveInfo)
+        let count = try listing.retryQuarantined(target: target)
+        guard count > 0 else { return 0 }
+        let work = try work()
+        for runner in currentRunners { runner.plan(work, self) }
+        hooks.replanned()
+        return count
+    }
+
     /// By the number that addTarget gave.
     public func target(_ id: UInt32) -> Target? {
         currentRunners.first { $0.id == id }?.target
@@ -249,7 +262,7 @@ public final class UploadService: @unchecked Sendable {
         if let trouble = end.trouble { return trouble }
         let isOver = end.isOutOfTime || clock.monotonicMs() >= deadlineMonotonicMs
         if result.waiting > 0 { return isOver ? .timeout : .upload }
-        if result.failed > 0 { return .upload }
+        if result.failed > 0 || result.quarantined > 0 { return .upload }
         return result.uploaded > 0 ? .ok : .end
     }
 

@@ -61,10 +61,13 @@ public struct UploadResult: Equatable, Sendable {
     public var bytesSent: UInt64 = 0
     public var lastHTTPStatus: Int32 = 0
     public var lastOutcome: OutcomeKind = .none
-    /// Records that a target will not take, of archives that it took.
+    /// Records that a target will not take.
     public var refused: UInt32 = 0
     /// Records in bodies that were answered with 2xx; 0 for archives as they are.
     public var records: UInt64 = 0
+    /// Pairs of archive and target that were given up, whole or for some records; the archives are
+    /// kept.
+    public var quarantined: UInt32 = 0
 
     public init() {}
 
@@ -76,6 +79,7 @@ public struct UploadResult: Equatable, Sendable {
         bytesSent &+= other.bytesSent
         refused &+= other.refused
         records &+= other.records
+        quarantined &+= other.quarantined
         guard other.lastOutcome != .none else { return }
         lastHTTPStatus = other.lastHTTPStatus
         lastOutcome = other.lastOutcome
@@ -103,6 +107,9 @@ public struct UploadTotals: Sendable {
     public var refused: UInt64 = 0
     /// Of transactions, at targets of theirs.
     public var events: UInt64 = 0
+    /// What those refused: events, and pairs that were given up whole or in part.
+    public var eventsRefused: UInt64 = 0
+    public var eventsQuarantined: UInt64 = 0
     /// Pairs of archive and target that were refused for good, and how the last of them ended.
     public var quarantined: UInt64 = 0
     public var lastRefusal: (httpStatus: Int32, outcome: OutcomeKind) = (0, .none)

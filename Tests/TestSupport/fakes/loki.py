@@ -38,23 +38,22 @@ class Fake:
                                f"larger than max ({len(content)} vs. {MESSAGE_MAX})")
         push = parse(text(content))
         need(set(push) == {"streams"} and push["streams"], "streams")
-        faults, ignored, total = [], 0, 0
+        faults = {}
         for stream in push["streams"]:
             need(set(stream) == {"stream", "values"} and stream["values"], "stream and values")
             check_labels(stream["stream"])
             for value in stream["values"]:
-                total += 1
                 fault = self.line(stream["stream"], value)
                 if fault:
-                    faults.append(fault)
-                    ignored += 1
-        if faults:
-            raise Refused(400, f"{faults[0]},\nuser 'fake', total ignored: {ignored} out of "
-                               f"{total} for stream: {{}}")
+                    said, count = faults.get(fault[0], (fault[1], 0))
+                    faults[fault[0]] = (said, count + 1)
+        if faults:  # as the distributor of Loki 3 groups what it does not let through
+            raise Refused(400, "; ".join(f"{count} errors like: {said}"
+                                         for said, count in faults.values()) + "\n")
         return Answer(204)
 
     def line(self, labels, value):
-        """Stores one line, or says what is wrong with it."""
+        """Stores one line, or says what is wrong with it: (the fault's name, its words)."""
         need(isinstance(value, list) and len(value) in (2, 3), "a value is [time, line, metadata]")
         time, line = value[:2]
         metadata = value[2] if len(value) == 3 else {}
@@ -65,16 +64,18 @@ class Fake:
             need(NAME.match(name) and isinstance(inner, str), f"metadata {name!r}")
             need(name not in labels, f"metadata hides label {name}")
         if metadata and not self.settings.get("metadata", True):
-            return ("stream '{}' includes structured metadata, but this feature is disallowed")
+            return ("off", "stream '{}' includes structured metadata, but this feature is "
+                           "disallowed. Please see `limits_config.allow_structured_metadata`")
         size = sum(len(n.encode()) + len(v.encode()) for n, v in metadata.items())
         if size > METADATA_MAX:
-            return "stream '{}' has structured metadata too large"
+            return "large", f"stream '{{}}' has structured metadata too large: '{size}' bytes"
         if len(metadata) > METADATA_COUNT_MAX:
-            return "stream '{}' has too many structured metadata labels"
+            return "many", "stream '{}' has too many structured metadata labels"
         if len(line.encode()) > LINE_MAX:
-            return f"max entry size '{LINE_MAX}' bytes exceeded for stream '{{}}'"
+            return "long", f"max entry size '{LINE_MAX}' bytes exceeded for stream '{{}}'"
         if int(time) < self.settings.get("oldest_ns", 0):
-            return f"entry with timestamp {time} ignored, reason: 'entry too far behind'"
+            return "old", (f"entry for stream '{{}}' has timestamp too old: {time}, oldest "
+                           f"acceptable timestamp is: {self.settings['oldest_ns']}")
         identity = (tuple(sorted(labels.items())), time, line)
         if identity in self.known:
             self.merged += 1

@@ -1,0 +1,146 @@
+// Which records of an archive a target refused, and which alone are to be sent again: what the file
+// of a pair's state holds behind its cause (docs/UPLOADS.md, States). Text, a line each; the file's
+// name says how many there must be. Pure.
+
+/// Records [first, end) of an archive, those that the target's filter passes over included.
+struct PartRange: Equatable, Sendable {
+    var first: UInt64
+    var end: UInt64
+
+    func contains(_ ordinal: UInt64) -> Bool { first <= ordinal && ordinal < end }
+}
+
+/// `count` records within the range were refused; where the server names none, the range is the
+/// part's.
+struct Refusal: Equatable, Sendable {
+    var range: PartRange
+    var count: UInt32
+    /// 0: they exceed limits of ours.
+    var httpStatus: Int32
+    /// Printable, bounded.
+    var reason: String
+
+    static let reasonBytesMax = 200
+
+    init(_ range: PartRange, count: UInt32, httpStatus: Int32, reason: String) {
+        self.range = range
+        self.count = count
+        self.httpStatus = httpStatus
+        let plain = reason.utf8.prefix(Refusal.reasonBytesMax).map {
+            $0 < 0x20 || $0 == 0x7F ? 0x20 : $0
+        }
+        self.reason = String(decoding: plain, as: UTF8.self)
+    }
+}
+
+struct Refusals: Equatable, Sendable {
+    /// In order of their first record.
+    private(set) var kept: [Refusal] = []
+    /// Records to be sent, the others being done; empty: all.
+    private(set) var only: [PartRange] = []
+    /// How often what was kept was given another try by hand: part of those requests' ids, for
+    /// another body must not have an old one's.
+    private(set) var round: UInt32 = 0
+
+    static let none = Refusals()
+    /// Beyond it the last line takes the next ones in.
+    static let linesMax = 2_000
+
+    /// Lines of the file behind the cause; 0: it may be missing.
+    var lines: UInt32 { UInt32(kept.count + only.count) + (round > 0 ? 1 : 0) }
+    var records: UInt32 { kept.reduce(0) { $0 &+ $1.count } }
+    /// Of the first.
+    var httpStatus: Int32 { kept.first?.httpStatus ?? 0 }
+
+    func wants(_ ordinal: UInt64) -> Bool {
+        only.isEmpty || only.contains { $0.contains(ordinal) }
+    }
+
+    mutating func keep(_ refusal: Refusal) {
+        guard let last = kept.last else { return kept.append(refusal) }
+        let isSame = last.httpStatus == refusal.httpStatus && last.reason == refusal.reason
+        let isNext = last.range.end == refusal.range.first
+        guard isSame && isNext || kept.count >= Refusals.linesMax else {
+            return kept.append(refusal)
+        }
+        kept[kept.count - 1].range.end = max(last.range.end, refusal.range.end)
+        kept[kept.count - 1].count = last.count &+ refusal.count
+    }
+
+    /// What is left where all else is done.
+    var settled: Refusals {
+        var settled = self
+        settled.only = []
+        return settled
+    }
+
+    /// One record that was taken after all.
+    mutating func release(_ ordinal: UInt64) {
+        let found = kept.firstIndex {
+            $0.range.contains(ordinal) && UInt64($0.count) == $0.range.end - $0.range.first
+        }
+        guard let found else { return }
+        let old = kept.remove(at: found)
+        let sides = [
+            PartRange(first: old.range.first, end: ordinal),
+            PartRange(first: ordinal + 1, end: old.range.end),
+        ].filter { $0.first < $0.end }.map {
+            Refusal(
+                $0, count: UInt32($0.end - $0.first), httpStatus: old.httpStatus,
+                reason: old.reason)
+        }
+        kept.insert(contentsOf: sides, at: found)
+    }
+
+    /// What was kept gets another try, alone.
+    var again: Refusals {
+        var again = Refusals()
+        again.only = kept.map(\.range)
+        again.round = round &+ 1
+        return again
+    }
+
+    // ── As text ──
+
+    var text: String {
+        var text = ""
+        if round > 0 { text += "round \(round)\n" }
+        for range in only { text += "only \(range.first) \(range.end)\n" }
+        for one in kept {
+            text += "kept \(one.range.first) \(one.range.end) \(one.count) \(one.httpStatus)"
+            text += " \(one.reason)\n"
+        }
+        return text
+    }
+
+    /// nil: a line that is not one of these.
+    init?(_ text: Substring) {
+        for line in text.split(separator: "\n") {
+            let words = line.split(
+                separator: " ", maxSplits: 5, omittingEmptySubsequences: false)
+            func range() -> PartRange? {
+                guard words.count >= 3, let first = UInt64(words[1]), let end = UInt64(words[2]),
+                    first < end
+                else { return nil }
+                return PartRange(first: first, end: end)
+            }
+            switch words.first {
+            case "round" where words.count == 2:
+                guard let number = UInt32(words[1]), number > 0 else { return nil }
+                round = number
+            case "only" where words.count == 3:
+                guard let range = range() else { return nil }
+                only.append(range)
+            case "kept" where words.count == 6:
+                guard let range = range(), let count = UInt32(words[3]),
+                    let status = Int32(words[4])
+                else { return nil }
+                kept.append(
+                    Refusal(range, count: count, httpStatus: status, reason: String(words[5])))
+            default: return nil
+            }
+        }
+    }
+
+    init() {}
+}

@@ -1,0 +1,62 @@
+// What a host expects of an answer that means "I have it", where a 2xx alone says too little:
+// `status:202;header:X-Stored=yes;body:accepted`, all of them. Pure.
+
+struct Expectation: Equatable, Sendable {
+    private enum Condition: Equatable, Sendable {
+        case status(Int32)
+        /// The name in lower case; without a value any will do.
+        case header(String, String?)
+        /// Stands somewhere in the answer.
+        case body([UInt8])
+    }
+
+    private let conditions: [Condition]
+    private static let conditionsMax = 16
+
+    init(_ text: String) throws(UploadError) {
+        var found: [Condition] = []
+        for part in text.split(separator: ";") {
+            let pair = part.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            let value = pair.count == 2 ? String(pair[1]) : ""
+            let word = pair[0].trimmingPrefix { $0 == " " }
+            switch word {
+            case "status":
+                guard let status = Int32(value), (200...299).contains(status) else {
+                    throw Expectation.problem("status '\(value.prefix(40))' is no 2xx")
+                }
+                found.append(.status(status))
+            case "header":
+                let header = value.split(
+                    separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                guard let name = header.first, !name.isEmpty else {
+                    throw Expectation.problem("header has no name")
+                }
+                found.append(
+                    .header(name.lowercased(), header.count == 2 ? String(header[1]) : nil))
+            case "body":
+                guard !value.isEmpty else { throw Expectation.problem("body has no text") }
+                found.append(.body(Array(value.utf8)))
+            default:
+                throw Expectation.problem(
+                    "unknown condition '\(word.prefix(40))'; known: status, header, body")
+            }
+        }
+        guard !found.isEmpty, found.count <= Expectation.conditionsMax else {
+            throw Expectation.problem("1 to \(Expectation.conditionsMax) conditions")
+        }
+        conditions = found
+    }
+
+    private static func problem(_ text: String) -> UploadError { .argument("expect: \(text)") }
+
+    func isMet(by outcome: TransferOutcome) -> Bool {
+        conditions.allSatisfy { condition in
+            switch condition {
+            case .status(let status): outcome.httpStatus == status
+            case .header(let name, let value):
+                outcome.headers.contains { $0.name == name && (value == nil || $0.value == value) }
+            case .body(let text): AnswerText.has(outcome.body, text)
+            }
+        }
+    }
+}

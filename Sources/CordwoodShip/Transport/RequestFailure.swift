@@ -1,0 +1,114 @@
+// How a request of the host's own ended, as the host tells it, and what is known of one that failed
+// (B-NET-1, B-NET-2): the same outcomes, decoder and words as for our uploads. Pure.
+
+/// What a host knows of a request that is over.
+public struct NetworkResult: Sendable {
+    /// 0: no HTTP answer.
+    public var httpStatus: Int32 = 0
+    /// Of the answer, in any case. Location, Retry-After and Content-Language mean something.
+    public var headers: [(name: String, value: String)] = []
+    /// Of the answer, unpacked. An error in it is decoded where it has at most 256 KiB.
+    public var body: [UInt8] = []
+    /// Why there is no answer, or not all of it, in the transport's words; empty: there is.
+    public var error = ""
+    /// `dns`, `connect`, `tls`, `timeout` …; empty: not known.
+    public var errorType = ""
+    public var method = ""
+    public var url = ""
+    /// Of the captured exchange: 16 hex digits; empty: it was not captured.
+    public var exchangeID = ""
+
+    public init() {}
+
+    public static let bodyBytesMax = ODataError.bodyBytesMax
+
+    var hasError: Bool { !error.isEmpty || !errorType.isEmpty }
+
+    fileprivate var cause: String {
+        guard hasError else { return httpStatus == 0 ? "no answer" : "HTTP \(httpStatus)" }
+        if error.isEmpty || errorType.isEmpty { return error + errorType }
+        let isSaid = error.lowercased().contains(errorType.lowercased())
+        return isSaid ? error : "\(errorType): \(error)"
+    }
+
+    /// A refusal counts even if the connection broke afterwards; a success counts only if the
+    /// whole answer arrived.
+    fileprivate var kind: OutcomeKind {
+        let kind = TransferOutcome.kind(httpStatus: httpStatus)
+        return httpStatus == 0 || hasError && kind == .success ? .requestFailed : kind
+    }
+}
+
+/// A failed request of the host's.
+public struct RequestFailure: Equatable, Sendable {
+    public var detail: FailureDetail
+    public var method: String
+    /// Without user, query and fragment.
+    public var url: String
+    /// Of the captured exchange; empty: it was not captured.
+    public var exchangeID: String
+    public var unixMs: UInt64
+
+    private static let urlBytesMax = 2_048
+    private static let wordBytesMax = 64
+
+    public init(
+        detail: FailureDetail, method: String, url: String, exchangeID: String, unixMs: UInt64
+    ) {
+        self.detail = detail
+        self.method = method
+        self.url = url
+        self.exchangeID = exchangeID
+        self.unixMs = unixMs
+    }
+
+    /// Nothing but why is known.
+    package init(cause: String) {
+        detail = FailureDetail(
+            kind: .unknown, httpStatus: 0, cause: cause, location: "", retryAfterMs: nil,
+            odata: nil)
+        (method, url, exchangeID, unixMs) = ("", "", "", 0)
+    }
+
+    /// nil: it went well.
+    package init?(_ result: NetworkResult, unixMs: UInt64) {
+        let kind = result.kind
+        guard kind != .success else { return nil }
+        var outcome = TransferOutcome(
+            kind: kind, httpStatus: result.httpStatus, cause: result.cause)
+        outcome.headers = result.headers.map { ($0.name.lowercased(), $0.value) }
+        outcome.body = result.body
+        self.init(
+            detail: FailureDetail(outcome, nowUnixMs: unixMs),
+            method: RequestFailure.line(result.method.utf8, RequestFailure.wordBytesMax),
+            url: RequestFailure.address(result.url),
+            exchangeID: RequestFailure.line(result.exchangeID.utf8, RequestFailure.wordBytesMax),
+            unixMs: unixMs)
+    }
+
+    /// Scheme, host and port.
+    public var origin: String { url.isEmpty ? "" : FailureDetail.shown(url) }
+
+    /// An address without user, query and fragment.
+    private static func address(_ url: String) -> String {
+        let bytes = Array(url.utf8.prefix { !"?#".utf8.contains($0) })
+        var start = 0
+        if let slash = bytes.firstIndex(of: UInt8(ascii: "/")),
+            bytes[slash...].starts(with: "//".utf8)
+        {
+            start = slash + 2
+        }
+        let end = bytes[start...].firstIndex { "/\\".utf8.contains($0) } ?? bytes.endIndex
+        guard let at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@")) else {
+            return line(bytes, urlBytesMax)
+        }
+        return line(bytes[..<start] + bytes[(at + 1)...], urlBytesMax)
+    }
+
+    private static func line(_ bytes: some Sequence<UInt8>, _ bytesMax: Int) -> String {
+        let shown = bytes.prefix(bytesMax).map {
+            $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "?") : $0
+        }
+        return String(decoding: shown, as: UTF8.self)
+    }
+}

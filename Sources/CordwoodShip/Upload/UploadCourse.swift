@@ -1,0 +1,207 @@
+// How far an attempt is with its archive: what is done, what was refused, how bodies are made, and
+// which records are under suspicion. A record is kept only where it was refused, the target has
+// taken another since, and refused this one again, alone: a server that refuses everything is not
+// the record's fault. A value of one attempt.
+
+struct UploadCourse {
+    /// What the next state's name says, but for the lines of its file.
+    var progress: Progress
+    var refusals: Refusals
+    /// From 1.
+    private(set) var attempt: UInt32
+    private let doneBefore: UInt64
+
+    private(set) var encoding: BodyEncoding
+    /// Bodies of several records stay below it; 0: no limit was met.
+    private(set) var bytesMax: UInt64
+    /// A limit that this attempt met, and the target has not yet taken a body below it; 0: none.
+    private var metBytesMax: UInt64 = 0
+
+    /// The next record to go; beyond `progress.done` where suspects stand between.
+    var next: UInt64
+    /// Refused alone, and nothing was taken since.
+    private(set) var suspects: [Refusal] = []
+    /// Kept since the target took another: each goes once more, alone.
+    private(set) var retrials: [Refusal] = []
+    /// The end of what was refused as a whole, and how far the half goes that is asked about.
+    private(set) var halving: (end: UInt64, half: UInt64)?
+    /// Records before this one were refused together, as too much or for what they hold; and the
+    /// target has taken some of them since.
+    private var refusedEnd: UInt64 = 0
+    private var hasTakenSince = false
+    /// Bodies in a row that were refused for what they hold.
+    private(set) var refusedInRow: UInt32 = 0
+
+    /// So many are tried one after the other before the target rests: more the more often it was in
+    /// vain, for they may stand side by side.
+    private var suspectsMax: Int { Int(min(max(attempt, 3), 100)) }
+    /// Of a target that took nothing since it was last refused, and of one that did.
+    static let refusedMax: (atFirst: UInt32, ofOne: UInt32) = (2, 40)
+
+    /// - Parameter refusals: nil: they were to be read, and cannot; then all goes again, for what
+    ///   is there twice can be told.
+    init(
+        _ archive: borrowing ArchiveLock, _ state: PairState, _ learned: LearnedLimits,
+        _ refusals: Refusals?
+    ) {
+        progress = refusals == nil ? .start : state.progress
+        self.refusals = refusals ?? .none
+        attempt = state.attempts &+ 1
+        doneBefore = progress.done
+        next = progress.done
+        encoding = learned.encoding
+        bytesMax = learned.bytesMax
+    }
+
+    /// Written down with a state that goes on.
+    var stand: Progress {
+        Progress(done: progress.done, doubt: progress.doubt, lines: refusals.lines)
+    }
+
+    /// Something was delivered since the attempt began: the count of failures starts anew.
+    var hasProgress: Bool { progress.done > doneBefore }
+
+    mutating func countAnew() {
+        if hasProgress { attempt = 1 }
+    }
+
+    // ── What goes next ──
+
+    /// A range that must go as it is, or up to where at the most.
+    var bound: UInt64? {
+        if let retrial = retrials.first { return retrial.range.end }
+        if let doubt { return doubt }
+        // Whether it takes any at all is asked one by one.
+        return suspects.isEmpty ? halving?.half : next + 1
+    }
+
+    /// What was sent without an answer goes again as it was, whatever was learnt since: the server
+    /// may have it, under this id.
+    var doubt: UInt64? {
+        guard retrials.isEmpty, halving == nil, next == progress.done, progress.doubt > next else {
+            return nil
+        }
+        return progress.doubt
+    }
+
+    var first: UInt64 { retrials.first?.range.first ?? next }
+
+    /// Another process, with other limits behind it, would make another part of it.
+    var isOfItsOwn: Bool { bytesMax > 0 || halving != nil }
+
+    // ── What came of a body ──
+
+    /// False: there is no simpler encoding.
+    mutating func simplify() -> Bool {
+        guard let simpler = encoding.simpler else { return false }
+        encoding = simpler
+        return true
+    }
+
+    /// Several records were too much for one body.
+    /// - Parameter bytes: bodies of several records stay below it from now on.
+    mutating func shrink(_ range: PartRange, to bytes: UInt64) {
+        noteRefused(range)
+        bytesMax = bytesMax == 0 ? bytes : min(bytesMax, bytes)
+        metBytesMax = bytesMax
+        progress.doubt = 0
+    }
+
+    /// What a body that was taken says of the target.
+    var taken: LearnedLimits.Taken {
+        LearnedLimits.Taken(encoding: encoding, bytesMax: metBytesMax)
+    }
+
+    /// What all attempts have learnt holds for this one, too.
+    mutating func know(_ learned: LearnedLimits) {
+        bytesMax = learned.bytesMax
+        metBytesMax = 0
+    }
+
+    /// Of the records before `end` nothing is to be sent any more.
+    mutating func pass(to end: UInt64) {
+        if !retrials.isEmpty {
+            retrials.removeFirst()
+            return
+        }
+        next = end
+        halve(from: end)
+        if suspects.isEmpty { progress = Progress(done: end) }
+    }
+
+    /// The target has taken a body up to `end`: whom it refused before is tried once more.
+    mutating func take(to end: UInt64) {
+        refusedInRow = 0
+        if let retrial = retrials.first {
+            retrials.removeFirst()
+            refusals.release(retrial.range.first)
+            return
+        }
+        keepSuspects()
+        if next < refusedEnd { hasTakenSince = true }
+        next = end
+        halve(from: end)
+        progress = Progress(done: end)
+    }
+
+    /// Several records were refused together.
+    mutating func halve(_ range: PartRange) {
+        refusedInRow += 1
+        noteRefused(range)
+        halving = (range.end, range.end)
+        halve(from: range.first)
+        // The next attempt, and another process, begins with that half.
+        if suspects.isEmpty, let halving { progress.doubt = halving.half }
+    }
+
+    private mutating func noteRefused(_ range: PartRange) {
+        if range.first >= refusedEnd { hasTakenSince = false }
+        refusedEnd = max(refusedEnd, range.end)
+    }
+
+    private mutating func halve(from first: UInt64) {
+        guard let end = halving?.end else { return }
+        halving = first >= end ? nil : (end, first + max(1, (end - first) / 2))
+    }
+
+    /// One record was refused alone. True: again, and the target took another between; it is kept.
+    /// - Parameter end: of its body's range.
+    mutating func suspect(_ refusal: Refusal, to end: UInt64) -> Bool {
+        if !retrials.isEmpty {
+            retrials.removeFirst()
+            return true
+        }
+        refusedInRow += 1
+        let isSettled = hasTakenSince && refusal.range.first < refusedEnd
+        halving = nil
+        next = end
+        progress.doubt = 0
+        if isSettled {
+            refusals.keep(refusal)
+            progress.done = end
+        } else {
+            suspects.append(refusal)
+        }
+        return isSettled
+    }
+
+    /// Whether the target is asked again within this attempt.
+    func mayAsk(takesOthers: Bool) -> Bool {
+        let most = takesOthers ? UploadCourse.refusedMax.ofOne : UploadCourse.refusedMax.atFirst
+        return suspects.isEmpty ? refusedInRow < most : suspects.count < suspectsMax
+    }
+
+    /// The target takes others: it may be their fault.
+    private mutating func keepSuspects() {
+        for suspect in suspects { refusals.keep(suspect) }
+        retrials = suspects
+        suspects = []
+    }
+
+    /// The target takes other archives and refuses these records time and again.
+    mutating func giveUpSuspects() {
+        keepSuspects()
+        retrials = []
+        progress = Progress(done: next)
+    }
+}

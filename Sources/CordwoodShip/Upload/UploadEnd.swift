@@ -1,0 +1,288 @@
+// How an attempt ends: the pair's new state, written down; what the host is told; the archive's
+// deletion where all have it.
+
+import CordwoodCore
+
+extension UploadAttempt {
+    func settle(
+        _ archive: borrowing ArchiveLock, _ step: Step, _ course: inout UploadCourse,
+        _ result: inout UploadResult
+    ) throws(UploadError) -> PairState? {
+        // A target that was removed meanwhile has no state and no callbacks any more.
+        guard !runner.isGone else { return nil }
+        let outcome = step.outcome
+        result.lastHTTPStatus = outcome.httpStatus
+        result.lastOutcome = outcome.kind
+        course.countAnew()
+        // It ended before they were judged: they are kept.
+        for refusal in course.retrials { noteRefused(archive.stem, 1, refusal.reason, &result) }
+        let (attempt, now) = (course.attempt, service.clock.realtimeMs())
+        let state: PairState
+        switch step.verdict {
+        case .sent:
+            return try finish(archive, step, course, &result)
+        case .refuse, .simplify, .shrink, .stray:
+            let (takesOthers, inRow) = runner.noteRefused(attempt: attempt)
+            if takesOthers, attempt >= UploadAttempt.refusalsMin {
+                return try giveUp(archive, step, &course, &result)
+            }
+            let delay =
+                takesOthers
+                ? Backoff.delayMs(attempts: attempt, random: service.random())
+                : Backoff.restMs(refusals: inRow, random: service.random())
+            state = .retry(
+                attempts: attempt, notBeforeMs: now &+ delay,
+                reason: takesOthers ? .failed : .refused, progress: course.stand)
+        case .pause:
+            state = .paused(
+                attempts: attempt, httpStatus: outcome.httpStatus, progress: course.stand)
+        case .retry(.stopped, _):
+            state = .retry(
+                attempts: attempt, notBeforeMs: 0, reason: .stopped, progress: course.stand)
+            record(archive, state, refusals: course.refusals)
+            return state
+        case .retry(let reason, let delayMs), .partly(_, _, let reason, let delayMs):
+            var delay =
+                switch delayMs {
+                case nil where reason == .busy && runner.tookLately(service.clock):
+                    Backoff.busyMs(attempts: attempt, random: service.random())
+                case nil: Backoff.delayMs(attempts: attempt, random: service.random())
+                case 0: Backoff.soonMs(attempts: attempt, random: service.random())
+                case let said?: said
+                }
+            if reason == .server {
+                delay += Backoff.spreadMs(delayMs: delay, random: service.random())
+                delay = min(delay, RetryAfter.delayMsMax)
+            }
+            state = .retry(
+                attempts: attempt, notBeforeMs: now &+ delay, reason: reason,
+                progress: course.stand)
+        }
+        record(archive, state, cause: outcome.cause, refusals: course.refusals)
+        if case .retry(_, let notBeforeMs, _, _) = state,
+            outcome.httpStatus == 503 || outcome.httpStatus == 429
+        {
+            target.callbacks.busy?(target.name, notBeforeMs &- min(now, notBeforeMs))
+        }
+        result.failed += 1
+        service.count { $0.failed += 1 }
+        let isPause = step.verdict == .pause
+        var isRest = false
+        if case .retry(_, _, .refused, _) = state { isRest = true }
+        if target.dialect.asksForPolicy(outcome) { service.hooks.policyWanted() }
+        service.report(
+            isPause || isRest ? UploadDiagnostic.error : UploadDiagnostic.warn,
+            isPause
+                ? "the target refuses our credentials"
+                : isRest
+                    ? "the target refuses what we send; it rests, then one archive asks again"
+                    : "an upload failed; it will be repeated",
+            fields(archive.stem, outcome.httpStatus, outcome.cause, attempt: attempt)
+                + noted(outcome, archive.stem, attempt: attempt))
+        return state
+    }
+
+    /// So often an archive is refused, while its target takes others, before it is given up: one of
+    /// several servers behind an address may be the one that is wrong.
+    static let refusalsMin: UInt32 = 3
+
+    /// The target takes others and refuses this one time and again: what it refuses is kept.
+    private func giveUp(
+        _ archive: borrowing ArchiveLock, _ step: Step, _ course: inout UploadCourse,
+        _ result: inout UploadResult
+    ) throws(UploadError) -> PairState {
+        let outcome = step.outcome
+        let known = noted(outcome, archive.stem, attempt: course.attempt)
+        guard !course.suspects.isEmpty else {
+            return try quarantine(
+                archive, course, httpStatus: outcome.httpStatus, .upload, outcome.cause, &result,
+                known: known)
+        }
+        noteRefused(
+            archive.stem, UInt32(course.suspects.count), outcome.cause, &result)
+        course.giveUpSuspects()
+        let state = PairState.retry(
+            attempts: 0, notBeforeMs: 0, reason: .stopped, progress: course.stand)
+        record(archive, state, cause: outcome.cause, refusals: course.refusals)
+        result.failed += 1
+        return state
+    }
+
+    /// Keeps what is known of a failed transfer for hosts that ask; gives it as fields (B-NET).
+    private func noted(
+        _ outcome: TransferOutcome, _ stem: String, attempt: UInt32
+    ) -> [(key: String, value: DiagnosticValue)] {
+        var outcome = outcome
+        // Some servers refuse behind a 200: no success, and nothing that a status names.
+        if outcome.kind == .success { outcome.kind = .unknown }
+        let now = service.clock.realtimeMs()
+        let detail = FailureDetail(outcome, nowUnixMs: now)
+        service.failures.note(
+            TransferFailure(
+                detail: detail, target: target.name, archive: StorePaths.file(ofStem: stem),
+                attempt: attempt, unixMs: now))
+        return detail.fields
+    }
+
+    /// CRASH: between the 2xx and the state file the same body goes again with the same id;
+    /// between the state file and the deletion the next pass deletes.
+    private func finish(
+        _ archive: borrowing ArchiveLock, _ step: Step, _ course: UploadCourse,
+        _ result: inout UploadResult
+    ) throws(UploadError) -> PairState {
+        let outcome = step.outcome
+        let refusals = course.refusals
+        if !refusals.kept.isEmpty, target.keepsRefused {
+            if step.hasSent { result.bytesSent += outcome.bytesSent }
+            return keepRefused(archive, refusals, &result)
+        }
+        let state: PairState =
+            step.hasSent ? .sent(httpStatus: outcome.httpStatus) : .filtered
+        record(archive, state)
+        if state != .filtered {
+            result.uploaded += 1
+            result.bytesSent += outcome.bytesSent
+            service.count {
+                $0.succeeded += 1
+                $0.bytes += outcome.bytesSent
+            }
+        }
+        service.report(
+            UploadDiagnostic.debug, state == .filtered ? "nothing of it is wanted" : "uploaded",
+            fields(archive.stem, outcome.httpStatus, outcome.cause, attempt: nil))
+        defer {
+            target.callbacks.completed?(
+                StorePaths.file(ofStem: archive.stem), .ok, outcome.httpStatus)
+        }
+        try Janitor(service: service).deleteIfDone(archive, done: target.key)
+        return state
+    }
+
+    /// All but what was refused is there.
+    private func keepRefused(
+        _ archive: borrowing ArchiveLock, _ refusals: Refusals, _ result: inout UploadResult
+    ) -> PairState {
+        let (status, cause) = (refusals.httpStatus, refusals.kept.first?.reason ?? "")
+        let state = PairState.kept(httpStatus: status, records: refusals.records)
+        record(archive, state, cause: cause, refusals: refusals.settled)
+        countQuarantined(status, &result)
+        service.report(
+            UploadDiagnostic.error, "an archive is kept for what its target does not take",
+            fields(archive.stem, status, cause, attempt: nil)
+                + [("records", .number(Int64(refusals.records)))])
+        target.callbacks.completed?(StorePaths.file(ofStem: archive.stem), .upload, status)
+        return state
+    }
+
+    private func countQuarantined(_ httpStatus: Int32, _ result: inout UploadResult) {
+        result.failed += 1
+        result.quarantined += 1
+        service.count {
+            $0.failed += 1
+            $0.quarantined += 1
+            if target.kind == .transactions { $0.eventsQuarantined += 1 }
+            $0.lastRefusal = (httpStatus, TransferOutcome.kind(httpStatus: httpStatus))
+        }
+    }
+
+    func quarantine(
+        _ archive: borrowing ArchiveLock, _ course: UploadCourse, httpStatus: Int32,
+        _ status: UploadStatus, _ cause: String, _ result: inout UploadResult,
+        known: [(key: String, value: DiagnosticValue)] = []
+    ) throws(UploadError) -> PairState {
+        let state = PairState.quarantined(httpStatus: httpStatus, progress: course.stand)
+        record(archive, state, cause: cause, refusals: course.refusals)
+        countQuarantined(httpStatus, &result)
+        service.report(
+            UploadDiagnostic.error,
+            status == .damaged
+                ? "an archive is damaged; it is kept" : "the target will not take this archive",
+            fields(archive.stem, httpStatus, cause, attempt: nil) + known)
+        target.callbacks.completed?(StorePaths.file(ofStem: archive.stem), status, httpStatus)
+        return state
+    }
+
+    /// For a key: a host that opens the store with one may come any time. Told of once, for nothing
+    /// that this engine does will change it.
+    func wait(
+        _ archive: borrowing ArchiveLock, _ course: UploadCourse, _ cause: String,
+        _ result: inout UploadResult
+    ) throws(UploadError) -> PairState {
+        let attempt = course.attempt
+        let state = PairState.retry(
+            attempts: attempt, notBeforeMs: service.clock.realtimeMs() &+ Backoff.delayMsMax,
+            reason: .failed, progress: course.stand)
+        let text = cause + "; this target needs plain records"
+        record(archive, state, cause: text, refusals: course.refusals)
+        result.failed += 1
+        service.count { $0.failed += 1 }
+        if attempt == 1 {
+            service.report(
+                UploadDiagnostic.error, "an encrypted archive waits for a key",
+                fields(archive.stem, 0, text, attempt: nil))
+        }
+        return state
+    }
+
+    /// Writes down what came of it. Where that cannot be, this process remembers: a server is not
+    /// asked again for what it has, nor without a pause.
+    func record(
+        _ archive: borrowing ArchiveLock, _ state: PairState, cause: String = "",
+        refusals: Refusals = .none
+    ) {
+        do throws(UploadError) {
+            try service.outbox.set(
+                archive.stem, target.key, to: state, cause: cause, refusals: refusals)
+            runner.remember(archive.stem, nil)
+        } catch {
+            guard runner.remember(archive.stem, (state, refusals)) else { return }
+            service.report(
+                UploadDiagnostic.error, "what came of an upload could not be written down",
+                fields(archive.stem, 0, error.text, attempt: nil))
+        }
+    }
+
+    /// A transfer that failed and is made anew within the attempt (B-NET-4).
+    func noteRecovered(_ stem: String, _ outcome: TransferOutcome, _ what: String) {
+        let detail = FailureDetail(outcome, nowUnixMs: service.clock.realtimeMs())
+        service.report(
+            UploadDiagnostic.warn, what,
+            fields(stem, outcome.httpStatus, outcome.cause, attempt: nil) + detail.fields)
+    }
+
+    /// Records that are at the target now.
+    func noteTaken(_ count: UInt32, _ result: inout UploadResult) {
+        result.records &+= UInt64(count)
+        if target.kind == .transactions { service.count { $0.events &+= UInt64(count) } }
+    }
+
+    /// Records that this target will never have; the archive's other targets are not touched.
+    func noteRefused(
+        _ stem: String, _ count: UInt32, _ cause: String, _ result: inout UploadResult
+    ) {
+        guard count > 0 else { return }
+        result.refused &+= count
+        service.count {
+            $0.refused &+= UInt64(count)
+            if target.kind == .transactions { $0.eventsRefused &+= UInt64(count) }
+        }
+        service.report(
+            UploadDiagnostic.error, "the target does not take some records",
+            [
+                ("archive", .text(StorePaths.file(ofStem: stem))), ("target", .text(target.name)),
+                ("records", .number(Int64(count))), ("cause", .text(cause)),
+            ])
+    }
+
+    private func fields(
+        _ stem: String, _ httpStatus: Int32, _ cause: String, attempt: UInt32?
+    ) -> [(key: String, value: DiagnosticValue)] {
+        var fields: [(key: String, value: DiagnosticValue)] = [
+            ("archive", .text(StorePaths.file(ofStem: stem))),
+            ("target", .text(target.name)), ("origin", .text(target.origin)),
+            ("http.status", .number(Int64(httpStatus))), ("cause", .text(cause)),
+        ]
+        if let attempt { fields.append(("attempt", .number(Int64(attempt)))) }
+        return fields
+    }
+}

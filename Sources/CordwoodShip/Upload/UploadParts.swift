@@ -1,0 +1,171 @@
+// An attempt whose target wants records: one body after the other, each as large as the target's
+// limits allow, smaller where the server says so, halved where it refuses what they hold, until the
+// one record is found that it will not take.
+
+import CordwoodCore
+
+extension UploadAttempt {
+    func parts(
+        _ archive: borrowing ArchiveLock, _ summary: ArchiveSummary,
+        _ encoder: any RecordEncoder, _ transport: any Transport, _ course: inout UploadCourse,
+        _ result: inout UploadResult
+    ) throws(UploadError) -> Step {
+        var parts = ArchiveParts(
+            paths: service.paths, stem: archive.stem, archiveID: summary.idText,
+            filter: target.filter, limits: target.dialect.limits, encoder: encoder,
+            openRecords: service.hooks.openRecords)
+        var hasSent = course.progress.done > 0
+        var last = TransferOutcome.failed("nothing was sent")
+        while true {
+            let first = course.first
+            let doubt = course.doubt
+            let only = doubt.flatMap {
+                runner.asked(archive.stem, PartRange(first: first, end: $0))
+            }
+            let next = try parts.next(
+                from: first, end: course.bound, only: only, wanted: course.refusals,
+                encoding: course.encoding, bytesMax: doubt == nil ? course.bytesMax : 0,
+                shouldStop: shouldStop)
+            switch consume next {
+            case .stopped: return stopped()
+            case .nothing(let upTo, let isLast, let oversized):
+                keepOversized(oversized, &course, archive.stem, &result)
+                course.pass(to: upTo)
+                guard isLast, course.retrials.isEmpty else { continue }
+                guard course.suspects.isEmpty else { return Step(verdict: .refuse, outcome: last) }
+                if let damage = parts.damage { throw .damaged(damage) }
+                var outcome = TransferOutcome(kind: .success, cause: "nothing more to send")
+                outcome.httpStatus = hasSent ? 200 : 0
+                return Step(verdict: .sent(.none), outcome: outcome, hasSent: hasSent)
+            case .part(let part):
+                let range = part.range
+                let isWhole = range.first == 0 && part.isLast && course.refusals.round == 0
+                var delivery = try delivery(
+                    archive.stem, summary, range: isWhole ? nil : range, course)
+                delivery.entries = part.entries
+                if course.suspects.isEmpty, course.retrials.isEmpty {
+                    course.progress.doubt = range.end
+                }
+                remember(archive, course)
+                var outcome = try send(&delivery, part.body, transport)
+                let verdict = judge(&outcome, delivery)
+                last = outcome
+                switch verdict {
+                case .sent(var refused):
+                    hasSent = true
+                    refused.count = min(refused.count, part.entries)
+                    noteTaken(&course)
+                    keepOversized(part.oversized, &course, archive.stem, &result)
+                    keep(refused, range, outcome, &course, archive.stem, &result)
+                    noteTaken(part.entries &- refused.count, &result)
+                    runner.ask(archive.stem, range, nil)
+                    course.take(to: range.end)
+                    let isOver = part.isLast && course.retrials.isEmpty
+                    // What could be read is there; what could not is kept for who looks.
+                    if isOver, let damage = parts.damage {
+                        advance(archive, course, outcome, &result)
+                        throw .damaged(damage)
+                    }
+                    if isOver {
+                        return Step(verdict: verdict, outcome: outcome, hasSent: true)
+                    }
+                    advance(archive, course, outcome, &result)
+                    // What is kept on suspicion is judged before anybody else has his turn.
+                    if course.retrials.isEmpty, !run.mayGoOn { return stopped() }
+                case .shrink where part.entries > 1:
+                    noteRecovered(archive.stem, outcome, "the target wants smaller bodies")
+                    // Half of the entries; what surrounds them stays as it is.
+                    let frame = UInt64(encoder.frameBytes)
+                    let entries = part.rawBytes - min(frame, part.rawBytes)
+                    course.shrink(range, to: frame + max(1, entries / 2))
+                case .simplify where course.simplify():
+                    noteRecovered(archive.stem, outcome, "the target wants another encoding")
+                case .refuse where part.entries > 1:
+                    course.halve(range)
+                    guard course.mayAsk(takesOthers: runner.isOpen) else {
+                        return Step(verdict: .refuse, outcome: outcome)
+                    }
+                    noteRecovered(archive.stem, outcome, "the target refuses some of the records")
+                case .refuse, .shrink:
+                    let refusal = Refusal(
+                        PartRange(first: part.lastEntry, end: part.lastEntry + 1), count: 1,
+                        httpStatus: outcome.httpStatus, reason: outcome.cause)
+                    if course.suspect(refusal, to: range.end) {
+                        noteRefused(archive.stem, 1, outcome.cause, &result)
+                        continue
+                    }
+                    guard course.mayAsk(takesOthers: true), !part.isLast else {
+                        return Step(verdict: .refuse, outcome: outcome)
+                    }
+                    noteRecovered(archive.stem, outcome, "the target refuses a record")
+                case .partly(let again, let refused, _, _):
+                    noteTaken(&course)
+                    keep(refused, range, outcome, &course, archive.stem, &result)
+                    let left = UInt32(clamping: again.count) &+ refused.count
+                    noteTaken(part.entries &- min(left, part.entries), &result)
+                    runner.ask(archive.stem, range, again)
+                    return Step(verdict: verdict, outcome: outcome)
+                default: return Step(verdict: verdict, outcome: outcome)
+                }
+            }
+        }
+    }
+
+    /// Where a part ends is written down before it goes, where another process, with other limits
+    /// or another answer of the server's behind it, would make another part of it.
+    /// CRASH: the next attempt sends the same range, under the same id.
+    private func remember(_ archive: borrowing ArchiveLock, _ course: UploadCourse) {
+        guard target.kind == .transactions || course.isOfItsOwn else { return }
+        record(
+            archive,
+            .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: course.stand),
+            refusals: course.refusals)
+    }
+
+    /// CRASH: between the 2xx and the state file the same part goes again with the same id.
+    private func advance(
+        _ archive: borrowing ArchiveLock, _ course: UploadCourse, _ outcome: TransferOutcome,
+        _ result: inout UploadResult
+    ) {
+        record(
+            archive,
+            .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: course.stand),
+            refusals: course.refusals)
+        result.bytesSent += outcome.bytesSent
+        service.count { $0.bytes += outcome.bytesSent }
+    }
+
+    // ── What is refused ──
+
+    private func keepOversized(
+        _ ordinals: [UInt64], _ course: inout UploadCourse, _ stem: String,
+        _ result: inout UploadResult
+    ) {
+        guard !ordinals.isEmpty else { return }
+        let cause = "larger than the target takes"
+        for ordinal in ordinals {
+            course.refusals.keep(
+                Refusal(
+                    PartRange(first: ordinal, end: ordinal + 1), count: 1, httpStatus: 0,
+                    reason: cause))
+        }
+        noteRefused(stem, UInt32(clamping: ordinals.count), cause, &result)
+    }
+
+    private func keep(
+        _ refused: Refused, _ range: PartRange, _ outcome: TransferOutcome,
+        _ course: inout UploadCourse, _ stem: String, _ result: inout UploadResult
+    ) {
+        guard refused.count > 0 else { return }
+        let ranges =
+            refused.ordinals.isEmpty
+            ? [(range, refused.count)]
+            : refused.ordinals.sorted().map { (PartRange(first: $0, end: $0 + 1), 1) }
+        for (range, count) in ranges {
+            course.refusals.keep(
+                Refusal(
+                    range, count: count, httpStatus: outcome.httpStatus, reason: outcome.cause))
+        }
+        noteRefused(stem, refused.count, outcome.cause, &result)
+    }
+}
