@@ -16,7 +16,7 @@ let package = Package(
         .library(name: "Cordwood", targets: ["Cordwood"]),
         // A handler for swift-log.
         .library(name: "CordwoodLogging", targets: ["CordwoodLogging"]),
-        // Uploads through Foundation's URLSession.
+        // Uploads through Foundation's URLSession; errors of its requests.
         .library(name: "CordwoodURLSession", targets: ["CordwoodURLSession"]),
         // Captures what Foundation's URLSession sends and receives.
         .library(name: "CordwoodHTTPCapture", targets: ["CordwoodHTTPCapture"]),
@@ -66,7 +66,8 @@ let package = Package(
         .target(
             name: "CordwoodURLSession", dependencies: ["Cordwood"], swiftSettings: strict),
         .target(
-            name: "CordwoodHTTPCapture", dependencies: ["Cordwood"], swiftSettings: strict),
+            name: "CordwoodHTTPCapture", dependencies: ["Cordwood", "CordwoodURLSession"],
+            swiftSettings: strict),
         .target(
             name: "CordwoodABI",
             dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"],
@@ -102,7 +103,8 @@ let package = Package(
             name: "CordwoodCollectorTests",
             dependencies: ["CordwoodCollector", "CordwoodShip", "CordwoodCore"]),
         .testTarget(
-            name: "CordwoodHTTPCaptureTests", dependencies: ["CordwoodHTTPCapture", "Cordwood"]),
+            name: "CordwoodHTTPCaptureTests",
+            dependencies: ["CordwoodHTTPCapture", "CordwoodURLSession", "Cordwood"]),
         .testTarget(
             name: "CordwoodCLITests", dependencies: ["CordwoodCLI", "Cordwood", "CordwoodCore"]),
     ]

@@ -16,7 +16,7 @@ MODULES = {
     "Cordwood": {"CordwoodShip", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
     "CordwoodLogging": {"Cordwood", "Logging"},
     "CordwoodURLSession": {"Cordwood", "Foundation", "FoundationNetworking"},
-    "CordwoodHTTPCapture": {"Cordwood", "Foundation", "FoundationNetworking"},
+    "CordwoodHTTPCapture": {"Cordwood", "CordwoodURLSession", "Foundation", "FoundationNetworking"},
     "CordwoodABI": {"Cordwood", "CordwoodShip", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
     "CordwoodCollector": {"Cordwood", "NIOCore", "NIOPosix", "NIOHTTP1"} | LIBC,
     "CordwoodCLI": {"Cordwood", "CordwoodCollector", "ArgumentParser", "Foundation"} | LIBC,

@@ -213,7 +213,7 @@ enum HTTPCheck {
         return text.split(separator: "\n").map(String.init)
     }
 
-    private static func isText(_ text: cw_str) -> Bool {
+    static func isText(_ text: cw_str) -> Bool {
         unsafe text.length >= 0 && text.length <= stringBytesMax
             && (text.data != nil || text.length == 0)
     }

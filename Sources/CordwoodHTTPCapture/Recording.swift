@@ -3,6 +3,7 @@
 // SAFETY: everything that changes is guarded by the lock.
 
 import Cordwood
+import CordwoodURLSession
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -26,7 +27,7 @@ final class Recording: @unchecked Sendable {
     private var isLoaded = false
     private var cached = false
     /// How it went, where the delegate has the last word.
-    private var outcome: Outcome?
+    private var outcome: RequestOutcome?
     private var began = DispatchTime.now()
     private var answered: DispatchTime?
 
@@ -55,7 +56,7 @@ final class Recording: @unchecked Sendable {
 
     deinit {
         if watcher != nil { Recordings.remove(task) }
-        end(outcome ?? Outcome())
+        end(outcome ?? RequestOutcome())
     }
 
     private func begin(_ request: URLRequest, _ from: String?) {
@@ -64,10 +65,12 @@ final class Recording: @unchecked Sendable {
         (self.url, streamed) = (url, 0)
         began = .now()
         exchange = inForce.run {
-            engine.beginHTTP(
+            let begun = engine.beginHTTP(
                 method: request.httpMethod ?? "GET", url: url,
                 headers: (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) },
                 redirectedFrom: from, conversation: Context.conversation)
+            Context.exchangeNote?.put(begun?.id)
+            return begun
         }
     }
 
@@ -103,7 +106,7 @@ final class Recording: @unchecked Sendable {
     }
 
     /// Under the lock, or where nobody else can be.
-    private func end(_ outcome: Outcome) {
+    private func end(_ outcome: RequestOutcome) {
         guard let exchange else { return }
         self.exchange = nil
         var timings = HTTPTimings()
@@ -170,7 +173,7 @@ final class Recording: @unchecked Sendable {
             take(response, task)
             countSent(task)
             let from = exchange.id
-            end(Outcome())
+            end(RequestOutcome())
             begin(next, from)
         }
     }
@@ -182,12 +185,12 @@ final class Recording: @unchecked Sendable {
             countSent(task)
             // Of a download, or to a delegate that is not ours: nobody showed it.
             if !hasData, watcher == nil || task is URLSessionDownloadTask { hidden(task) }
-            settle(Outcome())
+            settle(RequestOutcome())
         }
     }
 
     /// Under the lock.
-    private func settle(_ outcome: Outcome) {
+    private func settle(_ outcome: RequestOutcome) {
         guard let watcher, !isLoaded else { return end(outcome) }
         guard self.outcome == nil else { return }
         self.outcome = outcome
@@ -223,7 +226,7 @@ final class Recording: @unchecked Sendable {
                 exchange?.responseBody(hidden: Int(clamping: task.countOfBytesReceived))
                 hasData = true
             }
-            settle(Outcome(error, at: moved(task)))
+            settle(RequestOutcome(error, at: moved(task)))
         }
     }
 

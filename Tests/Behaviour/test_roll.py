@@ -231,7 +231,7 @@ class Roll(StoreCase):
         self.upload()
         self.assertIn(b"in plain", plain.body(1))
         self.engine.remove_target("plain")
-        bucket = Scripted(self)
+        bucket = Scripted(self, [], rules={"respond": "s3"})
         self.add(bucket.url + "/bucket", kind="s3", format="archive", name="s3", auth_user="KEY",
                  auth_password="secret")
         self.log.info("to s3")

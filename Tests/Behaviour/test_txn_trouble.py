@@ -95,17 +95,20 @@ class Trouble(StoreCase):
                 if record.message == "the target does not take some records"]
 
     def test_B_TXN_7_one_event_is_too_large_by_itself(self):
-        """It is passed over, counted and said; all others go, in order; it stays in the store."""
+        """It is kept, counted and said; all others go, in order; it stays in the store."""
         server = Scripted(self, rules={"limit": 3_000})
         self.add(server.url)
         one = self.engine.transaction(17)
         for number in range(60):
-            one.event(number, *(["42", "d" * 4_000] if number in (0, 31, 59) else []))
-        result = self.engine.flush_transactions(timeout=30)
+            one.event(number, *(["42", "d" * 4_000] if number in (0, 31, 58) else []))
+        with self.assertRaises(cordwood.UploadError) as caught:
+            self.engine.flush_transactions(timeout=30)
+        result = caught.exception.result
         self.assertEqual((result.records, result.refused), (57, 3))
+        self.assertGreater(result.quarantined, 0)
         taken = [number for row in server.requests if row["status"] == 200
                  for number in self.events(server, row["number"])]
-        self.assertEqual(taken, [number for number in range(60) if number not in (0, 31, 59)])
+        self.assertEqual(taken, [number for number in range(60) if number not in (0, 31, 58)])
         self.assertEqual(sum(count for count, _ in self.said_of_refusals()), 3)
         info, = self.engine.transactions()
         self.assertEqual(info.events, 60)

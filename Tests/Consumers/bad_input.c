@@ -188,6 +188,7 @@ static void no_engine(void) {
     EXPECT(CW_E_ARGUMENT, cw_target_remove(NULL, "x"));
     EXPECT(CW_E_ARGUMENT, cw_upload(NULL, 0, NULL, 0));
     EXPECT(CW_E_ARGUMENT, cw_upload_async(NULL, NULL, NULL));
+    EXPECT(CW_E_ARGUMENT, cw_quarantine_retry(NULL, NULL));
     EXPECT(CW_E_ARGUMENT, cw_consent_set(NULL, CW_CONSENT_GRANTED));
     EXPECT(CW_E_ARGUMENT, cw_close(NULL, 0));
     EXPECT(CW_OK, cw_close(&none, 0));

@@ -88,6 +88,31 @@ void apply_policies(cordwood::engine &engine) {
     expect(log.error("x").code() == CW_DISABLED, "the policy's level");
 }
 
+void fail_all(cordwood::logger log) {
+    cordwood::network_result ended;
+    ended.http_status = 204;
+    expect(!cordwood::network_error::from(ended), "a request that went well");
+    ended.http_status = 403;
+    ended.headers = {{"retry-after", "7"}};
+    ended.body = R"({"error": {"code": "A/1", "message": "no"}})";
+    ended.method = "GET";
+    ended.url = "https://me:hush@api.example/teams?token=hush";
+    ended.exchange_id = "9f3c5a0de1b27788";
+    cordwood::network_error error = cordwood::network_error::from(ended);
+    expect(error && error->outcome == CW_OUTCOME_CLIENT && error->retry_after_ms == 7000, "client");
+    expect(std::string_view(error->url.data) == "https://api.example/teams", "its address");
+    expect(std::string_view(error->exchange_id.data) == ended.exchange_id, "its exchange");
+    expect(error.text().find("A/1") != std::string::npos && error.text() != error.text("de"),
+           "its text");
+    expect(static_cast<bool>(error.log(log, "teams", {{"page", 2}})), "its record");
+    cw_record more = {};
+    more.level = CW_LEVEL_DEBUG;
+    expect(error.log(log, more).code() == CW_DISABLED, "below the level");
+    expect(cordwood::network_error().log(log).code() == CW_E_ARGUMENT, "no error to log");
+    ended.http_status = -1;
+    expect(cordwood::network_error::from(ended)->outcome == CW_OUTCOME_REQUEST_FAILED, "below 0");
+}
+
 } // namespace
 
 int main(int count, char **words) {
@@ -100,6 +125,7 @@ int main(int count, char **words) {
     expect(engine.stats()->records_written >= 2, "stats");
     send_all(engine);
     apply_policies(engine);
+    fail_all(engine.logger("net"));
     expect(static_cast<bool>(engine.close()), "close");
     expect(static_cast<bool>(engine.close()), "close again");
     expect(log.info("late").code() == CW_E_CLOSED, "after close");

@@ -149,7 +149,8 @@ class CompilerTest(ConsumerCase):
             if shutil.which(compiler):
                 is_c = standard == "c11"
                 source = self.directory / f"header.{'c' if is_c else 'cc'}"
-                for header in ("cordwood.h", "curl.h", "cordwood.hpp")[:2 if is_c else 3]:
+                for header in ("cordwood.h", "curl.h", "curl_error.h", "cordwood.hpp")[
+                        :3 if is_c else 4]:
                     source.write_text(f"#include <cordwood/{header}>\n")
                     run([compiler, f"-std={standard}", *STRICT, "-I", ROOT / "include", "-c",
                          source, "-o", self.directory / "header.o"])
@@ -170,9 +171,10 @@ class InstalledTest(ConsumerCase):
         self.assertIn("[libcordwood.so.0]", names)
         headers = {path.name for path in (self.installed() / "include" / "cordwood").iterdir()}
         self.assertEqual(headers, {"cordwood.h", "cordwood.hpp", "cordwood_format.hpp",
-                                   "cordwood_http.hpp", "cordwood_reader.hpp",
-                                   "cordwood_target.hpp", "cordwood_transaction.hpp", "curl.h",
-                                   "http.h", "log.h", "transaction.h", "upload.h"})
+                                   "cordwood_http.hpp", "cordwood_network.hpp",
+                                   "cordwood_reader.hpp", "cordwood_target.hpp",
+                                   "cordwood_transaction.hpp", "curl.h", "curl_error.h", "http.h",
+                                   "log.h", "network.h", "transaction.h", "upload.h"})
 
     def test_find_package(self) -> None:
         build = self.directory / "build"

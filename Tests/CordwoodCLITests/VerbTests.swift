@@ -326,6 +326,24 @@ final class VerbTests: CommandCase {
         XCTAssertEqual(collector.terminationReason, .exit)
     }
 
+    /// Each line of output names the path once, so that it can be copied.
+    func testADamagedArchiveIsNamedOnce() throws {
+        try log(String(repeating: "a line of a damaged archive\n", count: 500))
+        XCTAssertEqual(try run("archive", store).code, 0)
+        let names = try FileManager.default.contentsOfDirectory(atPath: store + "/archives")
+        let path = "\(store)/archives/\(try XCTUnwrap(names.first))"
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        for at in bytes.count / 3..<bytes.count / 2 { bytes[at] ^= 0x55 }
+        try bytes.write(to: URL(fileURLWithPath: path))
+        let sent = try run(
+            "upload", store, "--to", "http://127.0.0.1:9", "--kind", "http", "--format", "ndjson")
+        let queue = try run("queue", store).text
+        for text in [sent.error, queue] {
+            let line = try XCTUnwrap(text.split(separator: "\n").first { $0.contains("block at") })
+            XCTAssertEqual(line.components(separatedBy: store).count, 2, String(line))
+        }
+    }
+
     func testConsent() throws {
         try log("private\n")
         XCTAssertEqual(try run("consent", store).text, "granted\n")

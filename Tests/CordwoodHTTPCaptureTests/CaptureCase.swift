@@ -67,7 +67,7 @@ class CaptureCase: XCTestCase {
         return found
     }
 
-    private static func text(_ value: Field) -> String {
+    static func text(_ value: Field) -> String {
         switch value {
         case .int(let number): "\(number)"
         case .uint(let number): "\(number)"

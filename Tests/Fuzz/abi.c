@@ -166,6 +166,44 @@ static void call_close(input *in) {
     if (*slot == NULL && old) stale[slot - engines] = old;
 }
 
+/* Errors made from random results of requests, described and logged. */
+static void call_network(input *in) {
+    static const char odata[] = "{\"error\": {\"code\": \"A\", \"message\": \"b\"}}";
+    char id[40];
+    cw_http_header headers[4];
+    memset(headers, 0, sizeof headers);
+    cw_network_result result;
+    memset(&result, 0, sizeof result);
+    uint8_t odd = take8(in);
+    result.struct_size = odd & 1 ? take8(in) % sizeof result : sizeof result;
+    result.http_status = odd & 2 ? (int32_t)take32(in) : take16(in) % 700;
+    result.header_count = take8(in) % 5;
+    for (size_t i = 0; i < result.header_count; i++) {
+        headers[i].name = take8(in) & 1 ? (cw_str){"Retry-After", 11} : take_str(in);
+        headers[i].value = take_str(in);
+    }
+    result.headers = odd & 4 ? NULL : headers;
+    result.body = odd & 8 ? take_str(in) : (cw_str){odata, sizeof odata - 1};
+    result.error = take_str(in);
+    result.error_type = take_str(in);
+    result.method = take_str(in);
+    result.url = take_str(in);
+    result.exchange_id = take_string(in, id, sizeof id);
+    result.time_ns = odd & 16 ? take(in, 8) : 0;
+    const cw_network_error *error = NULL;
+    cw_status status = cw_network_error_from(&result, odd & 32 ? NULL : &error);
+    check(status);
+    PROMISE((status == CW_OK) == (error != NULL));
+    PROMISE((cw_upload_error_text(error, "de", NULL, 0) > 0) == (error != NULL));
+    cw_record more;
+    memset(&more, 0, sizeof more);
+    more.struct_size = sizeof more;
+    more.level = take_level(in);
+    more.message = take_str(in);
+    check(cw_network_error_log(take_logger(in), error, odd & 64 ? &more : NULL));
+    check(cw_upload_error_free(&error));
+}
+
 static void call_record(input *in) {
     memset(block, 0, sizeof block);
     cw_record *r = (cw_record *)(void *)block;
@@ -473,6 +511,7 @@ static void call(input *in) {
         PROMISE(words && words[0] && words[strlen(words) - 1] == '.');
         break;
     }
+    case 35: call_network(in); break;
     default: call_words(in); break;
     }
 }

@@ -9,6 +9,7 @@ let package = Package(
         .executable(name: "Hello", targets: ["Hello"]),
         .executable(name: "Transactions", targets: ["Transactions"]),
         .executable(name: "HTTP", targets: ["HTTP"]),
+        .executable(name: "HTTPErrors", targets: ["HTTPErrors"]),
     ],
     dependencies: [.package(name: "cordwood", path: "../..")],
     targets: [
@@ -24,6 +25,13 @@ let package = Package(
             dependencies: [
                 .product(name: "Cordwood", package: "cordwood"),
                 .product(name: "CordwoodHTTPCapture", package: "cordwood"),
+            ]),
+        .executableTarget(
+            name: "HTTPErrors",
+            dependencies: [
+                .product(name: "Cordwood", package: "cordwood"),
+                .product(name: "CordwoodHTTPCapture", package: "cordwood"),
+                .product(name: "CordwoodURLSession", package: "cordwood"),
             ]),
     ]
 )

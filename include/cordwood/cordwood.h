@@ -4,8 +4,9 @@
  * returned. After cw_flush(…, CW_DURABLE_MACHINE, …) power loss loses nothing before it.
  *
  * In the order in which one learns it: words and numbers · open · write · flush and close · levels
- * · context · reading · errors; then log.h (formats), upload.h (servers), transaction.h (use cases)
- * and http.h (captured exchanges), which this includes.
+ * · context · reading · errors; then log.h (formats), upload.h (servers), transaction.h (use
+ * cases), http.h (captured exchanges) and network.h (the host's requests that failed), which this
+ * includes.
  * Conventions that hold for every function:
  *
  *   - A function is named for its first parameter. It returns cw_status; outputs come last and are
@@ -486,6 +487,7 @@ const char *cw_version_string(void);
 #include "upload.h"
 #include "transaction.h"
 #include "http.h"
+#include "network.h"
 
 #ifdef __cplusplus
 }

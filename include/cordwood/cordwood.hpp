@@ -504,6 +504,10 @@ public:
     cordwood::status remove_target(const std::string &name) noexcept {
         return cw_target_remove(handle_, name.c_str());
     }
+    /// What targets refused, and the store keeps, may be tried again; an empty name: of all.
+    cordwood::status retry_quarantined(const std::string &name = {}) noexcept {
+        return cw_quarantine_retry(handle_, name.empty() ? nullptr : name.c_str());
+    }
     /// Sends what waits, once. *out, where given, is filled on every return past argument checks.
     cordwood::status upload(std::chrono::milliseconds wait = forever,
                             cw_upload_result *out = nullptr) noexcept {
@@ -555,6 +559,7 @@ private:
 
 #include <cordwood/cordwood_reader.hpp>
 #include <cordwood/cordwood_http.hpp>
+#include <cordwood/cordwood_network.hpp>
 #include <cordwood/cordwood_transaction.hpp>
 
 #endif

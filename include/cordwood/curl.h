@@ -1,6 +1,5 @@
-/* Captures what a libcurl easy handle sends and receives, by the calls of http.h. Header only; not
- * included by cordwood.h: include <curl/curl.h>, libcurl 7.61 or later, is the host's own.
- *
+/* Captures what a libcurl easy handle sends and receives, by the calls of http.h. Header only, not
+ * in cordwood.h: include <curl/curl.h>, libcurl 7.61 or later, is the host's own.
  *     cw_curl *capture;
  *     cw_curl_attach(engine, easy, NULL, &capture);     after the host's own options
  *     CURLcode code = curl_easy_perform(easy);
@@ -492,6 +491,15 @@ static inline uint64_t cw_curl_ended(cw_curl *self) {
     return end < now ? end : now;
 }
 
+/* Begins the exchange of a request that failed before libcurl sent it. */
+static inline void cw_curl_unsent(cw_curl *self, CURLcode code) {
+    char *url = NULL;
+    curl_easy_getinfo(self->easy, CURLINFO_EFFECTIVE_URL, &url);
+    if (self->is_begun || code == CURLE_OK || !url || strncmp(url, "http", 4)) return;
+    self->out.count = 0;
+    cw_curl_begin(self);
+}
+
 /* Whether the list has that header, also without a value, which is the host's way to leave it
  * out. `name` as it is sent. */
 static inline bool cw_curl_lists(const struct curl_slist *list, const char *name) {
@@ -561,14 +569,7 @@ static inline cw_status cw_curl_done(cw_curl **capture, CURLcode code) {
     *capture = NULL;
     if (!self) return CW_DISABLED;
     uint64_t end = cw_curl_ended(self);
-    if (!self->is_begun && code != CURLE_OK) {
-        char *url = NULL;
-        curl_easy_getinfo(self->easy, CURLINFO_EFFECTIVE_URL, &url);
-        if (url && !strncmp(url, "http", 4)) {
-            self->out.count = 0;
-            cw_curl_begin(self);
-        }
-    }
+    cw_curl_unsent(self, code);
     cw_curl_end(self, code, true, end);
     curl_easy_setopt(self->easy, CURLOPT_VERBOSE, self->host.verbose ? 1L : 0L);
     curl_easy_setopt(self->easy, CURLOPT_DEBUGFUNCTION, self->host.debug);

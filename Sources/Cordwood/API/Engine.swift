@@ -280,6 +280,20 @@ import Glibc
         }
     }
 
+    /// Lets what targets refused, and the store keeps, be tried again at the next occasion: of
+    /// archives that were taken but for some records those alone.
+    /// - Parameter target: nil: of all.
+    /// - Returns: how many pairs of archive and target.
+    @discardableResult
+    public func retryQuarantined(target: String? = nil) throws(CordwoodError) -> Int {
+        let uploads = try services().uploads
+        do throws(UploadError) {
+            return try uploads.retryQuarantined(target: target)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
     /// Seals, archives and sends what waits; one attempt each. The status is cw_upload's.
     public func upload(timeoutMs: UInt32, result: inout UploadResult) throws(CordwoodError) -> Int32
     {

@@ -36,4 +36,12 @@ extension HTTPCapture {
     ) -> Int32 {
         unsafe begin(engine, request, &out) { unsafe Engine.of($0)?.makeHTTPRules() }
     }
+
+    /// Those of the engine, made where its host said nothing; retained for the caller. nil: it is
+    /// closed.
+    static func rules(_ engine: EngineBlock) -> Unmanaged<AnyObject>? {
+        if let rules = unsafe HTTPSwitch.rules(engine) { return unsafe rules }
+        unsafe Engine.of(engine)?.makeHTTPRules()
+        return unsafe HTTPSwitch.rules(engine)
+    }
 }

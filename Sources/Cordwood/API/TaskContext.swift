@@ -72,6 +72,27 @@ public enum Context {
         }
     }
 
+    /// Captured requests of URLSession that are made inside leave their id in the note.
+    @discardableResult
+    public static func with<Result: Sendable>(
+        exchangeNote note: ExchangeNote, isolation: isolated (any Actor)? = #isolation,
+        _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        _ = Self.installed
+        return try await $box.withValue(
+            ContextBox(box, note: note), operation: body, isolation: isolation)
+    }
+
+    @discardableResult
+    public static func with<Result, Failure: Error>(
+        exchangeNote note: ExchangeNote, _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try run(ContextBox(box, note: note), body)
+    }
+
+    /// The note in force here.
+    package static var exchangeNote: ExchangeNote? { box?.note }
+
     static let conversationField = "http.conversation"
 
     /// What the box holds in the place of what is in force.
@@ -145,6 +166,20 @@ public enum Context {
     }()
 }
 
+/// Which captured exchange a request was: of several, or of a redirection's hops, the last one.
+/// SAFETY: `last` is guarded by the lock.
+@safe public final class ExchangeNote: @unchecked Sendable {
+    private let monitor = Monitor()
+    private var last: String?
+
+    public init() {}
+
+    /// 16 hex digits, what `cordwood http show` takes; nil: none was captured.
+    public var id: String? { monitor.locked { last } }
+
+    package func put(_ id: String?) { monitor.locked { last = id } }
+}
+
 /// W3C ids: of the trace, of the span in force, and flags.
 public struct TraceIDs: Sendable, Hashable {
     /// 16 bytes, not all zero.
@@ -212,12 +247,16 @@ public struct TraceIDs: Sendable, Hashable {
 @safe final class ContextBox: @unchecked Sendable {
     let fields: [(key: String, value: FieldInput)]
     let trace: TraceIDs?
+    let note: ExchangeNote?
     // SAFETY: allocated and filled in init, freed in deinit, never changed between.
     private let memory: UnsafeMutableRawBufferPointer
 
-    private init(_ fields: [(key: String, value: FieldInput)], _ trace: TraceIDs?) {
+    private init(
+        _ fields: [(key: String, value: FieldInput)], _ trace: TraceIDs?, _ note: ExchangeNote?
+    ) {
         self.fields = fields
         self.trace = trace
+        self.note = note
         var bytes: [UInt8] = []
         if let trace {
             bytes += trace.traceID
@@ -237,11 +276,15 @@ public struct TraceIDs: Sendable, Hashable {
             fields.removeAll { $0.key == key }
             fields.append((key, value.fieldInput))
         }
-        self.init(fields, outer?.trace)
+        self.init(fields, outer?.trace, outer?.note)
     }
 
     convenience init(_ outer: ContextBox?, trace: TraceIDs) {
-        self.init(outer?.fields ?? [], trace)
+        self.init(outer?.fields ?? [], trace, outer?.note)
+    }
+
+    convenience init(_ outer: ContextBox?, note: ExchangeNote) {
+        self.init(outer?.fields ?? [], outer?.trace, note)
     }
 
     deinit { unsafe memory.deallocate() }

@@ -423,6 +423,7 @@ static PyMethodDef logger_methods[] = {
 
 static PyMemberDef logger_members[] = {
     {"name", T_OBJECT_EX, offsetof(Logger, name), READONLY, NULL},
+    {"_handle", T_PYSSIZET, offsetof(Logger, handle), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -1,5 +1,7 @@
 """Open, flush, roll, stats, close, levels, errors, callbacks."""
 import os
+import shutil
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -112,6 +114,19 @@ class EngineTest(StoreCase):
             engine.set_resource("", "x")
         with self.assertRaises(ValueError):
             engine.set_consent("perhaps")
+
+    def test_a_store_made_again_keeps_its_consent(self) -> None:
+        engine = self.open()
+        engine.set_consent("denied")
+        file = Path(self.store) / "store"
+        made = file.stat().st_ino
+        deadline = time.monotonic() + 30
+        while not file.exists() or file.stat().st_ino == made:
+            self.assertLess(time.monotonic(), deadline, "the store was not made again")
+            shutil.rmtree(self.store, ignore_errors=True)
+            engine.logger("a").info("x")
+            time.sleep(0.2)
+        self.assertIn("consent denied\n", file.read_text())
 
     def test_names_are_checked(self) -> None:
         engine = self.open()

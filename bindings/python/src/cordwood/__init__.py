@@ -19,6 +19,8 @@ from ._upload_errors import (ClientError, ErrorDetail, Redirection, RequestFaile
                              TransferError, UnknownOutcome, outcome_text)
 from ._levels import (CRITICAL, DEBUG, ERROR, FATAL, INFO, NOTICE, OFF, TRACE, WARN, WARNING)
 from ._middleware import ASGIMiddleware, WSGIMiddleware
+from ._network_errors import (NetworkClientError, NetworkError, NetworkRedirection,
+                              NetworkRequestFailed, NetworkServerError, NetworkUnknownOutcome)
 from ._reader import Reader, Record, read
 from ._transaction import (TRANSACTION_HEADER, Transaction, TransactionInfo, parse_traceparent)
 from ._transport import Challenge, parse_challenge
@@ -35,3 +37,5 @@ __all__ = [
     "open", "outcome_text", "parse_challenge", "parse_traceparent", "read", "trace",
 ]
 __all__ += ["ASGIMiddleware", "HTTPHooks", "WSGIMiddleware", "conversation", "install_http_hooks"]
+__all__ += ["NetworkClientError", "NetworkError", "NetworkRedirection", "NetworkRequestFailed",
+            "NetworkServerError", "NetworkUnknownOutcome"]

@@ -163,6 +163,7 @@ class TargetOptions(Structure):
         ("loggers", c_char_p), ("body_bytes_max", c_uint64), ("body_records_max", c_uint32),
         ("requests_max", c_uint32), ("condition", CONDITION), ("drained", DRAINED),
         ("credentials", CREDENTIALS), ("transport", TRANSPORT), ("busy", BUSY),
+        ("expect", c_char_p),
     ]
 
 
@@ -172,7 +173,7 @@ class UploadResult(Structure):
         ("struct_size", c_uint32), ("uploaded", c_uint32), ("failed", c_uint32),
         ("waiting", c_uint32), ("expired", c_uint32), ("bytes_sent", c_uint64),
         ("last_http_status", c_int32), ("last_outcome", c_int32), ("refused", c_uint32),
-        ("records", c_uint64),
+        ("records", c_uint64), ("quarantined", c_uint32),
     ]
 
 
@@ -188,7 +189,22 @@ class UploadErrorView(Structure):
         ("attempt", c_uint32), ("time_ns", c_uint64), ("retry_after_ms", c_uint64),
         ("target", Str), ("archive", Str), ("cause", Str), ("location", Str), ("code", Str),
         ("message", Str), ("language", Str), ("transaction_id", Str),
-        ("details", POINTER(UploadErrorDetail)), ("detail_count", c_size_t),
+        ("details", POINTER(UploadErrorDetail)), ("detail_count", c_size_t), ("method", Str),
+        ("url", Str), ("exchange_id", Str),
+    ]
+
+
+class HttpHeader(Structure):
+    """cw_http_header (http.h)."""
+    _fields_ = [("name", Text), ("value", Text)]
+
+
+class NetworkResult(Structure):
+    """cw_network_result (network.h)."""
+    _fields_ = [
+        ("struct_size", c_uint32), ("http_status", c_int32), ("headers", POINTER(HttpHeader)),
+        ("header_count", c_size_t), ("body", Text), ("error", Text), ("error_type", Text),
+        ("method", Text), ("url", Text), ("exchange_id", c_char_p), ("time_ns", c_uint64),
     ]
 
 
@@ -239,6 +255,7 @@ _PROTOTYPES: List[Tuple[str, Any, List[Any]]] = [
     ("cw_transport_response_failed", c_int32, [_HANDLE, c_char_p, c_bool]),
     ("cw_target_add", c_int32, [_HANDLE, POINTER(TargetOptions), POINTER(c_uint32)]),
     ("cw_target_remove", c_int32, [_HANDLE, c_char_p]),
+    ("cw_quarantine_retry", c_int32, [_HANDLE, c_char_p]),
     ("cw_upload", c_int32, [_HANDLE, c_uint32, POINTER(UploadResult), c_size_t]),
     ("cw_upload_async", c_int32, [_HANDLE, UPLOAD_DONE, c_void_p]),
     ("cw_upload_preview", c_int32, [_HANDLE, c_uint32, BYTES, c_void_p]),
@@ -248,6 +265,9 @@ _PROTOTYPES: List[Tuple[str, Any, List[Any]]] = [
     ("cw_upload_error_free", c_int32, [POINTER(POINTER(UploadErrorView))]),
     ("cw_upload_error_text", c_size_t,
      [POINTER(UploadErrorView), c_char_p, c_char_p, c_size_t]),
+    ("cw_network_error_from", c_int32,
+     [POINTER(NetworkResult), POINTER(POINTER(UploadErrorView))]),
+    ("cw_network_error_log", c_int32, [_HANDLE, POINTER(UploadErrorView), POINTER(Record)]),
     ("cw_outcome_text", c_char_p, [c_int32, c_char_p]),
     ("cw_challenge_scheme", c_size_t, [c_char_p, c_char_p, c_size_t]),
     ("cw_challenge_realm", c_size_t, [c_char_p, c_char_p, c_size_t]),

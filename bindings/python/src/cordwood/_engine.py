@@ -71,9 +71,11 @@ class UploadResult(NamedTuple):
     last_http_status: int
     last_outcome: str
     refused: int = 0
-    """Records that a target will not take, of archives that it took."""
+    """Records that a target will not take; they are kept."""
     records: int = 0
     """In bodies that got a 2xx; 0 for archives as they are."""
+    quarantined: int = 0
+    """Pairs given up, whole or for some records; the archives are kept."""
 
 
 def _word(option: str, value: Union[str, int]) -> int:
@@ -104,7 +106,7 @@ def _text(option: str, value: Union[str, bytes, None]) -> Optional[bytes]:
 def _result(raw: _abi.UploadResult) -> UploadResult:
     return UploadResult(raw.uploaded, raw.failed, raw.waiting, raw.expired, raw.bytes_sent,
                         raw.last_http_status, _named(_OUTCOMES, raw.last_outcome),
-                        raw.refused, raw.records)
+                        raw.refused, raw.records, raw.quarantined)
 
 
 class Engine(Transactions):
@@ -233,7 +235,7 @@ class Engine(Transactions):
                    drained: Optional[Drained] = None,
                    credentials: Optional[Credentials] = None,
                    transport: Optional[Transport] = None,
-                   busy: Optional[Busy] = None) -> int:
+                   busy: Optional[Busy] = None, expect: Optional[str] = None) -> int:
         """Adds a place where archives go; its number. Timeouts in seconds. What is not named has
         the default of cw_target_options in cordwood.h; docs/UPLOADS.md has a recipe for each kind.
         attempting(archive, attempt), completed(archive, status, http_status), condition() (in the
@@ -241,7 +243,8 @@ class Engine(Transactions):
         library's threads; a condition that raises counts as false. credentials(target, challenge)
         is asked on 401 and 403 and answers a token, (user, password) or None. transport(request)
         sends in place of libcurl and answers (status, headers, body). busy(target, seconds): the
-        server has too much to do, and the target waits so long.
+        server has too much to do, and the target waits so long. expect: what an answer must be to
+        mean that the body is there, "status:202;header:X-Stored=yes;body:accepted".
         The callables are kept until remove_target, those of a target without a name (and what
         close leaves) until the process ends. Raises ArgumentError, StoreError; ValueError for a
         number that does not fit."""
@@ -253,7 +256,7 @@ class Engine(Transactions):
             parameters=_lines("parameters", parameters, "="), method=method,
             auth_token=auth_token, auth_user=auth_user, auth_password=auth_password,
             client_key_password=client_key_password, proxy=proxy, proxy_auth=proxy_auth,
-            loggers=",".join(loggers) if loggers else None)
+            loggers=",".join(loggers) if loggers else None, expect=expect)
         paths: Dict[str, Optional[PathLike]] = dict(
             ca_file=ca_file, client_certificate_file=client_certificate_file,
             client_key_file=client_key_file)
@@ -291,6 +294,14 @@ class Engine(Transactions):
         if calls is not None and self._targets.get(name) == calls:
             del self._targets[name]
         _callbacks.forget_target(calls)
+
+    def retry_quarantined(self, target: Optional[str] = None) -> bool:
+        """Lets what targets refused, and the store keeps, be tried again at the next occasion: of
+        archives that were taken but for some records those alone. None: of all targets. Whether
+        there was anything."""
+        status = _abi.library.cw_quarantine_retry(self._handle, _text("target", target))
+        check(status)
+        return bool(status == _abi.OK)
 
     def upload(self, timeout: Optional[float] = None) -> UploadResult:
         """Seals what is open and makes one attempt per waiting archive and target; waits for it

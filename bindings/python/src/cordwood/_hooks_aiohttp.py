@@ -7,7 +7,7 @@ import weakref
 from typing import Any, Callable, Dict, Optional
 
 from . import _hooks
-from ._hooks_record import Recording, begin, decoded, propagated
+from ._hooks_record import EXCHANGE, Recording, begin, decoded, propagated, remember
 
 CLIENT = "aiohttp"
 
@@ -84,6 +84,7 @@ class _Context:
 
 
 def _answer(recording: Recording, response: Any) -> None:
+    remember(response, recording.id)
     headers = [(name, value) for name, value in response.raw_headers]
     version = response.version
     protocol = None if version is None else f"http/{version.major}.{version.minor}"
@@ -251,9 +252,20 @@ def _notify_content(original: Callable[..., Any]) -> Callable[..., Any]:
     return _notify_content
 
 
+def _raise_for_status(original: Callable[..., Any]) -> Callable[..., Any]:
+    def raise_for_status(self: Any) -> Any:
+        try:
+            return original(self)
+        except BaseException as error:
+            remember(error, getattr(self, EXCHANGE, ""))
+            raise
+    return raise_for_status
+
+
 def patch(patches: _hooks.Patches, module: Any) -> None:
     """Into aiohttp."""
     patches.put(module.ClientSession, "_request", _request(_traces(module)))
     patches.put(module.StreamReader, "_read_nowait_chunk", _read)
     patches.put(module.StreamReader, "set_exception", _set_exception)
     patches.put(module.ClientResponse, "_notify_content", _notify_content)
+    patches.put(module.ClientResponse, "raise_for_status", _raise_for_status)

@@ -11,7 +11,7 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from . import _hooks
 from ._hooks_calls import RESPONSE_BARE, RESPONSE_CHUNKS
-from ._hooks_record import Recording, begin, propagated
+from ._hooks_record import Recording, begin, propagated, remember
 
 CLIENT = "http.client"
 _VERSIONS = {10: "http/1.0", 11: "http/1.1"}
@@ -231,6 +231,7 @@ def _answered(recording: Recording, response: Any, connection: Any) -> None:
         location = None
         if 300 < status < 309:
             location = next((value for name, value in pairs if name.lower() == "location"), None)
+        remember(response, recording.id)
         recording.answered(status, pairs, _VERSIONS.get(response.version), location)
         # A header that it does not know for "chunked" leaves the chunks to the host.
         recording.flags = RESPONSE_BARE if response.chunked else RESPONSE_CHUNKS

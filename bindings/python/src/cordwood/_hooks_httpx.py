@@ -5,7 +5,7 @@ import time
 from typing import Any, AsyncIterator, Callable, Dict, Iterator, Optional
 
 from . import _hooks
-from ._hooks_record import Recording, begin, decoded, propagated
+from ._hooks_record import Recording, begin, decoded, propagated, remember
 
 CLIENT = "httpx"
 _PROTOCOLS = {b"HTTP/1.0": "http/1.0", b"HTTP/1.1": "http/1.1", b"HTTP/2": "h2", b"HTTP/3": "h3"}
@@ -69,6 +69,7 @@ def _answered(recording: Recording, response: Any) -> bool:
     """Whether a body is still to come."""
     try:
         extensions = response.extensions
+        remember(response, recording.id)
         recording.flags = decoded(response.headers.get("Transfer-Encoding", ""))
         recording.answered(response.status_code, response.headers.raw,
                            _PROTOCOLS.get(extensions.get("http_version", b"HTTP/1.1")),

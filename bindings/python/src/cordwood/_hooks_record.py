@@ -19,6 +19,8 @@ from ._text import safe_str
 Pairs = Iterable[Tuple[Any, Any]]
 REDIRECTIONS = (301, 302, 303, 307, 308)
 _CAUSES_MAX = 8
+EXCHANGE = "_cordwood_exchange"
+"""Attribute of an answer or an exception: the id of its exchange."""
 
 
 class Redirection(NamedTuple):
@@ -31,7 +33,15 @@ _redirection: "ContextVar[Optional[Redirection]]" = ContextVar("cordwood-redirec
                                                               default=None)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def remember(thing: Any, id: str) -> None:
+    """Leaves the exchange's id at an answer or an exception, for NetworkError."""
+    try:
+        setattr(thing, EXCHANGE, id)
+    except Exception:  # it has no room
+        pass
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
     """The error and what it says it came from; not __context__, which may be the host's matter."""
     now: Optional[BaseException] = error
     for _ in range(_CAUSES_MAX):
@@ -58,7 +68,7 @@ def is_cancelled(error: Optional[BaseException]) -> bool:
 
 def error_type(error: BaseException) -> str:
     """"dns", "tls", "timeout", "connect", or the name of the class."""
-    chain = list(_causes(error))
+    chain = list(causes(error))
     if any(isinstance(one, socket.gaierror) for one in chain):
         return "dns"
     if any(isinstance(one, TimeoutError) or "Timeout" in type(one).__name__ for one in chain):
@@ -200,6 +210,7 @@ class Recording:
                 if self.sent_ns:
                     outcome.setdefault("wait_ns", self._answered - self.sent_ns)
             if error is not None:
+                remember(error, self.id)
                 text = safe_str(error) or type(error).__name__
                 kind = "cancelled" if is_cancelled(error) else error_type(error)
                 outcome["cancelled"] = is_cancelled(error)

@@ -145,6 +145,11 @@ class Logger:
         calls = _abi.waiting_calls if waits else _abi.quick_calls
         self._write_text, self._write_record, self._write_site = calls
 
+    @property
+    def _handle(self) -> int:
+        """The cw_logger."""
+        return ctypes.addressof(self._word)
+
     def enabled(self, level: _levels.Level) -> bool:
         """True where a record of that level would be written."""
         return self._word.value + _levels.number(level) > 255

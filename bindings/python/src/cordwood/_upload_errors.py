@@ -2,11 +2,11 @@
 
 They are made of cw_upload_error, copied whole, so that they outlive the engine. `str()` is English;
 `describe("de")` says the same in German. No attribute holds path, query, headers or token of the
-target.
+target. `Failure` is what they share with the errors of the host's own requests (_network_errors).
 """
 import ctypes
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Dict, NamedTuple, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Type
 
 from . import _abi
 from ._errors import UploadError, check
@@ -27,16 +27,16 @@ class ErrorDetail(NamedTuple):
     severity: str
 
 
-class TransferError(UploadError):
-    """A transfer that failed; each is one of the five classes below."""
+class Failure:
+    """What is known of something that a server refused or that never reached it."""
 
-    target = archive = cause = location = code = message = language = transaction_id = ""
-    """location: of a redirection: scheme, host and port, or "/…" on the same server. code, message,
-    language, transaction_id and details: from an answer in the form of OData or SAP Gateway."""
+    target = cause = location = code = message = language = transaction_id = ""
+    """target: its name; of a request of the host's scheme, host and port. location: of a
+    redirection: scheme, host and port, or "/…" on the same server. code, message, language,
+    transaction_id and details: from an answer in the form of OData or SAP Gateway."""
     details: Tuple[ErrorDetail, ...] = ()
     http_status = 0
     """0: no HTTP answer."""
-    attempt = 0
     retry_after: Optional[float] = None
     """Seconds that the server asked us to wait."""
     time: datetime = _EPOCH
@@ -52,6 +52,27 @@ class TransferError(UploadError):
     def outcome(self) -> str:
         """request_failed, redirection, client, server or unknown."""
         return self._word
+
+    def _take(self, raw: Any, texts: Dict[str, str], *more: str) -> None:
+        """Copies cw_upload_error; more: its words that not every error has."""
+        self._texts = texts
+        for key in ("target", "cause", "location", "code", "message", "language",
+                    "transaction_id", *more):
+            setattr(self, key, _word(getattr(raw, key)))
+        self.details = tuple(
+            ErrorDetail(*(_word(getattr(raw.details[i], key)) for key in ErrorDetail._fields))
+            for i in range(raw.detail_count))
+        self.http_status = raw.http_status
+        self.time = _EPOCH + timedelta(microseconds=raw.time_ns // 1000)
+        if raw.retry_after_ms != _NEVER:
+            self.retry_after = raw.retry_after_ms / 1000
+
+
+class TransferError(Failure, UploadError):
+    """A transfer that failed; each is one of the five classes below."""
+
+    archive = ""
+    attempt = 0
 
 
 class RequestFailed(TransferError):
@@ -92,6 +113,11 @@ def _word(content: _abi.Str) -> str:
     return _abi.view(content).decode("utf-8", "replace")
 
 
+def said(pointer: "ctypes._Pointer[_abi.UploadErrorView]") -> Dict[str, str]:
+    """Its words in every language."""
+    return {language: _said(pointer, language) for language in _LANGUAGES}
+
+
 def _said(pointer: "ctypes._Pointer[_abi.UploadErrorView]", language: str) -> str:
     size: int = _abi.library.cw_upload_error_text(pointer, language.encode(), None, 0)
     buffer = ctypes.create_string_buffer(size + 1)
@@ -108,19 +134,10 @@ def last_error(handle: Optional[int], target: Optional[str], status: int = _abi.
         return None
     try:
         raw = pointer[0]
-        texts = {language: _said(pointer, language) for language in _LANGUAGES}
+        texts = said(pointer)
         error = _CLASSES.get(raw.outcome, UnknownOutcome)(status, texts["en"], result)
-        error._texts = texts
-        for key in ("target", "archive", "cause", "location", "code", "message", "language",
-                    "transaction_id"):
-            setattr(error, key, _word(getattr(raw, key)))
-        error.details = tuple(
-            ErrorDetail(*(_word(getattr(raw.details[i], key)) for key in ErrorDetail._fields))
-            for i in range(raw.detail_count))
-        error.http_status, error.attempt = raw.http_status, raw.attempt
-        error.time = _EPOCH + timedelta(microseconds=raw.time_ns // 1000)
-        if raw.retry_after_ms != _NEVER:
-            error.retry_after = raw.retry_after_ms / 1000
+        error._take(raw, texts, "archive")
+        error.attempt = raw.attempt
         return error
     finally:
         _abi.library.cw_upload_error_free(pointer)

@@ -1,21 +1,23 @@
-// What an error of URLSession is called in a record. Foundation on Linux has few codes of its own:
-// most of what libcurl tells is `unknown`, with libcurl's text, which says more. Pure.
+// What an error of URLSession is called, in captured exchanges and in NetworkError. Foundation on
+// Linux has few codes of its own: most of what libcurl tells is `unknown`, with libcurl's text,
+// which says more. Pure.
 
 import Foundation
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
+#endif
 
 /// How an exchange went; empty: well.
-struct Outcome {
-    var error = ""
-    var errorType = ""
-    var isCancelled = false
+package struct RequestOutcome {
+    package var error = ""
+    package var errorType = ""
+    package var isCancelled = false
 
-    init() {}
+    package init() {}
 
     /// at: where a redirection led, if one did.
-    init(_ error: any Error, at url: String? = nil) {
+    package init(_ error: any Error, at url: String? = nil) {
         let whole = error as NSError
         var text = whole.userInfo[NSLocalizedDescriptionKey] as? String ?? ""
         guard let error = error as? URLError else {
@@ -23,9 +25,9 @@ struct Outcome {
             errorType = "\(Swift.type(of: error))"
             return
         }
-        let known = Outcome.words(error.code)
-        errorType = known?.type ?? Outcome.kind(of: text)
-        if text.isEmpty || Outcome.saysNothing(text) {
+        let known = RequestOutcome.words(error.code)
+        errorType = known?.type ?? RequestOutcome.kind(of: text)
+        if text.isEmpty || RequestOutcome.saysNothing(text) {
             text = known?.text ?? "URLError \(error.code.rawValue)"
         }
         self.error = url.map { "\(text) (at \($0))" } ?? text
@@ -69,4 +71,3 @@ struct Outcome {
         return "URLError"
     }
 }
-#endif

@@ -1,0 +1,171 @@
+"""How requests of the host's own failed: `NetworkError.of` makes an error of an answer or an
+exception of requests, httpx, aiohttp, urllib or http.client, by the decoder and in the words of our
+uploads.
+
+None of these is imported: what an object is shows in what it has (_network_shapes). An error is
+plain data; it may be pickled, and needs no engine until it is logged.
+"""
+import ctypes
+import sys
+import time
+from typing import Any, Dict, List, Optional, Type, TypeVar
+
+from . import _abi, _context, _levels, _place, _record, _text
+from ._errors import check as check_status
+from ._network_shapes import Shape, awaited, shape_of
+from ._upload_errors import ErrorDetail, Failure, said
+
+_T = TypeVar("_T")
+_BODY_BYTES_MAX = (256 << 10) + 4  # what is longer is not decoded
+
+
+class NetworkError(Failure, Exception):
+    """A request of the host's that failed; each is one of the five classes below."""
+
+    method = url = exchange_id = ""
+    """url: without user, query and fragment. exchange_id: of the captured exchange that it belongs
+    to, for `cordwood http show`; empty: it was not captured."""
+
+    @staticmethod
+    def of(ended: Any, *, body: Optional[bytes] = None) -> "Optional[NetworkError]":
+        """The error of an answer, or of an exception that a client raised; None: it went well.
+        Never raises but TypeError, where it is neither. Of an answer that failed it reads the body,
+        as far as that is possible without waiting in a loop of asyncio: `of_async` waits. body: of
+        a host that has read it."""
+        if isinstance(ended, NetworkError):
+            return ended
+        return _made(shape_of(ended, body))
+
+    @staticmethod
+    async def of_async(ended: Any) -> "Optional[NetworkError]":
+        """As `of`; the body of an answer of aiohttp, or of httpx's stream, is awaited."""
+        return NetworkError.of(ended, body=await awaited(ended))
+
+    @staticmethod
+    def check(answer: _T, logger: Any = None) -> _T:
+        """The answer, where it went well; raises its error otherwise, after logging it."""
+        return _checked(answer, NetworkError.of(answer), logger)
+
+    @staticmethod
+    async def check_async(answer: _T, logger: Any = None) -> _T:
+        """As `check`; the body is awaited."""
+        return _checked(answer, await NetworkError.of_async(answer), logger)
+
+    def log(self, logger: Any, message: str = "", *, level: Optional[_levels.Level] = None,
+            **fields: Any) -> bool:
+        """A record of it under that logger; True: it was kept. Secrets in what came from server
+        and transport are replaced by the engine's rules for captured exchanges. message: stands
+        before ours. level: by default warning for redirections and 4xx, error for the rest.
+        Further keywords are fields of the record."""
+        number = 0 if level is None else _levels.number(level)
+        return _written(self, logger, _text.encode(message), number, fields, sys._getframe(1))
+
+
+class NetworkRequestFailed(NetworkError):
+    """No HTTP answer, or not all of one: DNS, connect, TLS, timeout. `.cause` says which."""
+    _word = "request_failed"
+
+
+class NetworkRedirection(NetworkError):
+    """3xx, with `.location`."""
+    _word = "redirection"
+
+
+class NetworkClientError(NetworkError):
+    """4xx."""
+    _word = "client"
+
+
+class NetworkServerError(NetworkError):
+    """5xx."""
+    _word = "server"
+
+
+class NetworkUnknownOutcome(NetworkError):
+    """Anything else; `.cause` is kept."""
+
+
+_CLASSES: Dict[int, Type[NetworkError]] = {
+    2: NetworkRequestFailed, 3: NetworkRedirection, 4: NetworkClientError, 5: NetworkServerError}
+
+
+def _checked(answer: _T, error: Optional[NetworkError], logger: Any) -> _T:
+    if error is None:
+        return answer
+    if logger is not None:
+        error.log(logger)
+    raise error
+
+
+def _made(shape: Shape) -> Optional[NetworkError]:
+    """cw_network_error_from."""
+    kept: List[bytes] = []
+
+    def text(value: str) -> _abi.Text:
+        kept.append(_text.encode(value))
+        return _abi.text(kept[-1])
+
+    lines = (_abi.HttpHeader * len(shape.headers))()
+    for line, (name, value) in zip(lines, shape.headers):
+        line.name, line.value = text(name), text(value)
+    result = _abi.NetworkResult(ctypes.sizeof(_abi.NetworkResult))
+    result.http_status = min(max(shape.status, 0), 0x7FFFFFFF)
+    result.headers, result.header_count = lines, len(shape.headers)
+    result.body = _abi.text(shape.body[:_BODY_BYTES_MAX])
+    result.error, result.error_type = text(shape.error), text(shape.error_type)
+    result.method, result.url = text(shape.method), text(shape.url)
+    result.exchange_id = shape.exchange_id.encode("ascii", "replace")
+    result.time_ns = time.time_ns()
+    pointer = ctypes.POINTER(_abi.UploadErrorView)()
+    if check_status(_abi.library.cw_network_error_from(result, pointer)) != _abi.OK:
+        return None
+    try:
+        raw, texts = pointer[0], said(pointer)
+        error = _CLASSES.get(raw.outcome, NetworkUnknownOutcome)(texts["en"])
+        error._take(raw, texts, "method", "url", "exchange_id")
+        return error
+    finally:
+        _abi.library.cw_upload_error_free(pointer)
+
+
+def _view(error: NetworkError, kept: List[Any]) -> _abi.UploadErrorView:
+    """cw_network_error again, whose texts lie in `kept`."""
+    def text(value: str) -> _abi.Str:
+        raw = _text.encode(value)
+        kept.append(raw)
+        return _abi.Str(ctypes.cast(ctypes.c_char_p(raw), ctypes.c_void_p), len(raw))
+
+    view = _abi.UploadErrorView(ctypes.sizeof(_abi.UploadErrorView))
+    view.outcome = next((number for number, kind in _CLASSES.items() if isinstance(error, kind)), 6)
+    view.http_status = error.http_status
+    view.time_ns = int(error.time.timestamp() * 1_000_000) * 1000
+    wait = error.retry_after
+    view.retry_after_ms = (1 << 64) - 1 if wait is None else int(wait * 1000)
+    for key in ("target", "cause", "location", "code", "message", "language", "transaction_id",
+                "method", "url", "exchange_id"):
+        setattr(view, key, text(getattr(error, key)))
+    details = (_abi.UploadErrorDetail * len(error.details))()
+    for one, detail in zip(details, error.details):
+        for key in ErrorDetail._fields:
+            setattr(one, key, text(getattr(detail, key)))
+    view.details, view.detail_count = details, len(details)
+    return view
+
+
+def _written(error: NetworkError, logger: Any, message: bytes, level: int, fields: Dict[str, Any],
+             frame: Any) -> bool:
+    """cw_network_error_log, with what is in force here."""
+    draft = _record.Draft(_place.find(frame))
+    state = _context.current()
+    if state is not None:
+        fields = _record.merged(fields, state.fields)
+        draft.put_trace(state.ids)
+    draft.data.value, draft.length.value = message, len(message)
+    draft.put_level(level)
+    for slot, key in zip(draft.put_count(len(fields)), fields):
+        _record.put_field(slot, key, fields[key])
+    kept: List[Any] = []
+    view = _view(error, kept)
+    status: int = _abi.library.cw_network_error_log(
+        logger._handle, ctypes.byref(view), draft.pointer)
+    return status == _abi.OK

@@ -1,0 +1,36 @@
+// Asks a server with URLSession, and says how the request failed: HTTPErrors STORE URL
+//
+//     swift run --package-path examples/swift -c release HTTPErrors STORE URL
+
+import Cordwood
+import CordwoodHTTPCapture
+import CordwoodURLSession
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+guard CommandLine.arguments.count == 3, let url = URL(string: CommandLine.arguments[2]) else {
+    exit(2)
+}
+let engine = try Engine(directory: CommandLine.arguments[1])
+var options = HTTPCaptureOptions()
+options.isEnabled = true
+try engine.setHTTPCapture(options)
+let session = HTTPCapture.session(engine, configuration: .ephemeral)
+
+// What fails is thrown typed, after a record of the logger says it, with the exchange's id.
+do throws(NetworkError) {
+    _ = try await session.checkedData(from: url, log: engine.logger("shop.net"))
+} catch {
+    let detail = error.detail
+    print(detail.kind.word, detail.httpStatus, detail.odata?.code ?? "", error.transactionID)
+    print(error)
+    print(error.localizedDescription(language: "de"))
+    // For whom the case decides.
+    if case .client(let refused) = error, refused.detail.httpStatus == 401 {
+        print("sign in again")
+    }
+}
+try engine.close()

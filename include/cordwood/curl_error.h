@@ -1,0 +1,107 @@
+/* How a libcurl transfer failed, by the calls of network.h. Header only, as curl.h, which it
+ * includes: include <curl/curl.h> before.
+ *
+ *     CURLcode code = curl_easy_perform(easy);
+ *     char id[CW_CURL_ID_BYTES];
+ *     cw_curl_done_id(&capture, code, id);              "" where nothing was captured
+ *     const cw_network_error *error;
+ *     if (cw_curl_error_from(easy, code, body, length, id, &error) == CW_OK) {
+ *         cw_network_error_log(log, error, NULL);
+ *         cw_upload_error_free(&error);
+ *     }
+ *
+ * One thread at a time for each handle.                               C99, C++17 or later. */
+#ifndef CORDWOOD_CURL_ERROR_H
+#define CORDWOOD_CURL_ERROR_H
+
+#include <cordwood/curl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CW_CURL_ID_BYTES 17
+
+/* As cw_curl_done; `id` gets the id of the transfer's last exchange, "" where it was not captured.
+ * id NULL: CW_E_ARGUMENT. */
+static inline cw_status cw_curl_done_id(cw_curl **capture, CURLcode code,
+                                        char id[CW_CURL_ID_BYTES]) {
+    if (!id) return CW_E_ARGUMENT;
+    *id = 0;
+    if (capture && *capture) {
+        cw_curl_ended(*capture);
+        cw_curl_unsent(*capture, code);
+        const char *found = cw_http_id((*capture)->exchange);
+        if (found) memcpy(id, found, CW_CURL_ID_BYTES);
+    }
+    return cw_curl_done(capture, code);
+}
+
+/* The error of a transfer that ended with `code`; its answer's body is the host's to keep. Before
+ * the handle's next transfer, curl_easy_reset and curl_easy_cleanup. exchange_id: NULL, or what
+ * cw_curl_done_id gave. As cw_network_error_from: CW_END where it went well. Retry-After, Location
+ * and Content-Language are known with libcurl 7.83 or later, of an older one what it says of the
+ * first two (7.66). */
+static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char *body,
+                                           size_t length, const char *exchange_id,
+                                           const cw_network_error **out) {
+    if (!easy) {
+        if (out) *out = NULL;
+        return CW_E_ARGUMENT;
+    }
+    cw_network_result result;
+    memset(&result, 0, sizeof result);
+    result.struct_size = (uint32_t)sizeof result;
+    long status = 0;
+    char *url = NULL, *method = NULL;
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(easy, CURLINFO_EFFECTIVE_URL, &url);
+#if LIBCURL_VERSION_NUM >= 0x074800
+    curl_easy_getinfo(easy, CURLINFO_EFFECTIVE_METHOD, &method);
+#endif
+    result.http_status = status > 0 && status <= 0x7FFFFFFF ? (int32_t)status : 0;
+    result.method = cw_curl_text(method ? method : "");
+    result.url = cw_curl_text(url ? url : "");
+    result.exchange_id = exchange_id && *exchange_id ? exchange_id : NULL;
+    result.body.data = body;
+    result.body.length = body ? length : 0;
+    if (code != CURLE_OK) {
+        cw_curl none;
+        memset(&none, 0, sizeof none);
+        result.error = cw_curl_text(curl_easy_strerror(code));
+        result.error_type = cw_curl_text(cw_curl_error_type(&none, code));
+    }
+    cw_http_header headers[3];
+    result.headers = headers;
+#if LIBCURL_VERSION_NUM >= 0x075300
+    static const char *const names[] = {"Location", "Retry-After", "Content-Language"};
+    for (size_t i = 0; i < 3; i++) {
+        struct curl_header *found;
+        if (curl_easy_header(easy, names[i], 0, CURLH_HEADER, -1, &found) != CURLHE_OK) continue;
+        headers[result.header_count].name = cw_curl_text(names[i]);
+        headers[result.header_count++].value = cw_curl_text(found->value);
+    }
+#else
+    char *location = NULL;
+    curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &location);
+    if (location) {
+        headers[result.header_count].name = cw_curl_text("Location");
+        headers[result.header_count++].value = cw_curl_text(location);
+    }
+#if LIBCURL_VERSION_NUM >= 0x074200
+    curl_off_t seconds = 0;
+    char digits[24];
+    if (curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) == CURLE_OK && seconds > 0) {
+        snprintf(digits, sizeof digits, "%lld", (long long)seconds);
+        headers[result.header_count].name = cw_curl_text("Retry-After");
+        headers[result.header_count++].value = cw_curl_text(digits);
+    }
+#endif
+#endif
+    return cw_network_error_from(&result, out);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
