@@ -120,6 +120,10 @@ def modelled(place):
                 until(lambda: abs(waits_until(store) - model.waits_until) < 120,
                       f"the engine sees that the clock jumped, and waits until {model.waits_until}")
             model.apply(limits, clock.now(), clock.boottime())
+            # Else what goes for its number now would go for its age when more days have passed.
+            until(lambda: archives(store) == set(model.kept), f"{limits}, {clock.passed} days and "
+                  f"{clock.set}: the model's archives {sorted(model.kept)}, not "
+                  f"{sorted(archives(store))}")
         for _ in range(14):
             if host is None or chance.random() < 0.2:
                 if host:
@@ -154,9 +158,6 @@ def modelled(place):
             known |= new
             model.kept[new.pop()] = now
             look()
-            until(lambda: archives(store) == set(model.kept), f"{limits}, {clock.passed} days and "
-                  f"{clock.set}: the model's archives {sorted(model.kept)}, not "
-                  f"{sorted(archives(store))}")
             until(lambda: len(told + host.removed()) >= len(model.removed), "callbacks")
             equal("callbacks", sorted(told + host.removed()), sorted(model.removed))
         host.close()
