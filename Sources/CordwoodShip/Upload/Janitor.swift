@@ -128,13 +128,8 @@ struct Janitor {
         var trust = read
         let newest = items.map(\.timeMaxNs).max() ?? 0
         let verdict = trust.look(now, newestRecordNs: newest)
-        if trust.differs(from: read) || service.unwrittenTrust != nil {
-            // On a full disk this process alone remembers that it waits.
-            let isWritten = (try? ClockFile.write(trust, storeDirectory: root)) != nil
-            service.unwrittenTrust = isWritten ? nil : trust
-        }
-        guard case .waits(let left, let begins) = verdict else { return true }
-        if begins {
+        // CRASH: before it is written down it was told: then twice.
+        if case .waits(let left, begins: true) = verdict {
             service.report(
                 UploadDiagnostic.warn,
                 "the clock may have jumped: no archive is removed for its age for a day",
@@ -144,7 +139,13 @@ struct Janitor {
                     ("wait_seconds", .number(Int64(left / 1_000_000_000))),
                 ])
         }
-        return false
+        if trust.differs(from: read) || service.unwrittenTrust != nil {
+            // On a full disk this process alone remembers that it waits.
+            let isWritten = (try? ClockFile.write(trust, storeDirectory: root)) != nil
+            service.unwrittenTrust = isWritten ? nil : trust
+        }
+        if case .waits = verdict { return false }
+        return true
     }
 
     /// - Parameter until: UTC ns; what was archived later is kept.
