@@ -224,7 +224,7 @@ class Engine(Transactions):
                    client_key_password: Optional[str] = None, proxy: Optional[str] = None,
                    proxy_auth: Optional[str] = None, http_version: Optional[int] = None,
                    level: Optional[_levels.Level] = None,
-                   loggers: Optional[Sequence[str]] = None,
+                   loggers: Union[str, Sequence[str], None] = None,
                    connect_timeout: Optional[float] = None,
                    request_timeout: Optional[float] = None, bytes_per_s: Optional[int] = None,
                    body_bytes_max: Optional[int] = None, body_records_max: Optional[int] = None,
@@ -244,7 +244,8 @@ class Engine(Transactions):
         is asked on 401 and 403 and answers a token, (user, password) or None. transport(request)
         sends in place of libcurl and answers (status, headers, body). busy(target, seconds): the
         server has too much to do, and the target waits so long. expect: what an answer must be to
-        mean that the body is there, "status:202;header:X-Stored=yes;body:accepted".
+        mean that the body is there, "status:202;header:X-Stored=yes;body:accepted". loggers: names,
+        or one text with commas between them.
         The callables are kept until remove_target, those of a target without a name (and what
         close leaves) until the process ends. Raises ArgumentError, StoreError; ValueError for a
         number that does not fit."""
@@ -256,7 +257,8 @@ class Engine(Transactions):
             parameters=_lines("parameters", parameters, "="), method=method,
             auth_token=auth_token, auth_user=auth_user, auth_password=auth_password,
             client_key_password=client_key_password, proxy=proxy, proxy_auth=proxy_auth,
-            loggers=",".join(loggers) if loggers else None, expect=expect)
+            loggers=loggers if isinstance(loggers, str) else ",".join(loggers or []) or None,
+            expect=expect)
         paths: Dict[str, Optional[PathLike]] = dict(
             ca_file=ca_file, client_certificate_file=client_certificate_file,
             client_key_file=client_key_file)
