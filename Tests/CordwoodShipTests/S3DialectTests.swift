@@ -492,6 +492,29 @@ final class S3DialectTests: XCTestCase {
             ["DELETE /logs/\(id)?uploadId=old1", "DELETE /logs/\(id)?uploadId=old2"])
     }
 
+    /// Where the list did not come it is asked for again: at the end, and by later uploads.
+    func testWhatWasLeftIsEndedLaterWhereNoListCame() throws {
+        let bucket = FakeBucket()
+        bucket.uploads = ["old": [:]]
+        let (id, later) = (self.id, "00000000-0000-4000-8000-000000000002")
+        var lists = 0
+        bucket.answer = {
+            guard $0.line.hasPrefix("GET") else { return nil }
+            if !$0.line.contains(id) { return FakeBucket.say(200, "<L></L>") }
+            lists += 1
+            return lists == 1 ? .failed("reset") : lists == 2 ? FakeBucket.say(503) : nil
+        }
+        let target = try target(inParts)
+        XCTAssertEqual(try send(target, S3DialectTests.large, bucket).httpStatus, 200)
+        XCTAssertEqual(Array(bucket.uploads.keys), ["old"], "twice in vain")
+        var other = delivery()
+        other.id = later
+        XCTAssertEqual(try send(target, S3DialectTests.large, bucket, other).httpStatus, 200)
+        XCTAssertEqual(lists, 3)
+        XCTAssertTrue(bucket.uploads.isEmpty)
+        XCTAssertEqual(bucket.lines.last, "DELETE /logs/\(id)?uploadId=old")
+    }
+
     func testWhoMayNotListUploadsSendsAllTheSame() throws {
         let bucket = FakeBucket()
         bucket.answer = { $0.line.hasPrefix("GET") ? FakeBucket.say(403) : nil }

@@ -18,6 +18,7 @@ struct S3Dialect: Dialect {
     private let encoding: BodyEncoding
     private let sessionToken: String?
     private let skew = ClockSkew()
+    private let unasked = UnaskedKeys()
 
     static let partBytesDefault: UInt64 = 64 << 20
     /// S3 takes no smaller part but the last, no larger one, and no more than 10,000.
@@ -87,6 +88,30 @@ struct S3Dialect: Dialect {
     /// Who we are is said by the signature.
     func headers(_ delivery: Delivery) -> [RequestHeader] { [] }
 
+    var probe: Probe {
+        Probe(
+            method: "HEAD", url: place.url(path: place.bucketPath), shownPath: "/<bucket>",
+            read: {
+                switch $0.httpStatus {
+                case 200: .fine("the bucket is there, and these keys may look at it")
+                case 301, 307, 308:
+                    .wrong("the bucket is in region \($0.header("x-amz-bucket-region") ?? "?")")
+                case 404: .wrong("no such bucket")
+                default: .foreign
+                }
+            }, notLookedAt: "whether these keys may put objects")
+    }
+
+    func sendProbe(
+        _ request: TransferRequest, _ delivery: Delivery,
+        _ perform: (TransferRequest) -> TransferOutcome
+    ) throws(UploadError) -> TransferOutcome {
+        S3Exchange(
+            place: place, signer: signer(delivery), skew: skew, template: request,
+            startedUnixMs: delivery.nowUnixMs, startedNs: cw_monotonic_ns()
+        ).perform(request.method, place.bucketPath, isPut: false, perform)
+    }
+
     // ── Sending ──
 
     func send(
@@ -102,7 +127,8 @@ struct S3Dialect: Dialect {
         if body.bytes > partBytes {
             return try S3Multipart(
                 exchange: exchange, path: path, key: place.keyPrefix + key.text(delivery),
-                partBytes: partSize(body.bytes), isOnlyIfAbsent: isOnlyIfAbsent
+                partBytes: partSize(body.bytes), isOnlyIfAbsent: isOnlyIfAbsent,
+                unasked: unasked
             ).send(body, perform)
         }
         let whole = RequestBody(descriptor: body.descriptor, count: body.bytes)

@@ -1,11 +1,13 @@
 // A body in parts, for what is too large to be worth sending twice: begin, parts, end. A part that
 // fails is repeated here; whatever else fails ends the upload and is tried anew as a whole, later.
 // What an attempt leaves that was broken off or killed is ended by the next one, which asks for
-// unfinished uploads of its key; where it may not ask, a lifecycle rule of the bucket ends them
-// (docs/UPLOADS.md). Until its end nothing of an upload is seen. Lives on an attempt's thread.
+// unfinished uploads of its key, and asks again later where no answer came; where it may not ask, a
+// lifecycle rule of the bucket ends them (docs/UPLOADS.md). Until its end nothing of an upload is
+// seen. Lives on an attempt's thread.
 
 import CShims
 import Glibc
+import Synchronization
 
 struct S3Multipart {
     let exchange: S3Exchange
@@ -14,6 +16,7 @@ struct S3Multipart {
     let key: String
     let partBytes: UInt64
     let isOnlyIfAbsent: Bool
+    let unasked: UnaskedKeys
 
     typealias Perform = (TransferRequest) -> TransferOutcome
 
@@ -23,7 +26,18 @@ struct S3Multipart {
     private static let leftoversMax = 10
 
     func send(_ body: borrowing Body, _ perform: Perform) throws(UploadError) -> TransferOutcome {
-        endLeftovers(perform)
+        let isAsked = endLeftovers(of: key, perform)
+        let outcome = try sendWhole(body, perform)
+        // Of a key that is there nothing is under way any more: what is unfinished is left over.
+        guard outcome.kind == .success else { return outcome }
+        if !isAsked { unasked.note(key) }
+        for key in unasked.take() where !endLeftovers(of: key, perform) { unasked.note(key) }
+        return outcome
+    }
+
+    private func sendWhole(
+        _ body: borrowing Body, _ perform: Perform
+    ) throws(UploadError) -> TransferOutcome {
         let begun = exchange.perform("POST", path, query: [("uploads", "")], perform)
         guard begun.kind == .success else { return begun }
         guard let upload = S3Answer.element("UploadId", in: begun.body, bytesMax: 2_048),
@@ -33,10 +47,10 @@ struct S3Multipart {
         do throws(UploadError) {
             outcome = try sendParts(body, upload, perform)
         } catch {
-            end(upload, perform)
+            _ = end(upload, of: key, perform)
             throw error
         }
-        if outcome.kind != .success { end(upload, perform) }
+        if outcome.kind != .success { _ = end(upload, of: key, perform) }
         return outcome
     }
 
@@ -90,20 +104,11 @@ struct S3Multipart {
         _ list: String, _ upload: String, _ perform: Perform
     ) throws(UploadError) -> TransferOutcome {
         let bytes = Array(list.utf8)
-        let descriptor = cwi_file_memory()
-        guard descriptor >= 0 else {
-            throw UploadError.system(call: "memfd_create", path: "cordwood", errno: errno)
-        }
-        defer { cwi_file_close(descriptor) }
-        try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
-            try Files.write(
-                descriptor, UnsafeRawBufferPointer(buffer), path: "the list of parts")
-        }
-        let body = RequestBody(descriptor: descriptor, count: UInt64(bytes.count))
+        let memory = try MemoryBody(bytes)
         let xml = RequestHeader(name: "Content-Type", value: "application/xml")
         var outcome = S3Dialect.onlyIfAbsent(isOnlyIfAbsent) { more in
             exchange.perform(
-                "POST", path, query: [("uploadId", upload)], body: body,
+                "POST", path, query: [("uploadId", upload)], body: memory.whole,
                 bodyHash: ContentHash.hex(bytes, bytes: 32), isPut: false, more: more + [xml],
                 perform)
         }
@@ -117,26 +122,39 @@ struct S3Multipart {
         return outcome
     }
 
-    private func end(_ upload: String, _ perform: Perform) {
-        _ = exchange.perform(
-            "DELETE", path, query: [("uploadId", upload)], isPut: false, perform)
+    /// False: to be tried again.
+    private func end(_ upload: String, of key: String, _ perform: Perform) -> Bool {
+        let outcome = exchange.perform(
+            "DELETE", exchange.place.path(ofObject: key), query: [("uploadId", upload)],
+            isPut: false, perform)
+        return !S3Multipart.mayPass(outcome)
     }
 
     /// Nobody else sends this key: the archive is ours alone as long as its lock is held.
-    private func endLeftovers(_ perform: Perform) {
+    /// - Returns: false: to be asked again, no answer came.
+    private func endLeftovers(of key: String, _ perform: Perform) -> Bool {
         let outcome = exchange.perform(
             "GET", exchange.place.bucketPath,
             query: [
                 ("uploads", ""), ("prefix", key), ("max-uploads", "\(S3Multipart.leftoversMax)"),
             ], isPut: false, perform)
-        guard outcome.kind == .success else { return }
+        // 403 and the like are its last word.
+        guard outcome.kind == .success else { return !S3Multipart.mayPass(outcome) }
         let keys = S3Answer.elements(
             "Key", in: outcome.body, bytesMax: 4_096, countMax: S3Multipart.leftoversMax)
         let uploads = S3Answer.elements(
             "UploadId", in: outcome.body, bytesMax: 2_048, countMax: S3Multipart.leftoversMax)
         // One of each in every entry, or the answer is not what we think.
-        guard keys.count == uploads.count else { return }
-        for (found, upload) in zip(keys, uploads) where found == key { end(upload, perform) }
+        guard keys.count == uploads.count else { return true }
+        var isDone = true
+        for (found, upload) in zip(keys, uploads) where found == key {
+            isDone = end(upload, of: key, perform) && isDone
+        }
+        return isDone
+    }
+
+    private static func mayPass(_ outcome: TransferOutcome) -> Bool {
+        outcome.kind == .requestFailed || outcome.httpStatus >= 500 && outcome.httpStatus != 501
     }
 
     private static func escaped(_ text: String) -> String {
@@ -150,5 +168,26 @@ struct S3Multipart {
             }
         }
         return out
+    }
+}
+
+/// Keys that were sent while the server did not say what is unfinished of them. Shared by a
+/// target's requests, for as long as the process lives.
+final class UnaskedKeys: Sendable {
+    private let keys = Mutex<[String]>([])
+    private static let countMax = 1_000
+    private static let atOnce = 8
+
+    func note(_ key: String) {
+        keys.withLock { if $0.count < UnaskedKeys.countMax { $0.append(key) } }
+    }
+
+    /// The oldest few.
+    func take() -> [String] {
+        keys.withLock {
+            let oldest = Array($0.prefix(UnaskedKeys.atOnce))
+            $0.removeFirst(oldest.count)
+            return oldest
+        }
     }
 }

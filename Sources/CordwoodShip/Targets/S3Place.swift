@@ -48,9 +48,12 @@ struct S3Place: Equatable, Sendable {
     }
 
     /// Encoded.
-    func path(ofKey key: String) -> String {
+    func path(ofKey key: String) -> String { path(ofObject: keyPrefix + key) }
+
+    /// The same of a key with what stands before every key.
+    func path(ofObject key: String) -> String {
         let separator = bucketPath == "/" ? "" : "/"
-        return bucketPath + separator + SigV4.encode(keyPrefix + key, isPath: true)
+        return bucketPath + separator + SigV4.encode(key, isPath: true)
     }
 
     func url(path: String, query: [(name: String, value: String)] = []) -> String {

@@ -2,6 +2,9 @@
 // A transport knows nothing of archives, targets or retries: it makes one exchange and says how
 // that ended. One thread at a time.
 
+import CShims
+import Glibc
+
 protocol Transport: AnyObject {
     /// One exchange that follows nothing. Throws nothing: what fails is an outcome. `tick` is asked
     /// at least every 50 ms, on the calling thread.
@@ -38,4 +41,25 @@ enum TransferTick {
     /// Go on without a byte rate: somebody waits for it.
     case goUnlimited
     case stop
+}
+
+/// A body that stands in memory, for requests of a few bytes.
+struct MemoryBody: ~Copyable {
+    let descriptor: Int32
+    let count: UInt64
+
+    init(_ bytes: [UInt8]) throws(UploadError) {
+        count = UInt64(bytes.count)
+        descriptor = cwi_file_memory()
+        guard descriptor >= 0 else {
+            throw UploadError.system(call: "memfd_create", path: "cordwood", errno: errno)
+        }
+        try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
+            try Files.write(descriptor, UnsafeRawBufferPointer(buffer), path: "a request's body")
+        }
+    }
+
+    var whole: RequestBody { RequestBody(descriptor: descriptor, count: count) }
+
+    deinit { cwi_file_close(descriptor) }
 }
