@@ -60,6 +60,7 @@ struct PolicyCommand: ParsableCommand {
         add("max_file_size_bytes", document.fileBytesMax.map { "\($0)" })
         add("quota_bytes", document.quotaBytes.map { "\($0)" })
         add("upload_interval_s", document.uploadIntervalSeconds.map { "\($0)" })
+        add("retry_quarantined", document.retryQuarantined)
         for key in document.unknownKeys { add("unknown", key) }
         return lines.map { OneLine.text($0) + "\n" }.joined()
     }

@@ -241,6 +241,8 @@ const char *cw_outcome_text(int32_t outcome, const char *language);
  *   expiration_days, max_files, quota_bytes    as the options; 0: never, unlimited
  *   max_file_size_bytes  of the segments made from now on, as segment_bytes
  *   upload_interval_s    as the option
+ *   retry_quarantined    a word or a whole number: whenever it is another one than in the policy
+ *                        before, what targets refused is tried again, once (cw_quarantine_retry)
  * SAP Mobile Services' keys mean: logUploadEnabled: enabled; entryExpiry: expiration_days;
  * logLevel: the root's level; maxFileNum: max_files; maxFileSize: max_file_size_bytes, in MB.
  * It takes effect at once and is checked whole before: an invalid one changes nothing, which key is

@@ -32,6 +32,8 @@ import Glibc
     let applying = Monitor()
     /// Of the last policy; told once. Under `applying`.
     var unknownPolicyKeys: [String] = []
+    /// The last `retry_quarantined` that was followed.
+    var retryWord: String?
 
     /// Loggers by name (LoggerNames).
     var names: [String: LoggerBlock] = unsafe [:]

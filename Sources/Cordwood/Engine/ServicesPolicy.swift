@@ -39,7 +39,12 @@ struct RunningLimits: Equatable, Sendable {
 
 extension Services {
     /// In a store that is opened: what its last run was told, before the first record.
-    func beginPolicy() { put(policyKeeper?.begin()) }
+    func beginPolicy() {
+        let kept = policyKeeper?.begin()
+        // It was followed when it came.
+        applying.locked { retryWord = kept?.retryQuarantined }
+        put(kept)
+    }
 
     /// A policy from the host. Throws where it is not valid; then nothing was changed.
     func applyPolicy(json: [UInt8]) throws(CordwoodError) {
@@ -58,6 +63,32 @@ extension Services {
         put(policy)
         limitsChanged()
         tell(policy, from: origin)
+        retryQuarantined(policy, from: origin)
+    }
+
+    /// Once for each word.
+    private func retryQuarantined(_ policy: PolicyDocument, from origin: String) {
+        let isNew = applying.locked {
+            guard let word = policy.retryQuarantined, word != retryWord else { return false }
+            retryWord = word
+            return true
+        }
+        guard isNew else { return }
+        var fields: [(key: String, value: DiagnosticValue)] = [("origin", .text(origin))]
+        do throws(UploadError) {
+            let count = try uploads.retryQuarantined(target: nil)
+            fields.append(("pairs", .number(Int64(count))))
+            report(
+                UploadDiagnostic(
+                    level: 9, message: "a policy lets what was refused be tried again",
+                    fields: fields))
+        } catch {
+            fields.append(("cause", .text(error.text)))
+            report(
+                UploadDiagnostic(
+                    level: 13, message: "not all that was refused can be tried again",
+                    fields: fields))
+        }
     }
 
     private func tell(_ policy: PolicyDocument, from origin: String) {

@@ -28,6 +28,8 @@ public struct PolicyDocument: Equatable, Sendable {
     public var fileBytesMax: UInt64?
     public var quotaBytes: UInt64?
     public var uploadIntervalSeconds: UInt32?
+    /// Whenever it is another word, what was given up is tried again, once.
+    public var retryQuarantined: String?
     /// Keys that mean nothing to this version.
     public var unknownKeys: [String] = []
     /// Stands among `levels`, too.
@@ -87,6 +89,14 @@ public struct PolicyDocument: Equatable, Sendable {
         case "quota_bytes":
             quotaBytes = try PolicyDocument.number(key, value, max: UInt64(Int64.max))
         case "upload_interval_s": uploadIntervalSeconds = try PolicyDocument.number32(key, value)
+        case "retry_quarantined":
+            let word = value.string ?? value.whole.map { "\($0)" }
+            guard let word, !word.isEmpty, word.utf8.count <= PolicyDocument.prefixBytesMax else {
+                throw PolicyDocument.wrong(
+                    key, value,
+                    "a whole number, or a word of 1 to \(PolicyDocument.prefixBytesMax) bytes")
+            }
+            retryQuarantined = word
         case "logUploadEnabled", "entryExpiry", "logLevel", "maxFileNum", "maxFileSize":
             try takeSAP(key, value)
         default:

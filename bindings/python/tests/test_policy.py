@@ -51,6 +51,32 @@ class PolicyTest(StoreCase):
         engine.apply_policy("{}")
         self.assertFalse(other.enabled("debug"))
 
+    def test_what_was_refused_is_tried_again_when_a_policy_says_so(self) -> None:
+        # The second of three records is refused, and once more when the third was taken.
+        server = self.serve(Answer(200), Answer(400), Answer(200), Answer(400), then=Answer(200))
+        engine = self.open()
+        engine.add_target(server.url, name="t", kind="http", format="text", loggers="app",
+                          body_records_max=1, requests_max=1)
+        for text in ("first", "second", "third"):
+            engine.logger("app").info(text)
+        with self.assertRaises(cordwood.UploadError) as refused:
+            engine.upload(timeout=30)
+        self.assertEqual(refused.exception.result.quarantined, 1)
+        engine.upload(timeout=30)
+        self.assertEqual(len(server.requests), 4, "what is kept is kept")
+
+        def tried() -> int:
+            return len([record for record in self.said(level="info")
+                        if "tried again" in record.message])
+        for word, times in ((1, 1), (1, 1), ("two", 2), ("two", 2), (1, 3)):
+            engine.apply_policy({"retry_quarantined": word})
+            self.assertEqual(tried(), times)
+            self.assertEqual(engine.upload(timeout=30).quarantined, 0)
+        self.assertEqual(len(server.requests), 5)
+        for wrong in (True, "", [], 1.5):
+            with self.assertRaises(cordwood.CordwoodError):
+                engine.apply_policy({"retry_quarantined": wrong})
+
     def test_b_sap_9_invalid_changes_nothing(self) -> None:
         engine = self.open(level="info")
         engine.apply_policy(b'{"levels": {"a": "debug"}}')
