@@ -6,9 +6,6 @@ import Cordwood
 import Glibc
 
 struct Destination: ParsableArguments {
-    @Option(help: "The server's address; what belongs to it for each kind: docs/UPLOADS.md.")
-    var to: String
-
     @Option(
         help: """
             collector, http, sap, loggly, s3, otlp, loki, elasticsearch, splunk, datadog, \
@@ -86,8 +83,9 @@ struct Destination: ParsableArguments {
     @Option(help: "Name of the target in the store; default: from kind, address and format.")
     var name: String?
 
-    func options() throws(Failure) -> TargetOptions {
-        var target = TargetOptions(url: to)
+    /// - Parameter url: what belongs to it for each kind: docs/UPLOADS.md.
+    func options(to url: String) throws(Failure) -> TargetOptions {
+        var target = TargetOptions(url: url)
         target.kind = kind
         target.format = format
         target.encoding = encoding

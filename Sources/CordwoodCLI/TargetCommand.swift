@@ -1,4 +1,5 @@
-// `cordwood target`: where a store's archives are to go, and the end of that.
+// `cordwood target`: where a store's archives are to go, the end of that, and whether a server is
+// there that would take them.
 
 import ArgumentParser
 import Cordwood
@@ -6,47 +7,89 @@ import Cordwood
 struct TargetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "target",
-        abstract: "List a store's upload targets, or remove one.",
+        abstract: "List a store's upload targets, remove one, or test a server.",
+        usage: """
+            cordwood target DIR list
+            cordwood target DIR remove NAME
+            cordwood target test URL [--kind KIND] [the options of cordwood upload]
+            """,
         discussion: """
             An archive stays on the disk until every registered target has it; a target that is no \
             more must therefore be removed.
 
+            test sends one harmless request (a look at health, an empty body, HEAD), says what the \
+            answer tells and what it cannot tell, and ends with 5 where the server would not take \
+            archives. It stores nothing, there and here.
+
             Example:
               cordwood target logs list
               cordwood target logs remove collector-archive
+              CORDWOOD_TOKEN=secret cordwood target test https://loki.example --kind loki
             """)
-
-    enum Action: String, ExpressibleByArgument, CaseIterable { case list, remove }
 
     @Flag(help: "One JSON object a target.")
     var json = false
 
-    @Argument(help: "The store's directory.", completion: .directory)
+    @OptionGroup var destination: Destination
+
+    @Argument(help: "The store's directory; or the word test.", completion: .directory)
     var directory: String
 
-    @Argument(help: "list or remove.")
-    var action: Action
+    @Argument(help: "list or remove; of test the server's address.")
+    var action: String
 
     @Argument(help: "Name of the target to remove.")
-    var name: String?
+    var target: String?
 
     func run() throws {
+        if directory == "test", target == nil, action.contains("://") { return try test(action) }
         do throws(CordwoodError) {
-            switch (action, name) {
-            case (.list, nil):
+            switch (action, target) {
+            case ("list", nil):
                 for target in try StoreSettings.targets(directory: directory) {
                     Output.standard.append(json ? asJSON(target) : asText(target))
                 }
-            case (.remove, let name?):
-                try StoreSettings.removeTarget(name, directory: directory)
+            case ("remove", let target?):
+                try StoreSettings.removeTarget(target, directory: directory)
             default: throw CordwoodError(0, "")
             }
         } catch {
             guard error.status != 0 else {
-                throw Failure(.usage, "target DIR list, or target DIR remove NAME")
+                throw Failure(
+                    .usage, "target DIR list, target DIR remove NAME, or target test URL")
             }
             throw Failure(.cannotOpen, error.text)
         }
+    }
+
+    private func test(_ url: String) throws(Failure) {
+        let options = try destination.options(to: url)
+        let report: ProbeReport
+        do throws(CordwoodError) {
+            report = try StoreUploader.probe(options)
+        } catch {
+            throw Failure(.usage, error.text)
+        }
+        Output.standard.append(json ? asJSON(report) : asText(report))
+        if !report.isFine { throw Failure(.failed) }
+    }
+
+    private func asText(_ report: ProbeReport) -> String {
+        let verdict = report.isFine ? "fine" : "not fine"
+        return [
+            report.request, "\(verdict): \(report.text)",
+            "not looked at: \(report.notLookedAt)",
+        ].map { OneLine.text($0) + "\n" }.joined()
+    }
+
+    private func asJSON(_ report: ProbeReport) -> String {
+        var object = JSONObject()
+        object.add("request", report.request)
+        object.add("fine", report.isFine)
+        object.add("http_status", UInt64(max(report.httpStatus, 0)))
+        object.add("answer", report.text)
+        object.add("not_looked_at", report.notLookedAt)
+        return object.text + "\n"
     }
 
     private func asText(_ target: RegisteredTarget) -> String {

@@ -24,6 +24,9 @@ struct UploadCommand: ParsableCommand {
             needed they wait until --identity names a key.
             """)
 
+    @Option(help: "The server's address; what belongs to it for each kind: docs/UPLOADS.md.")
+    var to: String
+
     @OptionGroup var destination: Destination
 
     @OptionGroup var encryption: EncryptionOption
@@ -49,7 +52,7 @@ struct UploadCommand: ParsableCommand {
 
     func run() throws(Failure) {
         let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
-        let target = try destination.options()
+        let target = try destination.options(to: to)
         guard !bodies || dryRun, !watch || !dryRun else {
             throw Failure(.usage, "--bodies goes with --dry-run, and --dry-run without --watch")
         }

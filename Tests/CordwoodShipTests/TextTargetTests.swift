@@ -349,9 +349,7 @@ final class TextTargetTests: XCTestCase {
     }
 
     func testBulkAnswersAreReadStrictly() {
-        func read(_ text: String) -> BulkAnswer? {
-            BulkAnswer(Array(text.utf8), archiveID: encodedArchiveID)
-        }
+        func read(_ text: String) -> BulkAnswer? { bulkAnswer(text, []) }
         func item(_ number: String, _ status: String) -> String {
             #"{"create":{"_id":"\#(encodedArchiveID)-\#(number)","status":\#(status)}}"#
         }
@@ -385,6 +383,31 @@ final class TextTargetTests: XCTestCase {
             "{\"errors\":false,\"a\":\"\u{1}\"}",
         ]
         for text in bad { XCTAssertNil(read(text), text) }
+    }
+
+    private func bulkAnswer(_ text: String, _ ordinals: [Range<UInt64>]) -> BulkAnswer? {
+        var delivery = Delivery(
+            id: "id", archiveID: encodedArchiveID, range: nil, fileName: "f", encoding: .none,
+            credentials: Credentials(), nowUnixMs: 5)
+        delivery.ordinals = ordinals
+        delivery.entries = UInt32(ordinals.reduce(0) { $0 + $1.count })
+        return BulkAnswer(Array(text.utf8), delivery)
+    }
+
+    /// What VictoriaLogs 1.36 and Fluent Bit 3.2 answer: documents in order, without ids.
+    func testBulkAnswersWithoutIDsAreReadByPlace() {
+        let two = #"{"create":{"status":201}},{"create":{"status":201}}"#
+        XCTAssertEqual(
+            bulkAnswer(#"{"took":0,"errors":false,"items":[\#(two)]}"#, [0..<2])?.refused, [])
+        let mixed =
+            #"{"create":{"status":201,"result":"created"}},{"create":{"status":400}},"#
+            + #"{"create":{"status":429}}"#
+        let answer = bulkAnswer(#"{"errors":true,"items":[\#(mixed)]}"#, [5..<6, 9..<11])
+        XCTAssertEqual(answer?.refused, [9])
+        XCTAssertEqual(answer?.again, [10])
+        // As many as were sent, or nobody is meant.
+        XCTAssertNil(bulkAnswer(#"{"errors":true,"items":[\#(mixed)]}"#, [5..<6]))
+        XCTAssertNil(bulkAnswer(#"{"errors":true,"items":[\#(two)]}"#, [0..<3]))
     }
 
     // ── Splunk, Datadog ──

@@ -52,8 +52,10 @@ final class TestStore {
     let events = Events()
     var paths: StorePaths { StorePaths(root) }
 
-    init(consent: Consent = .granted) throws {
-        var template = Array("/tmp/cordwood-upload-XXXXXX".utf8CString)
+    /// - Parameter inMemory: for thousands of stores: nothing waits for a disk.
+    init(consent: Consent = .granted, inMemory: Bool = false) throws {
+        let place = inMemory ? "/dev/shm" : "/tmp"
+        var template = Array("\(place)/cordwood-upload-XXXXXX".utf8CString)
         root = String(cString: mkdtemp(&template))
         _ = try StoreFile.open(
             storeDirectory: root, consent: consent, idBytes: (1, 2), createdUnixSeconds: 0)

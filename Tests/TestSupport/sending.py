@@ -90,6 +90,11 @@ class StoreCase(unittest.TestCase):
     def upload(self, timeout=30):
         return self.engine.upload(timeout=timeout)
 
+    def archive(self):
+        """What was logged since the last time, as an archive of its own."""
+        self.engine.roll()
+        self.engine.archive_wait(30)
+
     def fails(self, timeout=30):
         """The result of an upload that must fail."""
         with self.assertRaises(cordwood.UploadError) as caught:

@@ -26,6 +26,7 @@
 @_exported import enum CordwoodShip.OutcomeKind
 @_exported import enum CordwoodShip.OutcomeLanguage
 @_exported import enum CordwoodShip.PairState
+@_exported import struct CordwoodShip.ProbeReport
 @_exported import struct CordwoodShip.PlannedRequest
 @_exported import struct CordwoodShip.PolicyDocument
 @_exported import struct CordwoodShip.PolicyOptions

@@ -86,6 +86,15 @@ public enum StoreUploader {
         }
     }
 
+    /// Sends one harmless request and says what the answer tells. Blocks; touches no store.
+    public static func probe(_ options: TargetOptions) throws(CordwoodError) -> ProbeReport {
+        do throws(UploadError) {
+            return try Target(options).probe(nowUnixMs: cw_realtime_ns() / 1_000_000)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
     private static func makeService(
         _ directory: String, _ notes: Notes, _ identities: [AgeIdentity]
     ) throws(UploadError) -> UploadService {

@@ -15,8 +15,8 @@ struct Part: ~Copyable {
     /// Nothing of the archive comes behind it.
     let isLast: Bool
     let entries: UInt32
-    /// The ordinal of the last of them.
-    let lastEntry: UInt64
+    /// Their ordinals, in the body's order; empty only without entries.
+    let ordinals: [Range<UInt64>]
     /// Before compression: at most.
     let rawBytes: UInt64
     /// Records of the range that would not fit this target's limits even with an empty message, by
@@ -104,8 +104,7 @@ struct ArchiveParts: ~Copyable {
                     break
                 }
                 encoder.take(entry, record, &filled.out)
-                filled.entries += 1
-                filled.lastEntry = nextOrdinal
+                filled.note(nextOrdinal)
                 filled.bytes += cost
             }
             skip()
@@ -135,7 +134,7 @@ struct ArchiveParts: ~Copyable {
                     temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
                     encoding: encoding),
                 range: PartRange(first: first, end: nextOrdinal), isLast: isLast,
-                entries: filled.entries, lastEntry: filled.lastEntry,
+                entries: filled.entries, ordinals: filled.ordinals,
                 rawBytes: filled.bytes + UInt64(encoder.frameBytes), oversized: filled.oversized))
     }
 
@@ -143,9 +142,18 @@ struct ArchiveParts: ~Copyable {
     private struct Filled {
         var out: [UInt8] = []
         var entries: UInt32 = 0
-        var lastEntry: UInt64 = 0
+        var ordinals: [Range<UInt64>] = []
         var bytes: UInt64 = 0
         var oversized: [UInt64] = []
+
+        mutating func note(_ ordinal: UInt64) {
+            entries += 1
+            if let last = ordinals.last, last.upperBound == ordinal {
+                ordinals[ordinals.count - 1] = last.lowerBound..<(ordinal + 1)
+            } else {
+                ordinals.append(ordinal..<(ordinal + 1))
+            }
+        }
 
         func hasRoom(
             _ cost: UInt64, _ limits: BodyLimits, _ bytesMax: UInt64, frameBytes: Int

@@ -7,6 +7,8 @@ import CordwoodCore
 
 struct ElasticsearchEntry: Sendable {
     let origin: Origin
+    /// nil: the address has it.
+    var index: String?
 
     private static let attributes: [(key: String, name: StaticString)] = [
         ("service.version", "service.version"), ("deployment.environment", "service.environment"),
@@ -15,7 +17,14 @@ struct ElasticsearchEntry: Sendable {
     private static let known = ["service.name", "host.name"] + attributes.map(\.key)
 
     func append(_ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]) {
-        Literal.append("{\"create\":{\"_id\":\"", &out)
+        Literal.append("{\"create\":{", &out)
+        if let index {
+            // No character of an index' name needs an escape.
+            Literal.append("\"_index\":\"", &out)
+            out += index.utf8
+            Literal.append("\",", &out)
+        }
+        Literal.append("\"_id\":\"", &out)
         place.appendID(&out)
         Literal.append("\"}}\n", &out)
         let process = record.thread.process

@@ -92,12 +92,13 @@ public struct PolicySource: Sendable {
         set("User-Agent", "cordwood")
         set("If-None-Match", known?.etag ?? "")
         set("If-Modified-Since", known?.modified ?? "")
-        let outcome = transport.perform(
-            TransferRequest(method: "GET", url: url, headers: all, body: nil, settings: settings),
-            tick: { shouldStop() ? .stop : .go })
+        let request = TransferRequest(
+            method: "GET", url: url, headers: all, body: nil, settings: settings)
+        var outcome = transport.perform(request, tick: { shouldStop() ? .stop : .go })
         if outcome.isStopped { return .stopped }
         if outcome.httpStatus == 304 && known != nil { return .unchanged }
         guard outcome.httpStatus == 200 else {
+            SentSecrets(request).clean(&outcome)
             let detail = FailureDetail(outcome, nowUnixMs: nowUnixMs)
             return .failed(detail, delayMs: detail.retryAfterMs)
         }

@@ -13,6 +13,29 @@ enum AnswerText {
         return value
     }
 
+    /// Its first printable bytes in one line; empty: it has none.
+    static func words(_ body: [UInt8]) -> String {
+        var words = ""
+        var isGap = false
+        let text = String(decoding: body.prefix(wordsSearchedMax), as: UTF8.self)
+        for scalar in text.unicodeScalars {
+            let isPrintable = scalar.value > 0x20 && !(0x7F...0x9F).contains(scalar.value)
+            guard isPrintable, scalar != "\u{FFFD}" else {
+                isGap = !words.isEmpty
+                continue
+            }
+            let more = (isGap ? " " : "") + String(scalar)
+            guard words.utf8.count + more.utf8.count <= wordsBytesMax else { break }
+            words += more
+            isGap = false
+        }
+        // `{}` says nothing.
+        return words.contains { $0.isLetter || $0.isNumber } ? words : ""
+    }
+
+    private static let wordsBytesMax = 200
+    private static let wordsSearchedMax = 4_096
+
     static func has(_ text: [UInt8], _ part: StaticString) -> Bool {
         position(text, part) != nil
     }

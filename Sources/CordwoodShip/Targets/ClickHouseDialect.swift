@@ -8,6 +8,7 @@ struct ClickHouseDialect: Dialect {
     let contentType = "application/x-ndjson"
     let limits: BodyLimits
     private let address: String
+    private let ping: String
     private let origin: Origin
     private let hasToken: Bool
 
@@ -22,6 +23,7 @@ struct ClickHouseDialect: Dialect {
         guard !options.url.utf8.contains(0x23) else {
             throw UploadError.argument("the url of kind clickhouse has no fragment")
         }
+        ping = options.address.origin + "/ping"
         let hasQuery =
             URLText.has(options.url, "?query=") || URLText.has(options.url, "&query=")
         if let table = options.parameters["table"] {
@@ -70,6 +72,15 @@ struct ClickHouseDialect: Dialect {
 
     func url(_ delivery: Delivery) -> String {
         hasToken ? "\(address)&insert_deduplication_token=\(delivery.id)" : address
+    }
+
+    var probe: Probe {
+        Probe(
+            method: "GET", url: ping, shownPath: "/ping",
+            read: {
+                $0.httpStatus == 200 && $0.body.starts(with: "Ok.".utf8)
+                    ? .fine("a ClickHouse answers") : .foreign
+            }, notLookedAt: "user, table and columns")
     }
 
     func headers(_ delivery: Delivery) -> [RequestHeader] {

@@ -4,6 +4,7 @@
 
 struct CollectorDialect: Dialect {
     private let address: String
+    private let health: String
     let contentType = HTTPDialect.contentType(.archive)
 
     init(_ options: DialectOptions) throws(UploadError) {
@@ -11,12 +12,23 @@ struct CollectorDialect: Dialect {
         guard options.method == nil || options.method == "POST" else {
             throw UploadError.argument("kind collector takes method POST only")
         }
-        address = try options.base(of: .collector) + "/v1/archives"
+        let base = try options.base(of: .collector)
+        address = base + "/v1/archives"
+        health = base + "/healthz"
     }
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? { nil }
 
     func url(_ delivery: Delivery) -> String { address }
+
+    var probe: Probe {
+        Probe(
+            method: "GET", url: health, shownPath: "/healthz",
+            read: {
+                AnswerText.object($0.body)?["status"]?.string == "ok"
+                    ? .fine("a collector answers") : .foreign
+            }, notLookedAt: "the token, and the room it has")
+    }
 
     /// It names what it has; newer ones also how much, and what it is.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
@@ -31,12 +43,25 @@ struct CollectorDialect: Dialect {
 extension DialectOptions {
     /// The URL as a base for a fixed path: without query, fragment and final slashes.
     func base(of kind: TargetKind) throws(UploadError) -> String {
-        guard !url.contains("?"), !url.contains("#") else {
+        let (base, query) = try baseAndQuery(of: kind)
+        guard query == nil else {
             throw UploadError.argument(
                 "the url of kind \(kind.rawValue) is a base without query or fragment")
         }
-        var base = url[...]
+        return base
+    }
+
+    /// The same for kinds that hand a query on to their server.
+    func baseAndQuery(
+        of kind: TargetKind
+    ) throws(UploadError) -> (url: String, query: String?) {
+        guard !url.contains("#") else {
+            throw UploadError.argument(
+                "the url of kind \(kind.rawValue) is a base without fragment")
+        }
+        let parts = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        var base = parts[0]
         while base.hasSuffix("/") { base = base.dropLast() }
-        return String(base)
+        return (String(base), parts.count == 2 && !parts[1].isEmpty ? String(parts[1]) : nil)
     }
 }

@@ -20,6 +20,9 @@ public struct Credentials: Equatable, Sendable {
         self.password = password
     }
 
+    /// A name is none.
+    var secrets: [String] { [token, password].compactMap { $0 } }
+
     var isEmpty: Bool { token == nil && user == nil && password == nil }
 
     /// `Bearer`, else `Basic`, else none.

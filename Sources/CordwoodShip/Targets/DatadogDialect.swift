@@ -34,6 +34,8 @@ struct DatadogDialect: Dialect {
 
     func url(_ delivery: Delivery) -> String { address }
 
+    var probe: Probe { .head(address) }
+
     func headers(_ delivery: Delivery) -> [RequestHeader] {
         guard let token = delivery.credentials.token else { return [] }
         return [RequestHeader(name: "DD-API-KEY", value: token)]

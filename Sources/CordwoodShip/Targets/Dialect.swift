@@ -21,6 +21,8 @@ struct Delivery: Sendable {
     var contentBytes: UInt64 = 0
     /// Records in the body; 0: an archive as it is.
     var entries: UInt32 = 0
+    /// Theirs, in the body's order.
+    var ordinals: [Range<UInt64>] = []
     /// The server has taken this encoding before.
     var isEncodingProven = false
     /// Known where the dialect asks for it.
@@ -66,6 +68,15 @@ protocol Dialect: Sendable {
         _ perform: (TransferRequest) -> TransferOutcome
     ) throws(UploadError) -> TransferOutcome
 
+    /// One harmless request, for who sets a target up.
+    var probe: Probe { get }
+
+    /// `request` is complete but for what only this kind knows.
+    func sendProbe(
+        _ request: TransferRequest, _ delivery: Delivery,
+        _ perform: (TransferRequest) -> TransferOutcome
+    ) throws(UploadError) -> TransferOutcome
+
     /// Whether a 2xx is this protocol's own, and says that the body is there. Asked before
     /// `verdict`, and not at all about HTML pages.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool
@@ -96,6 +107,13 @@ extension Dialect {
 
     func send(
         _ request: TransferRequest, _ delivery: Delivery, _ body: borrowing Body,
+        _ perform: (TransferRequest) -> TransferOutcome
+    ) throws(UploadError) -> TransferOutcome {
+        perform(request)
+    }
+
+    func sendProbe(
+        _ request: TransferRequest, _ delivery: Delivery,
         _ perform: (TransferRequest) -> TransferOutcome
     ) throws(UploadError) -> TransferOutcome {
         perform(request)

@@ -1,12 +1,17 @@
 // Elasticsearch's and OpenSearch's bulk interface: `create` with our own ids into an index or data
 // stream, so that what is sent twice is there once. 200 says nothing but that the answer tells each
 // document's fate: 409 is there already, 429 and 5xx are asked for again, 401, 403 and 404 are
-// about the index or our rights and pause the target, the rest is refused.
+// about the index or our rights and pause the target, the rest is refused. Servers that speak the
+// same (VictoriaLogs, Fluent Bit) know no ids: there what is sent twice is there twice, and a
+// document's fate is told by its place.
 
 struct ElasticsearchDialect: Dialect {
     let contentType = "application/x-ndjson"
     let limits: BodyLimits
     private let address: String
+    private let root: String
+    /// In each action line; nil: it stands in the address.
+    private let index: String?
     private let origin: Origin
     private let scheme: String
 
@@ -21,15 +26,30 @@ struct ElasticsearchDialect: Dialect {
 
     init(_ options: DialectOptions) throws(UploadError) {
         try options.parameters.require(
-            only: ["index", "service", "host", "auth"], kind: .elasticsearch)
+            only: ["index", "index_in", "service", "host", "auth"], kind: .elasticsearch)
         try options.requirePost(.elasticsearch)
         let index = options.parameters["index"] ?? ElasticsearchDialect.indexDefault
         guard ElasticsearchDialect.isName(index) else {
             throw UploadError.argument("parameter 'index' is no name of an index")
         }
-        address =
-            try options.base(of: .elasticsearch) + "/\(URLText.percentEncoded(index))/_bulk"
-            + "?filter_path=\(ElasticsearchDialect.filter)"
+        let base = try options.baseAndQuery(of: .elasticsearch)
+        var path = "/_bulk"
+        switch options.parameters["index_in"] ?? "path" {
+        case "path":
+            path = "/\(URLText.percentEncoded(index))/_bulk"
+            self.index = nil
+        case "action": self.index = index
+        case "none":
+            guard options.parameters["index"] == nil else {
+                throw UploadError.argument("parameter 'index' beside index_in=none")
+            }
+            self.index = nil
+        default:
+            throw UploadError.argument("parameter 'index_in' is none of path, action, none")
+        }
+        root = base.url + "/" + (base.query.map { "?\($0)" } ?? "")
+        let query = base.query.map { "\($0)&" } ?? ""
+        address = base.url + path + "?\(query)filter_path=\(ElasticsearchDialect.filter)"
         origin = Origin(
             service: options.parameters["service"], host: options.parameters["host"])
         switch options.parameters["auth"] ?? "apikey" {
@@ -56,11 +76,25 @@ struct ElasticsearchDialect: Dialect {
     }
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
-        let entry = ElasticsearchEntry(origin: origin)
+        let entry = ElasticsearchEntry(origin: origin, index: index)
         return EntryEncoder(.none) { entry.append($0, $1, &$2) }
     }
 
     func url(_ delivery: Delivery) -> String { address }
+
+    var probe: Probe {
+        Probe(
+            method: "GET", url: root, shownPath: "/",
+            read: {
+                guard $0.httpStatus == 200, let answer = AnswerText.object($0.body),
+                    let version = answer["version"]
+                else { return .foreign }
+                let number = version["number"]?.string.map { " \($0)" } ?? ""
+                let flavor = version["distribution"]?.string ?? version["build_flavor"]?.string
+                let name = flavor.map { " (\($0))" } ?? ""
+                return .fine("Elasticsearch's interface\(number)\(name)")
+            }, notLookedAt: "whether the index takes documents")
+    }
 
     func headers(_ delivery: Delivery) -> [RequestHeader] {
         guard let token = delivery.credentials.token else {
@@ -77,7 +111,7 @@ struct ElasticsearchDialect: Dialect {
         var outcome = perform(request)
         // Most answers have no error: they are not read twice.
         guard outcome.kind == .success, AnswerText.has(outcome.body, "true"),
-            let answer = BulkAnswer(outcome.body, archiveID: delivery.archiveID),
+            let answer = BulkAnswer(outcome.body, delivery),
             !answer.reasons.isEmpty
         else { return outcome }
         outcome.cause += ": " + answer.reasons.joined(separator: ", ")
@@ -88,7 +122,7 @@ struct ElasticsearchDialect: Dialect {
         guard outcome.kind == .success else { return nil }
         let again = Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
         // An answer that does not say what became of the documents proves nothing.
-        guard let answer = BulkAnswer(outcome.body, archiveID: delivery.archiveID) else {
+        guard let answer = BulkAnswer(outcome.body, delivery) else {
             return .stray
         }
         // What was created is answered with 409 next time; nothing of the part is given up.
@@ -119,17 +153,23 @@ struct BulkAnswer: Equatable {
     private static let typeBytesMax = 64
 
     /// nil: not what a bulk request is answered with.
-    init?(_ body: [UInt8], archiveID: String) {
+    init?(_ body: [UInt8], _ delivery: Delivery) {
         guard let answer = AnswerText.object(body), case .bool(let hasErrors) = answer["errors"]
         else { return nil }
         let items = answer["items"]?.elements ?? []
         // Where some failed it must have said which.
         guard !hasErrors || !items.isEmpty else { return nil }
+        let places = items.count == delivery.entries ? delivery.ordinals.joined() : nil
+        var place = places?.makeIterator()
         for item in items {
-            guard let result = item.members.first?.value, let id = result["_id"]?.string,
-                let ordinal = RecordPlace.ordinal(of: Array(id.utf8)[...], archiveID: archiveID),
-                let status = result["status"]?.whole
+            let byPlace = place?.next()
+            guard let result = item.members.first?.value, let status = result["status"]?.whole
             else { return nil }
+            // All is well, it says, and names nobody.
+            if !hasErrors, (200...299).contains(status), result["_id"] == nil { continue }
+            guard let ordinal = BulkAnswer.ordinal(result, delivery.archiveID, byPlace) else {
+                return nil
+            }
             switch status {
             case 200...299, 409: break
             case 401, 403, 404:
@@ -146,6 +186,14 @@ struct BulkAnswer: Equatable {
             default: return nil
             }
         }
+    }
+
+    /// By the document's id, which must be ours; where the server gives none by its place.
+    private static func ordinal(
+        _ result: JSONValue, _ archiveID: String, _ byPlace: UInt64?
+    ) -> UInt64? {
+        guard let id = result["_id"]?.string, !id.isEmpty else { return byPlace }
+        return RecordPlace.ordinal(of: Array(id.utf8)[...], archiveID: archiveID)
     }
 
     private mutating func note(_ status: Int64, _ error: JSONValue?) {

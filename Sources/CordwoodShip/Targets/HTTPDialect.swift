@@ -28,6 +28,10 @@ struct HTTPDialect: Dialect {
         return HTTPDialect.fill(url, "{name}", delivery.fileName)
     }
 
+    var probe: Probe {
+        .head(HTTPDialect.fill(HTTPDialect.fill(template, "{id}", "test"), "{name}", "test"))
+    }
+
     // ── What other kinds share ──
 
     static func contentType(_ format: BodyFormat) -> String {

@@ -55,6 +55,9 @@ struct LogglyDialect: Dialect {
             template, "{token}", URLText.percentEncoded(delivery.credentials.token ?? ""))
     }
 
+    /// Without the token: it would be a request for events.
+    var probe: Probe { .head(HTTPDialect.fill(template, "{token}", "test")) }
+
     /// The token stands in the URL alone.
     func headers(_ delivery: Delivery) -> [RequestHeader] { [] }
 

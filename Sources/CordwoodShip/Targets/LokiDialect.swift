@@ -72,6 +72,18 @@ struct LokiDialect: Dialect {
 
     func url(_ delivery: Delivery) -> String { address }
 
+    var probe: Probe {
+        Probe(
+            method: "POST", url: address, shownPath: "/loki/api/v1/push",
+            content: Array("{\"streams\":[]}".utf8),
+            read: {
+                // Some say that there is nothing in it, which is what was meant.
+                let isEmptyPush = AnswerText.has($0.body, "at least one valid stream")
+                return isEmptyPush || $0.httpStatus == 204
+                    ? .fine("a Loki takes an empty push") : .foreign
+            }, notLookedAt: "its limits, and how old a record may be")
+    }
+
     func headers(_ delivery: Delivery) -> [RequestHeader] {
         var headers = delivery.credentials.authorization.map { [$0] } ?? []
         if let tenant { headers.append(RequestHeader(name: "X-Scope-OrgID", value: tenant)) }

@@ -47,6 +47,18 @@ struct OTLPDialect: Dialect {
 
     func url(_ delivery: Delivery) -> String { address }
 
+    var probe: Probe {
+        Probe(
+            method: "POST", url: address, shownPath: OTLPDialect.path,
+            content: isJSON ? Array("{}".utf8) : [],
+            read: { outcome in
+                let isResponse =
+                    outcome.kind == .success
+                    && OTLPAnswer.isResponse(outcome.body, isJSON: answersJSON(outcome))
+                return isResponse ? .fine("a receiver takes an empty export") : .foreign
+            }, notLookedAt: "what it does with records")
+    }
+
     /// The outcome says what the receiver said.
     func send(
         _ request: TransferRequest, _ delivery: Delivery, _ body: borrowing Body,

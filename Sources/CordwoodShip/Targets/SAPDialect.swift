@@ -43,5 +43,7 @@ struct SAPDialect: Dialect {
 
     func url(_ delivery: Delivery) -> String { address }
 
+    var probe: Probe { .head(address) }
+
     func asksForPolicy(_ outcome: TransferOutcome) -> Bool { outcome.httpStatus == 403 }
 }

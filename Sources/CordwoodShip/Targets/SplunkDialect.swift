@@ -7,6 +7,7 @@ struct SplunkDialect: Dialect {
     let contentType = "application/json"
     let limits: BodyLimits
     private let address: String
+    private let health: String
     private let entry: SplunkEntry
     private let channel: String?
 
@@ -18,7 +19,9 @@ struct SplunkDialect: Dialect {
         try parameters.require(
             only: ["host", "source", "sourcetype", "index", "service", "channel"], kind: .splunk)
         try options.requirePost(.splunk)
-        address = try options.base(of: .splunk) + "/services/collector/event"
+        let base = try options.base(of: .splunk)
+        address = base + "/services/collector/event"
+        health = base + "/services/collector/health"
         entry = SplunkEntry(
             origin: Origin(service: parameters["service"], host: parameters["host"]),
             source: parameters["source"], sourceType: parameters["sourcetype"],
@@ -33,6 +36,15 @@ struct SplunkDialect: Dialect {
     }
 
     func url(_ delivery: Delivery) -> String { address }
+
+    var probe: Probe {
+        Probe(
+            method: "GET", url: health, shownPath: "/services/collector/health",
+            read: {
+                guard let code = AnswerText.object($0.body)?["code"]?.whole else { return .foreign }
+                return code == 17 ? .fine("an event collector is healthy") : .wrong("code \(code)")
+            }, notLookedAt: "the token, and the index")
+    }
 
     func headers(_ delivery: Delivery) -> [RequestHeader] {
         var headers = delivery.credentials.authorization.map { [$0] } ?? []

@@ -61,6 +61,12 @@ extension Target {
     ) throws(UploadError) -> TransferOutcome {
         var complete = request(delivery, bytesPerSecond: bytesPerSecond)
         complete.body = RequestBody(descriptor: body.descriptor, count: body.bytes)
-        return try dialect.send(complete, delivery, body, perform)
+        var outcome = try dialect.send(complete, delivery, body, perform)
+        // What the dialect has not put in words; judged and cleaned of secrets by the attempt.
+        if outcome.httpStatus >= 400, outcome.cause == "HTTP \(outcome.httpStatus)" {
+            let words = AnswerText.words(outcome.body)
+            if !words.isEmpty { outcome.cause += ": \(words)" }
+        }
+        return outcome
     }
 }

@@ -88,6 +88,8 @@ struct TransactionsDialect: Dialect {
 
     func url(_ delivery: Delivery) -> String { address }
 
+    var probe: Probe { .head(address) }
+
     func headers(_ delivery: Delivery) -> [RequestHeader] {
         guard let token = delivery.credentials.token else {
             return delivery.credentials.authorization.map { [$0] } ?? []

@@ -116,6 +116,7 @@ import Glibc
         } else {
             outcome = .failed(CurlExchange.cause(facts), isUnreachable: !facts.isBegun)
             outcome.isStopped = facts.code == CURLE_ABORTED_BY_CALLBACK
+            outcome.isReset = facts.code == CURLE_HTTP2 || facts.code == CURLE_HTTP2_STREAM
         }
         outcome.headers = headers
         outcome.body = body

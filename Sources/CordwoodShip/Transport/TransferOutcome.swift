@@ -28,6 +28,8 @@ public struct TransferOutcome: Sendable {
     public var bytesSent: UInt64 = 0
     /// The request was never begun: DNS, connect, TLS, proxy.
     public var isUnreachable = false
+    /// The server broke the request's HTTP/2 stream off, or spoke HTTP/2 wrongly.
+    public var isReset = false
     /// We broke it off.
     public var isStopped = false
 

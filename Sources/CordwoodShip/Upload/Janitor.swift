@@ -192,14 +192,15 @@ struct Janitor {
     }
 
     /// What an earlier attempt could not write down; what is done for all is deleted by that.
-    func writeDown(_ runner: TargetRunner) throws(UploadError) {
+    func writeDown(_ runner: TargetRunner) {
         for (stem, one) in runner.unwrittenStates {
             let key = runner.target.key
-            guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: key) else {
-                if !Files.exists(service.paths.archive(stem)) { runner.remember(stem, nil) }
-                continue
-            }
             do throws(UploadError) {
+                guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: key)
+                else {
+                    if !Files.exists(service.paths.archive(stem)) { runner.remember(stem, nil) }
+                    continue
+                }
                 try service.outbox.set(lock.stem, key, to: one.state, refusals: one.refusals)
                 runner.remember(stem, nil)
             } catch {

@@ -48,10 +48,21 @@ public struct QueueListing: Sendable {
                         archive: StorePaths.file(ofStem: stem), target: target.name, state: state,
                         bytes: summary?.bytes ?? Files.size(paths.archive(stem)),
                         timeMaxNs: summary?.timeMaxNs ?? 0,
-                        cause: try outbox.cause(stem, target.key, state)))
+                        cause: cause(outbox, stem, target.key, state)))
             }
         }
         return entries
+    }
+
+    /// One file that cannot be read hides no other's.
+    private func cause(
+        _ outbox: Outbox, _ stem: String, _ target: TargetKey, _ state: PairState
+    ) -> String {
+        do throws(UploadError) {
+            return try outbox.cause(stem, target, state)
+        } catch {
+            return error.text
+        }
     }
 
     /// Lets what failed, was refused or is paused be tried at the next occasion; of an archive of
@@ -79,7 +90,7 @@ public struct QueueListing: Sendable {
         let progress = refusals == nil ? .start : state.progress
         return (
             .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: progress),
-            refusals ?? .none
+            refusals ?? Refusals.none
         )
     }
 
@@ -123,24 +134,34 @@ public struct QueueListing: Sendable {
         }
         var isFound = archive == nil
         var changed = 0
+        var trouble: UploadError?
+        let seen = try outbox.snapshot()
         for name in try Files.list(paths.archives) {
             guard let stem = StorePaths.stem(ofFile: name), archive == nil || archive == name else {
                 continue
             }
             isFound = true
-            for target in targets {
-                guard
-                    let lock = try ArchiveLock(paths: paths, stem: stem, target: target.key)
-                else { continue }
-                let state = try outbox.states(lock.stem)[target.key] ?? .waiting
-                guard
-                    let (new, refusals) = next(
-                        state, { outbox.refusals(stem, target.key, state) })
-                else { continue }
-                try outbox.set(stem, target.key, to: new, cause: "by hand", refusals: refusals)
-                changed += 1
+            // What nothing is to be done about is not even opened.
+            for target in targets where next(seen.state(stem, target.key), { nil }) != nil {
+                do throws(UploadError) {
+                    guard
+                        let lock = try ArchiveLock(paths: paths, stem: stem, target: target.key)
+                    else { continue }
+                    let state = try outbox.states(lock.stem)[target.key] ?? .waiting
+                    guard
+                        let (new, refusals) = next(
+                            state, { outbox.refusals(stem, target.key, state) })
+                    else { continue }
+                    try outbox.set(
+                        stem, target.key, to: new, cause: "by hand", refusals: refusals)
+                    changed += 1
+                } catch {
+                    trouble = trouble ?? error
+                }
             }
         }
+        // The others were changed all the same.
+        if let trouble { throw trouble }
         guard isFound else { throw UploadError.notFound("no archive is named \(archive ?? "")") }
         return changed
     }

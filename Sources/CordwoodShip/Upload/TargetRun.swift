@@ -2,6 +2,8 @@
 // ends early where time is up, an explicit call waits, consent is gone or the server refuses us.
 // Shared by the run's threads; lives until the last of them has ended.
 
+import CordwoodCore
+
 /// SAFETY: the private variables are guarded by the runner's gate.
 final class TargetRun: @unchecked Sendable {
     struct End {
@@ -24,7 +26,11 @@ final class TargetRun: @unchecked Sendable {
     private var hold: TargetHold
     private let archives: [UploadWork.Archive]
     private var sum = End()
-    private var isEnding = false
+    /// Somebody else had them in hand.
+    private var elsewhere: [UploadWork.Archive] = []
+    private let pause = Monitor()
+
+    private static let lookMs: UInt64 = 20
 
     init(
         _ runner: TargetRunner, _ service: UploadService, _ work: UploadWork, explicit: Bool,
@@ -61,13 +67,34 @@ final class TargetRun: @unchecked Sendable {
     private func loop() {
         var transport: (any Transport)?
         while let archive = take() {
-            do throws(UploadError) {
-                if transport == nil { transport = try runner.target.makeTransport() }
-                try attempt(archive, transport!)
-            } catch {
-                note(error, archive.stem)
-            }
+            handle(archive, &transport)
             grow()
+        }
+    }
+
+    private func handle(_ archive: UploadWork.Archive, _ transport: inout (any Transport)?) {
+        do throws(UploadError) {
+            let made = if let transport { transport } else { try runner.target.makeTransport() }
+            transport = made
+            try attempt(archive, made)
+        } catch {
+            note(error, archive.stem)
+        }
+    }
+
+    /// What others were sending when its turn came, other processes or targets that are added
+    /// twice: the caller means that, too. Polled, for who dies lets go without a word.
+    func awaitOthers() {
+        guard explicit else { return }
+        var transport: (any Transport)?
+        while mayGoOn {
+            let left = runner.gate.withLock {
+                defer { elsewhere = [] }
+                return elsewhere
+            }
+            guard !left.isEmpty else { return }
+            pause.locked { _ = pause.wait(until: Deadline(afterMs: TargetRun.lookMs)) }
+            for archive in left where mayGoOn { handle(archive, &transport) }
         }
     }
 
@@ -97,9 +124,15 @@ final class TargetRun: @unchecked Sendable {
         _ archive: UploadWork.Archive, _ transport: any Transport
     ) throws(UploadError) {
         let key = runner.target.key
-        guard !service.hooks.isCovered(archive.stem),
-            let lock = try ArchiveLock(paths: service.paths, stem: archive.stem, target: key)
-        else { return }
+        guard !service.hooks.isCovered(archive.stem) else { return }
+        guard let lock = try ArchiveLock(paths: service.paths, stem: archive.stem, target: key)
+        else {
+            // A directory or a link of such a name is no archive.
+            if Files.bytesOnDisk(service.paths.archive(archive.stem)) != nil {
+                runner.gate.withLock { elsewhere.append(archive) }
+            }
+            return
+        }
         var result = UploadResult()
         let attempt = UploadAttempt(run: self, summary: archive.summary)
         defer {
@@ -136,12 +169,15 @@ final class TargetRun: @unchecked Sendable {
                     reason: .failed, progress: progress), refusals ?? .none
             ))
         runner.gate.withLock {
-            sum.trouble = error.status
             sum.attempts += 1
             sum.result.failed += 1
         }
+        // Tried in every run, and told once.
+        guard service.isNews("\(service.paths.archive(stem))@\(runner.target.key.text)") else {
+            return
+        }
         service.report(
-            UploadDiagnostic.error, "an archive could not be handled",
+            UploadDiagnostic.error, "an archive could not be handled; the others go",
             [
                 ("archive", .text(StorePaths.file(ofStem: stem))), ("cause", .text(error.text)),
             ])

@@ -25,6 +25,8 @@ final class TargetRunner: @unchecked Sendable {
     private var takes = false
     /// Refusals in a row that say something is wrong with the way there.
     private var refusals: UInt32 = 0
+    /// Streams of HTTP/2 that it broke off in a row; beyond the first it is spoken to in HTTP/1.1.
+    private var resets: UInt32 = 0
     /// When it last took a body; 0: never.
     private var takenMonotonicMs: UInt64 = 0
 
@@ -49,6 +51,7 @@ final class TargetRunner: @unchecked Sendable {
             slot.note(taken, nowMs: now, bodyBytesMax: target.dialect.limits.bytes)
             takes = true
             refusals = 0
+            if resets < TargetRunner.resetsMax { resets = 0 }
             takenMonotonicMs = now
             return slot
         }
@@ -67,6 +70,21 @@ final class TargetRunner: @unchecked Sendable {
             return (false, refusals)
         }
     }
+
+    /// It broke a stream of HTTP/2 off: larger bodies than it bears, or a proxy that has its limits
+    /// there. HTTP/1.1 stays once it is spoken.
+    /// - Returns: whether the body goes again at once, in HTTP/1.1.
+    func noteReset(isDivisible: Bool) -> Bool {
+        guard target.settings.httpVersion == .automatic else { return false }
+        return gate.withLock {
+            resets = isDivisible && resets == 0 ? 1 : TargetRunner.resetsMax
+            return resets == TargetRunner.resetsMax
+        }
+    }
+
+    var speaksHTTP1: Bool { gate.withLock { resets == TargetRunner.resetsMax } }
+
+    private static let resetsMax: UInt32 = 2
 
     /// Whether it took a body within the last minute: who says now that there is too much to do
     /// has a rate, and is not overloaded.
@@ -177,6 +195,7 @@ final class TargetRunner: @unchecked Sendable {
             deadlineMonotonicMs: deadlineMonotonicMs)
         run.go()
         gate.join()
+        run.awaitOthers()
         var end = run.end
         end.waiting = takeStock(service, didSomething: end.attempts > 0)
         if !isGone { callDrained(end) }

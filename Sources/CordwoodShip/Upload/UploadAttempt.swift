@@ -132,40 +132,65 @@ struct UploadAttempt {
         _ delivery: inout Delivery, _ body: borrowing Body, _ transport: any Transport
     ) throws(UploadError) -> TransferOutcome {
         delivery.contentBytes = body.contentBytes
-        var outcome = try target.send(
-            &delivery, body, bytesPerSecond: run.explicit ? 0 : target.bytesPerSecond,
-            isStopped: shouldStop
-        ) { transport.perform($0, tick: run.tick) }
+        var outcome = try exchange(&delivery, body, transport)
+        if outcome.isReset, runner.noteReset(isDivisible: delivery.entries > 1) {
+            noteRecovered(
+                StorePaths.stem(ofFile: delivery.fileName) ?? "", outcome,
+                "the target breaks off streams of HTTP/2; it is spoken to in HTTP/1.1")
+            outcome = try exchange(&delivery, body, transport)
+        }
         outcome.bytesSent = body.bytes
         return outcome
     }
 
+    private func exchange(
+        _ delivery: inout Delivery, _ body: borrowing Body, _ transport: any Transport
+    ) throws(UploadError) -> TransferOutcome {
+        let speaksHTTP1 = runner.speaksHTTP1
+        return try target.send(
+            &delivery, body, bytesPerSecond: run.explicit ? 0 : target.bytesPerSecond,
+            isStopped: shouldStop
+        ) {
+            var request = $0
+            if speaksHTTP1 { request.settings.httpVersion = .http1 }
+            return transport.perform(request, tick: run.tick)
+        }
+    }
+
     func judge(_ outcome: inout TransferOutcome, _ delivery: Delivery) -> Verdict {
-        // What a server objects to stands in its answer: half of one is no last word.
-        let isHalf =
-            outcome.httpStatus == 400 && outcome.isBodyCut
-            && outcome.body.count < TransferOutcome.bodyBytesMax
         let isOther = outcome.kind == .success && !target.isReceipt(outcome, delivery)
         if isOther {
             outcome.cause += ", and no answer of kind \(target.kind.rawValue) that it is there"
         }
-        let verdict =
-            isHalf
-            ? .retry(.failed, delayMs: nil)
-            : isOther
-                ? .stray
-                : target.dialect.verdict(outcome, delivery)
-                    ?? Verdict.judge(
-                        outcome, isCollector: target.kind == .collector,
-                        isOnlyIfAbsent: target.asksOnlyIfAbsent,
-                        isEncodingProven: delivery.isEncodingProven,
-                        nowUnixMs: service.clock.realtimeMs())
+        let verdict = isOther ? .stray : meaning(of: outcome, delivery)
         switch verdict {
         case .sent, .partly: runner.note(success: true)
         case .retry(let reason, _) where reason != .stopped: runner.note(success: false)
         default: break
         }
+        // Its words have been read; from here on they are shown.
+        let request = target.request(delivery, bytesPerSecond: 0)
+        SentSecrets(request, also: delivery.credentials.secrets).clean(&outcome)
         return verdict
+    }
+
+    private func meaning(of outcome: TransferOutcome, _ delivery: Delivery) -> Verdict {
+        // What a server objects to stands in its answer: half of one is no last word.
+        if outcome.httpStatus == 400, outcome.isBodyCut,
+            outcome.body.count < TransferOutcome.bodyBytesMax
+        {
+            return .retry(.failed, delayMs: nil)
+        }
+        // A smaller body first; the next one that is broken off goes in HTTP/1.1.
+        if outcome.isReset, delivery.entries > 1, target.settings.httpVersion == .automatic {
+            return .shrink
+        }
+        return target.dialect.verdict(outcome, delivery)
+            ?? Verdict.judge(
+                outcome, isCollector: target.kind == .collector,
+                isOnlyIfAbsent: target.asksOnlyIfAbsent,
+                isEncodingProven: delivery.isEncodingProven,
+                nowUnixMs: service.clock.realtimeMs())
     }
 
     /// The target has taken a body made like that.

@@ -43,6 +43,7 @@ extension UploadAttempt {
                 var delivery = try delivery(
                     archive.stem, summary, range: isWhole ? nil : range, course)
                 delivery.entries = part.entries
+                delivery.ordinals = part.ordinals
                 if course.suspects.isEmpty, course.retrials.isEmpty {
                     course.progress.doubt = range.end
                 }
@@ -87,8 +88,9 @@ extension UploadAttempt {
                     }
                     noteRecovered(archive.stem, outcome, "the target refuses some of the records")
                 case .refuse, .shrink:
+                    let only = part.ordinals.last?.upperBound ?? range.end
                     let refusal = Refusal(
-                        PartRange(first: part.lastEntry, end: part.lastEntry + 1), count: 1,
+                        PartRange(first: only - 1, end: only), count: 1,
                         httpStatus: outcome.httpStatus, reason: outcome.cause)
                     if course.suspect(refusal, to: range.end) {
                         noteRefused(archive.stem, 1, outcome.cause, &result)

@@ -32,9 +32,10 @@ extension UploadService {
         var count = 0
         for archive in work.archives {
             let state = work.snapshot.state(archive.stem, target.key)
+            // What cannot be opened would not go either.
             guard !state.isFinal, let summary = archive.summary,
                 !hooks.isCovered(archive.stem),
-                let lock = try ArchiveLock(paths: paths, stem: archive.stem, target: target.key)
+                let lock = try? ArchiveLock(paths: paths, stem: archive.stem, target: target.key)
             else { continue }
             var planner = Planner(
                 target: target, service: self, summary: summary, progress: state.progress,

@@ -115,12 +115,14 @@ public final class UploadService: @unchecked Sendable {
     /// - Returns: how many pairs.
     public func retryQuarantined(target: String?) throws(UploadError) -> Int {
         let listing = QueueListing(storeDirectory: paths.root, archiveInfo: hooks.archiveInfo)
-        let count = try listing.retryQuarantined(target: target)
-        guard count > 0 else { return 0 }
-        let work = try work()
-        for runner in currentRunners { runner.plan(work, self) }
-        hooks.replanned()
-        return count
+        // What could be changed was, whatever else it met.
+        defer {
+            if let work = try? work() {
+                for runner in currentRunners { runner.plan(work, self) }
+                hooks.replanned()
+            }
+        }
+        return try listing.retryQuarantined(target: target)
     }
 
     /// By the number that addTarget gave.
@@ -131,8 +133,9 @@ public final class UploadService: @unchecked Sendable {
     private func unpause(_ key: TargetKey) throws(UploadError) {
         for (stem, states) in try outbox.snapshot().pairs {
             guard case .paused(let attempts, _, let progress) = states[key] else { continue }
-            // Someone who is at it right now finds out by himself.
-            guard let lock = try ArchiveLock(paths: paths, stem: stem, target: key) else {
+            // Someone who is at it right now finds out by himself; what cannot be opened is told
+            // of by the run that meets it.
+            guard let lock = try? ArchiveLock(paths: paths, stem: stem, target: key) else {
                 continue
             }
             let state = PairState.retry(
@@ -343,7 +346,7 @@ public final class UploadService: @unchecked Sendable {
     private func tidy() throws(UploadError) -> UInt32 {
         try outbox.removeOrphans()
         let janitor = Janitor(service: self)
-        for runner in currentRunners { try janitor.writeDown(runner) }
+        for runner in currentRunners { janitor.writeDown(runner) }
         try janitor.deleteDone()
         var limits = RetentionLimits.unlimited
         limits.expirationDays = currentLimits.expirationDays

@@ -1,0 +1,92 @@
+// One harmless request to a target, and what its answer says: for who sets a target up. Nothing is
+// stored at the server, and nothing registered here. What a kind asks stands with its dialect.
+
+/// What a kind asks, and how it reads the answer.
+struct Probe {
+    enum Finding: Equatable {
+        case fine(String)
+        case wrong(String)
+        /// No server of this kind answers like that.
+        case foreign
+    }
+
+    var method: String
+    var url: String
+    /// Of the URL, what may be shown: the host's own part may hold secrets.
+    var shownPath: String
+    /// With a POST.
+    var content: [UInt8] = []
+    var read: (TransferOutcome) -> Finding
+    /// What an answer does not tell.
+    var notLookedAt: String
+
+    /// For kinds that have no harmless request of their own: whether somebody answers there.
+    static func head(_ url: String) -> Probe {
+        Probe(
+            method: "HEAD", url: url, shownPath: "",
+            read: {
+                switch $0.httpStatus {
+                case 300...399: .wrong("it points to another address")
+                case 500...: .wrong("it has an error of its own")
+                default: .fine("a server answers there (HTTP \($0.httpStatus))")
+                }
+            },
+            notLookedAt: "whether it takes logs under this address, and the credentials: its kind"
+                + " has no request that would tell and store nothing")
+    }
+}
+
+public struct ProbeReport: Sendable {
+    /// `GET https://host:port/healthz`; a path of the host's own is not shown.
+    public var request: String
+    /// 0: no HTTP answer.
+    public var httpStatus: Int32
+    public var isFine: Bool
+    /// What the answer says, in words.
+    public var text: String
+    public var notLookedAt: String
+}
+
+extension Target {
+    /// Blocks until the server has answered or time is out. Any thread.
+    public func probe(nowUnixMs: UInt64) throws(UploadError) -> ProbeReport {
+        try requireTransport()
+        let transport = try makeTransport()
+        let probe = dialect.probe
+        let delivery = Delivery(
+            id: "cordwood-target-test", archiveID: "00000000-0000-0000-0000-000000000000",
+            range: nil, fileName: "cordwood-target-test", encoding: .none,
+            credentials: keeper.current, nowUnixMs: nowUnixMs)
+        var request = self.request(delivery, bytesPerSecond: 0)
+        request.method = probe.method
+        request.url = probe.url
+        if probe.method != "POST" {
+            request.headers.removeAll { $0.lowercasedName == "content-type" }
+        }
+        let body = try MemoryBody(probe.content)
+        if !probe.content.isEmpty { request.body = body.whole }
+        var outcome = try dialect.sendProbe(request, delivery) {
+            transport.perform($0, tick: { .go })
+        }
+        let finding = outcome.httpStatus == 0 ? .foreign : probe.read(outcome)
+        let words = AnswerText.words(outcome.body)
+        if outcome.httpStatus >= 400, !words.isEmpty { outcome.cause += ": \(words)" }
+        SentSecrets(request, also: delivery.credentials.secrets).clean(&outcome)
+        let isAnswered = outcome.httpStatus > 0 && ![401, 403].contains(outcome.httpStatus)
+        let isFine = if case .fine = finding { isAnswered } else { false }
+        let text =
+            switch (finding, outcome.httpStatus) {
+            case (_, 0): "no answer: \(outcome.cause)"
+            case (_, HTTPStatus.unauthorized), (_, HTTPStatus.forbidden):
+                "it refuses the credentials: \(outcome.cause)"
+            case (.fine(let text), _): text
+            case (.wrong(let text), _): "\(text): \(outcome.cause)"
+            case (.foreign, _):
+                "no server of kind \(kind.rawValue) answers like that: \(outcome.cause)"
+            }
+        return ProbeReport(
+            request: "\(probe.method) \(origin)\(probe.shownPath)",
+            httpStatus: outcome.httpStatus, isFine: isFine, text: text,
+            notLookedAt: probe.notLookedAt)
+    }
+}

@@ -1,0 +1,87 @@
+// What of a request its server must not hand back to us in clear: error pages repeat addresses,
+// headers and tokens, and their first words stand in logs and in the queue. Lives for an answer.
+
+struct SentSecrets {
+    /// In UTF-8, the longest first.
+    private let texts: [[UInt8]]
+
+    static let mark = "***"
+    /// A header's value or a parameter's that is shorter could stand anywhere by chance.
+    private static let valueBytesMin = 4
+    /// Of a path: a word of it that is shorter is rather a name than a token.
+    private static let segmentBytesMin = 8
+    /// Ours, or what every request has.
+    private static let plainHeaders: Set<String> = [
+        "accept", "content-encoding", "content-length", "content-type", "host", "idempotency-key",
+        "if-none-match", "user-agent",
+    ]
+
+    /// - Parameter credentials: what stands in the request in another form, too.
+    init(_ request: TransferRequest, also credentials: [String] = []) {
+        var found: Set<String> = []
+        func add(_ text: some StringProtocol, from bytesMin: Int = 1) {
+            guard text.utf8.count >= bytesMin else { return }
+            found.insert(String(text))
+            found.insert(URLText.percentEncoded(String(text)))
+        }
+        for text in credentials { add(text) }
+        for header in request.headers
+        where !SentSecrets.plainHeaders.contains(header.lowercasedName) {
+            add(header.value, from: SentSecrets.valueBytesMin)
+            // `Bearer …`, `Basic …`, `Splunk …`.
+            if let space = header.value.firstIndex(of: " ") {
+                let behind = header.value[header.value.index(after: space)...]
+                add(behind, from: SentSecrets.valueBytesMin)
+            }
+        }
+        let address = request.url.prefix { $0 != "#" }
+        let origin = (try? WebAddress(request.url))?.origin.utf8.count ?? 0
+        let pathAndQuery = address.utf8.dropFirst(origin).drop { $0 != 0x2F && $0 != 0x3F }
+        // Error pages say what they do not have: `Cannot POST /in/…?key=…`.
+        add(String(decoding: pathAndQuery, as: UTF8.self), from: SentSecrets.valueBytesMin)
+        let parts = pathAndQuery.split(separator: 0x3F, maxSplits: 1)
+        if let path = parts.first {
+            add(String(decoding: path, as: UTF8.self), from: SentSecrets.valueBytesMin)
+        }
+        for segment in parts.first?.split(separator: 0x2F) ?? [] {
+            add(
+                String(decoding: segment, as: UTF8.self), from: SentSecrets.segmentBytesMin)
+        }
+        for pair in parts.count == 2 ? parts[1].split(separator: 0x26) : [] {
+            let value = pair.split(separator: 0x3D, maxSplits: 1).last ?? pair
+            add(String(decoding: value, as: UTF8.self), from: SentSecrets.valueBytesMin)
+        }
+        texts = found.map { Array($0.utf8) }.sorted { $0.count > $1.count }
+    }
+
+    /// What is shown of an outcome: its cause and its body; of headers nothing is. Not before the
+    /// protocol has read them.
+    func clean(_ outcome: inout TransferOutcome) {
+        guard !texts.isEmpty else { return }
+        outcome.cause = cleaned(outcome.cause)
+        outcome.body = cleaned(outcome.body)
+    }
+
+    private func cleaned(_ text: String) -> String {
+        String(decoding: cleaned(Array(text.utf8)), as: UTF8.self)
+    }
+
+    private func cleaned(_ bytes: [UInt8]) -> [UInt8] {
+        let firsts = Set(texts.compactMap(\.first))
+        guard bytes.contains(where: firsts.contains) else { return bytes }
+        var out: [UInt8] = []
+        var at = 0
+        while at < bytes.count {
+            let rest = bytes[at...]
+            if firsts.contains(bytes[at]), let text = texts.first(where: { rest.starts(with: $0) })
+            {
+                out += SentSecrets.mark.utf8
+                at += text.count
+            } else {
+                out.append(bytes[at])
+                at += 1
+            }
+        }
+        return out
+    }
+}
