@@ -2,12 +2,13 @@
 waits: sent oldest first, in bounded memory; log calls take no longer than without uploads."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 import time
 
-from clouds import Recorder
+from clouds import Fake, Recorder
 from frame import BUILD, ROOT, equal, free_port, holds, plain_environment, short
 from store import Host, Store, decoded
 from web import Nginx
@@ -86,6 +87,52 @@ def day(place):
     for number in range(steps):
         holds(b'"message":"record %d"' % number in text, f"record {number} is lost")
     place.note(f"{steps} archives, {len(attempts)} attempts in the day, {far} places out of order")
+
+
+def month(place):
+    """Away for a month, an archive a day, and then a Loki whose window is a week: what it takes is
+    there, each once; the rest is kept, counted to the record, and goes when somebody asks for it
+    again and the window is wider."""
+    days, each, window = 30, 20, 7
+    store = Store(place)
+
+    def lines(wanted):
+        return sorted(f"day {day:02} record {number:02}" for day in wanted
+                      for number in range(each))
+
+    def taken(loki):
+        return sorted(re.findall(r"day \d\d record \d\d", loki.stored()))
+    with Host(place, store) as host:
+        host.open(upload_interval_s=3600)
+        for day in range(days):
+            if day == days - window:
+                oldest = time.time_ns()
+            host("write", messages=lines([day]))
+            host("roll")
+            host("wait")
+        loki = Fake(place, kind="loki", settings={"oldest_ns": oldest}).start()
+        host.target(loki.url, kind="loki", name="loki", loggers=["app"])
+        answer = host("upload", timeout=120)
+        old = range(days - window)
+        equal("status", answer["status"], "CW_E_UPLOAD")
+        equal("what Loki has", taken(loki), lines(range(days - window, days)))
+        equal("refused, quarantined",
+              (answer["result"]["refused"], answer["result"]["quarantined"]),
+              (len(old) * each, len(old)))
+        equal("archives that stay", len(store.archives()), len(old))
+        equal("states", store.states(),
+              [f"kept-400-{each}"] * len(old))
+        # Nothing is asked twice, until somebody says so.
+        equal("again", host("upload", timeout=120)["result"]["failed"], 0)
+        host("close")
+    wide = Fake(place, kind="loki").start()
+    subprocess.run([BUILD / "bin/cordwood", "queue", store.directory, "retry"], check=True,
+                   capture_output=True)
+    sent = store.upload(wide.url, "loki", name="loki", more=["--send-loggers", "app"])
+    equal("exit code", sent.code, 0)
+    equal("what the wide one has", taken(wide), lines(old))
+    equal("archives that stay", store.archives(), [])
+    place.note(f"{days * each} records, {len(old) * each} older than {window} days")
 
 
 def store_of(server, request):
@@ -172,5 +219,5 @@ def latency(place):
 
 
 latency.is_alone = True
-CASES = {"day": day, "backlog_archives": backlog("archive", "none"),
+CASES = {"day": day, "month": month, "backlog_archives": backlog("archive", "none"),
          "backlog_lines": backlog("ndjson", "gzip"), "latency": latency}

@@ -74,18 +74,20 @@ class Credentials(StoreCase):
 
     def test_none_the_same_and_nonsense(self):
         answers = (None, "first", "", "a\nb", "zwölf", ("a:b", "c"), ("only",), 7, b"bytes")
-        server = Scripted(self, [{"status": 401}] * len(answers))
+        server = Scripted(self, [{"status": 401}] * 4 * len(answers))
         self.log.info("x")
         with Unraisable() as shown:
             for answer in answers:
+                before = len(server.requests)
                 ask, asked = self.asker(answer)
                 self.add(server.url, auth_token="first", credentials=ask)
                 error = self.fails()
                 self.assertEqual((error.result.waiting, error.result.last_http_status), (1, 401))
-                self.assertEqual(len(asked), 1, answer)
+                # A target that is added may try what waits by itself, before the call does.
+                self.assertEqual(len(asked), len(server.requests) - before, answer)
+                self.assertLessEqual(len(asked), 2, answer)
                 self.engine.remove_target("target")
-        self.assertEqual(len(server.requests), len(answers))
-        self.assertLessEqual(len(shown), 4)
+        self.assertLessEqual(len(shown), 8)
 
     def test_raised(self):
         server = Scripted(self, [{"status": 401}])

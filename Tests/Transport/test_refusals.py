@@ -232,17 +232,17 @@ class Unopened(StoreCase):
                              env={**os.environ, "PYTHONPATH": ROOT / "bindings/python/src"},
                              preexec_fn=without_override)
         self.assertEqual(ran.stderr, "")
-        first, *later, retried = ran.stdout.splitlines()
-        uploaded, failed, waiting = map(int, first.split())
-        self.assertEqual((failed, waiting), (1, 1), ran.stdout)
-        self.assertGreaterEqual(uploaded, 3)
-        for line in later:
+        *results, retried = ran.stdout.splitlines()
+        # The first archives may have gone as soon as the target was added.
+        for line in results:
             self.assertEqual(line.split()[1:], ["1", "1"], ran.stdout)
             self.assertGreaterEqual(int(line.split()[0]), 1, "what came since goes")
-        self.assertIn(retried, ("True", "False"))
+        self.assertEqual(retried, "False")
         shut.chmod(0o600)
         # Said in a record, which goes like any other.
         sent = [json.loads(line) for *_, body in server.seen for line in body.splitlines()]
+        self.assertEqual(sorted(line["message"] for line in sent if line["logger"] == "app"),
+                         ["after"] * 3 + ["before 0", "before 2", "before 3"])
         told = [line["message"] for line in sent
                 if line.get("fields", {}).get("archive") == shut.name]
         told += [record.message for record in cordwood.read(self.store)

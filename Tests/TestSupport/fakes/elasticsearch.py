@@ -31,10 +31,11 @@ class Fake:
     def answer(self, method, path, headers, body):
         """What the server says to one request."""
         parts = urlsplit(path)
-        found = re.match(r"^/([a-z0-9][^/]*)/_bulk$", parts.path)
+        found = re.match(r"^(/insert/elasticsearch)?(?:/([a-z0-9][^/]*))?/_bulk$", parts.path)
         need(method == "POST" and found, "no such path", 404)
         token = self.settings.get("token")
-        need(token is None or headers.get("authorization") == f"ApiKey {token}", "who", 401)
+        need(token is None or found[1] or headers.get("authorization") == f"ApiKey {token}",
+             "who", 401)
         content_type(headers, "application/x-ndjson")
         content = plain(headers, body)
         need(len(content) <= BODY_MAX, "too large", 413)
@@ -43,19 +44,26 @@ class Fake:
             raise Refused(400, "The bulk request must be terminated by a newline [\\n]")
         rows = string[:-1].split("\n")
         need(len(rows) % 2 == 0, "an action without a document")
-        items = [self.document(found[1], parse(rows[at]), parse(rows[at + 1]))
+        items = [self.document(found[2], parse(rows[at]), parse(rows[at + 1]))
                  for at in range(0, len(rows), 2)]
         if self.settings.get("unreadable"):
             return Answer(200, b"<html>signed in</html>", {"Content-Type": "text/html"})
         wanted = set(parse_qs(parts.query).get("filter_path", [""])[0].split(","))
         need(wanted == FILTERS, f"filter_path {wanted}")
+        if found[1]:  # VictoriaLogs 1.36 (app/vlinsert/elasticsearch): it knows no ids
+            need(parse_qs(parts.query).get("_msg_field") == ["message"], "_msg_field")
+            return Answer(200, {"took": 1, "errors": False,
+                                "items": [{"create": {"status": 201}} for _ in items]})
         return Answer(200, {
             "errors": any(status not in (200, 201) for _, status in items),
             "items": [{"create": fate(name, status)} for name, status in items]})
 
     def document(self, index, action, document):
         """Id and status of one document."""
-        need(set(action) == {"create"} and set(action["create"]) == {"_id"}, "action")
+        need(set(action) == {"create"}, "action")
+        named = {"_id"} if index else {"_id", "_index"}
+        need(set(action["create"]) in (named, {"_id"}), "action")
+        index = index or action["create"].get("_index")
         name = action["create"]["_id"]
         need(isinstance(name, str) and 0 < len(name.encode()) <= ID_MAX, "_id")
         need(isinstance(document, dict), "document")
