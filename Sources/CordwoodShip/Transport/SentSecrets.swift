@@ -54,12 +54,12 @@ struct SentSecrets {
         texts = found.map { Array($0.utf8) }.sorted { $0.count > $1.count }
     }
 
-    /// What is shown of an outcome: its cause and its body; of headers nothing is. Not before the
-    /// protocol has read them.
+    /// What is shown of an outcome: its cause, and a refusal's body; of headers nothing is. Not
+    /// before the protocol has read them.
     func clean(_ outcome: inout TransferOutcome) {
         guard !texts.isEmpty else { return }
         outcome.cause = cleaned(outcome.cause)
-        outcome.body = cleaned(outcome.body)
+        if outcome.kind != .success { outcome.body = cleaned(outcome.body) }
     }
 
     private func cleaned(_ text: String) -> String {
