@@ -4,7 +4,9 @@ store. BEHAVIOUR B-ROLL-2, -5; PROTOCOL R38."""
 
 import errno
 import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -270,21 +272,23 @@ class Sampler:
         self.thread.start()
 
     def run(self):
-        last = {}
         while not self.stop:
-            # Files come and go while they are counted: one look has some that were never there
-            # together. Those that stand in two looks were there in between.
-            sizes = disk_bytes(self.store)
-            used = sum(min(size, last.get(inode, 0)) for inode, size in sizes.items())
-            self.most = max(self.most, used)
-            last = sizes
+            # Files that come and go while they are counted were never there together, and a new
+            # one may have the inode of one that is gone: the host stands still meanwhile.
+            os.kill(self.process_id, signal.SIGSTOP)
+            try:
+                until(lambda: os.waitid(os.P_PID, self.process_id, os.WSTOPPED | os.WNOHANG),
+                      "the host stands still")
+                self.most = max(self.most, sum(disk_bytes(self.store).values()))
+            finally:
+                os.kill(self.process_id, signal.SIGCONT)
             with open(f"/proc/{self.process_id}/status") as file:
                 kib = {k: int(v.split()[0]) for k, v in (line.split(":", 1) for line in file)
                        if k.startswith("Rss")}
             self.anon = max(self.anon, kib["RssAnon"])
             self.file = max(self.file, kib["RssFile"] + kib["RssShmem"])
             self.count += 1
-            time.sleep(0.001)
+            time.sleep(0.005)
 
     def end(self):
         self.stop = True
