@@ -83,7 +83,7 @@ class Credentials(StoreCase):
                 self.add(server.url, auth_token="first", credentials=ask)
                 error = self.fails()
                 self.assertEqual((error.result.waiting, error.result.last_http_status), (1, 401))
-                # A target that is added may try what waits by itself, before the call does.
+                # The background may send as soon as the target is added, before upload().
                 self.assertEqual(len(asked), len(server.requests) - before, answer)
                 self.assertLessEqual(len(asked), 2, answer)
                 self.engine.remove_target("target")

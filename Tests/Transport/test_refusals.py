@@ -1,5 +1,4 @@
-"""What servers do that are not as they should be: they say secrets back, break off streams of
-HTTP/2, know no ids; and what a person does about it: `cordwood target test`, ten uploads at once,
+"""Servers that echo secrets or reset HTTP/2 streams; `cordwood target test`; ten uploads at once;
 an archive that cannot be opened."""
 
 import collections
@@ -233,7 +232,7 @@ class Unopened(StoreCase):
                              preexec_fn=without_override)
         self.assertEqual(ran.stderr, "")
         *results, retried = ran.stdout.splitlines()
-        # The first archives may have gone as soon as the target was added.
+        # The background may send the first archives as soon as the target is added.
         for line in results:
             self.assertEqual(line.split()[1:], ["1", "1"], ran.stdout)
             self.assertGreaterEqual(int(line.split()[0]), 1, "what came since goes")
@@ -249,7 +248,7 @@ class Unopened(StoreCase):
                  if record.fields.get("archive") == shut.name]
         self.assertEqual(told, ["an archive could not be handled; the others go"])
         self.assertEqual(shut.read_bytes(), content)
-        # Whoever looks is told of it and shown the rest.
+        # Every verb names the archive and goes on with the others.
         shut.chmod(0)
         for words, code in ((("queue", self.store), 0), (("verify", self.store), 3),
                             (("archive", self.store), 0)):

@@ -245,11 +245,11 @@ const char *cw_outcome_text(int32_t outcome, const char *language);
  *                        before, what targets refused is tried again, once (cw_quarantine_retry)
  * SAP Mobile Services' keys mean: logUploadEnabled: enabled; entryExpiry: expiration_days;
  * logLevel: the root's level; maxFileNum: max_files; maxFileSize: max_file_size_bytes, in MB.
- * It takes effect at once and is checked whole before: an invalid one changes nothing, which key is
- * wrong and why stands in cw_last_error and under the logger Cordwood.Uploader. Unknown keys beside
- * known ones are ignored, and named there once at warn; a policy of unknown keys alone is invalid,
- * {} is not. It replaces the policy before: what it does not name is as the
- * options and cw_level_set said. Of two thresholds for one prefix the policy's holds, until
+ * The policy is validated as a whole, then takes effect at once. An invalid one changes nothing;
+ * cw_last_error and the logger Cordwood.Uploader name the wrong key and the reason. Unknown keys
+ * next to known ones are ignored and reported once at warn; a policy of unknown keys alone is
+ * invalid, {} is valid. It replaces the previous policy: keys it does not name revert to the
+ * options and cw_level_set. Of two thresholds for one prefix the policy's holds, until
  * cw_level_set names that prefix again. It grants no consent and adds no target. Not stored.
  *
  * With options.policy_url the engine looks for a policy there by itself, on a thread of its own, at

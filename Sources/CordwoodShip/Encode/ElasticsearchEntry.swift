@@ -7,7 +7,7 @@ import CordwoodCore
 
 struct ElasticsearchEntry: Sendable {
     let origin: Origin
-    /// nil: the address has it.
+    /// nil: not in the action line.
     var index: String?
 
     private static let attributes: [(key: String, name: StaticString)] = [
@@ -19,7 +19,7 @@ struct ElasticsearchEntry: Sendable {
     func append(_ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]) {
         Literal.append("{\"create\":{", &out)
         if let index {
-            // No character of an index' name needs an escape.
+            // Index names hold no character that JSON escapes.
             Literal.append("\"_index\":\"", &out)
             out += index.utf8
             Literal.append("\",", &out)

@@ -20,7 +20,7 @@ public struct Credentials: Equatable, Sendable {
         self.password = password
     }
 
-    /// A name is none.
+    /// User names are not secret.
     var secrets: [String] { [token, password].compactMap { $0 } }
 
     var isEmpty: Bool { token == nil && user == nil && password == nil }

@@ -10,7 +10,7 @@ struct ElasticsearchDialect: Dialect {
     let limits: BodyLimits
     private let address: String
     private let root: String
-    /// In each action line; nil: it stands in the address.
+    /// Written into each action line; nil: the URL names the index, or nothing does.
     private let index: String?
     private let origin: Origin
     private let scheme: String
@@ -41,11 +41,11 @@ struct ElasticsearchDialect: Dialect {
         case "action": self.index = index
         case "none":
             guard options.parameters["index"] == nil else {
-                throw UploadError.argument("parameter 'index' beside index_in=none")
+                throw UploadError.argument("parameter 'index' has no use with index_in=none")
             }
             self.index = nil
         default:
-            throw UploadError.argument("parameter 'index_in' is none of path, action, none")
+            throw UploadError.argument("parameter 'index_in' must be path, action or none")
         }
         root = base.url + "/" + (base.query.map { "?\($0)" } ?? "")
         let query = base.query.map { "\($0)&" } ?? ""

@@ -28,7 +28,7 @@ struct S3Multipart {
     func send(_ body: borrowing Body, _ perform: Perform) throws(UploadError) -> TransferOutcome {
         let isAsked = endLeftovers(of: key, perform)
         let outcome = try sendWhole(body, perform)
-        // Of a key that is there nothing is under way any more: what is unfinished is left over.
+        // The object exists, so any unfinished upload of its key is a leftover.
         guard outcome.kind == .success else { return outcome }
         if !isAsked { unasked.note(key) }
         for key in unasked.take() where !endLeftovers(of: key, perform) { unasked.note(key) }
@@ -171,8 +171,8 @@ struct S3Multipart {
     }
 }
 
-/// Keys that were sent while the server did not say what is unfinished of them. Shared by a
-/// target's requests, for as long as the process lives.
+/// Keys whose unfinished uploads could not be listed. Shared by a target's requests; lives as long
+/// as the process.
 final class UnaskedKeys: Sendable {
     private let keys = Mutex<[String]>([])
     private static let countMax = 1_000

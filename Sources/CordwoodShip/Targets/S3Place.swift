@@ -50,7 +50,7 @@ struct S3Place: Equatable, Sendable {
     /// Encoded.
     func path(ofKey key: String) -> String { path(ofObject: keyPrefix + key) }
 
-    /// The same of a key with what stands before every key.
+    /// The same for a key that already has the prefix.
     func path(ofObject key: String) -> String {
         let separator = bucketPath == "/" ? "" : "/"
         return bucketPath + separator + SigV4.encode(key, isPath: true)

@@ -1,7 +1,7 @@
-// One harmless request to a target, and what its answer says: for who sets a target up. Nothing is
-// stored at the server, and nothing registered here. What a kind asks stands with its dialect.
+// `cordwood target test`: one harmless request to a target, and what its answer says. Stores
+// nothing on the server and registers nothing here. Each dialect defines its own request.
 
-/// What a kind asks, and how it reads the answer.
+/// The request that a kind sends, and how it reads the answer.
 struct Probe {
     enum Finding: Equatable {
         case fine(String)
@@ -12,7 +12,7 @@ struct Probe {
 
     var method: String
     var url: String
-    /// Of the URL, what may be shown: the host's own part may hold secrets.
+    /// The part of the URL that may be shown: the host's own path may hold secrets.
     var shownPath: String
     /// With a POST.
     var content: [UInt8] = []
@@ -20,7 +20,7 @@ struct Probe {
     /// What an answer does not tell.
     var notLookedAt: String
 
-    /// For kinds that have no harmless request of their own: whether somebody answers there.
+    /// For kinds without a harmless request of their own: whether a server answers.
     static func head(_ url: String) -> Probe {
         Probe(
             method: "HEAD", url: url, shownPath: "",

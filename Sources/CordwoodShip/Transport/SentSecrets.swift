@@ -1,14 +1,14 @@
-// What of a request its server must not hand back to us in clear: error pages repeat addresses,
-// headers and tokens, and their first words stand in logs and in the queue. Lives for an answer.
+// Finds the request's secrets in its answer. Error pages often repeat the URL, headers and tokens,
+// and their first words go into logs and the queue. Lives for one answer.
 
 struct SentSecrets {
     /// In UTF-8, the longest first.
     private let texts: [[UInt8]]
 
     static let mark = "***"
-    /// A header's value or a parameter's that is shorter could stand anywhere by chance.
+    /// Shorter values of headers and parameters would match by chance.
     private static let valueBytesMin = 4
-    /// Of a path: a word of it that is shorter is rather a name than a token.
+    /// Shorter path segments are more likely names than tokens.
     private static let segmentBytesMin = 8
     /// Ours, or what every request has.
     private static let plainHeaders: Set<String> = [
@@ -16,7 +16,7 @@ struct SentSecrets {
         "if-none-match", "user-agent",
     ]
 
-    /// - Parameter credentials: what stands in the request in another form, too.
+    /// - Parameter credentials: secrets that the request holds in encoded form.
     init(_ request: TransferRequest, also credentials: [String] = []) {
         var found: Set<String> = []
         func add(_ text: some StringProtocol, from bytesMin: Int = 1) {
@@ -37,7 +37,7 @@ struct SentSecrets {
         let address = request.url.prefix { $0 != "#" }
         let origin = (try? WebAddress(request.url))?.origin.utf8.count ?? 0
         let pathAndQuery = address.utf8.dropFirst(origin).drop { $0 != 0x2F && $0 != 0x3F }
-        // Error pages say what they do not have: `Cannot POST /in/…?key=…`.
+        // Error pages quote the path: `Cannot POST /in/…?key=…`.
         add(String(decoding: pathAndQuery, as: UTF8.self), from: SentSecrets.valueBytesMin)
         let parts = pathAndQuery.split(separator: 0x3F, maxSplits: 1)
         if let path = parts.first {
@@ -54,8 +54,8 @@ struct SentSecrets {
         texts = found.map { Array($0.utf8) }.sorted { $0.count > $1.count }
     }
 
-    /// What is shown of an outcome: its cause, and a refusal's body; of headers nothing is. Not
-    /// before the protocol has read them.
+    /// Replaces secrets in the cause and in a refusal's body. Headers are never shown. Call it
+    /// after the protocol has read the answer.
     func clean(_ outcome: inout TransferOutcome) {
         guard !texts.isEmpty else { return }
         outcome.cause = cleaned(outcome.cause)

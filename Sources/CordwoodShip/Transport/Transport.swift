@@ -43,7 +43,7 @@ enum TransferTick {
     case stop
 }
 
-/// A body that stands in memory, for requests of a few bytes.
+/// A request body in memory, for a few bytes.
 struct MemoryBody: ~Copyable {
     let descriptor: Int32
     let count: UInt64

@@ -141,7 +141,7 @@ public struct QueueListing: Sendable {
                 continue
             }
             isFound = true
-            // What nothing is to be done about is not even opened.
+            // Archives that would not change are not opened.
             for target in targets where next(seen.state(stem, target.key), { nil }) != nil {
                 do throws(UploadError) {
                     guard
@@ -160,7 +160,7 @@ public struct QueueListing: Sendable {
                 }
             }
         }
-        // The others were changed all the same.
+        // All others have been changed.
         if let trouble { throw trouble }
         guard isFound else { throw UploadError.notFound("no archive is named \(archive ?? "")") }
         return changed

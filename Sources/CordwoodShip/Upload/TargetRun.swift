@@ -26,7 +26,7 @@ final class TargetRun: @unchecked Sendable {
     private var hold: TargetHold
     private let archives: [UploadWork.Archive]
     private var sum = End()
-    /// Somebody else had them in hand.
+    /// Archives that another process was sending.
     private var elsewhere: [UploadWork.Archive] = []
     private let pause = Monitor()
 
@@ -82,8 +82,8 @@ final class TargetRun: @unchecked Sendable {
         }
     }
 
-    /// What others were sending when its turn came, other processes or targets that are added
-    /// twice: the caller means that, too. Polled, for who dies lets go without a word.
+    /// Waits for archives that another process was sending: the caller wants those sent, too.
+    /// Polled, because a process that dies releases its lock without notice.
     func awaitOthers() {
         guard explicit else { return }
         var transport: (any Transport)?

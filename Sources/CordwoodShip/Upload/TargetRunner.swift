@@ -25,7 +25,7 @@ final class TargetRunner: @unchecked Sendable {
     private var takes = false
     /// Refusals in a row that say something is wrong with the way there.
     private var refusals: UInt32 = 0
-    /// Streams of HTTP/2 that it broke off in a row; beyond the first it is spoken to in HTTP/1.1.
+    /// HTTP/2 streams that the server reset in a row; from the second on HTTP/1.1 is used.
     private var resets: UInt32 = 0
     /// When it last took a body; 0: never.
     private var takenMonotonicMs: UInt64 = 0
@@ -71,9 +71,9 @@ final class TargetRunner: @unchecked Sendable {
         }
     }
 
-    /// It broke a stream of HTTP/2 off: larger bodies than it bears, or a proxy that has its limits
-    /// there. HTTP/1.1 stays once it is spoken.
-    /// - Returns: whether the body goes again at once, in HTTP/1.1.
+    /// The server reset an HTTP/2 stream: the body may be too large for it or for a proxy. Once
+    /// HTTP/1.1 is used it stays so.
+    /// - Returns: whether to send the body again at once, over HTTP/1.1.
     func noteReset(isDivisible: Bool) -> Bool {
         guard target.settings.httpVersion == .automatic else { return false }
         return gate.withLock {

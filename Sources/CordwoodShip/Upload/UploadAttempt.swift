@@ -136,7 +136,7 @@ struct UploadAttempt {
         if outcome.isReset, runner.noteReset(isDivisible: delivery.entries > 1) {
             noteRecovered(
                 StorePaths.stem(ofFile: delivery.fileName) ?? "", outcome,
-                "the target breaks off streams of HTTP/2; it is spoken to in HTTP/1.1")
+                "the target resets HTTP/2 streams; HTTP/1.1 is used from now on")
             outcome = try exchange(&delivery, body, transport)
         }
         outcome.bytesSent = body.bytes
@@ -168,20 +168,20 @@ struct UploadAttempt {
         case .retry(let reason, _) where reason != .stopped: runner.note(success: false)
         default: break
         }
-        // Its words have been read; from here on they are shown.
+        // The protocol has read the answer; from here on it is only shown.
         let request = target.request(delivery, bytesPerSecond: 0)
         SentSecrets(request, also: delivery.credentials.secrets).clean(&outcome)
         return verdict
     }
 
     private func meaning(of outcome: TransferOutcome, _ delivery: Delivery) -> Verdict {
-        // What a server objects to stands in its answer: half of one is no last word.
+        // The answer says what the server objects to; a truncated one may leave that out.
         if outcome.httpStatus == 400, outcome.isBodyCut,
             outcome.body.count < TransferOutcome.bodyBytesMax
         {
             return .retry(.failed, delayMs: nil)
         }
-        // A smaller body first; the next one that is broken off goes in HTTP/1.1.
+        // Try a smaller body first; after the next reset HTTP/1.1 is used.
         if outcome.isReset, delivery.entries > 1, target.settings.httpVersion == .automatic {
             return .shrink
         }

@@ -284,7 +284,7 @@ class NetworkErrorTest(StoreCase):
                 self.method = self.content = Raising()  # type: ignore[assignment]
 
             def read(self) -> Any:
-                """Its body, which is none."""
+                """Empty."""
                 raise OSError("broken off")
 
         with self.assertRaises(TypeError):
