@@ -57,7 +57,7 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "Cordwood",
-            dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims"],
+            dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims", "CExpat"],
             swiftSettings: strict),
         .target(
             name: "CordwoodLogging",

@@ -13,7 +13,7 @@ CODECS = {"CZstd", "CLZ4", "CSodium", "CZlib", "CJansson", "CExpat", "CCurl"}
 MODULES = {
     "CordwoodCore": {"CShims", "CCordwood"} | LIBC,
     "CordwoodShip": {"CordwoodCore", "CShims"} | CODECS | LIBC,
-    "Cordwood": {"CordwoodShip", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
+    "Cordwood": {"CordwoodShip", "CordwoodCore", "CCordwood", "CShims", "CExpat"} | LIBC,
     "CordwoodLogging": {"Cordwood", "Logging"},
     "CordwoodURLSession": {"Cordwood", "Foundation", "FoundationNetworking"},
     "CordwoodHTTPCapture": {"Cordwood", "CordwoodURLSession", "Foundation", "FoundationNetworking"},

@@ -7,7 +7,7 @@
 
 /* ── The gate ── */
 
-enum { GATE_WAIT_NS = 100000000, GATE_NAP_NS = 20000 };
+enum { GATE_WAIT_NS = 2000000000, GATE_NAP_NS = 20000 };
 
 /* Both words are touched by few and seldom. */
 typedef struct {

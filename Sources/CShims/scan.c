@@ -23,17 +23,19 @@ static inline uint64_t within(size_t at, size_t count) {
     return at + BLOCK <= count ? ~0ull : (1ull << (count - at)) - 1;
 }
 
-/* Of the quotes in `ends`, a bit for each from `at` on, those that may end a secret's name. */
-static inline uint64_t secret_ends(const uint8_t *text, size_t at, uint64_t ends,
-                                   const uint32_t *endings) {
-    uint64_t found = 0;
-    for (; ends; ends &= ends - 1) {
-        size_t quote = at + (size_t)__builtin_ctzll(ends);
-        if (quote < 3 || cwi_may_end(endings, text[quote - 3], text[quote - 2], text[quote - 1]))
-            found |= ends & -ends;
-    }
-    return found;
-}
+/* Words by their first three bytes, in eight groups, a bit each: gh?, gl?, gi? (of GitHub's and
+ * GitLab's tokens) · bea, bas · xox, "E K" (of "PRIVATE KEY") · AKI, ASI, AIz, ya2 · sk_, sk-, rk_,
+ * rk- · npm, pyp · hf_, SG. · shp, dop. Looked up by the halves of a byte, so that a group has some
+ * more than these: what is found is compared. Twice, for lanes of 32 bytes. */
+#define TWICE(...) {__VA_ARGS__, __VA_ARGS__}
+static const int8_t groups_low[3][32] __attribute__((aligned(32))) = {
+    TWICE(32, 8, 18, -48, -128, 4, 0, 1, 68, 8, 0, 0, 0, 0, 32, 0),
+    TWICE(36, 10, 0, 8, 0, 2, 64, 64, -127, 41, 0, 24, 1, 0, 0, -124),
+    TWICE(-95, 2, 9, 3, 1, 1, 0, 0, 4, 8, 8, 4, 0, 48, 64, 81)};
+static const int8_t groups_high[3][32] __attribute__((aligned(32))) = {
+    TWICE(0, 0, 0, 0, 14, 64, -29, -68, 0, 0, 0, 0, 0, 0, 0, 0),
+    TWICE(0, 0, 4, 0, 74, 8, -33, 32, 0, 0, 0, 0, 0, 0, 0, 0),
+    TWICE(0, 0, 80, 8, 14, 82, 35, -81, 0, 0, 0, 0, 0, 0, 0, 0)};
 
 /* Intel's own headers are not needed: comparing vectors and three built-in functions are all. */
 #if defined(__SSE2__)
@@ -48,6 +50,9 @@ typedef char v16 __attribute__((vector_size(16)));
 #define NAME(scan) scan##_32
 #define TARGET __attribute__((target("avx2")))
 typedef char v32 __attribute__((vector_size(32)));
+typedef unsigned char v32u __attribute__((vector_size(32)));
+#define SHUFFLE(table, index)                                                                 \
+    __builtin_ia32_pshufb256(*(const v32 *)(const void *)(table), (v32)(index))
 #define BITS(lane) ((uint64_t)(uint32_t)__builtin_ia32_pmovmskb256((v32)(lane)))
 #include "scan_lanes.h"
 
@@ -63,10 +68,6 @@ typedef char v32 __attribute__((vector_size(32)));
 #define WIDEST(scan, ...) scan##_1(__VA_ARGS__)
 #endif
 
-size_t cwi_next_quotes(const uint8_t *text, size_t at, size_t count, uint64_t *bits) {
-    return WIDEST(next_quotes, text, at, count, bits);
-}
-
 size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bits) {
     return WIDEST(next_marks, text, at, count, bits);
 }
@@ -78,11 +79,6 @@ size_t cwi_next_controls(const uint8_t *text, size_t at, size_t count, uint64_t 
 _Bool cwi_is_plain(const uint8_t *text, size_t count) {
     uint64_t bits;
     return WIDEST(next_specials, text, 0, count, &bits) == count;
-}
-
-size_t cwi_next_names(const uint8_t *text, size_t at, size_t count, const uint32_t *endings,
-                      ptrdiff_t *before, cwi_names *found) {
-    return WIDEST(next_names, text, at, count, endings, before, found);
 }
 
 size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted, size_t length) {

@@ -5,24 +5,27 @@ typedef signed char NAME(anywhere) __attribute__((vector_size(LANE), aligned(1))
 #define LOAD(at) (*(const NAME(anywhere) *)(const void *)(at))
 #define WHERE(condition) (BITS((NAME(bytes))(condition)) << i)
 
-TARGET static inline uint64_t NAME(quotes)(const uint8_t *window) {
-    uint64_t bits = 0;
-    for (int i = 0; i < BLOCK; i += LANE) {
-        NAME(bytes) v = LOAD(window + i);
-        bits |= WHERE((v == '"') | (v == '\\'));
-    }
-    return bits;
+/* Of each byte the groups of words that have it at that place (scan.c). */
+TARGET static inline NAME(bytes) NAME(groups)(const NAME(bytes) v, int place) {
+#if LANE == 32
+    NAME(bytes) low = (NAME(bytes))SHUFFLE(groups_low[place], v & 15);
+    return low & (NAME(bytes))SHUFFLE(groups_high[place], (NAME(bytes))((v32u)v >> 4));
+#else
+    NAME(bytes) found;
+    for (int i = 0; i < LANE; i++)
+        found[i] = groups_low[place][v[i] & 15] & groups_high[place][(uint8_t)v[i] >> 4];
+    return found;
+#endif
 }
 
 TARGET static inline uint64_t NAME(marks)(const uint8_t *window) {
     uint64_t bits = 0;
     for (int i = 0; i < BLOCK; i += LANE) {
         NAME(bytes) v = LOAD(window + i), next = LOAD(window + i + 1);
-        NAME(bytes) fourth = LOAD(window + i + 4);
-        /* b; a or e; whatever; whatever; a, c, e or g */
-        bits |= WHERE((v == '=') | (v == '%') | ((v == 'y') & (next == 'J')) |
-                      ((v == '/') & (next == '/')) |
-                      (((v | 0x20) == 'b') & ((next | 0x24) == 'e') & ((fourth | 0x26) == 'g')));
+        NAME(bytes) third = LOAD(window + i + 2);
+        NAME(bytes) words = NAME(groups)(v, 0) & NAME(groups)(next, 1) & NAME(groups)(third, 2);
+        bits |= WHERE((v == '=') | (v == '%') | (words != 0) | ((v == 'y') & (next == 'J')) |
+                      ((v == '/') & (next == '/')));
     }
     return bits;
 }
@@ -56,34 +59,9 @@ TARGET static inline uint64_t NAME(specials)(const uint8_t *window) {
         }                                                                                     \
         return count;                                                                         \
     }
-NEXT(quotes)
 NEXT(marks)
 NEXT(controls)
 NEXT(specials)
-
-TARGET static size_t NAME(next_names)(const uint8_t *text, size_t at, size_t count,
-                                      const uint32_t *endings, ptrdiff_t *before,
-                                      cwi_names *found) {
-    for (size_t block = at & ~(size_t)(BLOCK - 1); block < count; block += BLOCK) {
-        uint8_t room[WINDOW];
-        const uint8_t *window = window_of(text, block, count, room);
-        uint64_t quotes = 0, ends = 0, slashes = 0;
-        for (int i = 0; i < BLOCK; i += LANE) {
-            NAME(bytes) v = LOAD(window + i), next = LOAD(window + i + 1);
-            quotes |= WHERE(v == '"');
-            ends |= WHERE((v == '"') & ((next == ':') | ((next >= 0) & (next <= 0x20))));
-            slashes |= WHERE(v == '\\');
-        }
-        uint64_t counting = block < at ? ~0ull << (at - block) : ~0ull;
-        found->quotes = quotes & counting;
-        found->slashes = slashes & counting;
-        found->ends = secret_ends(text, block, ends & counting, endings);
-        if (found->ends | found->slashes) return block;
-        if (found->quotes)
-            *before = (ptrdiff_t)block + 63 - __builtin_clzll(found->quotes);
-    }
-    return count;
-}
 
 #undef NEXT
 #undef WHERE

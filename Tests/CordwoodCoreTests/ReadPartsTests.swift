@@ -122,7 +122,7 @@ final class ReadPartsTests: XCTestCase {
 
     private func line(
         _ message: String, level: UInt8 = 9, time: UInt64 = 0, color: Bool = false,
-        fields: [UInt8] = []
+        fields: [UInt8] = [], form: TextForm = .lines, kind: UInt8 = 0
     ) -> String {
         let process = ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 8, name: "p", createdRealtime: 0,
@@ -130,13 +130,15 @@ final class ReadPartsTests: XCTestCase {
         var r = RecordRef(thread: ThreadInfo(process: process, serial: 1, threadID: 9, name: ""))
         r.level = level
         r.timeNs = time
+        r.writtenNs = 1_795_248_930_000_000_000
+        r.kind = kind
         var out: [UInt8] = []
         let bytes = Array(message.utf8)
         bytes.withUnsafeBytes { m in
             fields.withUnsafeBytes { f in
                 r.message = m
                 r.sections = f
-                TextLine.append(r, to: &out, utc: true, color: color, escape: true)
+                TextLine.append(r, to: &out, utc: true, color: color, form: form)
             }
         }
         return String(decoding: out, as: UTF8.self)
@@ -148,16 +150,29 @@ final class ReadPartsTests: XCTestCase {
             "2026-11-21 08:15:30.999Z NOTICE+1 p[8:9] hi\n")
         XCTAssertEqual(
             line("a\u{1B}[2Jb\nc\u{9B}d\u{7f}é"),
-            "1970-01-01 00:00:00.000Z INFO  p[8:9] a\\x1b[2Jb\\nc\\x9bd\\x7fé\n")
+            "1970-01-01 00:00:00.000Z INFO  p[8:9] a\\x1b[2Jb\n    | c\\u009bd\\x7fé\n")
+        XCTAssertEqual(
+            line("a\tb\n\nc\r\n", form: .lines),
+            "1970-01-01 00:00:00.000Z INFO  p[8:9] a\tb\n    | \n    | c\\r\\n\n")
+        XCTAssertEqual(
+            line("a\tb\nc\n", form: .oneLine),
+            "1970-01-01 00:00:00.000Z INFO  p[8:9] a\\tb\\nc\\n\n")
+        XCTAssertEqual(
+            line("a\u{1B}\nb", form: .raw),
+            "1970-01-01 00:00:00.000Z INFO  p[8:9] a\u{1B}\nb\n")
+        XCTAssertEqual(
+            line("an exchange", kind: 4), "2026-11-21 08:15:30.000Z INFO  p[8:9] an exchange\n")
         let fields = section(
             2,
             fieldBytes([
                 ("k", .string("a b")), ("e", .string("")), ("x", .string("plain")),
-                ("q", .string("\"\\\u{1B}")), ("i", .int(.min)),
+                ("q", .string("\"\\\u{1B}")), ("u", .string("\\a\u{2028}")), ("w", .string("\\a")),
+                ("k\n", .string("v")), ("i", .int(.min)),
             ]))
         XCTAssertTrue(
             line("m", fields: fields).hasSuffix(
-                " m k=\"a b\" e=\"\" x=plain q=\"\\\"\\\\\\x1b\" i=-9223372036854775808\n"))
+                " m k=\"a b\" e=\"\" x=plain q=\"\\\"\\\\\\x1b\" "
+                    + "u=\"\\\\a\\u2028\" w=\\a k\\n=v i=-9223372036854775808\n"))
         XCTAssertTrue(line("m", level: 17, color: true).contains("\u{1B}[31mERROR\u{1B}[0m"))
         XCTAssertTrue(line("m", time: 951_782_400_000_000_000).hasPrefix("2000-02-29 00:00:00"))
         XCTAssertTrue(line("m", time: .max).hasPrefix("2554-07-21 23:34:33.709Z"))
@@ -172,7 +187,16 @@ final class ReadPartsTests: XCTestCase {
         XCTAssertEqual(parseLevel("warn"), 13)
         XCTAssertEqual(parseLevel("Info+2"), 11)
         XCTAssertEqual(parseLevel("24"), 24)
-        for wrong in ["", "0", "25", "info+", "loud", "FATAL+4", "info+2+2", "-1", "+3"] {
+        let others: [(String, UInt8)] = [
+            ("WARNING", 13), ("Critical", 21), ("err", 17), ("crit", 21), ("alert", 21),
+            ("emerg", 21), ("panic", 21), ("warning+1", 14), ("10", 10), ("20", 20), ("30", 13),
+            ("40", 17), ("50", 21),
+        ]
+        for (text, level) in others { XCTAssertEqual(parseLevel(text), level, text) }
+        for wrong in [
+            "", "0", "25", "29", "35", "60", "300", "info+", "loud", "FATAL+4", "info+2+2", "-1",
+            "+3",
+        ] {
             XCTAssertNil(parseLevel(wrong), wrong)
         }
     }

@@ -462,13 +462,13 @@ struct Drained {
                 JSONLine.append(r, to: &line)
                 json.append(String(decoding: line, as: UTF8.self))
                 var text: [UInt8] = []
-                TextLine.append(r, to: &text, utc: true, color: true, escape: true)
+                TextLine.append(r, to: &text, utc: true, color: true)
                 times.append(r.monotonicNs)
                 sequences.append(r.sequence)
                 flags.append(r.flags)
-            } catch let problem as ReadProblem {
-                problems.append(problem)
-            } catch {}
+            } catch {
+                problems.append(error)
+            }
         }
         messages.append("no end after \(limit) steps")
     }

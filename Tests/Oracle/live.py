@@ -116,12 +116,13 @@ class Lane:
     def left_over(self, gaps, pairs, newest):
         """§3.2: the gap record that nobody wrote, or None."""
         start, count = self.drops_at
-        left, first, last = 0, None, None
+        left, first, last, causes = 0, None, None, 0
         for slot in range(count):
             at = start + slot * 64
             missing = u64(self.data, at) - max(gaps.get(slot, 0), u64(self.data, at + 8))
             if missing > 0:
                 left += missing
+                causes |= u64(self.data, at + 32)
                 first = min(x for x in (first, u64(self.data, at + 16)) if x is not None)
                 last = max(x for x in (last, u64(self.data, at + 24)) if x is not None)
         if left == 0:
@@ -131,7 +132,8 @@ class Lane:
         record.thread_id = self.pid
         record.monotonic = max(last, newest)
         record.utc = utc_of_monotonic(pairs, record.monotonic)
-        make_gap(record, left, utc_of_monotonic(pairs, first), utc_of_monotonic(pairs, last))
+        make_gap(record, left, utc_of_monotonic(pairs, first), utc_of_monotonic(pairs, last),
+                 causes)
         return record
 
 
@@ -278,7 +280,7 @@ def _fill(record, kind, flags, payload, segment, gaps):
         covered, total = u64(payload, 8), u64(payload, 16)
         pairs = segment.clock_pairs()
         make_gap(record, total - covered, utc_of_monotonic(pairs, first),
-                 utc_of_monotonic(pairs, last))
+                 utc_of_monotonic(pairs, last), u64(payload, 40) if len(payload) >= 48 else 0)
         gaps.append((slot, total))
 
 

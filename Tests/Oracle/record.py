@@ -102,13 +102,29 @@ def apply_sections(record, data, sites):
     return parts
 
 
-def make_gap(record, count, first_utc, last_utc):
+CAUSES = (
+    ("disk_full", "the disk is full"),
+    ("disk_quota", "the user's disk quota is used up"),
+    ("store_quota", "the store's quota is reached"),
+    ("file_limit", "the limit of file sizes is reached"),
+    ("descriptors", "no file descriptor is free"),
+    ("memory", "memory ran out"),
+    ("not_ready", "no segment was ready"),
+    ("other", "the file system refuses"),
+)
+
+
+def make_gap(record, count, first_utc, last_utc, causes):
     """FORMAT §8.6."""
     record.kind = 1
     record.level = 13
     record.logger = b"Cordwood"
     record.message = b"%d records were not kept" % count
     record.fields = [(b"gap.records", count), (b"gap.first", first_utc), (b"gap.last", last_utc)]
+    known = [cause for bit, cause in enumerate(CAUSES) if causes >> bit & 1]
+    if known:
+        record.message += f": {', '.join(words for _, words in known)}".encode()
+        record.fields.append((b"gap.causes", " ".join(name for name, _ in known).encode()))
 
 
 def level_name(level):

@@ -54,7 +54,7 @@ SITE = (struct.pack("<IBBBB", 12, 0, 4, 0, 0) + b"\x03a.c\x04main\x0f%d|%5.1f|%.
         + b"\1\3\1\6")
 
 
-def lane(records, boot=None, dropped=0):
+def lane(records, boot=None, dropped=0, causes=0):
     """A lane file with one chunk of `records` in segment 0."""
     data = bytearray(65536)
     data[0:8] = b"CWLANE01"
@@ -64,7 +64,7 @@ def lane(records, boot=None, dropped=0):
     put(data, 80, "QI", SALT, 812)
     put(data, 112, "QQ", UTC, 1000)
     put(data, 128, "IIIIII", 8192, 8192, 4096, 64, 16384, 49152)
-    put(data, 4096, "QQQQ", dropped, 0, 5000, 6000)
+    put(data, 4096, "QQQQQ", dropped, 0, 5000, 6000, causes)
     catalog = entry(1, 7, b"net.http") + bytes(32) + entry(2, 3, SITE)
     data[8192:8192 + len(catalog)] = catalog
     body = b"".join(records)
@@ -179,6 +179,15 @@ class Live(unittest.TestCase):
         self.assertEqual(lines[0]["fields"],
                          {"gap.records": 3, "gap.first": UTC + 500, "gap.last": UTC + 600})
         self.assertEqual((lines[0]["kind"], lines[0]["level"]), ("gap", "WARN"))
+
+    def test_causes_of_gaps(self):
+        payload = struct.pack("<IIQQQQQ", 0, 0, 2, 5, 1500, 1600, 1 << 4)
+        lines = self.lines(lane([record(7, payload, 0, 0, 0)], dropped=9, causes=1 | 1 << 3))
+        self.assertEqual([line["message"] for line in lines], [
+            "3 records were not kept: no file descriptor is free",
+            "4 records were not kept: the disk is full, the limit of file sizes is reached"])
+        self.assertEqual([line["fields"]["gap.causes"] for line in lines],
+                         ["descriptors", "disk_full file_limit"])
 
     def test_damage_ends_the_chunk_only(self):
         lines = self.lines(lane([record(1, b"kept"), struct.pack("<I", 3) + bytes(12)]))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The engine under the thread sanitizer, the address sanitizer, the undefined behaviour sanitizer
-(its C parts) and valgrind: builds the library of each kind, and runs stress.c against it.
+(its C parts, and the headers' own code in hosts) and valgrind: builds the library of each kind, and
+runs stress.c against it.
 `run.py [--seconds N] [thread] [address] [undefined] [valgrind]`; the last line counts. Findings
 stay in build/sanitizers/NAME.log."""
 
@@ -103,6 +104,27 @@ def undefined(log):
     return "\n".join(texts)
 
 
+def headers(log):
+    """What the headers compile into hosts, and C++ formatters by seed."""
+    consumers = ROOT / "Tests/Consumers"
+    said = ""
+    for source, compiler in ((consumers / "consumer.c", ("cc", "-std=gnu11")),
+                             (consumers / "bad_input.c", ("cc", "-std=gnu11")),
+                             (consumers / "consumer.cpp", ("c++", "-std=c++17")),
+                             (consumers / "formats.cpp", ("c++", "-std=c++17")),
+                             (HERE / "formatters.cpp", ("c++", "-std=c++17"))):
+        program = WORK / f"header-{source.name}"
+        run([*compiler, "-O1", "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all",
+             f"-I{ROOT}/include", source, "-o", program, f"-L{ROOT}/build/lib", "-lcordwood",
+             "-lpthread", f"-Wl,-rpath,{ROOT}/build/lib"], log)
+        words = []
+        if source.parent == consumers:
+            words = [WORK / f"store-{source.name}"]
+            shutil.rmtree(words[0], ignore_errors=True)
+        said = run([program, *words], log, {"ASAN_OPTIONS": "detect_leaks=0"}).strip()
+    return said
+
+
 def stress(kind, seconds, log):
     store = WORK / f"store-{kind}"
     shutil.rmtree(store, ignore_errors=True)
@@ -136,7 +158,8 @@ def main():
         log = f"{kind}.log"
         (WORK / log).unlink(missing_ok=True)
         try:
-            said = undefined(log) if kind == "undefined" else stress(kind, arguments.seconds, log)
+            said = undefined(log) + "\n" + headers(log) if kind == "undefined" else \
+                stress(kind, arguments.seconds, log)
             print(f"{kind}: clean, {said.strip()}", flush=True)
             passed += 1
         except Failed as why:

@@ -129,6 +129,7 @@ typedef struct cwi_lane {
     void *life;                /* the page that holds the owner's lock; NULL: `lock_fd` does */
     char name[CWI_LANE_NAME_MAX];
     uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
+    uint64_t dropped_by[8];    /* A17: refused calls by GapCause; counted on */
 } cwi_lane;
 
 enum {
@@ -202,6 +203,9 @@ typedef struct cwi_engine {
     uint32_t lanes_left;   /* those that were made */
     cwi_lane *unused_lane; /* a block for the next one, of a try that made none */
     uint64_t left_dropped; /* counts of lanes that were let go */
+    uint64_t quota_bytes;  /* of the store, for words about it; 0: unlimited */
+    uint64_t refusal;      /* A26: why the system refused last: GapCause << 32 | errno */
+    uint64_t refusal_ns;   /* A26: when */
 } cwi_engine;
 
 enum { CWI_ENGINES_MAX = 256, CWI_SITES_MAX = 65536, CWI_SITES_INDEX = 131072 };

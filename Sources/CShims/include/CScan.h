@@ -9,10 +9,8 @@
 size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted, size_t length);
 
 /* The first block from `at` on, a multiple of 64, that has any, and in `bits` which; count: none.
- * Quotes and backslashes: */
-size_t cwi_next_quotes(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
-/* Where a secret may be told: '=', '%', "yJ" (of "eyJ"), "//", or a 'b' or 'B' that may begin
- * "Bearer" or "Basic": */
+ * Where a secret may be told: '=', '%', "yJ" (of "eyJ"), "//", and what may be how a token of a
+ * known maker, "Bearer", "Basic" or the end of "PRIVATE KEY" begins: */
 size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
 /* Below 0x20, and 0x7F: */
 size_t cwi_next_controls(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
@@ -40,16 +38,4 @@ static inline _Bool cwi_may_end(const uint32_t *endings, uint8_t third, uint8_t 
     return endings[cwi_letters[last] << 5 | cwi_letters[second]] >> cwi_letters[third] & 1;
 }
 
-/* Of a block: quotes; those that may end a secret's name, with a colon, white space or the text's
- * end behind them; backslashes. */
-typedef struct cwi_names {
-    uint64_t quotes;
-    uint64_t ends;
-    uint64_t slashes;
-} cwi_names;
-
-/* The first block with ends or backslashes at `at` or behind it; count: none. `before`: the last
- * quote of the blocks that were passed over, as it was where they have none. */
-size_t cwi_next_names(const uint8_t *text, size_t at, size_t count, const uint32_t *endings,
-                      ptrdiff_t *before, cwi_names *found);
 #endif

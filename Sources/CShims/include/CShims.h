@@ -166,6 +166,11 @@ static inline uint64_t cw_file_size_limit(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? (uint64_t)limit.rlim_cur : UINT64_MAX;
 }
+/* RLIMIT_NOFILE of this process. */
+static inline uint64_t cw_descriptor_limit(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (uint64_t)limit.rlim_cur : UINT64_MAX;
+}
 static inline int cw_membarrier(int command) {
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }

@@ -99,12 +99,14 @@ public enum AppendSlow {
     /// Busy meanwhile, so that close does not take the lane file away.
     static func countRefused(_ engine: EngineBlock) {
         guard unsafe cwi_tls_get().pointee.helper & UInt8(CWI_HELPER_WRITES) == 0 else { return }
+        let refusal = unsafe Refusal.of(engine)
+        unsafe refusal.keep(engine)
         guard let thread = unsafe ThreadBlocks.enterOwn(engine) else {
-            return unsafe Drops.count(engine, inFile: false)
+            return unsafe Drops.count(engine, refusal.cause, inFile: false)
         }
         defer { unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0) }
         let isOpen = unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN)
-        unsafe Drops.count(engine, inFile: isOpen)
+        unsafe Drops.count(engine, refusal.cause, inFile: isOpen)
     }
 
     /// CW_OVERFLOW_BLOCK, outside nested calls and forked children, and not on the engine's own
@@ -221,6 +223,7 @@ public enum AppendSlow {
         }
         let chunk = UnsafeMutableRawPointer(header)
         guard unsafe WriteThrough.segment(engine, segment, start, end - start) else {
+            unsafe Refusal.note(engine, errno: errno)
             // The next record begins a chunk, which tells of this one.
             _ = unsafe Settle.own(thread)
             return .full
@@ -235,6 +238,7 @@ public enum AppendSlow {
         let isWritten =
             unsafe isKept
             && WriteThrough.segment(engine, segment, chunk + ChunkHeader.committed, 4)
+        if isKept, !isWritten { unsafe Refusal.note(engine, errno: errno) }
         if isClosed { unsafe ThreadBlocks.leaveChunk(thread) }
         guard isKept else { return .again }
         if isWritten { return .kept }

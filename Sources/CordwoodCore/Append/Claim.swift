@@ -5,6 +5,7 @@
 // and `grow` has given it blocks; `busy` keeps the mapping from being released.
 
 import CShims
+import Glibc
 
 typealias SegmentBlock = UnsafeMutablePointer<cwi_segment>
 typealias LaneBlock = UnsafeMutablePointer<cwi_lane>
@@ -94,8 +95,8 @@ enum Claim {
         guard unsafe Segments.grow(engine, lane, segment, upTo: offset + bytes, thread),
             unsafe Segments.faultIn(segment, base, offset, bytes)
         else {
+            unsafe Segments.refuse(engine, lane, errno: errno)
             unsafe giveBack(base, offset, bytes)
-            unsafe Segments.refuse(lane)
             return .noSpace
         }
         if bytes >= 32 << 10, unsafe Segments.runsShort(segment, offset + bytes) {
@@ -105,8 +106,8 @@ enum Claim {
         guard unsafe fill(thread, engine, lane, segment, base + Int(offset), offset, UInt32(bytes))
         else {
             unsafe thread.pointee.ptr = nil
+            unsafe Segments.refuse(engine, lane, errno: errno)
             unsafe giveBack(base, offset, bytes)
-            unsafe Segments.refuse(lane)
             return .noSpace
         }
         return unsafe publish(thread, segment, base, offset, UInt32(bytes)) ? .done : .again

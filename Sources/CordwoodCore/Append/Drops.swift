@@ -8,7 +8,7 @@ import CShims
 
 enum Drops {
     /// Counts one refused call of the host. inFile: in write mode, the file is told.
-    static func count(_ engine: EngineBlock, inFile: Bool) {
+    static func count(_ engine: EngineBlock, _ cause: GapCause, inFile: Bool) {
         guard let lane = unsafe engine.pointee.lane, let file = unsafe lane.pointee.file else {
             let word =
                 unsafe UnsafeMutableRawPointer(engine)
@@ -19,6 +19,9 @@ enum Drops {
         let serial = unsafe ThreadBlocks.own(engine)?.pointee.serial ?? 0
         let slot = unsafe slot(file, serial)
         let now = cw_monotonic_ns()
+        _ = unsafe cwa_add_u64(causeWord(lane, cause), 1)
+        // Before the count, so that a gap record that covers it has its cause, too.
+        unsafe add(causes: cause.bit, to: slot)
         // CRASH: a count without its times; the reader tells it all the same.
         // ORDER: relaxed is enough for counts; the fetch-and-add is shared by a slot's threads
         // (A17).
@@ -31,6 +34,34 @@ enum Drops {
         _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
     }
 
+    private static func add(causes: UInt64, to slot: UnsafeMutableRawPointer) {
+        let word = unsafe slot + DropSlot.causes
+        while true {
+            // ORDER: relaxed. Bits that say what the counts beside them are of (A17).
+            let before = unsafe cwa_load_relaxed_u64(word)
+            if before | causes == before { return }
+            if unsafe cwa_cas_u64(word, before, before | causes) { return }
+        }
+    }
+
+    private static func causeWord(
+        _ lane: LaneBlock, _ cause: GapCause
+    ) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.dropped_by)!
+            + Int(cause.rawValue) * 8
+    }
+
+    /// Refused calls of that cause, in the lanes that `total` looks at.
+    static func total(_ engine: EngineBlock, of cause: GapCause) -> UInt64 {
+        var sum: UInt64 = 0
+        var next: LaneBlock? = unsafe engine.pointee.lane
+        while let lane = unsafe next {
+            unsafe sum &+= cwa_load_relaxed_u64(causeWord(lane, cause))
+            unsafe next = lane.pointee.previous
+        }
+        return sum
+    }
+
     /// A lane takes over what was refused while there was none; before it is ready.
     static func takeOver(_ engine: EngineBlock, _ lane: LaneBlock) {
         guard let file = unsafe lane.pointee.file else { return }
@@ -41,6 +72,9 @@ enum Drops {
         guard count > 0 else { return }
         let slot = unsafe slot(file, 0)
         unsafe slot.storeBytes(of: count, toByteOffset: DropSlot.dropped, as: UInt64.self)
+        let cause = unsafe Refusal.noted(engine).cause
+        _ = unsafe cwa_add_u64(causeWord(lane, cause), count)
+        unsafe slot.storeBytes(of: cause.bit, toByteOffset: DropSlot.causes, as: UInt64.self)
         let now = cw_monotonic_ns()
         unsafe slot.storeBytes(of: now, toByteOffset: DropSlot.firstMonotonic, as: UInt64.self)
         unsafe slot.storeBytes(of: now, toByteOffset: DropSlot.lastMonotonic, as: UInt64.self)
@@ -109,11 +143,13 @@ enum Drops {
     struct Gap {
         var from: UInt64
         var to: UInt64
+        var causes: UInt64
     }
 
     /// The chunk with that gap record was not written: the next one reports it.
     static func takeBack(_ gap: Gap?, _ lane: LaneBlock, _ thread: ThreadBlock) {
-        guard let gap else { return }
+        guard let gap, let file = unsafe lane.pointee.file else { return }
+        unsafe add(causes: gap.causes, to: slot(file, thread.pointee.serial))
         _ = unsafe cwa_cas_u64(reportingWord(lane, thread.pointee.serial), gap.to, gap.from)
     }
 
@@ -131,7 +167,9 @@ enum Drops {
         // kill in between leaves the count to the reader (A17).
         // Fewer than reported: the lane file was cut under us.
         guard to > from, unsafe cwa_cas_u64(reporting, from, to) else { return unsafe start }
-        gap = Gap(from: from, to: to)
+        // CRASH: taken, and no gap record says it: the reader tells the count without a cause.
+        let causes = unsafe cwa_exchange_u64(slot + DropSlot.causes, 0)
+        gap = Gap(from: from, to: to, causes: causes)
         let length = RecordHeader.bytes + GapPayload.bytes
         unsafe start.storeBytes(of: UInt32(length), as: UInt32.self)
         unsafe start.storeBytes(of: 0, toByteOffset: 4, as: UInt64.self)
@@ -147,6 +185,7 @@ enum Drops {
         unsafe payload.storeBytes(
             of: cwa_load_relaxed_u64(slot + DropSlot.lastMonotonic),
             toByteOffset: GapPayload.lastMonotonic, as: UInt64.self)
+        unsafe payload.storeBytes(of: causes, toByteOffset: GapPayload.causes, as: UInt64.self)
         return unsafe start + length
     }
 

@@ -447,6 +447,8 @@ public enum EngineCore {
         public var bytes: UInt64 = 0
         public var dropped: UInt64 = 0
         public var slow: UInt64 = 0
+        /// Of `dropped`, by cause; `other` has the rest.
+        public var causes: [GapCause: UInt64] = [:]
     }
 
     public static func counts(_ engine: EngineBlock) -> Counts {
@@ -469,6 +471,13 @@ public enum EngineCore {
             }
         }
         counts.dropped = unsafe Drops.total(engine)
+        var rest = counts.dropped
+        for cause in GapCause.allCases where cause != .other {
+            let count = unsafe min(rest, Drops.total(engine, of: cause))
+            counts.causes[cause] = count
+            rest -= count
+        }
+        counts.causes[.other] = rest
         return counts
     }
 

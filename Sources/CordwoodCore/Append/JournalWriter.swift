@@ -77,7 +77,8 @@ public final class JournalWriter: @unchecked Sendable {
     private var headers: Set<UInt64> = []
     /// Sealed segments that are durable, in this journal or as files, and not archived yet.
     private var whole: Set<UInt64> = []
-    private var failed = false
+    /// 0, or why this flush or the last one failed.
+    private var failure: Int32 = 0
     /// Segments whose files were not synced, until an archive holds them (R36).
     private var unsynced: Set<UInt64> = []
     private var unsyncedError: Int32 = 0
@@ -92,8 +93,8 @@ public final class JournalWriter: @unchecked Sendable {
         unsafe follow(lane)
         // After a failed sync nothing of the old file is believed: a new one, written from memory
         // (R36). Nor of one that has no name any more, or whose descriptor the host has closed.
-        let fresh = failed || bytes > JournalWriter.compactBytes || !isThere
-        failed = false
+        let fresh = failure != 0 || bytes > JournalWriter.compactBytes || !isThere
+        failure = 0
         let error = unsafe fresh ? begin(engine, lane) : 0
         guard error == 0 else { return error }
         // Twice: a frame's names stand before it, and those of records that came meanwhile too.
@@ -107,14 +108,14 @@ public final class JournalWriter: @unchecked Sendable {
             released = waiting.subtracting(whole).subtracting(unsynced)
         }
         unsafe copyCatalog(lane)
-        var result = failed ? EIO : writeBatch()
+        var result = failure != 0 ? failure : writeBatch()
         if result == 0 { result = Files.syncData(descriptor) }
         if result == 0 { result = unsafe syncFiles(engine, lane, released, guards) }
         // A segment whose file could not be synced may lie in the old journal alone.
         if result == 0, fresh {
             unsafe result = unsynced.isEmpty ? publish(engine, lane) : unsyncedError
         }
-        failed = result != 0
+        failure = result
         guard result == 0 else { return result }
         // ORDER: relaxed. This thread set it, or will find it at its next flush (A36).
         if unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane)) != 0 { return EIO }
@@ -253,7 +254,7 @@ public final class JournalWriter: @unchecked Sendable {
             // What memory has is not what readers see: its file is synced as it is (A25).
             if unsafe Lost.isLost(segment) {
                 let error = unsafe Files.syncData(segment.pointee.fd)
-                if error != 0 { failed = true }
+                if error != 0 { failure = error }
                 if SyncedFiles.isLasting(error) {
                     unsafe keepUnsynced([segment.pointee.number], error)
                 }
@@ -274,7 +275,7 @@ public final class JournalWriter: @unchecked Sendable {
             if unsafe catalogRegion != lane.pointee.catalog_index { catalogSynced = 0 }
             catalogRegion = unsafe lane.pointee.catalog_index
         }
-        if !ran { failed = true }
+        if !ran { failure = EIO }
         guard let region = unsafe region, used > catalogSynced else { return }
         unsafe frame(
             JournalFrame.kindCatalog, UInt64(catalogRegion), catalogSynced, 0, nil,
@@ -343,7 +344,7 @@ public final class JournalWriter: @unchecked Sendable {
             let crc = unsafe cwi_crc32c(0, frame + 16, JournalFrame.headerBytes + count - 16)
             unsafe frame.storeBytes(of: crc, toByteOffset: JournalFrame.crc, as: UInt32.self)
         }
-        if batch.count > JournalWriter.batchBytes, !failed { failed = writeBatch() != 0 }
+        if batch.count > JournalWriter.batchBytes, failure == 0 { failure = writeBatch() }
     }
 
     private func writeBatch() -> Int32 {

@@ -185,7 +185,10 @@ public enum Lanes {
         _ name: UnsafePointer<CChar>
     ) -> Int32 {
         let directory = unsafe Descriptors.lanes(engine)
-        guard let segment = unsafe Segments.takeSlot(engine) else { return Status.full }
+        guard let segment = unsafe Segments.takeSlot(engine) else {
+            unsafe Refusal(cause: .notReady, number: 0).note(engine)
+            return Status.full
+        }
         unsafe lane.pointee.first = unsafe segment
         unsafe segment.pointee.lane = unsafe lane
         // As in Segments.makeFile. A child that kept it would keep the lock.
@@ -194,9 +197,10 @@ public enum Lanes {
         if descriptor >= 0 { unsafe Descriptors.note(segment, descriptor) }
         cwi_fork_gate_leave()
         guard descriptor >= 0 else {
-            let status = Status.of(errno: errno)
+            let number = errno
+            unsafe Refusal.note(engine, errno: number)
             unsafe letGo(segment)
-            return status
+            return Status.of(errno: number)
         }
         // CRASH: a file that is no lane and holds nothing; adopters remove it when it is old.
         var error = unsafe OwnerLock.take(lane, descriptor, directory, temporary)
@@ -241,6 +245,7 @@ public enum Lanes {
         // A child closes the number only where it is this file.
         Files.close(descriptor)
         unsafe letGo(segment)
+        unsafe Refusal.note(engine, errno: error)
         return Status.of(errno: error)
     }
 

@@ -12,13 +12,25 @@ extension Segments {
     /// room again.
     static let refusalNs: UInt64 = 100_000_000
 
-    static func refuse(_ lane: LaneBlock, ns: UInt64 = refusalNs) {
+    static func refuse(_ engine: EngineBlock, _ lane: LaneBlock, errno number: Int32) {
+        unsafe Refusal.note(engine, errno: number)
+        unsafe cwa_store_relaxed_u64(fullUntil(lane), cw_monotonic_ns() &+ refusalNs)
+    }
+
+    static func refuse(_ engine: EngineBlock, _ lane: LaneBlock, _ cause: GapCause, ns: UInt64) {
+        unsafe Refusal(cause: cause, number: 0).note(engine)
         unsafe cwa_store_relaxed_u64(fullUntil(lane), cw_monotonic_ns() &+ ns)
     }
 
     /// A segment lies ready, and the directory does not take its name.
-    static func refuseNames(_ lane: LaneBlock) {
+    static func refuseNames(_ engine: EngineBlock, _ lane: LaneBlock, errno number: Int32) {
+        unsafe Refusal.note(engine, errno: number)
         unsafe cwa_store_relaxed_u64(nameUntil(lane), cw_monotonic_ns() &+ refusalNs)
+    }
+
+    /// True while the file system is not to be asked again for a segment or its name.
+    static func isAnyRefused(_ lane: LaneBlock) -> Bool {
+        unsafe isRefused(lane) || isBefore(cwa_load_relaxed_u64(nameUntil(lane)))
     }
 
     static func isRefused(_ lane: LaneBlock) -> Bool {
@@ -50,6 +62,76 @@ extension Segments {
 
     private static func nameUntil(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.name_until_ns)!
+    }
+}
+
+/// Why a call was refused: noted where the system said no, and looked up where the call ends.
+public struct Refusal {
+    public var cause: GapCause
+    /// The errno behind it; 0: no system call failed.
+    public var number: Int32
+
+    /// In the thread's `last_detail`: its value is a refusal's `word`.
+    public static let detail: UInt32 = 0xFF
+    /// What the system said longer ago does not explain a refusal of now.
+    private static let freshNs: UInt64 = 1_000_000_000
+
+    public init(cause: GapCause, number: Int32) {
+        self.cause = cause
+        self.number = number
+    }
+
+    /// From the thread's `last_value`.
+    public init(word: UInt32) {
+        cause = GapCause(rawValue: word >> 16) ?? .other
+        number = Int32(word & 0xFFFF)
+    }
+
+    private var word: UInt32 { cause.rawValue << 16 | UInt32(number & 0xFFFF) }
+
+    private static func noteWord(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.refusal)!
+    }
+
+    private static func timeWord(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.refusal_ns)!
+    }
+
+    static func note(_ engine: EngineBlock, errno number: Int32) {
+        unsafe Refusal(cause: .of(errno: number), number: number).note(engine)
+    }
+
+    func note(_ engine: EngineBlock) {
+        // ORDER: relaxed. Words for people; of two refusals at once either may be told (A26).
+        unsafe cwa_store_relaxed_u64(Self.noteWord(engine), UInt64(word))
+        unsafe cwa_store_relaxed_u64(Self.timeWord(engine), cw_monotonic_ns())
+    }
+
+    /// What the system said last; `other` where that was long ago.
+    static func noted(_ engine: EngineBlock) -> Refusal {
+        let time = unsafe cwa_load_relaxed_u64(timeWord(engine))
+        guard time != 0, cw_monotonic_ns() < time &+ freshNs else {
+            return Refusal(cause: .other, number: 0)
+        }
+        return unsafe Refusal(
+            word: UInt32(truncatingIfNeeded: cwa_load_relaxed_u64(noteWord(engine))))
+    }
+
+    /// Of a call that answers CW_E_FULL now.
+    static func of(_ engine: EngineBlock) -> Refusal {
+        let noted = unsafe noted(engine)
+        guard let lane = unsafe EngineCore.readyLane(engine), unsafe !Segments.isAnyRefused(lane)
+        else { return noted }
+        if unsafe Quota.isUsed(engine) { return Refusal(cause: .storeQuota, number: 0) }
+        let drops = unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP)
+        return drops ? Refusal(cause: .notReady, number: 0) : noted
+    }
+
+    /// For the thread's cw_last_error.
+    func keep(_ engine: EngineBlock) {
+        let tls = unsafe cwi_tls_get()!
+        unsafe tls.pointee.last_value = word
+        unsafe tls.pointee.last_detail = engine.pointee.index << 8 | Refusal.detail
     }
 }
 
@@ -115,6 +197,15 @@ public enum Quota {
             unsafe bytes &+= min(segment.pointee.size, SegmentSize.of(engine))
         }
         return (count, bytes)
+    }
+
+    /// How large the quota is, for words about it; 0: unlimited.
+    public static func name(_ engine: EngineBlock, bytes: UInt64) {
+        let word =
+            unsafe UnsafeMutableRawPointer(engine)
+            + MemoryLayout<cwi_engine>.offset(of: \.quota_bytes)!
+        // ORDER: relaxed. A number by itself (A26).
+        unsafe cwa_store_relaxed_u64(word, bytes)
     }
 
     /// From the mark on so many bytes may be made. nil: any number.

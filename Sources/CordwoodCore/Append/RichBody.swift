@@ -24,6 +24,8 @@ import CShims
     public var exceptionStacktrace = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     public var kind: UInt8 = 0
     var originalLength: UInt64?
+    /// Bytes that the last of `fields`, a string, is cut by.
+    private var lastCutBytes = 0
 
     public init() {}
 
@@ -41,7 +43,7 @@ import CShims
         guard let fields = unsafe fields, fieldCount > 0 else { return 0 }
         var bytes = 2
         for i in 0..<fieldCount { unsafe bytes += 4 + fields[i].key.length + valueBytes(fields[i]) }
-        return bytes
+        return bytes - lastCutBytes
     }
 
     private func valueBytes(_ field: cw_field) -> Int {
@@ -79,10 +81,34 @@ import CShims
         // Strings of the exception are cut with the message: the stack trace last written goes
         // first.
         if cut.bytes > limit { unsafe cut.exceptionStacktrace = cut.message }
+        // Half of the room is the message's where fields would take it all.
+        if cut.bytes > limit { unsafe cut.cutFields(to: limit - min(message.count, limit / 2)) }
         guard cut.bytes <= limit else { return nil }
         let room = unsafe min(message.count, limit - cut.bytes)
         unsafe cut.message = UnsafeRawBufferPointer(rebasing: message.prefix(room))
         return cut
+    }
+
+    /// The first fields stay, as many as there is room for; a string that is too large is cut.
+    private mutating func cutFields(to limit: Int) {
+        guard let fields = unsafe fields, unsafe encodedFields.count == 0 else { return }
+        let all = fieldCount
+        fieldCount = 0
+        var room = limit - bytes - SectionKind.headerBytes - 2
+        while fieldCount < all {
+            let field = unsafe fields[fieldCount]
+            let wanted = unsafe 4 + field.key.length + valueBytes(field)
+            let excess = wanted - room
+            if excess > 0 {
+                guard unsafe field.type == UInt32(FieldType.string),
+                    unsafe excess < field.value.s.length
+                else { return }
+                lastCutBytes = excess
+            }
+            fieldCount += 1
+            room -= wanted
+            if excess > 0 { return }
+        }
     }
 
     func write(to start: UnsafeMutableRawPointer) {
@@ -153,9 +179,11 @@ import CShims
             switch unsafe UInt8(truncatingIfNeeded: field.type) {
             case FieldType.bool: unsafe cursor.put(UInt8(field.value.b ? 1 : 0))
             case FieldType.string:
-                unsafe cursor.put(UInt32(field.value.s.length))
+                let cut = i == fieldCount - 1 ? lastCutBytes : 0
+                let count = unsafe field.value.s.length - cut
+                cursor.put(UInt32(count))
                 unsafe cursor.bytes(
-                    UnsafeRawBufferPointer(start: field.value.s.data, count: field.value.s.length))
+                    UnsafeRawBufferPointer(start: field.value.s.data, count: count))
             default: unsafe cursor.put(field.value.u)
             }
         }

@@ -42,7 +42,7 @@ extension Segments {
             else { return nil }
             guard cw_monotonic_ns() < patience else {
                 // Nobody releases anything: the next calls do not wait for it again.
-                unsafe refuse(lane, ns: 1_000_000_000)
+                unsafe refuse(engine, lane, .notReady, ns: 1_000_000_000)
                 return nil
             }
             if !hasSlot { unsafe EngineCore.wake(engine) }

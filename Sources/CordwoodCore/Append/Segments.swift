@@ -69,8 +69,9 @@ public enum Segments {
         var mask = sigset_t()
         if unsafe thread != nil { unsafe cwi_block_signals(&mask) }
         defer { if unsafe thread != nil { unsafe cwi_restore_signals(&mask) } }
+        errno = 0
         guard unsafe Descriptors.regain(engine, lane, segment) else {
-            unsafe refuse(lane)
+            unsafe refuse(engine, lane, errno: errno)
             return false
         }
         while true {
@@ -81,7 +82,8 @@ public enum Segments {
                 target = upTo
                 continue
             }
-            unsafe refuse(lane)
+            unsafe refuse(engine, lane, errno: error)
+            errno = error
             return false
         }
         // CRASH: the file is longer than `ready` says, and nothing stands there yet.
@@ -136,8 +138,8 @@ public enum Segments {
         }
         unsafe writeFirstPair(engine, next)
         guard unsafe WriteThrough.header(engine, next) else {
+            unsafe refuseNames(engine, lane, errno: errno)
             unsafe destroy(engine, lane, next)
-            unsafe refuseNames(lane)
             return Status.full
         }
         // CRASH: a segment with a name and without chunks: it reads as empty.
@@ -193,14 +195,13 @@ public enum Segments {
                     of: number, toByteOffset: SegmentHeader.number, as: UInt64.self)
                 // CRASH: the file says its number before it has the name; until it is current it
                 // holds nothing.
-                var error = EIO
-                if unsafe WriteThrough.header(engine, next) {
-                    unsafe error = renameSpare(engine, lane, next)
-                }
+                let error =
+                    unsafe WriteThrough.header(engine, next)
+                    ? renameSpare(engine, lane, next) : errno
                 if error == 0 { return .named }
                 unsafe next.pointee.number = 0
                 if error == ENOENT { return .nameless }
-                unsafe refuseNames(lane)
+                unsafe refuseNames(engine, lane, errno: error)
                 return .refused
             }
             guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else {
@@ -295,11 +296,11 @@ public enum Segments {
             unsafe addSpareName(&name, lane, slot.pointee.spare_id)
             return unsafe makeFile(engine, lane, slot, name.pointer, inMemory)
         }
-        guard made else {
+        guard made == 0 else {
             unsafe Quota.giveBack(engine, bytes: inMemory ? 0 : bytes)
             unsafe cwa_store_release_u32(stateWord(slot), free)
             // Memory that is full is no reason not to ask the disk.
-            if !inMemory { unsafe refuse(lane) }
+            if !inMemory { unsafe refuse(engine, lane, errno: made) }
             return nil
         }
         return unsafe slot
@@ -314,10 +315,11 @@ public enum Segments {
         return nil
     }
 
+    /// 0 or an errno.
     private static func makeFile(
         _ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock,
         _ name: UnsafePointer<CChar>, _ inMemory: Bool
-    ) -> Bool {
+    ) -> Int32 {
         // A child lets go of what it finds in the slot, so none is forked before it is there. Where
         // a writer makes the segment its signals are blocked (publishNext).
         cwi_fork_gate_enter()
@@ -326,30 +328,31 @@ public enum Segments {
             ? MemorySegments.create(engine, slot, name)
             : cw_open_at(Descriptors.lanes(engine), name, O_RDWR | O_CREAT | O_EXCL, 0o600)
         // CRASH: a spare, whole or not: readers pass over its name, adopters remove it.
+        let refused = descriptor < 0 ? errno : 0
         if descriptor >= 0 { unsafe Descriptors.note(slot, descriptor) }
         cwi_fork_gate_leave()
-        guard descriptor >= 0 else { return false }
+        guard descriptor >= 0 else { return refused }
         let whole = unsafe inMemory || WriteThrough.isOn(engine)
         let error = unsafe WriteThrough.allocate(
             engine, descriptor, bytes: inMemory ? slot.pointee.size : firstBytes, isFirst: false)
-        guard error == 0, let base = unsafe map(engine, slot, descriptor) else {
+        guard error == 0, let base = unsafe map(engine, slot, descriptor),
+            unsafe Mapping.populate(base, bytes: SegmentHeader.bytes)
+        else {
+            let refused = error == 0 ? errno : error
             unsafe undo(engine, slot, name)
-            return false
-        }
-        guard unsafe Mapping.populate(base, bytes: SegmentHeader.bytes) else {
-            unsafe undo(engine, slot, name)
-            return false
+            return refused
         }
         unsafe slot.pointee.ready = unsafe whole ? slot.pointee.size : firstBytes
         unsafe slot.pointee.populated =
             unsafe WriteThrough.isOn(engine) ? slot.pointee.size : UInt64(SegmentHeader.bytes)
         unsafe writeHeader(engine, lane, slot)
         guard unsafe WriteThrough.header(engine, slot) else {
+            let refused = errno
             unsafe undo(engine, slot, name)
-            return false
+            return refused
         }
         unsafe cwa_store_release_u32(stateWord(slot), spare)
-        return true
+        return 0
     }
 
     private static func map(

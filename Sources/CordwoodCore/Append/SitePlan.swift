@@ -55,7 +55,11 @@ import CShims
         }
     }
 
-    /// The format does not fit the arguments: it is kept as it stands.
+    /// Longer formats that do not fit lose their arguments: the one that is kept instead is longer.
+    private static let keptFormatMax = 16_384
+
+    /// The format does not fit the arguments: it is kept as it stands; behind it, where it is of
+    /// std::format, the arguments.
     public var isRefused: Bool {
         get { unsafe memory.load(fromByteOffset: 11, as: UInt8.self) != 0 }
         nonmutating set {
@@ -98,14 +102,9 @@ import CShims
         let fits =
             unsafe isBraces
             ? braceSteps(format, classes, passed) : steps(format, classes, passed)
-        guard fits else {
-            unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: SitePlan.bytesMax)
-            identifier = SitePlan.described
-            isRefused = true
-            isPlain = true
-            return
-        }
+        isRefused = !fits
         isPlain = true
+        if isRefused, !isBraces || format.count > SitePlan.keptFormatMax { count = 0 }
         for index in 0..<count {
             fixedBytes += ArgumentType.fixedBytes(type(index))
             switch type(index) {
@@ -126,7 +125,8 @@ import CShims
         return precision < 0 || precision > most ? most : Int(precision)
     }
 
-    /// Every argument is kept, as what it is; the format must name none that was not passed.
+    /// Every argument is kept, as what it is; the format must name none that was not passed, and
+    /// show each as what it is.
     private func braceSteps(
         _ text: UnsafeRawBufferPointer, _ classes: UnsafePointer<UInt8>, _ passed: Int
     ) -> Bool {
@@ -142,11 +142,20 @@ import CShims
             case .invalid: return false
             case .end: return true
             case .field(let field):
-                guard field.argument < passed else { return false }
-                if case .argument(let index) = field.width, index >= passed { return false }
-                if case .argument(let index) = field.precision, index >= passed { return false }
+                guard field.argument < passed, field.shows(type(field.argument)) else {
+                    return false
+                }
+                guard isNumber(field.width, passed), isNumber(field.precision, passed) else {
+                    return false
+                }
             }
         }
+    }
+
+    /// A width or precision that an argument says is a whole number.
+    private func isNumber(_ number: BraceFormat.Number, _ passed: Int) -> Bool {
+        guard case .argument(let index) = number else { return true }
+        return index < passed && ArgumentType.isInteger(type(index))
     }
 
     private func steps(

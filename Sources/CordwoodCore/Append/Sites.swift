@@ -257,11 +257,19 @@ enum Sites {
         unsafe plan.make(format: definition.format, style: definition.style, classes: classes)
         let start = unsafe entry + headerBytes + plan.bytes
         let count = unsafe definition.write(plan, to: start)
-        let bytes = (headerBytes + plan.bytes + count + 7) & ~7
+        var format = definition.formatOffset
+        var end = count
+        if definition.isRewritten(plan), let own = unsafe definition.format.baseAddress {
+            // `isThere` compares with what the host has.
+            unsafe (start + count).copyMemory(from: own, byteCount: definition.format.count)
+            format = count
+            unsafe end += definition.format.count
+        }
+        let bytes = (headerBytes + plan.bytes + end + 7) & ~7
         unsafe entry.storeBytes(of: UInt32(bytes), as: UInt32.self)
         unsafe entry.storeBytes(of: definition.hash, toByteOffset: 4, as: UInt32.self)
         unsafe entry.storeBytes(of: UInt32(count), toByteOffset: 8, as: UInt32.self)
-        unsafe describe(definition, classes, entry, start)
+        unsafe describe(definition, classes, entry, start, format)
         plan.identifier = number
         unsafe process.pointee.sites_count = number + 1
         // ORDER: release, then full: a maker of a lane that does not see the entry has taken the
@@ -278,9 +286,9 @@ enum Sites {
     /// What `isThere` compares.
     private static func describe(
         _ definition: SiteDefinition, _ classes: UnsafePointer<UInt8>,
-        _ entry: UnsafeMutableRawPointer, _ payload: UnsafeMutableRawPointer
+        _ entry: UnsafeMutableRawPointer, _ payload: UnsafeMutableRawPointer, _ formatAt: Int
     ) {
-        let format = unsafe payload + definition.formatOffset - entry
+        let format = unsafe payload + formatAt - entry
         unsafe entry.storeBytes(of: definition.line, toByteOffset: 16, as: UInt32.self)
         unsafe entry.storeBytes(of: UInt32(format), toByteOffset: 20, as: UInt32.self)
         unsafe entry.storeBytes(
@@ -360,124 +368,5 @@ enum Sites {
             at += unsafe Int(entry.load(as: UInt32.self))
         }
         return true
-    }
-}
-
-/// A site as catalogs define it (FORMAT §5), not yet written.
-@safe struct SiteDefinition {
-    let line: UInt32
-    let file: UnsafeRawBufferPointer
-    let function: UnsafeRawBufferPointer
-    let format: UnsafeRawBufferPointer
-    let style: UInt32
-    /// What a catalog entry may have, in all.
-    private static let stringMax = 65_535
-
-    init(_ site: UnsafePointer<cw_site>) {
-        style = unsafe site.pointee.style
-        unsafe line = site.pointee.line
-        unsafe file = SiteDefinition.text(site.pointee.file)
-        unsafe function = SiteDefinition.text(site.pointee.function)
-        unsafe format = SiteDefinition.text(site.pointee.format)
-    }
-
-    init(
-        line: UInt32, file: UnsafeRawBufferPointer, function: UnsafeRawBufferPointer,
-        format: UnsafeRawBufferPointer, style: UInt32
-    ) {
-        self.line = line
-        unsafe self.file = unsafe file
-        unsafe self.function = unsafe function
-        unsafe self.format = unsafe format
-        self.style = style
-    }
-
-    private static func text(_ start: UnsafePointer<CChar>?) -> UnsafeRawBufferPointer {
-        unsafe UnsafeRawBufferPointer(
-            start: start, count: start.map { unsafe strnlen($0, stringMax) } ?? 0)
-    }
-
-    var bytesMax: Int {
-        SiteLayout.strings + 12 + SitePlan.argumentsMax + 1 + stringBytes
-    }
-
-    private var stringBytes: Int { unsafe file.count + function.count + format.count }
-
-    var hash: UInt32 {
-        var crc = unsafe cwi_crc32c(line, format.baseAddress, format.count)
-        unsafe crc = cwi_crc32c(crc, file.baseAddress, file.count)
-        unsafe crc = cwi_crc32c(crc, function.baseAddress, function.count)
-        return crc
-    }
-
-    /// Where the payload has the format.
-    var formatOffset: Int {
-        unsafe SiteLayout.strings + Self.prefixBytes(file.count) + file.count
-            + Self.prefixBytes(function.count) + function.count + Self.prefixBytes(format.count)
-    }
-
-    /// Of the payload that `write` makes.
-    func bytes(_ plan: SitePlan) -> Int {
-        unsafe SiteLayout.strings + plan.count + Self.prefixBytes(file.count)
-            + Self.prefixBytes(function.count) + Self.prefixBytes(format.count) + stringBytes
-    }
-
-    @inline(__always)
-    static func prefixBytes(_ count: Int) -> Int { count < 128 ? 1 : count < 16_384 ? 2 : 3 }
-
-    /// The payload; bytes written.
-    func write(_ plan: SitePlan, to start: UnsafeMutableRawPointer) -> Int {
-        unsafe start.storeBytes(of: line, as: UInt32.self)
-        unsafe start.storeBytes(of: 0, toByteOffset: SiteLayout.level, as: UInt8.self)
-        unsafe start.storeBytes(
-            of: UInt8(plan.count), toByteOffset: SiteLayout.argumentCount, as: UInt8.self)
-        unsafe start.storeBytes(
-            of: UInt16(plan.isRefused ? SiteLayout.styleText : UInt8(truncatingIfNeeded: style)),
-            toByteOffset: SiteLayout.style, as: UInt16.self)
-        var at = unsafe start + SiteLayout.strings
-        unsafe put(file, &at)
-        unsafe put(function, &at)
-        unsafe put(format, &at)
-        for index in 0..<plan.count {
-            unsafe at.storeBytes(of: plan.type(index), as: UInt8.self)
-            unsafe at += 1
-        }
-        return unsafe at - start
-    }
-
-    /// True where a kept payload and plan say the same.
-    func isSame(
-        _ kept: UnsafeRawBufferPointer, _ plan: SitePlan, _ classes: UnsafePointer<UInt8>
-    ) -> Bool {
-        guard Bytes.u32(kept, SiteLayout.line) == line,
-            plan.isRefused || UInt32(Bytes.u8(kept, SiteLayout.style)) == style
-        else { return false }
-        var at = SiteLayout.strings
-        // Not an array of the three: nothing here may take memory from the heap.
-        guard let first = Bytes.str(kept, &at), unsafe Bytes.equal(first, file),
-            let second = Bytes.str(kept, &at), unsafe Bytes.equal(second, function),
-            let third = Bytes.str(kept, &at), unsafe Bytes.equal(third, format)
-        else { return false }
-        return unsafe withUnsafeTemporaryAllocation(byteCount: SitePlan.bytesMax, alignment: 8) {
-            let other = unsafe SitePlan($0.baseAddress!)
-            unsafe other.make(format: format, style: style, classes: classes)
-            return unsafe other.bytes == plan.bytes
-                && memcmp(other.memory + 4, plan.memory + 4, plan.bytes - 4) == 0
-        }
-    }
-
-    /// `str`: varint length, bytes.
-    private func put(_ text: UnsafeRawBufferPointer, _ at: inout UnsafeMutableRawPointer) {
-        var count = text.count
-        while count >= 128 {
-            unsafe at.storeBytes(of: UInt8(count & 127) | 128, as: UInt8.self)
-            unsafe at += 1
-            count >>= 7
-        }
-        unsafe at.storeBytes(of: UInt8(count), as: UInt8.self)
-        unsafe at += 1
-        guard let source = text.baseAddress, text.count > 0 else { return }
-        unsafe at.copyMemory(from: source, byteCount: text.count)
-        unsafe at += text.count
     }
 }

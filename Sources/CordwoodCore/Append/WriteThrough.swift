@@ -47,7 +47,8 @@ enum WriteThrough {
         return unsafe Descriptors.regain(engine, lane, segment)
     }
 
-    /// Bytes of a segment, as they are in memory now. False: the file system refuses them.
+    /// Bytes of a segment, as they are in memory now. False: the file system refuses them; errno
+    /// says why.
     static func segment(
         _ engine: EngineBlock, _ segment: SegmentBlock, _ start: UnsafeMutableRawPointer,
         _ count: Int
@@ -56,12 +57,19 @@ enum WriteThrough {
         guard let base = unsafe segment.pointee.base else { return false }
         let offset = unsafe start - UnsafeMutableRawPointer(base)
         guard offset >= 0, unsafe isOpen(engine, segment) else { return false }
-        return unsafe Files.write(
-            segment.pointee.fd, start, count, at: segment.pointee.file_offset + UInt64(offset)) == 0
+        return unsafe isDone(
+            Files.write(
+                segment.pointee.fd, start, count, at: segment.pointee.file_offset + UInt64(offset)))
+    }
+
+    /// True for 0; else errno is what was answered.
+    private static func isDone(_ error: Int32) -> Bool {
+        if error != 0 { errno = error }
+        return error == 0
     }
 
     /// A segment's header. In the file `allocated` is the whole segment: readers stop at the end of
-    /// the file, and no claim has to be written in the order of the others.
+    /// the file, and no claim has to be written in the order of the others. False: as above.
     static func header(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         guard unsafe isOn(engine) else { return true }
         guard let base = unsafe segment.pointee.base, unsafe isOpen(engine, segment) else {
@@ -73,8 +81,9 @@ enum WriteThrough {
             unsafe page.copyMemory(from: base, byteCount: SegmentHeader.bytes)
             unsafe page.storeBytes(
                 of: segment.pointee.size, toByteOffset: SegmentHeader.allocated, as: UInt64.self)
-            return unsafe Files.write(
-                segment.pointee.fd, page, SegmentHeader.bytes, at: segment.pointee.file_offset) == 0
+            return unsafe isDone(
+                Files.write(
+                    segment.pointee.fd, page, SegmentHeader.bytes, at: segment.pointee.file_offset))
         }
     }
 

@@ -32,6 +32,11 @@ public enum ArgumentType {
     /// Arguments of one place.
     static let countMax = 32
 
+    /// An integer that is no bool and no character.
+    static func isInteger(_ type: UInt8) -> Bool {
+        type == int || type == long || type == uint || type == ulong
+    }
+
     enum Length { case int, long, extended }
 
     /// Bytes in the record, a string's content aside; 0: no type of ours.

@@ -26,6 +26,31 @@
         var precision = Number.none
         /// 0: none.
         var type: UInt8 = 0
+
+        /// True where an argument of that type can be shown so; of `c` and an integer its value
+        /// decides (BraceText).
+        func shows(_ argument: UInt8) -> Bool {
+            switch argument {
+            case ArgumentType.text: return type == 0 || type == 0x73 || type == 0x3F  // s ?
+            case ArgumentType.pointer: return type == 0 || type == 0x70 || type == 0x50  // p P
+            case ArgumentType.double, ArgumentType.float, ArgumentType.extended:
+                switch type {
+                case 0, 0x61, 0x41, 0x65, 0x45, 0x66, 0x46, 0x67, 0x47: return true  // a e f g
+                default: return false
+                }
+            case ArgumentType.bool where type == 0x73: return true
+            case ArgumentType.char where type == 0x3F: return true
+            default:
+                if type == 0, argument == ArgumentType.bool || argument == ArgumentType.char {
+                    return true
+                }
+                guard precision == .none else { return false }
+                switch type {
+                case 0, 0x62, 0x42, 0x63, 0x64, 0x6F, 0x78, 0x58: return true  // b B c d o x X
+                default: return false
+                }
+            }
+        }
     }
 
     enum Piece {

@@ -54,6 +54,7 @@ public enum DropSlot {
     public static let reported = 8
     public static let firstMonotonic = 16
     public static let lastMonotonic = 24
+    public static let causes = 32
 
     public static let bytes = 64
 }

@@ -145,6 +145,9 @@ public enum GapPayload {
     public static let to = 16
     public static let firstMonotonic = 24
     public static let lastMonotonic = 32
+    public static let causes = 40
 
-    public static let bytes = 40
+    public static let bytes = 48
+    /// Without causes, as earlier writers had it.
+    public static let leastBytes = 40
 }

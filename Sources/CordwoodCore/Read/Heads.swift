@@ -92,6 +92,8 @@ public struct SegmentHead: Sendable {
     let headerBytes: UInt64
     let allocated: UInt64
     let ready: UInt64
+    /// Of its last chunk; holds where it is sealed.
+    let end: UInt64
 
     @safe public init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
         guard b.count >= SegmentHeader.bytes,
@@ -110,6 +112,7 @@ public struct SegmentHead: Sendable {
         headerBytes = UInt64(Bytes.u32(b, SegmentHeader.headerBytes))
         allocated = Bytes.u64(b, SegmentHeader.allocated)
         ready = Bytes.u64(b, SegmentHeader.ready)
+        end = Bytes.u64(b, SegmentHeader.end)
         let sound =
             salt != 0 && size <= Heads.segmentBytesMax
             && headerBytes >= UInt64(SegmentHeader.bytes)

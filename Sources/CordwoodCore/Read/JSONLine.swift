@@ -240,41 +240,25 @@ public enum JSONLine {
 
 public enum UTF8Scan {
     @safe public static func isValid(_ text: UnsafeRawBufferPointer) -> Bool {
+        validCount(text) == text.count
+    }
+
+    /// How many bytes from the first on are whole characters.
+    @safe package static func validCount(_ text: UnsafeRawBufferPointer) -> Int {
         var at = 0
         while at < text.count {
-            if unsafe text[at] < 0x80 {
-                at &+= 1
+            if at &+ 8 <= text.count,
+                unsafe text.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+                    & 0x8080_8080_8080_8080 == 0
+            {
+                at &+= 8
                 continue
             }
             let size = length(text, at)
-            if size <= 0 { return false }
+            if size <= 0 { return at }
             at &+= size
         }
-        return true
-    }
-
-    /// What is not UTF-8 from `start` on becomes U+FFFD.
-    package static func mend(_ text: inout [UInt8], from start: Int) {
-        let mended: [UInt8]? = unsafe text.withUnsafeBytes { all in
-            let rest = unsafe UnsafeRawBufferPointer(rebasing: all[start...])
-            if isValid(rest) { return nil }
-            var out: [UInt8] = []
-            out.reserveCapacity(rest.count &+ rest.count / 8)
-            var at = 0
-            while at < rest.count {
-                let size = length(rest, at)
-                if size > 0 {
-                    unsafe out.append(contentsOf: rest[at..<(at &+ size)])
-                } else {
-                    out.append(contentsOf: "\u{FFFD}".utf8)
-                }
-                at &+= abs(size)
-            }
-            return out
-        }
-        guard let mended else { return }
-        text.removeSubrange(start...)
-        text += mended
+        return at
     }
 
     /// Length of the character at `at`; where it is not one, minus the length of what is replaced

@@ -13,6 +13,8 @@ final class LaneContext {
     private(set) var process: ProcessInfo
     /// The machine went down since: only what was made safe is believed (FORMAT §9).
     let isOtherBoot: Bool
+    /// The lane file's header or catalog is not what it was, and no power cut is to blame.
+    private(set) var damage: ReadProblem?
 
     init(files: LaneFiles, runningBoot: LaneID, alone: SegmentHead?) throws(ReadProblem) {
         self.files = files
@@ -50,8 +52,18 @@ final class LaneContext {
         isOtherBoot = known != .zero && runningBoot != .zero && known != runningBoot
         self.journal = isOtherBoot ? journal : nil
         self.head = head
+        if !isOtherBoot { damage = broken ?? LaneContext.cutOff(head, file, files.lanePath) }
         process = LaneContext.process(head, alone, files.lane, [])
         try readCatalog()
+    }
+
+    /// A mapped lane file has its catalog whole from the start; what is behind it is segment 0's.
+    private static func cutOff(_ head: LaneHead?, _ file: ReadFile?, _ path: String) -> ReadProblem?
+    {
+        guard let head, let file, !head.isWritten else { return nil }
+        let size = file.size
+        let end = UInt64(head.catalogOffset) + UInt64(head.catalogBytes)
+        return size < end ? .damaged("\(path): cut off at \(size), and names with it") : nil
     }
 
     private static func firstHead(_ files: LaneFiles) -> SegmentHead? {
@@ -135,6 +147,7 @@ final class LaneContext {
         var count: UInt64 = 0
         var firstMonotonic: UInt64 = .max
         var lastMonotonic: UInt64 = 0
+        var causes: UInt64 = 0
     }
 
     /// Refused records that no gap record reports (FORMAT §3.2); `seen`: largest `to` by slot.
@@ -150,6 +163,7 @@ final class LaneContext {
                 Bytes.u64(slots.bytes, at &+ DropSlot.reported), seen[UInt32(index)] ?? 0)
             guard dropped > reported else { continue }
             drops.count &+= dropped &- reported
+            unsafe drops.causes |= Bytes.u64(slots.bytes, at &+ DropSlot.causes)
             let first = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.firstMonotonic)
             let last = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.lastMonotonic)
             drops.firstMonotonic = min(drops.firstMonotonic, first)

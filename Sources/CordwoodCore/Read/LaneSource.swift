@@ -41,6 +41,7 @@ public final class LaneSource: RecordSource {
     /// Of all chunks loaded.
     var chunkBytes: UInt64 = 0
     private var catalogAt: UInt64 = 0
+    private var hasLostNames = false
     private static let readInVainMax: UInt64 = 64 << 20
     private var readInVain: UInt64 = 0
     private var lastClock: ClockTable?
@@ -76,6 +77,7 @@ public final class LaneSource: RecordSource {
             files: files, runningBoot: runningBoot ?? BootID.running(), alone: nil)
         laneID = context.process.laneID
         decoder = RecordDecoder(catalog: context.catalog)
+        if let damage = context.damage { report(damage) }
         addSegments(files)
     }
 
@@ -337,6 +339,8 @@ public final class LaneSource: RecordSource {
 
     private func index(_ segment: SegmentFile) throws(ReadProblem) {
         guard try segment.refresh() else { return lose(segment) }
+        let isMapped = !(context.head?.isWritten ?? true)
+        if let text = try segment.cutOff(isMapped: isMapped) { report(.damaged(text)) }
         try takeChunks(of: segment)
         if !segment.isComplete, !segment.isLost { growing.append(segment) }
     }
@@ -409,11 +413,19 @@ public final class LaneSource: RecordSource {
         if decoder.hasMissed, catalogAt < chunkLoads {
             catalogAt = chunkLoads
             if readCatalogAgain() { decoder.decode(stream, into: &record) }
+            if decoder.hasMissed { tellLostNames() }
         }
         if record.kind == 1, let gap = decoder.gapCounted(stream) {
             gapsSeen[gap.slot] = max(gapsSeen[gap.slot] ?? 0, gap.to)
         }
         lastMonotonic = max(lastMonotonic, record.monotonicNs)
+    }
+
+    /// Names are kept before the first record that has one: a file of them was cut or is gone.
+    private func tellLostNames() {
+        guard !hasLostNames, context.head != nil, !context.isOtherBoot else { return }
+        hasLostNames = true
+        report(.damaged("\(context.files.lanePath): names of loggers or places are lost"))
     }
 
     /// A name may have been added since. One that nobody ever adds would have all of the catalog
@@ -459,7 +471,7 @@ public final class LaneSource: RecordSource {
         record.timeNs = record.writtenNs
         decoder.gap(
             &record, count: drops.count, first: utc(drops.firstMonotonic),
-            last: utc(drops.lastMonotonic))
+            last: utc(drops.lastMonotonic), causes: drops.causes)
         return true
     }
 

@@ -85,7 +85,7 @@
         let bytes = unsafe stream.buffer.bytes
         let at = stream.start &+ RecordHeader.payload
         guard Bytes.u8(bytes, stream.start &+ RecordHeader.type) == RecordType.gap,
-            stream.length >= RecordHeader.payload &+ GapPayload.bytes
+            stream.length >= RecordHeader.payload &+ GapPayload.leastBytes
         else { return nil }
         return (Bytes.u32(bytes, at &+ GapPayload.slot), Bytes.u64(bytes, at &+ GapPayload.to))
     }
@@ -225,22 +225,33 @@
         let clock = stream.segment?.clock
         let first = Bytes.u64(payload, GapPayload.firstMonotonic)
         let last = Bytes.u64(payload, GapPayload.lastMonotonic)
+        let causes =
+            payload.count >= GapPayload.bytes ? Bytes.u64(payload, GapPayload.causes) : 0
         gap(
             &record, count: count, first: clock?.realtime(ofMonotonic: first) ?? first,
-            last: clock?.realtime(ofMonotonic: last) ?? last)
+            last: clock?.realtime(ofMonotonic: last) ?? last, causes: causes)
     }
 
     /// FORMAT §8.6; times in UTC ns.
-    func gap(_ record: inout RecordRef, count: UInt64, first: UInt64, last: UInt64) {
+    func gap(
+        _ record: inout RecordRef, count: UInt64, first: UInt64, last: UInt64, causes: UInt64
+    ) {
         scratch.clear()
         var message = Array(String(count).utf8)
         message.append(contentsOf: " records were not kept".utf8)
-        var fields: [UInt8] = [3, 0]
+        let known = GapCause.allCases.filter { causes & $0.bit != 0 }
+        var fields: [UInt8] = [known.isEmpty ? 3 : 4, 0]
         append(&fields, "gap.records", count)
         append(&fields, "gap.first", first)
         append(&fields, "gap.last", last)
+        if !known.isEmpty {
+            let words = known.map { "\($0.words)" }.joined(separator: ", ")
+            message.append(contentsOf: ": \(words)".utf8)
+            append(&fields, "gap.causes", known.map { "\($0.name)" }.joined(separator: " "))
+        }
         var sections: [UInt8] = [SectionKind.fields, 0, 0, 0]
-        sections.append(contentsOf: [UInt8(truncatingIfNeeded: fields.count), 0, 0, 0])
+        let bytes = UInt32(truncatingIfNeeded: fields.count)
+        unsafe withUnsafeBytes(of: bytes.littleEndian) { unsafe sections.append(contentsOf: $0) }
         sections.append(contentsOf: fields)
         scratch.reserve(message.count + sections.count)
         unsafe message.withUnsafeBytes { scratch.append($0) }
@@ -258,5 +269,13 @@
         fields.append(contentsOf: [FieldType.uint, 0, UInt8(key.utf8.count), 0])
         fields.append(contentsOf: key.utf8)
         unsafe withUnsafeBytes(of: value.littleEndian) { unsafe fields.append(contentsOf: $0) }
+    }
+
+    private func append(_ fields: inout [UInt8], _ key: String, _ value: String) {
+        fields.append(contentsOf: [FieldType.string, 0, UInt8(key.utf8.count), 0])
+        fields.append(contentsOf: key.utf8)
+        let count = UInt32(truncatingIfNeeded: value.utf8.count)
+        unsafe withUnsafeBytes(of: count.littleEndian) { unsafe fields.append(contentsOf: $0) }
+        fields.append(contentsOf: value.utf8)
     }
 }

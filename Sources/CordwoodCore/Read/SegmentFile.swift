@@ -199,6 +199,21 @@ final class SegmentFile {
         clock = ClockTable(pairs: [pair], ticksPerSecond: clock.ticksPerSecond)
     }
 
+    /// Says so where the file is shorter than its sealed segment, or than an open one that is
+    /// mapped: somebody cut it. After another boot that is what a power cut leaves of a file, too.
+    func cutOff(isMapped: Bool) throws(ReadProblem) -> String? {
+        guard let file, !isOtherBoot else { return nil }
+        var whole: UInt64 = 0
+        if head.state == SegmentHeader.stateSealed {
+            whole = head.end
+        } else if isMapped {
+            whole = min(head.allocated, head.ready)
+        }
+        let (end, overflow) = base.addingReportingOverflow(min(whole, head.size))
+        guard !overflow, file.size < end, try recheck() else { return nil }
+        return "\(path): cut off at \(file.size) of \(end) bytes"
+    }
+
     private var scanEnd: UInt64 {
         guard let file else { return 0 }
         let size = file.size

@@ -1,35 +1,43 @@
 // One record as a line for people: time, level, process[pid:tid], logger, message, fields,
-// place. On a terminal control characters are neutralised, so that a message cannot drive
-// it. No state.
+// place; further lines of the message behind it, marked as such. `cat`, `tail`, `grep`, exports,
+// consoles and bodies of text all write it here. No state.
 // SAFETY: views are read below their count and not kept.
 
 public enum TextLine {
+    /// CW_KIND_HTTP
+    private static let exchange: UInt8 = 4
+
+    /// - Parameter form: of the message; what stands before and behind it is one line at any rate,
+    ///   but in `raw`.
     public static func append(
-        _ r: borrowing RecordRef, to out: inout [UInt8], utc: Bool, color: Bool, escape: Bool
+        _ r: borrowing RecordRef, to out: inout [UInt8], utc: Bool, color: Bool,
+        form: TextForm = .lines
     ) {
+        let names: TextForm = form == .raw ? .raw : .oneLine
         if color { literal("\u{1B}[2m", &out) }
-        Times.appendReadable(r.timeNs, utc: utc, to: &out)
+        // An exchange's own time is when it began; among its neighbours it stands where it ended.
+        Times.appendReadable(r.kind == exchange ? r.writtenNs : r.timeNs, utc: utc, to: &out)
         if color { literal("\u{1B}[0m", &out) }
         out.append(0x20)
         level(r.level, color, &out)
         out.append(0x20)
-        name(r.thread.process.name, escape, &out)
+        name(r.thread.process.name, names, &out)
         out.append(0x5b)
         Digits.append(UInt64(r.thread.process.processID), to: &out)
         out.append(0x3a)
         Digits.append(UInt64(r.thread.threadID), to: &out)
         literal("] ", &out)
         if r.logger.count > 0 {
-            text(r.logger, escape, &out)
+            PlainText.append(r.logger, as: names, to: &out)
             literal(": ", &out)
         }
-        text(r.message, escape, &out)
+        PlainText.append(r.message, as: form, to: &out)
         var fields = RecordFields(r)
         while let (key, value) = fields.next() {
             out.append(0x20)
-            text(key, escape, &out)
+            PlainText.append(key, as: names, to: &out)
             out.append(0x3d)
-            append(value, escape, &out)
+            append(value, names, &out)
         }
         marks(r, &out)
         out.append(0x0a)
@@ -58,7 +66,7 @@ public enum TextLine {
     private static func marks(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
         if r.file.count > 0 || r.line > 0 {
             literal(" (", &out)
-            text(r.file, true, &out)
+            PlainText.append(r.file, as: .oneLine, to: &out)
             out.append(0x3a)
             Digits.append(UInt64(r.line), to: &out)
             out.append(0x29)
@@ -72,18 +80,23 @@ public enum TextLine {
         if r.flags.contains(.late) { literal(" [late]", &out) }
     }
 
-    private static func name(_ name: String, _ escape: Bool, _ out: inout [UInt8]) {
+    private static func name(_ name: String, _ form: TextForm, _ out: inout [UInt8]) {
         var name = name
-        name.withUTF8 { text(UnsafeRawBufferPointer($0), escape, &out) }
+        name.withUTF8 { PlainText.append(UnsafeRawBufferPointer($0), as: form, to: &out) }
     }
 
     /// Strings that would not read as one word are quoted.
-    private static func append(_ value: FieldValue, _ escape: Bool, _ out: inout [UInt8]) {
+    private static func append(_ value: FieldValue, _ form: TextForm, _ out: inout [UInt8]) {
         guard case .string(let bytes) = value else { return FieldText.append(value, to: &out) }
-        let plain =
-            unsafe bytes.count > 0
-            && !bytes.contains { $0 <= 0x20 || $0 == 0x22 || $0 == 0x3d || $0 == 0x7f }
-        if plain { return text(bytes, escape, &out) }
+        let start = out.count
+        let isWord =
+            unsafe bytes.count > 0 && !bytes.contains { $0 <= 0x20 || $0 == 0x22 || $0 == 0x3d }
+        if isWord {
+            PlainText.append(bytes, as: form, to: &out)
+            if out.count &- start == bytes.count { return }
+            // It holds what is escaped: then backslashes are, too.
+            out.removeSubrange(start...)
+        }
         var quoted: [UInt8] = []
         quoted.reserveCapacity(bytes.count &+ 2)
         for at in 0..<bytes.count {
@@ -92,54 +105,7 @@ public enum TextLine {
             quoted.append(byte)
         }
         out.append(0x22)
-        unsafe quoted.withUnsafeBytes { text($0, true, &out) }
+        unsafe quoted.withUnsafeBytes { PlainText.append($0, as: .oneLine, to: &out) }
         out.append(0x22)
-    }
-
-    @safe package static func text(
-        _ bytes: UnsafeRawBufferPointer, _ escape: Bool, _ out: inout [UInt8]
-    ) {
-        guard escape else { return unsafe out.append(contentsOf: bytes) }
-        var run = 0
-        var at = 0
-        while at < bytes.count {
-            let byte = unsafe bytes[at]
-            // C1 controls are two bytes of UTF-8, or one byte of nothing that is UTF-8.
-            let isC1 = byte == 0xC2 && Bytes.u8(bytes, at &+ 1) & 0xE0 == 0x80
-            let stray = byte >= 0x80 && !isC1 ? UTF8Scan.length(bytes, at) : 1
-            if byte >= 0x20 && byte != 0x7f && !isC1 && stray > 0 {
-                at &+= stray
-                continue
-            }
-            if run < at {
-                unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[run..<at]))
-            }
-            if isC1 {
-                control(Bytes.u8(bytes, at &+ 1), &out)
-                at &+= 2
-            } else if stray < 0 {
-                literal("\u{FFFD}", &out)
-                at &+= -stray
-            } else {
-                control(byte, &out)
-                at &+= 1
-            }
-            run = at
-        }
-        if run < at {
-            unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[run..<at]))
-        }
-    }
-
-    private static func control(_ byte: UInt8, _ out: inout [UInt8]) {
-        switch byte {
-        case 0x0a: literal("\\n", &out)
-        case 0x0d: literal("\\r", &out)
-        case 0x09: literal("\\t", &out)
-        default:
-            literal("\\x", &out)
-            out.append(Digits.hex(byte >> 4))
-            out.append(Digits.hex(byte & 15))
-        }
     }
 }

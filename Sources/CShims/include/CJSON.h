@@ -1,0 +1,50 @@
+/* JSON as RFC 8259 has it (bytes from 0x80 on are any), parsed in one pass without a copy; what
+ * redaction has to look at is handed out, the rest is only checked. Any thread. json.c */
+#ifndef CORDWOOD_JSON_H
+#define CORDWOOD_JSON_H
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CWI_JSON_DEPTH = 64, /* brackets that may be open */
+
+    /* What cwi_json_next found. */
+    CWI_JSON_WHOLE = 0, /* the value ends at `at` */
+    CWI_JSON_BROKEN,    /* the text at `at` is not JSON, or ends there */
+    CWI_JSON_NAME,      /* a member, [name_from, name_to), whose value begins at `at` */
+    CWI_JSON_STRING,    /* a string that is a value: its inside is [from, to) */
+    CWI_JSON_NUMBER,    /* one of three digits or more, below a secret: [from, to) */
+    CWI_JSON_CLOSED     /* an object that `watched` has: it began at `from`, and ends at `at` */
+};
+
+/* Of the names of members, of members that name others, and of their values: what they may end in
+ * (cwi_may_end). */
+typedef struct cwi_json_names {
+    const uint32_t *members, *namings, *named;
+} cwi_json_names;
+
+/* Words with a bit for each depth: 0 is the value itself, 1 what its bracket holds. */
+typedef struct cwi_json {
+    const uint8_t *text;
+    size_t count, at;
+    size_t end; /* behind the last value that was whole, or the bracket that was opened last */
+    size_t from, to, name_from, name_to;
+    uint64_t objects;  /* those of which the bracket is one of an object's */
+    uint64_t watched;  /* set by the caller; whose end is handed out */
+    uint64_t told[4];  /* the caller's own; cleared where an object begins */
+    /* Set by the caller at a name to depth + 1, cleared where its value ends. Below `secret` all
+     * names, strings and numbers are handed out. */
+    uint32_t secret, errors, schema;
+    uint32_t depth, limit, state;
+    uint8_t has_escapes, name_has_escapes;
+    size_t begins[CWI_JSON_DEPTH];
+} cwi_json;
+
+/* At the value that begins at `at`; `limit`: of depth. */
+void cwi_json_begin(cwi_json *self, const uint8_t *text, size_t at, size_t count, uint32_t limit);
+int cwi_json_next(cwi_json *self, const cwi_json_names *names);
+/* Where the object at that depth begins. */
+static inline size_t cwi_json_start(const cwi_json *self, uint32_t depth) {
+    return self->begins[depth & (CWI_JSON_DEPTH - 1)];
+}
+#endif

@@ -1,0 +1,262 @@
+/* The parser of CJSON.h: a state for what may come next, a bit for each bracket that is open. */
+#include "CJSON.h"
+#include "CScan.h"
+#include <stdbool.h>
+#include <string.h>
+
+enum { VALUE, FIRST_VALUE, NAME, FIRST_NAME, AFTER };
+
+void cwi_json_begin(cwi_json *self, const uint8_t *text, size_t at, size_t count, uint32_t limit) {
+    memset(self, 0, offsetof(cwi_json, begins));
+    self->text = text;
+    self->at = self->end = at;
+    self->count = count;
+    self->limit = limit < CWI_JSON_DEPTH ? limit : CWI_JSON_DEPTH - 1;
+}
+
+/* ── Scanning, always within [at, count) ── */
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE uint8_t peek(const uint8_t *text, size_t at, size_t count) {
+    return at < count ? text[at] : 0;
+}
+
+INLINE bool is_blank(uint8_t byte) {
+    return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
+}
+
+/* Moves `at` past blanks and gives the byte there; 0 at the end. */
+INLINE uint8_t solid(const uint8_t *text, size_t *at, size_t count) {
+    while (*at < count) {
+        uint8_t byte = text[*at];
+        if (byte > ' ' || !is_blank(byte)) return byte;
+        ++*at;
+    }
+    return 0;
+}
+
+/* The next quote, backslash or control character. */
+INLINE size_t plain_end(const uint8_t *text, size_t at, size_t count) {
+#if defined(__SSE2__)
+    typedef signed char bytes __attribute__((vector_size(16)));
+    typedef signed char anywhere __attribute__((vector_size(16), aligned(1)));
+    typedef char mask __attribute__((vector_size(16)));
+    for (; at + 16 <= count; at += 16) {
+        bytes v = *(const anywhere *)(const void *)(text + at);
+        bytes found = (v == '"') | (v == '\\') | ((v >= 0) & (v < 0x20));
+        unsigned bits = (unsigned)__builtin_ia32_pmovmskb128((mask)found);
+        if (bits) return at + (size_t)__builtin_ctz(bits);
+    }
+#endif
+    while (at < count && text[at] >= 0x20 && text[at] != '"' && text[at] != '\\') at++;
+    return at;
+}
+
+static bool is_hex(uint8_t byte) {
+    return (uint8_t)(byte - '0') < 10 || (uint8_t)((byte | 0x20) - 'a') < 6;
+}
+
+/* As string_end, from the first backslash on. */
+static __attribute__((noinline)) size_t escaped_end(const uint8_t *text, size_t at, size_t count) {
+    while (peek(text, at, count) == '\\') {
+        uint8_t letter = peek(text, at + 1, count);
+        if (letter == 'u') {
+            for (size_t i = 2; i < 6; i++)
+                if (!is_hex(peek(text, at + i, count))) return 0;
+            at += 6;
+        } else if (letter && strchr("\"\\/bfnrt", letter)) {
+            at += 2;
+        } else {
+            return 0;
+        }
+        at = plain_end(text, at, count);
+    }
+    return peek(text, at, count) == '"' ? at : 0;
+}
+
+/* Where the closing quote is of a string whose first character is at `at`; 0 if the string is not
+ * valid, or does not end. */
+INLINE size_t string_end(const uint8_t *text, size_t at, size_t count, uint8_t *has_escapes) {
+    size_t end = plain_end(text, at, count);
+    uint8_t byte = peek(text, end, count);
+    *has_escapes = byte == '\\';
+    if (byte == '"') return end;
+    return byte == '\\' ? escaped_end(text, end, count) : 0;
+}
+
+INLINE bool may_end(const uint32_t *endings, const uint8_t *text, size_t from, size_t to) {
+    if (to - from > 2) return cwi_may_end(endings, text[to - 3], text[to - 2], text[to - 1]);
+    return to > from &&
+           cwi_may_end(endings, '"', to - from > 1 ? text[to - 2] : '"', text[to - 1]);
+}
+
+INLINE size_t digits_end(const uint8_t *text, size_t at, size_t count) {
+    if (at + 8 <= count) {
+        uint64_t eight, high = 0x8080808080808080u;
+        memcpy(&eight, text + at, 8);
+        /* Of each byte that is no digit the highest bit. */
+        eight ^= 0x3030303030303030u;
+        uint64_t others = (eight | ((eight & ~high) + 0x7676767676767676u)) & high;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        if (others) return at + (size_t)(__builtin_ctzll(others) >> 3);
+#endif
+    }
+    while (at < count && (uint8_t)(text[at] - '0') < 10) at++;
+    return at;
+}
+
+/* Where the number that begins at `at` ends; 0 if it is not valid. */
+INLINE size_t number_end(const uint8_t *text, size_t at, size_t count, size_t *digits) {
+    size_t from = at + (text[at] == '-');
+    size_t end = digits_end(text, from, count);
+    *digits = end - from;
+    if (end == from || (text[from] == '0' && end > from + 1)) return 0;
+    uint8_t byte = peek(text, end, count);
+    if (byte == '.') {
+        from = end + 1;
+        end = digits_end(text, from, count);
+        if (end == from) return 0;
+        *digits += end - from;
+        byte = peek(text, end, count);
+    }
+    if ((byte | 0x20) == 'e') {
+        byte = peek(text, end + 1, count);
+        from = end + 1 + (byte == '-' || byte == '+');
+        end = digits_end(text, from, count);
+        if (end == from) return 0;
+        *digits += end - from;
+    }
+    return end;
+}
+
+static size_t word_end(const uint8_t *text, size_t at, size_t count) {
+    static const char *const words[] = {"true", "false", "null"};
+    for (int i = 0; i < 3; i++) {
+        size_t length = strlen(words[i]);
+        if (at + length <= count && memcmp(text + at, words[i], length) == 0) return at + length;
+    }
+    return 0;
+}
+
+/* ── The parser ── */
+
+/* Clears what the caller had set for the value that has ended. */
+static __attribute__((noinline)) void let_go(cwi_json *self, uint32_t depth) {
+    if (self->secret == depth + 1) self->secret = 0;
+    if (self->errors == depth + 1) self->errors = 0;
+    if (self->schema == depth + 1) self->schema = 0;
+}
+
+/* Returns an event; the next call continues in that state. */
+#define LEAVE(found, next)                                                                    \
+    do {                                                                                      \
+        self->at = at, self->end = end, self->depth = depth, self->state = (next);            \
+        return (found);                                                                       \
+    } while (0)
+
+int cwi_json_next(cwi_json *self, const cwi_json_names *names) {
+    const uint8_t *const text = self->text;
+    const size_t count = self->count;
+    size_t at = self->at, end = self->end, to;
+    uint32_t depth = self->depth;
+    bool is_object = self->objects >> depth & 1;
+    const bool is_marked = self->secret | self->errors | self->schema;
+    uint8_t byte;
+    switch (self->state) {
+    case FIRST_NAME: goto first_name;
+    case FIRST_VALUE: goto first_value;
+    case NAME: goto name;
+    case VALUE: goto value;
+    default: goto after;
+    }
+
+first_name:
+    byte = solid(text, &at, count);
+    if (byte == '}') goto close;
+    goto quote;
+name:
+    byte = solid(text, &at, count);
+quote:
+    if (byte != '"') LEAVE(CWI_JSON_BROKEN, NAME);
+    self->name_from = at + 1;
+    to = string_end(text, at + 1, count, &self->name_has_escapes);
+    if (to == 0) LEAVE(CWI_JSON_BROKEN, NAME);
+    self->name_to = to;
+    at = to + 1;
+    if (solid(text, &at, count) != ':') LEAVE(CWI_JSON_BROKEN, NAME);
+    at++;
+    byte = solid(text, &at, count);
+    if ((is_marked && self->secret) || self->name_has_escapes ||
+        may_end(names->members, text, self->name_from, to))
+        LEAVE(CWI_JSON_NAME, VALUE);
+    goto first_byte;
+
+first_value:
+    byte = solid(text, &at, count);
+    if (byte == ']') goto close;
+    goto first_byte;
+value:
+    byte = solid(text, &at, count);
+first_byte:
+    if (byte == '"') {
+        to = string_end(text, at + 1, count, &self->has_escapes);
+        if (to == 0) LEAVE(CWI_JSON_BROKEN, VALUE);
+        self->from = at + 1, self->to = to;
+        at = end = to + 1;
+        if ((is_marked && self->secret) || self->has_escapes || text[self->from] == '<' ||
+            (is_object && may_end(names->named, text, self->from, to) &&
+             (self->name_has_escapes ||
+              may_end(names->namings, text, self->name_from, self->name_to))))
+            LEAVE(CWI_JSON_STRING, AFTER);
+        goto after;
+    }
+    if ((uint8_t)(byte - '0') < 10 || byte == '-') {
+        size_t digits;
+        to = number_end(text, at, count, &digits);
+        /* At the text's end there may be more of it. */
+        if (to == 0 || (to == count && depth > 0)) LEAVE(CWI_JSON_BROKEN, VALUE);
+        self->from = at, self->to = to;
+        at = end = to;
+        if (is_marked && self->secret && digits > 2) LEAVE(CWI_JSON_NUMBER, AFTER);
+        goto after;
+    }
+    if (byte == '{' || byte == '[') {
+        if (depth >= self->limit) LEAVE(CWI_JSON_BROKEN, VALUE);
+        uint64_t bit = 1ull << ++depth;
+        self->begins[depth] = at;
+        end = ++at;
+        is_object = byte == '{';
+        if (!is_object) {
+            self->objects &= ~bit;
+            goto first_value;
+        }
+        self->objects |= bit;
+        self->watched &= ~bit;
+        for (int i = 0; i < 4; i++) self->told[i] &= ~bit;
+        goto first_name;
+    }
+    to = word_end(text, at, count);
+    if (to == 0) LEAVE(CWI_JSON_BROKEN, VALUE);
+    at = end = to;
+
+after:
+    if (is_marked) let_go(self, depth);
+    if (depth == 0) LEAVE(CWI_JSON_WHOLE, AFTER);
+    byte = solid(text, &at, count);
+    if (byte == ',') {
+        at++;
+        if (is_object) goto name;
+        goto value;
+    }
+    if (byte != (is_object ? '}' : ']')) LEAVE(CWI_JSON_BROKEN, AFTER);
+close:
+    end = ++at;
+    uint64_t bit = 1ull << depth--;
+    is_object = self->objects >> depth & 1;
+    if (self->watched & bit) {
+        self->from = self->begins[depth + 1];
+        LEAVE(CWI_JSON_CLOSED, AFTER);
+    }
+    goto after;
+}

@@ -1,0 +1,57 @@
+// Why records were refused: bits in drop slots and gap records (FORMAT §3.2, §8.6), words for
+// people, and counts of stats. Pure; a bit's number is never used again for something else.
+
+import Glibc
+
+public enum GapCause: UInt32, CaseIterable, Sendable {
+    case diskFull = 0
+    case diskQuota = 1
+    case storeQuota = 2
+    case fileLimit = 3
+    case descriptors = 4
+    case memory = 5
+    case notReady = 6
+    case other = 7
+
+    public var bit: UInt64 { 1 << UInt64(rawValue) }
+
+    /// What a system call that failed says.
+    public static func of(errno number: Int32) -> GapCause {
+        switch number {
+        case ENOSPC: diskFull
+        case EDQUOT: diskQuota
+        case EFBIG: fileLimit
+        case EMFILE, ENFILE: descriptors
+        case ENOMEM, EAGAIN: memory
+        default: other
+        }
+    }
+
+    /// For `gap.causes`.
+    public var name: StaticString {
+        switch self {
+        case .diskFull: "disk_full"
+        case .diskQuota: "disk_quota"
+        case .storeQuota: "store_quota"
+        case .fileLimit: "file_limit"
+        case .descriptors: "descriptors"
+        case .memory: "memory"
+        case .notReady: "not_ready"
+        case .other: "other"
+        }
+    }
+
+    /// Behind `records were not kept: `.
+    public var words: StaticString {
+        switch self {
+        case .diskFull: "the disk is full"
+        case .diskQuota: "the user's disk quota is used up"
+        case .storeQuota: "the store's quota is reached"
+        case .fileLimit: "the limit of file sizes is reached"
+        case .descriptors: "no file descriptor is free"
+        case .memory: "memory ran out"
+        case .notReady: "no segment was ready"
+        case .other: "the file system refuses"
+        }
+    }
+}
