@@ -24,10 +24,8 @@ struct Answer: Sendable {
             headers: headers)
     }
 
-    static func crowded(retryAfterSeconds: Int) -> Answer {
-        .error(
-            .serviceUnavailable, "all connections are taken, and this body comes too slowly",
-            [("Retry-After", String(retryAfterSeconds))])
+    static func crowded(_ reason: String, retryAfterSeconds: Int) -> Answer {
+        .error(.serviceUnavailable, reason, [("Retry-After", String(retryAfterSeconds))])
     }
 
     static let busy = Answer.error(

@@ -127,9 +127,12 @@ public final class Collector: Sendable {
                     limits.maxHeaderFieldSize = headerBytesMax
                     limits.maxHeaderListSize = headerBytesMax
                     let decoder = HTTPRequestDecoder(limitConfiguration: limits)
+                    // Behind a request that asks for an upgrade the decoder only collects.
+                    let bytes = ByteToMessageHandler(
+                        decoder, maximumBufferSize: 2 * headerBytesMax)
                     try pipeline.addHandlers([
-                        HTTPResponseEncoder(), ByteToMessageHandler(decoder),
-                        HTTPServerPipelineHandler(), Connection(service),
+                        HTTPResponseEncoder(), bytes, HTTPServerPipelineHandler(),
+                        Connection(service, place: Connections.Place(channel)),
                     ])
                 }
             }

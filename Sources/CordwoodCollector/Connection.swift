@@ -1,7 +1,7 @@
 // One client: heads are judged, bodies go to the file pool piece by piece, answers come back. It
-// reads from the socket only while nothing is on its way to the disk, so a slow disk slows the
-// client and memory stays bounded. Lives on one event loop; NIO's pipelining handler in front of it
-// holds back the next request until this one is answered.
+// reads from the socket only while nothing is on its way to the disk and the client takes its
+// answers, so a slow disk slows the client and memory stays bounded. Lives on one event loop; NIO's
+// pipelining handler in front of it holds back the next request until this one is answered.
 
 import NIOCore
 import NIOHTTP1
@@ -16,6 +16,10 @@ final class Connection: ChannelInboundHandler {
         case receiving(Upload)
         /// The rest of the body is passed over, then this is said.
         case draining(Answer)
+        /// The whole request is there; this is said in the next turn of the event loop. NIO hands
+        /// over the next request of a pipeline from within the write of an answer: answers given at
+        /// once would nest until the stack overflows.
+        case answering(Answer)
         /// The whole body is with the file pool.
         case storing(Upload)
         /// The last answer was given: what still comes is discarded until the client closes,
@@ -29,6 +33,7 @@ final class Connection: ChannelInboundHandler {
     static let lingerMs: Int64 = 2_000
 
     private let service: Service
+    private let place: Connections.Place
     private var options: CollectorOptions { service.options }
     private var depot: Depot { service.depot }
 
@@ -45,7 +50,10 @@ final class Connection: ChannelInboundHandler {
     private var isReadWanted = false
     private var isGone = false
 
-    init(_ service: Service) { self.service = service }
+    init(_ service: Service, place: Connections.Place) {
+        self.service = service
+        self.place = place
+    }
 
     // MARK: Events
 
@@ -66,18 +74,21 @@ final class Connection: ChannelInboundHandler {
         case (.end, .receiving(let upload)):
             upload.isComplete = true
             pump(context, upload)
-        case (.end, .draining(let answer)): respond(context, answer)
+        case (.end, .draining(let answer)):
+            state = .answering(answer)
+            context.eventLoop.assumeIsolated().execute {
+                if case .answering(let answer) = self.state { self.respond(context, answer) }
+            }
         default: break
         }
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        if isJobRunning {
-            isReadWanted = true
-        } else {
-            context.read()
-        }
+        isReadWanted = true
+        readOn(context)
     }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) { readOn(context) }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if event is GiveWay { return giveWay(context) }
@@ -89,7 +100,7 @@ final class Connection: ChannelInboundHandler {
         case .idle, .closing: context.close(promise: nil)
         case .receiving(let upload) where upload.isComplete: break
         case .receiving, .draining: fail(context, .error(.badRequest, "the body ended early"))
-        case .storing: break
+        case .answering, .storing: break
         }
     }
 
@@ -102,8 +113,9 @@ final class Connection: ChannelInboundHandler {
         case .receiving(let upload) where upload.isComplete: keepAlive = false
         case .receiving, .draining:
             let seconds = service.connections.retryAfterSeconds()
-            fail(context, .crowded(retryAfterSeconds: seconds))
-        case .storing, .closing: keepAlive = false
+            let reason = "all connections are taken, and this body comes too slowly"
+            fail(context, .crowded(reason, retryAfterSeconds: seconds))
+        case .answering, .storing, .closing: keepAlive = false
         }
     }
 
@@ -122,6 +134,7 @@ final class Connection: ChannelInboundHandler {
     func channelInactive(context: ChannelHandlerContext) {
         isGone = true
         deadline.cancel()
+        service.connections.set(.busy, of: place)
         if case .receiving(let upload) = state, !upload.isJobRunning { abandon(upload) }
         state = .closing
     }
@@ -130,14 +143,17 @@ final class Connection: ChannelInboundHandler {
 
     private func begin(_ context: ChannelHandlerContext, _ head: HTTPRequestHead) {
         version = head.version
-        keepAlive = head.isKeepAlive
+        // Behind these nothing is read as HTTP any more.
+        let isUpgrade = head.method == .CONNECT || head.headers.contains(name: "Upgrade")
+        keepAlive = head.isKeepAlive && !isUpgrade
         let expects = head.headers["Expect"].contains { $0.lowercased() == "100-continue" }
         pace = Pace(now: .now())
-        service.connections.set(.busy, of: context.channel)
+        service.connections.set(.busy, of: place)
         watch(context)
         switch service.check.decide(head) {
         case .answer(let answer, let isTrusted):
-            let length = head.headers.first(name: "Content-Length").flatMap { UInt64($0) } ?? 0
+            let lengths = head.headers[canonicalForm: "Content-Length"]
+            let length = lengths.first.map { UInt64($0) ?? .max } ?? 0
             let isChunked = head.headers.contains(name: "Transfer-Encoding")
             let lengthMax = isTrusted ? Connection.drainBytesMax : 0
             if expects || isChunked || length > lengthMax {
@@ -192,16 +208,17 @@ final class Connection: ChannelInboundHandler {
         }
     }
 
-    private var isJobRunning: Bool {
+    private var isAtWork: Bool {
         switch state {
         case .receiving(let upload), .storing(let upload): upload.isJobRunning
+        case .answering: true
         case .idle, .draining, .closing: false
         }
     }
 
-    /// Makes up for a read that was held back while a job ran.
+    /// Reads on, where nothing of ours is under way and answers are not piling up.
     private func readOn(_ context: ChannelHandlerContext) {
-        guard isReadWanted else { return }
+        guard isReadWanted, !isAtWork, context.channel.isWritable else { return }
         isReadWanted = false
         context.read()
     }
@@ -209,15 +226,23 @@ final class Connection: ChannelInboundHandler {
     private func store(_ context: ChannelHandlerContext, _ upload: Upload, _ file: IncomingFile) {
         state = .storing(upload)
         deadline.cancel()
-        service.connections.set(.busy, of: context.channel)
+        service.connections.set(.busy, of: place)
         let key = upload.key
+        let connections = service.connections
         // Also where the client has gone by now: it hears of it when it comes again.
         run(context, upload, { [depot] in depot.isLarge(file) }) { isLarge in
+            guard !isLarge || connections.beginLargeCheck() else {
+                let seconds = connections.retryAfterSeconds()
+                let reason = "too many large archives wait for their check"
+                let answer = Answer.crowded(reason, retryAfterSeconds: seconds)
+                return self.reject(context, upload, answer)
+            }
             let pool = self.service.pools.checks(isLarge: isLarge)
             self.run(
                 context, upload, on: pool,
                 { [depot = self.depot] in
-                    depot.take(file, key: key)
+                    defer { if isLarge { connections.endLargeCheck() } }
+                    return depot.take(file, key: key)
                 }
             ) { outcome in
                 self.release(upload)
@@ -226,15 +251,18 @@ final class Connection: ChannelInboundHandler {
         }
     }
 
-    /// Runs a blocking job of this upload; a job that throws rejects the upload.
+    /// Runs a blocking job of this upload; a job that throws rejects the upload. Until it has ended
+    /// the connection is counted, also where the client has gone.
     private func run<Result: Sendable>(
         _ context: ChannelHandlerContext, _ upload: Upload, on pool: NIOThreadPool? = nil,
         _ job: @escaping @Sendable () throws -> Result, _ then: @escaping (Result) -> Void
     ) {
         upload.isJobRunning = true
         pace.jobBegins(now: .now())
+        service.connections.hold(place)
         let done = (pool ?? service.pools.files).runIfActive(eventLoop: context.eventLoop, job)
         done.assumeIsolated().whenComplete {
+            defer { self.service.connections.release(self.place) }
             upload.isJobRunning = false
             self.pace.jobEnds(now: .now())
             switch $0 {
@@ -273,7 +301,11 @@ final class Connection: ChannelInboundHandler {
         release(upload)
         guard let file = upload.file else { return }
         upload.file = nil
-        service.pools.files.submit { _ in file.discard() }
+        service.connections.hold(place)
+        service.pools.files.submit { [connections = service.connections, place] _ in
+            file.discard()
+            connections.release(place)
+        }
     }
 
     private func release(_ upload: Upload) {
@@ -302,7 +334,7 @@ final class Connection: ChannelInboundHandler {
         // Before the writes: they may bring the next request at once.
         state = isLast ? .closing : .idle
         if isLast {
-            service.connections.set(.busy, of: context.channel)
+            service.connections.set(.busy, of: place)
         } else {
             awaitHead(context)
         }
@@ -330,7 +362,7 @@ final class Connection: ChannelInboundHandler {
     // MARK: Time
 
     private func awaitHead(_ context: ChannelHandlerContext) {
-        service.connections.set(.waiting(since: waitingSince), of: context.channel)
+        service.connections.set(.waiting(since: waitingSince), of: place)
         deadline.arm(context.eventLoop, ms: options.headTimeoutMs) {
             if !self.hasAnswered {
                 let seconds = self.options.headTimeoutMs / 1_000
@@ -349,10 +381,10 @@ final class Connection: ChannelInboundHandler {
                 return self.fail(context, .error(.requestTimeout, "the body comes too slowly"))
             case .draining(let answer) where isTooSlow: return self.fail(context, answer)
             case .receiving, .draining: break
-            case .idle, .storing, .closing: return
+            case .idle, .answering, .storing, .closing: return
             }
             if let rate {
-                self.service.connections.set(.receiving(bytesPerSecond: rate), of: context.channel)
+                self.service.connections.set(.receiving(bytesPerSecond: rate), of: self.place)
             }
             self.watch(context)
         }

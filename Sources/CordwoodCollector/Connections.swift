@@ -7,6 +7,10 @@ import NIOCore
 import Synchronization
 
 final class Connections: Sendable {
+    /// Names a connection. INVARIANT: used only while it is counted, for after that another one may
+    /// have the name.
+    typealias Place = ObjectIdentifier
+
     /// What a connection does, as far as it decides who gives way.
     enum Phase {
         /// For the head of a request.
@@ -29,13 +33,16 @@ final class Connections: Sendable {
         var phase: Phase
         /// Told to end; no longer counted.
         var isGivingWay = false
+        /// The open channel, and each job that runs or waits for it.
+        var users = 1
     }
 
     private struct Content {
-        var open: [ObjectIdentifier: Entry] = [:]
+        var open: [Place: Entry] = [:]
         var count = 0
         var countByPeer: [Peer: Int] = [:]
         var refusals = 0
+        var largeChecks = 0
         var returns = ReturnTimes()
 
         mutating func uncount(_ peer: Peer) {
@@ -53,9 +60,9 @@ final class Connections: Sendable {
 
     init(_ options: CollectorOptions) { self.options = options }
 
-    /// Nil: the channel is counted until it closes.
+    /// Nil: the channel is counted until it has closed and the last job for it has ended.
     func add(_ channel: any Channel, peer: Peer) -> Refusal? {
-        let key = ObjectIdentifier(channel)
+        let key = Place(channel)
         let now = NIODeadline.now()
         let perPeerMax = options.connectionsMax(of: peer)
         let (refusal, leaving) = content.withLock { content -> (Refusal?, (any Channel)?) in
@@ -65,10 +72,10 @@ final class Connections: Sendable {
             {
                 leaving = giveWay(&content, now) { $0.peer == peer }
                 if leaving == nil {
-                    return (
-                        refuse(&content, now, "\(perPeerMax) connections of its address are open"),
-                        nil
-                    )
+                    let reason = "\(perPeerMax) connections of its address are open"
+                    // In nobody's way but its own.
+                    let seconds = Int.random(in: 1...ReturnTimes.secondsMin)
+                    return (Refusal(reason: reason, retryAfterSeconds: seconds), nil)
                 }
             } else if content.count >= options.connectionsMax {
                 leaving = giveWay(&content, now) { _ in true }
@@ -84,13 +91,26 @@ final class Connections: Sendable {
         }
         leaving?.pipeline.fireUserInboundEventTriggered(GiveWay())
         if refusal == nil {
-            channel.closeFuture.whenComplete { _ in self.remove(key) }
+            channel.closeFuture.whenComplete { _ in self.release(key) }
         }
         return refusal
     }
 
-    func set(_ phase: Phase, of channel: any Channel) {
-        content.withLock { $0.open[ObjectIdentifier(channel)]?.phase = phase }
+    func set(_ phase: Phase, of place: Place) {
+        content.withLock { $0.open[place]?.phase = phase }
+    }
+
+    /// For a job: `release` follows when it has ended.
+    func hold(_ place: Place) { content.withLock { $0.open[place]?.users += 1 } }
+
+    func release(_ place: Place) {
+        content.withLock { content in
+            guard let entry = content.open[place] else { return }
+            content.open[place]?.users -= 1
+            guard entry.users == 1 else { return }
+            content.open[place] = nil
+            if !entry.isGivingWay { content.uncount(entry.peer) }
+        }
     }
 
     /// Seconds after which a client that was sent away should come back.
@@ -111,6 +131,19 @@ final class Connections: Sendable {
 
     func endRefusal() { content.withLock { $0.refusals -= 1 } }
 
+    /// False: as many large archives as a quarter of the connections wait to be checked. True:
+    /// `endLargeCheck` follows.
+    func beginLargeCheck() -> Bool {
+        let largeChecksMax = max(options.connectionsMax / 4, 1)
+        return content.withLock { content in
+            guard content.largeChecks < largeChecksMax else { return false }
+            content.largeChecks += 1
+            return true
+        }
+    }
+
+    func endLargeCheck() { content.withLock { $0.largeChecks -= 1 } }
+
     /// Idle connections close now, busy ones after their answer, the rest when time is up.
     func drain(timeoutMs: Int64) {
         let channels = content.withLock { content in content.open.values.map { $0.channel } }
@@ -125,13 +158,6 @@ final class Connections: Sendable {
         timeout.cancel()
     }
 
-    private func remove(_ key: ObjectIdentifier) {
-        content.withLock { content in
-            guard let entry = content.open.removeValue(forKey: key) else { return }
-            if !entry.isGivingWay { content.uncount(entry.peer) }
-        }
-    }
-
     private func refuse(_ content: inout Content, _ now: NIODeadline, _ reason: String) -> Refusal {
         Refusal(
             reason: reason,
@@ -144,8 +170,8 @@ final class Connections: Sendable {
         _ content: inout Content, _ now: NIODeadline, among isMeant: (Entry) -> Bool
     ) -> (any Channel)? {
         let latest = now - .milliseconds(options.headTimeoutPressedMs)
-        var longest: (key: ObjectIdentifier, since: NIODeadline)?
-        var slowest: (key: ObjectIdentifier, rate: UInt64)?
+        var longest: (key: Place, since: NIODeadline)?
+        var slowest: (key: Place, rate: UInt64)?
         for (key, entry) in content.open where !entry.isGivingWay && isMeant(entry) {
             switch entry.phase {
             case .waiting(let since):

@@ -144,5 +144,8 @@ final class Depot: Sendable {
                 table.add(facts.id, name: name)
             }
         }
+        // The last run may have been killed behind a rename: a name that is listed need not be on
+        // the disk yet.
+        try Files.syncDirectory(folder)
     }
 }

@@ -49,7 +49,7 @@ final class RequestCheck: Sendable {
             return refuse(
                 .error(.serviceUnavailable, "refused on request", [("Retry-After", seconds)]))
         }
-        let lengths = headers["Content-Length"]
+        let lengths = headers[canonicalForm: "Content-Length"]
         guard let text = lengths.first else {
             return refuse(.error(.lengthRequired, "Content-Length is required"))
         }

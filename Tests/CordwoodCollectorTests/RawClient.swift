@@ -53,6 +53,34 @@ final class RawClient {
 
     func send(_ text: String) { send(Array(text.utf8)) }
 
+    /// Sends this again and again: until the peer closes, takes nothing for two seconds, or so many
+    /// bytes are sent.
+    func flood(_ text: String, limit: Int) -> (sent: Int, isClosed: Bool) {
+        let bytes = Array(text.utf8)
+        var done = 0
+        while done < limit {
+            var ready = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            guard poll(&ready, 1, 2_000) == 1 else { return (done, false) }
+            let sent = bytes[(done % bytes.count)...].withUnsafeBytes {
+                Glibc.send(
+                    descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            }
+            if sent > 0 {
+                done += sent
+            } else if errno != EAGAIN {
+                return (done, true)
+            }
+        }
+        return (done, false)
+    }
+
+    /// Leaves with a reset.
+    func resetAtEnd() {
+        var now = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+    }
+
     func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// One answer, by its Content-Length; nil where the peer closed first.
@@ -73,6 +101,17 @@ final class RawClient {
             var byte: UInt8 = 0
             guard recv(descriptor, &byte, 1, 0) == 1 else { return nil }
             got.append(byte)
+        }
+    }
+
+    /// All that comes until the peer closes.
+    func rest() -> String {
+        var got: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = recv(descriptor, &piece, piece.count, 0)
+            if count <= 0 { return String(decoding: got, as: UTF8.self) }
+            got += piece[..<count]
         }
     }
 

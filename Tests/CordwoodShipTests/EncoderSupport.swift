@@ -130,7 +130,10 @@ struct HostileMaker {
         case 1: .int(Int64(bitPattern: random.next()))
         case 2: .uint(UInt64.max)
         case 3: .uint(random.next())
-        case 4: .double([.nan, .infinity, -.infinity, -0.0, 5e-324, 1e300, 0.1][random.below(7)])
+        case 4:
+            .double(
+                [.nan, .infinity, -.infinity, -0.0, .leastNonzeroMagnitude, 1e300, 0.1][
+                    random.below(7)])
         case 5: .double(Double(random.below(1_000_000)) / 7)
         case 6: .bool(random.chance(2))
         default: .text(text())

@@ -11,6 +11,13 @@ final class ODataTests: XCTestCase {
         ODataError(body: Array(text.utf8), contentLanguage: language)
     }
 
+    /// What this thread has had of the processor.
+    private func threadCPUNs() -> UInt64 {
+        var now = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)
+        return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
+    }
+
     private func detail(
         _ code: String, _ message: String, _ property: String, _ severity: String
     ) -> ODataError.Detail {
@@ -125,6 +132,45 @@ final class ODataTests: XCTestCase {
                 ODataError(body: Array(text.utf8.prefix(end)), contentLanguage: ""), "cut at \(end)"
             )
         }
+    }
+
+    /// In XML as in JSON: propertyref counts; without one, target does.
+    func testB_NET_2_whatOfTheRequestIsMeant() {
+        let cases = [
+            ("<propertyref>P</propertyref><target/>", "P"),
+            ("<target/><propertyref>P</propertyref>", "P"),
+            ("<propertyref>P</propertyref><target>T</target>", "P"),
+            ("<target>T</target><propertyref>P</propertyref>", "P"),
+            ("<propertyref/><target>T</target>", "T"), ("<target>T</target><propertyref/>", "T"),
+        ]
+        for (inside, property) in cases {
+            let error = read(
+                "<error><code>a</code><innererror><errordetails><errordetail>\(inside)"
+                    + "</errordetail></errordetails></innererror></error>")
+            XCTAssertEqual(error?.details.first?.property, property, inside)
+        }
+    }
+
+    /// A document type ends the reading where it begins: no entity is looked at.
+    func testB_NET_2_entitiesCostNothing() {
+        let names = Array("abcdefgh")
+        var entities = "<!ENTITY a \"\(String(repeating: "x", count: 64))\">"
+        for (name, next) in zip(names, names.dropFirst()) {
+            entities += "<!ENTITY \(next) \"\(String(repeating: "&\(name);", count: 10))\">"
+        }
+        let bomb = Array("<!DOCTYPE error [\(entities)]><error><code>&h;</code></error>".utf8)
+        let plain = Array(
+            "<error><code>\(String(repeating: "x", count: bomb.count))</code></error>".utf8)
+        func spent(_ body: [UInt8]) -> UInt64 {
+            let begun = threadCPUNs()
+            for _ in 0..<20 { _ = ODataError(body: body, contentLanguage: "") }
+            return threadCPUNs() - begun
+        }
+        XCTAssertLessThan(bomb.count, 1_024)
+        XCTAssertNil(ODataError(body: bomb, contentLanguage: ""))
+        XCTAssertNotNil(ODataError(body: plain, contentLanguage: ""))
+        // Of the processor, not of the clock on the wall; an expansion takes a thousand times that.
+        XCTAssertLessThan(spent(bomb), 20 * spent(plain) + 1_000_000)
     }
 
     func testB_NET_2_otherBodiesGiveNone() {

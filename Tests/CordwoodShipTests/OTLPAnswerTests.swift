@@ -9,21 +9,18 @@ final class OTLPAnswerTests: XCTestCase {
     /// ExportLogsServiceResponse{partial_success{rejected_log_records: 3, error_message: "old"}}
     private let partial: [UInt8] = [0x0A, 7, 0x08, 3, 0x12, 3] + Array("old".utf8)
 
-    private func success(_ json: String) -> OTLPAnswer {
-        OTLPAnswer.success(Array(json.utf8), isJSON: true)
-    }
+    private func success(_ json: String) -> OTLPAnswer? { OTLPAnswer(Array(json.utf8)) }
 
     func testSuccessMaySayNothing() {
-        XCTAssertEqual(OTLPAnswer.success([], isJSON: false), OTLPAnswer())
         XCTAssertEqual(success(""), OTLPAnswer())
         XCTAssertEqual(success("{}"), OTLPAnswer())
         XCTAssertEqual(success(#"{"partialSuccess":{}}"#), OTLPAnswer())
-        XCTAssertEqual(OTLPAnswer.success([0x0A, 0], isJSON: false), OTLPAnswer())
+        XCTAssertEqual(OTLPAnswer([0x0A, 0]), OTLPAnswer())
     }
 
     func testPartialSuccessInBothForms() {
         let expected = OTLPAnswer(rejected: 3, message: "old")
-        XCTAssertEqual(OTLPAnswer.success(partial, isJSON: false), expected)
+        XCTAssertEqual(OTLPAnswer(partial), expected)
         XCTAssertEqual(
             success(#"{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"old"}}"#),
             expected)
@@ -40,12 +37,38 @@ final class OTLPAnswerTests: XCTestCase {
 
     func testNamesWithinStringsAreNoNames() {
         let text = #"{"partialSuccess":{"errorMessage":"\"rejectedLogRecords\":7"}}"#
-        XCTAssertEqual(success(text).rejected, 0)
+        XCTAssertEqual(success(text)?.rejected, 0)
+    }
+
+    /// proto3's JSON is read with the names of the .proto file, too; Quickwit 0.8 writes those.
+    func testNamesOfTheProtoFile() {
+        XCTAssertEqual(
+            success(#"{"partial_success":{"rejected_log_records":0,"error_message":""}}"#),
+            OTLPAnswer())
+        XCTAssertEqual(
+            success(#"{"partial_success":{"rejected_log_records":"3","error_message":"old"}}"#),
+            OTLPAnswer(rejected: 3, message: "old"))
+        XCTAssertNil(success(#"{"partial_success":{},"took":1}"#))
+    }
+
+    /// A collector that names each record it refused.
+    func testALongMessageHidesNoCount() throws {
+        let long = String(repeating: "x", count: 200_000)
+        let json = try XCTUnwrap(
+            success(#"{"partialSuccess":{"errorMessage":"\#(long)","rejectedLogRecords":"5"}}"#))
+        XCTAssertEqual(json.rejected, 5)
+        var inner: [UInt8] = []
+        ProtobufBytes.append(0x12, Array(long.utf8), to: &inner)
+        inner += [0x08, 5]
+        var message: [UInt8] = []
+        ProtobufBytes.append(0x0A, inner, to: &message)
+        XCTAssertEqual(OTLPAnswer(message), json)
+        XCTAssertEqual(OTLPAnswer.shown(json.message).utf8.count, OTLPAnswer.messageBytesMax)
     }
 
     func testHostileAnswersSayNothing() {
         for cut in 0..<partial.count {
-            _ = OTLPAnswer.success(Array(partial[..<cut]), isJSON: false)
+            _ = OTLPAnswer(Array(partial[..<cut]))
         }
         let wild: [[UInt8]] = [
             [UInt8](repeating: 0xFF, count: 100), [0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F],
@@ -53,25 +76,20 @@ final class OTLPAnswerTests: XCTestCase {
             [0x0A, 0x0B, 0x08] + [UInt8](repeating: 0xFF, count: 9) + [0x01],
         ]
         for bytes in wild {
-            XCTAssertEqual(OTLPAnswer.success(bytes, isJSON: false).rejected, 0)
-            _ = OTLPAnswer.success(bytes, isJSON: true)
+            XCTAssertEqual(OTLPAnswer(bytes)?.rejected ?? 0, 0)
+            _ = OTLPAnswer.failure(bytes)
         }
-        func rejected(_ number: String) -> UInt32 {
-            success("{\"partialSuccess\":{\"rejectedLogRecords\":\(number)}}").rejected
+        func rejected(_ number: String) -> UInt32? {
+            success("{\"partialSuccess\":{\"rejectedLogRecords\":\(number)}}")?.rejected
         }
         XCTAssertEqual(rejected("99999999999999"), .max)
-        XCTAssertEqual(rejected("99999999999999999999999999"), 0)
+        XCTAssertNil(rejected("99999999999999999999999999"))
         XCTAssertEqual(rejected("-4"), 0)
         XCTAssertEqual(rejected("\"-4\""), 0)
         XCTAssertEqual(rejected("[3]"), 0)
-        XCTAssertEqual(success(#"{"rejectedLogRecords":3}"#).rejected, 0)
-        XCTAssertEqual(success(#"{"partialSuccess":{"errorMessage":"ab"#).message, "")
-        XCTAssertEqual(
-            success(#"{"partialSuccess":{"errorMessage":"a\u0001\nb"}}"#).message, "a  b")
-        let long = String(repeating: "x", count: 5_000)
-        XCTAssertEqual(
-            success("{\"partialSuccess\":{\"errorMessage\":\"\(long)\"}}").message.utf8.count,
-            OTLPAnswer.messageBytesMax)
+        XCTAssertNil(success(#"{"rejectedLogRecords":3}"#))
+        XCTAssertNil(success(#"{"partialSuccess":{"errorMessage":"ab"#))
+        XCTAssertEqual(OTLPAnswer.shown("a\u{1}\nb"), "a  b")
     }
 
     // ── The dialect ──
@@ -120,10 +138,25 @@ final class OTLPAnswerTests: XCTestCase {
                 dialect.verdict(outcome(status), delivery()), .sent(.none), "\(status)")
         }
         XCTAssertEqual(dialect.verdict(outcome(200, partial), delivery()), .sent(Refused(count: 3)))
-        let json = Array(#"{"partialSuccess":{"rejectedLogRecords":"2"}}"#.utf8)
-        XCTAssertEqual(
-            dialect.verdict(outcome(200, json, type: "application/json; x"), delivery()),
-            .sent(Refused(count: 2)))
+        XCTAssertEqual(dialect.verdict(outcome(200, [0xFF]), delivery()), .stray)
+    }
+
+    /// Quickwit answers protobuf with JSON, OpenObserve calls its protobuf JSON, and who says
+    /// nothing may mean either.
+    func testTheContentSaysWhichFormItIs() throws {
+        let json = Array(#"{"partialSuccess":{"rejectedLogRecords":"3"}}"#.utf8)
+        for format in ["otlp-protobuf", "otlp-json"] {
+            let dialect = try dialect(format)
+            for type in [nil, "application/json; x", "application/x-protobuf", "text/plain"] {
+                for body in [json, partial] {
+                    let outcome = outcome(200, body, type: type)
+                    XCTAssertTrue(dialect.isReceipt(outcome, delivery()), "\(format) \(type ?? "")")
+                    XCTAssertEqual(
+                        dialect.verdict(outcome, delivery()), .sent(Refused(count: 3)),
+                        "\(format) \(type ?? "")")
+                }
+            }
+        }
     }
 
     func testCauseSaysWhatTheReceiverSaid() throws {
@@ -138,6 +171,9 @@ final class OTLPAnswerTests: XCTestCase {
         let status: [UInt8] = [0x08, 3, 0x12, 3] + Array("bad".utf8)
         let refused = try dialect.send(request, delivery(), body) { _ in outcome(400, status) }
         XCTAssertEqual(refused.cause, "HTTP 400: bad")
+        let json = Array(#"{"code":3,"message":"bad"}"#.utf8)
+        let other = try dialect.send(request, delivery(), body) { _ in outcome(400, json) }
+        XCTAssertEqual(other.cause, "HTTP 400: bad")
     }
 
     /// Many collectors answer 400 to what is too large.

@@ -198,7 +198,7 @@ final class OTLPEncoderTests: XCTestCase {
     func testNumbersThatAreNoJSONNumbers() throws {
         let values: [(Double, String)] = [
             (.infinity, #""Infinity""#), (-.infinity, #""-Infinity""#), (-0.0, "-0.0"),
-            (5e-324, "5e-324"), (1e300, "1e+300"),
+            (.leastNonzeroMagnitude, "5e-324"), (1e300, "1e+300"),
         ]
         for (number, text) in values {
             let record = OTLPSamples.record(

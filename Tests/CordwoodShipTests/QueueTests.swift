@@ -55,6 +55,36 @@ final class QueueTests: XCTestCase {
         XCTAssertEqual(try outbox.states(stem), [b: .sent(httpStatus: 200)])
     }
 
+    /// A server that is asked again refuses the same record again.
+    func testARecordIsKeptOnce() {
+        func refusal(_ ordinal: UInt64) -> Refusal {
+            Refusal(
+                PartRange(first: ordinal, end: ordinal + 1), count: 1, httpStatus: 400, reason: "r")
+        }
+        var refusals = Refusals()
+        for (ordinal, isNew) in [(3, true), (4, true), (3, false), (9, true), (4, false)] {
+            XCTAssertEqual(refusals.keep(refusal(UInt64(ordinal))), isNew, "\(ordinal)")
+        }
+        XCTAssertEqual(refusals.records, 3)
+        XCTAssertEqual(refusals.lines, 2)
+    }
+
+    /// Who works on a store as root leaves its owner what he can read.
+    func testFilesBelongToTheOwnerOfTheirDirectory() throws {
+        try XCTSkipIf(geteuid() != 0, "only root makes files for others")
+        let store = try TestStore()
+        XCTAssertEqual(chown(store.paths.queue, 1234, 1235), 0)
+        let path = store.paths.queue + "/a"
+        try Files.replace(
+            path, temporary: store.paths.queue + "/.a", directory: store.paths.queue, with: [1])
+        try Files.create(store.paths.queue + "/b")
+        for name in ["a", "b"] {
+            var status = stat()
+            XCTAssertEqual(lstat(store.paths.queue + "/" + name, &status), 0)
+            XCTAssertEqual([status.st_uid, status.st_gid], [1234, 1235], name)
+        }
+    }
+
     func testOrphansGoAndOnlyThey() throws {
         let store = try TestStore()
         store.addArchive(1)
@@ -115,6 +145,28 @@ final class QueueTests: XCTestCase {
         XCTAssertTrue(first.widen())
         XCTAssertFalse(try has(b))
         XCTAssertEqual(first.bytes, 15)
+    }
+
+    /// Who wants to try again what was given up hears of what somebody else has at the moment.
+    func testWhatCannotBeTriedAgainIsSaid() throws {
+        let store = try TestStore()
+        let outbox = Outbox(paths: store.paths)
+        let target = try store.target("http://host")
+        try TargetRegistry(storeDirectory: store.root).register(target.registration)
+        for number in 1...3 {
+            store.addArchive(number)
+            try outbox.set(store.stem(number), target.key, to: .quarantined(httpStatus: 400))
+        }
+        let service = try store.service()
+        if let lock = try ArchiveLock(paths: store.paths, stem: store.stem(2), target: nil) {
+            XCTAssertThrowsError(try service.retryQuarantined(target: nil)) {
+                XCTAssertTrue("\($0)".contains(lock.stem), "\($0)")
+            }
+        }
+        XCTAssertEqual(
+            store.queue, ["quarantined-400", "retry-0-0-stopped", "retry-0-0-stopped"])
+        XCTAssertEqual(try service.retryQuarantined(target: nil), 1)
+        XCTAssertEqual(try service.retryQuarantined(target: nil), 0)
     }
 
     // ── Waiting ──

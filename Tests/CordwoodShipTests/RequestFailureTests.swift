@@ -68,6 +68,30 @@ final class RequestFailureTests: XCTestCase {
         XCTAssertLessThanOrEqual(long?.url.utf8.count ?? 0, 2_052)
     }
 
+    /// A password in which '/', '?' or '#' stands as it is ends the host too early.
+    func testB_NET_1_addressesWithAPasswordThatIsNotEncoded() {
+        let cases = [
+            ("https://svc:ab/cd@host/odata", "https://"),
+            ("https://svc:ab?cd@host/odata", "https://"),
+            ("https://svc:ab#cd@host/odata", "https://"),
+            ("https://svc:1b\\cd@host/odata", "https://"),
+            ("//svc:ab/cd@host", "//"), ("svc:ab/cd@host", ""),
+            ("https://[svc:ab/cd@host", "https://"), ("https://svc]:7:ab/cd@host", "https://"),
+            ("https://[::1]x:ab/cd@host", "https://"),
+            ("https://[fe80::1]:8443/b", "https://[fe80::1]:8443/b"),
+            ("https://[::1]/b:c", "https://[::1]/b:c"),
+            ("a.example:8443/b:c", "a.example:8443/b:c"),
+            ("https://a.example:/b", "https://a.example:/b"),
+        ]
+        for (url, shown) in cases {
+            let found = failure(404, url: url)
+            XCTAssertEqual(found?.url, shown, url)
+            XCTAssertFalse(found?.origin.contains("ab") ?? true, url)
+        }
+        let moved = failure(302, headers: [("Location", "https://svc:ab/cd@host/odata")])
+        XCTAssertEqual(moved?.detail.location, "https://")
+    }
+
     func testB_NET_2_headersInAnyCase() {
         let body = #"{"error": {"code": "c", "message": "m"}}"#
         let found = failure(

@@ -96,7 +96,8 @@ final class TextTargetTests: XCTestCase {
     }
 
     func testSAPFormIsRefused_B_SAP_6() throws {
-        let server = try FakeServer("sap", #"{"faults":[{"status":400},{"status":500}]}"#)
+        let faults = #"{"faults":[{"status":400},{"status":400},{"status":400}]}"#
+        let server = try FakeServer("sap", faults)
         let (store, results) = try send("sap", server) {
             $0.parameters = "application=a\ndevice_id=d"
         }
@@ -243,8 +244,39 @@ final class TextTargetTests: XCTestCase {
             refused("\(behind)\(behind)user 'fake', total ignored: 2 out of 5 for stream: {}"),
             .sent(Refused(count: 2)))
         XCTAssertEqual(refused(old), .sent(Refused(count: 1)))
+        // Of streams it says not how many lines they had (pkg/distributor, pkg/validation).
+        let missing = "missing required labels 'team' for user 'fake' for stream '{a=\"b\"}'"
+        XCTAssertEqual(
+            refused("1 errors like: \(missing) (policy: ''); 1 errors like: \(missing) …"), .stray)
+        XCTAssertEqual(refused("900 errors like: \(old); 1 errors like: \(missing)"), .stray)
+        XCTAssertEqual(
+            refused("2 errors like: stream '{a=\"b\"}' has label value too long: 'c'"), .stray)
+        let many = String(repeating: "1 errors like: \(old); ", count: 1_000)
+        XCTAssertEqual(refused(many + "1 errors like: \(missing)"), .stray)
+        XCTAssertEqual(refused(many), .sent(Refused(count: 1_000)))
+        XCTAssertNil(refused(missing), "the one stream's records are found by halves")
         XCTAssertNil(refused("parse error"))
         XCTAssertNil(refused("0 errors like: nothing"))
+    }
+
+    /// Loki stores nothing of a stream with bad labels, and counts it as one error.
+    func testLokiThatRefusesStreamsHasNothingOfThem() throws {
+        let server = try FakeServer("loki", #"{"enforced":"team"}"#)
+        let mixed = records(10).enumerated().map { number, given in
+            var given = given
+            given.staged.model.level = number % 2 == 0 ? 9 : 17
+            return given
+        }
+        let store = try TestStore()
+        let service = try store.service(mixed)
+        _ = try service.addTarget(store.target(server.url) { $0.kind = "loki" })
+        let (end, result) = service.pass()
+        XCTAssertEqual(end, .upload)
+        XCTAssertEqual(result.refused, 0)
+        XCTAssertTrue(server.requests[0].said.contains("1 errors like: missing required labels"))
+        XCTAssertTrue(server.stored.isEmpty)
+        XCTAssertTrue(store.hasArchive(1))
+        XCTAssertTrue(store.queue[0].contains("-refused"), "\(store.queue)")
     }
 
     func testLokiAnswersThatAreNotAboutLines() throws {
@@ -264,7 +296,8 @@ final class TextTargetTests: XCTestCase {
         XCTAssertGreaterThan(large.requests.count, 2)
         XCTAssertEqual(large.stored.count, 6_000)
         let bad = try FakeServer(
-            "loki", #"{"faults":[{"status":400,"body":"parse error"},{"status":400}]}"#)
+            "loki",
+            #"{"faults":[{"status":400,"body":"parse error"},{"status":400},{"status":400}]}"#)
         let (kept, _) = try send("loki", bad)
         XCTAssertTrue(kept.queue[0].contains("-refused"), "\(kept.queue)")
     }
@@ -432,7 +465,8 @@ final class TextTargetTests: XCTestCase {
             }
             XCTAssertTrue(paused.queue[0].hasPrefix(state), "\(paused.queue)")
         }
-        let faults = #"[{"status":400,"body":"{\"code\":6}"},{"status":400,"body":"{\"code\":6}"}]"#
+        let fault = #"{"status":400,"body":"{\"code\":6}"}"#
+        let faults = "[\(fault),\(fault),\(fault)]"
         let (refused, _) = try send("splunk", try FakeServer("splunk", "{\"faults\":\(faults)}"))
         XCTAssertTrue(refused.queue[0].contains("-refused"), "\(refused.queue)")
         let (waiting, _) = try send(

@@ -167,10 +167,10 @@ final class UploadPartTests: XCTestCase {
         let store = try TestStore()
         let service = try store.service()
         try add(store, service, server)
-        try service.holdingBackground {
+        service.holdingBackground {
             store.addArchive(1)
             service.startBackground()
-            try service.holdingBackground { service.startBackground() }
+            service.holdingBackground { service.startBackground() }
             service.startBackground()
             XCTAssertEqual(service.nextWakeMonotonicMs, .max)
             XCTAssertEqual(service.pass().1.uploaded, 1, "the call's own")

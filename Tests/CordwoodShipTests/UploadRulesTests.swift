@@ -28,18 +28,23 @@ final class UploadRulesTests: XCTestCase {
         XCTAssertEqual(service.pass().0, .consent)
     }
 
-    func testDenialRemovesWhatWaited() throws {
+    func testDenialRemovesWhatIsNotSent() throws {
         let store = try TestStore()
-        store.addArchive(1)
-        store.addArchive(2)
+        for number in 1...6 { store.addArchive(number) }
         let service = try store.service { $0.hasSuffix("2.cwa") }
         XCTAssertEqual(try service.removeWaiting(), 0, "nothing waits where no target is")
         _ = try service.addTarget(store.target(nowhere))
         _ = try StoreFile.setConsent(storeDirectory: store.root, to: .denied)
-        XCTAssertEqual(try service.removeWaiting(), 1)
-        XCTAssertFalse(store.hasArchive(1))
-        XCTAssertTrue(store.hasArchive(2))
-        XCTAssertEqual(store.events.all, ["completed consent 0", "removed consent"])
+        let key = service.currentRunners[0].target.key
+        for (number, state) in [
+            (3, PairState.quarantined(httpStatus: 400)), (4, .kept(httpStatus: 400, records: 1)),
+            (5, .sent(httpStatus: 200)), (6, .unknown("newer")),
+        ] { try service.outbox.set(store.stem(number), key, to: state) }
+        XCTAssertEqual(try service.removeWaiting(), 3)
+        XCTAssertEqual((1...6).filter(store.hasArchive), [2, 5, 6])
+        XCTAssertEqual(
+            store.events.all.sorted(),
+            ["completed consent 0", "removed consent", "removed consent", "removed consent"])
     }
 
     func testCoveredArchivesWait() throws {
@@ -125,7 +130,8 @@ final class UploadRulesTests: XCTestCase {
         do {
             let lock = try XCTUnwrapLock(store, 1)
             XCTAssertEqual(try service.applyRetention(otherBytes: 0), 0)
-            XCTAssertEqual(service.pass().1.failed, 0)
+            // An explicit call waits for the holder of the lock until it times out.
+            XCTAssertEqual(service.pass(seconds: 1).1.failed, 0)
             XCTAssertEqual(lock.bytes, 15)
         }
         XCTAssertEqual(store.events.all, [])

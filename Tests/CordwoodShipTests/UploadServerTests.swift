@@ -172,19 +172,22 @@ final class UploadServerTests: XCTestCase {
         XCTAssertTrue(store.queue[0].hasSuffix("-refused"), "\(store.queue)")
         XCTAssertEqual(service.pass().1.uploaded, 1, "the other one is asked about first")
         XCTAssertTrue(store.queue[0].hasSuffix("-failed"), "\(store.queue)")
-        store.addArchive(3)
-        XCTAssertEqual(service.pass().0, .upload)
-        XCTAssertEqual(service.pass().0, .upload)
+        for number in [3, 4] {
+            XCTAssertTrue(store.queue[0].hasPrefix("retry-"), "\(store.queue)")
+            store.addArchive(number)
+            XCTAssertEqual(service.pass().0, .upload)
+            XCTAssertEqual(service.pass().0, .upload)
+        }
         XCTAssertTrue(store.hasArchive(1))
-        XCTAssertEqual(store.queue, ["quarantined-400"])
+        XCTAssertEqual(store.queue, ["quarantined-400"], "refused three times between others")
         XCTAssertEqual(service.totals.quarantined, 1)
         XCTAssertEqual(
             store.events.all.filter { $0.hasPrefix("completed") }.sorted(),
-            ["completed ok 200", "completed ok 200", "completed upload 400"])
+            Array(repeating: "completed ok 200", count: 3) + ["completed upload 400"])
         service.setLimits(RetentionLimits(quotaBytes: 1, archivesMax: 0, expirationDays: 0))
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)
         XCTAssertEqual(store.events.all.last, "removed quota")
-        XCTAssertEqual(store.events.all.filter { $0.hasPrefix("completed") }.count, 3)
+        XCTAssertEqual(store.events.all.filter { $0.hasPrefix("completed") }.count, 4)
     }
 
     func testRefusedCredentialsPauseTheTarget() throws {

@@ -1,6 +1,8 @@
 """A server that is away for a day, by clocks that are moved (Tests/Disk/interpose.c), and what then
 waits: sent oldest first, in bounded memory; log calls take no longer than without uploads."""
 
+import contextlib
+import hashlib
 import json
 import re
 import shutil
@@ -8,9 +10,9 @@ import subprocess
 import sys
 import time
 
-from clouds import Fake, Recorder
+from clouds import Collector, Fake, Recorder
 from frame import BUILD, ROOT, equal, free_port, holds, plain_environment, short
-from store import Host, Store, decoded
+from store import Host, Store, archive_id, decoded
 from web import Nginx
 
 sys.path.insert(0, str(ROOT / "Tests/Disk"))
@@ -135,6 +137,53 @@ def month(place):
     place.note(f"{days * each} records, {len(old) * each} older than {window} days")
 
 
+def fleet(place):
+    """Hosts behind an ingress that answers 404 for ten minutes, for its service is not there yet:
+    nothing is given up, and when it is there all arrives, each archive once, by itself."""
+    count, each, limit = 5, 10, 90
+    words = Words(place.directory / "words")
+    library = interposer(place)
+    ingress, collector = Nginx(place).start(), Collector(place).start()
+    stores = [Store(place, f"store-{number}") for number in range(count)]
+    with contextlib.ExitStack() as stack:
+        hosts = [stack.enter_context(Host(place, store, {
+            "LD_PRELOAD": str(library), "DISK_WORDS": str(words.path),
+            "DISK_STORE": str(store.directory)})) for store in stores]
+        for host in hosts:
+            host.open(upload_interval_s=1, expiration_days=0)
+            host.target(ingress.url, name="t")
+        for minute in range(each):
+            words.move(realtime_s=60 * minute)
+            for number, host in enumerate(hosts):
+                host("write", messages=[f"host {number} minute {minute}"])
+                host("roll")
+                host("wait")
+        for host in hosts:
+            holds(host("until", word="attempting", count=1), "a host did not try")
+        hashes = {}
+        for store in stores:
+            equal("archives that wait", len(store.archives()), each)
+            equal("states but retry", [state for state in store.states()
+                                       if not state.startswith("retry-")], [])
+            hashes.update(store.hashes())
+        answers = [entry["status"] for entry in ingress.seen()]
+        equal("answers", set(answers), {404})
+        holds(len(answers) <= count * each, f"{len(answers)} requests in ten minutes")
+        minutes = each
+        ingress.passes(collector.url)
+        while any(store.archives() for store in stores):
+            minutes += 1
+            holds(minutes < limit, f"not all is there after {minutes} minutes of the clock: "
+                                   f"{[store.queue() for store in stores]}")
+            words.move(realtime_s=60 * minutes)
+            for host in hosts:
+                host("until", word="completed", count=each, seconds=0.2)
+    equal("what is there", {archive_id(data): hashlib.sha256(data).hexdigest()
+                            for data in collector.archives().values()}, hashes)
+    place.note(f"{count} hosts, {len(hashes)} archives, {len(answers)} requests that were answered "
+               f"404; all there after {minutes} minutes")
+
+
 def store_of(server, request):
     return decoded(server.body(request), request["headers"].get("content-encoding", ""))
 
@@ -219,5 +268,5 @@ def latency(place):
 
 
 latency.is_alone = True
-CASES = {"day": day, "month": month, "backlog_archives": backlog("archive", "none"),
+CASES = {"day": day, "month": month, "fleet": fleet, "backlog_archives": backlog("archive", "none"),
          "backlog_lines": backlog("ndjson", "gzip"), "latency": latency}

@@ -1,5 +1,5 @@
-"""Stores and receivers as the tests need them: S3 by rclone and by moto (both check signatures),
-OTLP by rotel, ClickHouse, and our own collector. Each can be asked what it stored."""
+"""Stores and receivers as the tests need them: S3 by rclone, moto and SeaweedFS (all check
+signatures), OTLP by rotel, ClickHouse, and our own collector. Each can be asked what it stored."""
 
 import base64
 import contextlib
@@ -18,12 +18,70 @@ from frame import (CORDWOOD, ROOT, Failed, Server, equal, find, free_port, plain
 ACCESS_KEY, SECRET_KEY = "AKIDTESTSONLY", "a+secret/of=tests"
 
 
-class Rclone(Server):
-    """`rclone serve s3`: a bucket is a folder. Refuses signatures that do not match."""
+def signed(server, method, path, *more):
+    """curl's result of a request with the server's keys."""
+    return subprocess.run(
+        [find("curl"), "-sS", "--fail-with-body", "-X", method, "--max-time", "30",
+         "--aws-sigv4", f"aws:amz:{server.region}:s3",
+         "--user", f"{server.access_key}:{server.secret_key}",
+         "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD", *more, f"{server.url}/{path}"],
+        capture_output=True, text=True, check=False, env=plain_environment())
+
+
+def boto(program, *arguments):
+    """What a program with boto3 prints."""
+    environment = plain_environment(AWS_EC2_METADATA_DISABLED="true")
+    done = subprocess.run([venv_python(), "-c", program, *arguments], capture_output=True,
+                          text=True, check=False, env=environment)
+    if done.returncode:
+        raise Failed(f"boto3: {done.stderr[-400:]}")
+    return done.stdout
+
+
+def boto_says(server, program, *arguments):
+    """The same with the server's keys as `s3` and its `bucket`; what is printed, as JSON."""
+    head = """
+import base64, json, sys, boto3
+from botocore.config import Config
+s3 = boto3.client("s3", endpoint_url=sys.argv[1], region_name="us-east-1",
+                  aws_access_key_id=sys.argv[2], aws_secret_access_key=sys.argv[3],
+                  config=Config(s3={"addressing_style": "path"}))
+bucket = sys.argv[4]
+"""
+    return json.loads(boto(head + program, server.url, server.access_key, server.secret_key,
+                           server.bucket, *arguments) or "null")
+
+
+class S3(Server):
+    """A server of buckets."""
+
+    region = "us-east-1"
+    bucket = "logs"
+    access_key, secret_key = ACCESS_KEY, SECRET_KEY
+    LIST = """
+found = {}
+for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+    for entry in page.get("Contents", []):
+        body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+        found[entry["Key"]] = base64.b64encode(body).decode()
+print(json.dumps(found))
+"""
+
+    def make_bucket(self, name):
+        done = signed(self, "PUT", name)
+        equal(f"making bucket {name}: {done.stdout} {done.stderr}", done.returncode, 0)
+
+    def objects(self):
+        """By key."""
+        return {key: base64.b64decode(body) for key, body in boto_says(self, self.LIST).items()}
+
+
+class Rclone(S3):
+    """`rclone serve s3`: a bucket is a folder. Buckets beside the first are made by requests:
+    rclone keeps folders in memory, and a folder made behind its back needs `--dir-cache-time 0s`,
+    with which a PUT can look for its own folder for minutes."""
 
     name = "rclone"
-    region = "us-east-1"
-    access_key, secret_key = ACCESS_KEY, SECRET_KEY
 
     def configure(self):
         (self.directory / "data/logs").mkdir(parents=True, exist_ok=True)
@@ -33,29 +91,17 @@ class Rclone(Server):
                 "--addr", f"127.0.0.1:{self.port}", "--config", self.directory / "none.conf",
                 self.directory / "data"]
 
-    def make_bucket(self, name):
-        """By a request: rclone keeps folders in memory, and a folder made behind its back needs
-        `--dir-cache-time 0s`, with which a PUT can look for its own folder for minutes."""
-        done = subprocess.run(
-            [find("curl"), "-sS", "--fail-with-body", "-X", "PUT", "--max-time", "30",
-             "--aws-sigv4", f"aws:amz:{self.region}:s3", "--user", f"{ACCESS_KEY}:{SECRET_KEY}",
-             "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD", f"{self.url}/{name}"],
-            capture_output=True, text=True, check=False, env=plain_environment())
-        equal(f"making bucket {name}: {done.stdout} {done.stderr}", done.returncode, 0)
-
-    def objects(self, bucket="logs"):
-        """By key."""
-        root = self.directory / "data" / bucket
+    def objects(self):
+        root = self.directory / "data" / self.bucket
         return {str(path.relative_to(root)): path.read_bytes()
                 for path in root.rglob("*") if path.is_file()}
 
 
-class Moto(Server):
+class Moto(S3):
     """moto's S3. It checks signatures only after its first unsigned actions, which make a user with
     a key, its rights and a bucket."""
 
     name = "moto"
-    region = "us-east-1"
     SETUP = """
 import json, sys, boto3
 from botocore.config import Config
@@ -73,19 +119,6 @@ client("s3").create_bucket(Bucket="logs")
 key = iam.create_access_key(UserName="tests")["AccessKey"]
 print(json.dumps([key["AccessKeyId"], key["SecretAccessKey"]]))
 """
-    LIST = """
-import base64, json, sys, boto3
-from botocore.config import Config
-url, key, secret, bucket = sys.argv[1:5]
-s3 = boto3.client("s3", endpoint_url=url, region_name="us-east-1", aws_access_key_id=key,
-                  aws_secret_access_key=secret, config=Config(s3={"addressing_style": "path"}))
-found = {}
-for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-    for entry in page.get("Contents", []):
-        body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
-        found[entry["Key"]] = base64.b64encode(body).decode()
-print(json.dumps(found))
-"""
 
     def command(self):
         return [venv_python(), "-m", "moto.server", "-H", "127.0.0.1", "-p", self.port]
@@ -95,20 +128,34 @@ print(json.dumps(found))
 
     def start(self):
         super().start()
-        self.access_key, self.secret_key = json.loads(self._ask(self.SETUP, self.url))
+        self.access_key, self.secret_key = json.loads(boto(self.SETUP, self.url))
         return self
 
-    def _ask(self, program, *arguments):
-        environment = plain_environment(AWS_EC2_METADATA_DISABLED="true")
-        done = subprocess.run([venv_python(), "-c", program, *arguments], capture_output=True,
-                              text=True, check=False, env=environment)
-        if done.returncode:
-            raise Failed(f"moto: {done.stderr[-400:]}")
-        return done.stdout
 
-    def objects(self, bucket="logs"):
-        text = self._ask(self.LIST, self.url, self.access_key, self.secret_key, bucket)
-        return {key: base64.b64decode(body) for key, body in json.loads(text).items()}
+class SeaweedFS(S3):
+    """`weed server -s3`: a master, a volume server, a filer and S3 before them, in one process.
+    It answers long before it can store: it is ready when an object is taken."""
+
+    name = "seaweedfs"
+    stop_signal = signal.SIGKILL
+
+    def configure(self):
+        (self.directory / "data").mkdir(exist_ok=True)
+        keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
+        (self.directory / "identities.json").write_text(json.dumps({"identities": [
+            {"name": "tests", "credentials": [keys], "actions": ["Admin"]}]}))
+
+    def command(self):
+        ports = [f"-{part}={free_port()}" for part in (
+            "master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port",
+            "filer.port.grpc", "s3.port.grpc")]
+        return [find("weed"), "server", "-ip=127.0.0.1", f"-dir={self.directory}/data",
+                "-volume.max=100", "-master.volumeSizeLimitMB=64", "-master.telemetry=false", "-s3",
+                f"-s3.port={self.port}", f"-s3.config={self.directory}/identities.json", *ports]
+
+    def answers(self):
+        return (super().answers() and signed(self, "PUT", "ready").returncode == 0
+                and signed(self, "PUT", "ready/object", "--data-raw", "x").returncode == 0)
 
 
 class Rotel(Server):

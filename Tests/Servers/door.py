@@ -2,14 +2,16 @@
 and behind the web servers of docs/UPLOADS.md, whose configurations are run as they stand there."""
 
 import contextlib
+import errno
 import os
 import re
 import socket
 import subprocess
 
 import page
+from away import Words, interposer
 from clouds import Collector
-from frame import CORDWOOD, Certificates, Server, equal, find, holds, until
+from frame import CORDWOOD, Certificates, Failed, Server, equal, find, holds, until
 from store import Store, same_lines
 
 TLS = "TLS before the collector"
@@ -83,6 +85,41 @@ def bodies_without_a_token(place):
     for client in crowd:
         holds(answer(client).startswith("HTTP/1.1 401 "), "401 before the body")
     until(lambda: "401 token missing or wrong" in server.said(), "a line about it")
+
+
+class Watched(Collector):
+    """What it asks of the disk is counted."""
+
+    def __init__(self, place, **options):
+        super().__init__(place, **options)
+        self.words = Words(place.directory / "words")
+        self.library = interposer(place)
+
+    def environment(self):
+        return {"LD_PRELOAD": str(self.library), "DISK_WORDS": str(self.words.path),
+                "DISK_STORE": str(self.directory / "central")}
+
+
+def names_outlast_a_start(place):
+    """A name that a killed run had only renamed is brought to the disk before anybody hears that
+    the archive is stored: the directory is synced at the start, or nobody is served."""
+    server = Watched(place, token=TOKEN).start()
+    sends(place, server)
+    names = server.archives()
+    server.stop()
+    server.words.only("/archives")
+    before = server.words.count("sync")
+    server.start()
+    holds(server.words.count("sync") > before, "the directory is not synced at the start")
+    equal("archives", server.archives(), names)
+    server.stop()
+    server.words.fail(errno.EIO, "sync")
+    try:
+        server.start()
+    except Failed as refused:
+        holds("fsync" in str(refused), f"{refused}")
+    else:
+        holds(False, "it serves over a directory that cannot be synced")
 
 
 def limits_of_the_command(place):
@@ -197,5 +234,6 @@ behind_nginx, behind_caddy, behind_haproxy = map(behind, (PageNginx, PageCaddy, 
 CASES = {
     "half_open_heads": half_open_heads, "heads_of_many_addresses": heads_of_many_addresses,
     "bodies_without_a_token": bodies_without_a_token,
+    "names_outlast_a_start": names_outlast_a_start,
     "limits_of_the_command": limits_of_the_command, "behind_nginx": behind_nginx,
     "behind_caddy": behind_caddy, "behind_haproxy": behind_haproxy}

@@ -170,23 +170,24 @@ class Bucket(Sink):
     def __init__(self, place):
         super().__init__(place)
         self.server = Rclone(place).start()
-        self.bucket = 0
+        self.count = 0
         self.more = ("--user", self.server.access_key)
 
     def fresh(self):
-        self.bucket += 1
-        self.server.make_bucket(f"logs{self.bucket}")
+        self.count += 1
+        self.server.bucket = f"logs{self.count}"
+        self.server.make_bucket(self.server.bucket)
 
     @property
     def url(self):
-        return f"{self.server.url}/logs{self.bucket}"
+        return f"{self.server.url}/{self.server.bucket}"
 
     def environment(self):
         return {"CORDWOOD_PASSWORD": self.server.secret_key}
 
     def judge(self, lines, hashes, losses):
         got = Counter()
-        for data in self.server.objects(f"logs{self.bucket}").values():
+        for data in self.server.objects().values():
             got[archive_id(data)] += 1
             equal("its bytes", hashlib.sha256(data).hexdigest(), hashes.get(archive_id(data)))
         equal("objects of each id", got, Counter(dict.fromkeys(hashes, 1)))

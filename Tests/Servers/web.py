@@ -12,7 +12,8 @@ from frame import Certificates, LeftOut, Server, find, free_port
 class Nginx(Server):
     """PUT below /dav/; POST of bodies into files below /post; /small refuses over 2 KiB; /limited
     lets one request a second through; /discard throws bodies away; redirects. tls: with a client
-    certificate if `verify` is set."""
+    certificate if `verify` is set. Elsewhere 404, or once `passes` is called what that server
+    says."""
 
     name = "nginx"
 
@@ -28,6 +29,8 @@ class Nginx(Server):
             if self.options.get("verify"):
                 tls += f" ssl_client_certificate {made.authority}; ssl_verify_client on;"
         listen = f"127.0.0.1:{self.port}" + (" ssl http2" if tls else "")
+        behind = self.options.get("behind")
+        other = f"location / {{ proxy_pass {behind}; }}" if behind else ""
         user = "user root;" if os.geteuid() == 0 else ""
         here = self.directory
         (here / "nginx.conf").write_text(f"""
@@ -71,6 +74,7 @@ http {{
     location /moved308 {{ return 308 /post; }}
     location /elsewhere307 {{ return 307 http://127.0.0.1:1/post; }}
     location /discard {{ return 204; }}
+    {other}
   }}
   server {{ listen 127.0.0.1:{self.sink}; access_log off; location / {{ return 204; }} }}
 }}
@@ -78,6 +82,12 @@ http {{
 
     def command(self):
         return [find("nginx"), "-p", self.directory, "-c", self.directory / "nginx.conf"]
+
+    def passes(self, url):
+        """From now on, as an ingress does when its service has been deployed."""
+        self.options["behind"] = url
+        self.configure()
+        self.process.send_signal(signal.SIGHUP)
 
     @property
     def url(self):

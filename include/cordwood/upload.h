@@ -118,9 +118,10 @@ cw_status cw_target_remove(cw_engine *engine, const char *name);
 
 /* Lets what targets refused, and the store keeps, be tried again at the next occasion: of archives
  * that were taken but for some records those alone. target: its name; NULL: of all. Any thread.
- * Blocks: for file creation. Signals: not safe.
- * CW_OK · CW_END (nothing was kept) · CW_E_NOT_FOUND (no such target) · CW_E_IO · CW_E_FULL ·
- * CW_E_CLOSED */
+ * After CW_E_IO or CW_E_FULL all but some can be; call again. Blocks: for file creation.
+ * Signals: not safe.
+ * CW_OK · CW_END (nothing was kept) · CW_E_NOT_FOUND (no such target) · CW_E_IO (also: somebody
+ * else has an archive at the moment) · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_quarantine_retry(cw_engine *engine, const char *target);
 
 typedef struct cw_upload_result {
@@ -168,7 +169,7 @@ typedef bool (*cw_bytes_fn)(void *user, const void *bytes, size_t length);
 cw_status cw_upload_preview(cw_engine *engine, uint32_t target_id, cw_bytes_fn sink, void *user);
 
 /* Sets and stores the store's consent. PENDING: keep, send nothing. DENIED: send nothing, remove
- * what waited to be sent; what is logged later is kept under retention. Blocks: for a file sync.
+ * what is not sent yet; what is logged later is kept under retention. Blocks: for a file sync.
  * CW_OK · CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_consent_set(cw_engine *engine, cw_consent consent);
 
@@ -242,7 +243,8 @@ const char *cw_outcome_text(int32_t outcome, const char *language);
  *   max_file_size_bytes  of the segments made from now on, as segment_bytes
  *   upload_interval_s    as the option
  *   retry_quarantined    a word or a whole number: whenever it is another one than in the policy
- *                        before, what targets refused is tried again, once (cw_quarantine_retry)
+ *                        before, what targets refused is tried again, once (cw_quarantine_retry);
+ *                        what of it cannot be now, when the policy is applied again
  * SAP Mobile Services' keys mean: logUploadEnabled: enabled; entryExpiry: expiration_days;
  * logLevel: the root's level; maxFileNum: max_files; maxFileSize: max_file_size_bytes, in MB.
  * The policy is validated as a whole, then takes effect at once. An invalid one changes nothing;
@@ -259,7 +261,8 @@ const char *cw_outcome_text(int32_t outcome, const char *language);
  * failures it looks again between a second and an hour later, at the latest at the interval, or
  * when the server says. The later of a policy from the URL and one from the host holds. A forked
  * child begins with the options and the kept policy.
- * length counts bytes, without a NUL. Blocks: shortly. Signals: not safe.
+ * length counts bytes, without a NUL. Blocks: shortly; with a new retry_quarantined also to list
+ * the store, and for a rename and an fsync(2) a pair that is tried again. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_LIMIT (over 64 KiB, 4,096 prefixes or 255 bytes a prefix) ·
  * CW_E_CLOSED */
 cw_status cw_policy_apply(cw_engine *engine, const char *json, size_t length);

@@ -83,7 +83,7 @@ final class AgeSealer {
                 try unsafe give(isLast: false, write)
             } else if filled == 0, left > chunk.count {
                 let whole = unsafe UnsafeRawBufferPointer(rebasing: bytes[at..<(at + chunk.count)])
-                try unsafe seal(whole, isLast: false, write)
+                try seal(whole, isLast: false, write)
                 at += whole.count
             } else {
                 let count = min(left, chunk.count - filled)

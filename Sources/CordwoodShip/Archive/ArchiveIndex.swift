@@ -54,6 +54,7 @@ struct ArchiveIndex {
         if index.headerSpan == 0, index.blocks.isEmpty {
             throw .damaged("\(file.path): not an archive")
         }
+        index.info.isWhole = index.problems.isEmpty
         index.sum()
         return index
     }

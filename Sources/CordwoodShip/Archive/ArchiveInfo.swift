@@ -39,6 +39,8 @@ public struct ArchiveInfo: Sendable {
     /// empty for an archive that was opened.
     public var damage: [String] = []
     public var damageCount = 0
+    /// Of one that was opened: header and footer are. Else it may have held more than it says.
+    public var isWhole = true
     /// An age file (FORMAT §11.5). Without a key that opens it `rawBytes` and `blockCount` are 0,
     /// and `levels` and `kinds` are full.
     public var isEncrypted = false

@@ -44,12 +44,12 @@ final class SealingPart {
         headerBytes = header.count
         try write(header)
         try unsafe sealer.salt.withUnsafeBufferPointer { (salt) throws(ArchiveError) in
-            try unsafe put(UnsafeRawBufferPointer(salt))
+            try put(UnsafeRawBufferPointer(salt))
         }
     }
 
     @safe func append(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
-        try unsafe sealer.append(bytes) { (piece) throws(ArchiveError) in try put(piece) }
+        try sealer.append(bytes) { (piece) throws(ArchiveError) in try put(piece) }
     }
 
     /// The last chunk, and the header.
@@ -74,7 +74,7 @@ final class SealingPart {
 
     private func write(_ bytes: [UInt8]) throws(ArchiveError) {
         try unsafe bytes.withUnsafeBufferPointer { (all) throws(ArchiveError) in
-            try unsafe write(UnsafeRawBufferPointer(all))
+            try write(UnsafeRawBufferPointer(all))
         }
     }
 

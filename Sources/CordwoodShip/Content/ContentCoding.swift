@@ -42,7 +42,7 @@ package enum ContentCoding: Sendable {
 
     /// True where the first bytes are no more than text.
     package static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        for i in unsafe 0..<min(bytes.count, 64) {
+        for i in 0..<min(bytes.count, 64) {
             let byte = unsafe bytes[i]
             if byte >= 0x7F || byte < 0x20 && byte != 0x09 && byte != 0x0A && byte != 0x0D {
                 return false

@@ -63,7 +63,7 @@ import Glibc
                     call: "LZ4F_createCompressionContext", path: path, errno: ENOMEM)
             }
             // Room for the largest piece that one call can make.
-            let bound = unsafe LZ4F_compressBound(CompressingSink.chunkBytes, nil)
+            let bound = LZ4F_compressBound(CompressingSink.chunkBytes, nil)
             output = [UInt8](repeating: 0, count: max(CompressingSink.chunkBytes, bound + 64))
             coder = unsafe .lz4(context)
         }

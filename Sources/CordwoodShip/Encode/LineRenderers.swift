@@ -1,6 +1,6 @@
 // The lines of ndjson and text bodies: as `cordwood cat` prints them, in UTC and without colour, so
 // that the same archive gives the same bytes on every machine. Where they differ it is for servers:
-// a message that was cut says so in ndjson, too, and what is no UTF-8 in text becomes U+FFFD.
+// a message that was cut says so in ndjson, too.
 
 import CordwoodCore
 
@@ -19,8 +19,6 @@ public struct LineRenderers: Sendable {
             JSONLine.append(record, mark: Cut.mark(of: record), to: &into)
         },
         text: { record, into in
-            let start = into.count
-            TextLine.append(record, to: &into, utc: true, color: false, escape: false)
-            UTF8Scan.mend(&into, from: start)
+            TextLine.append(record, to: &into, utc: true, color: false)
         })
 }

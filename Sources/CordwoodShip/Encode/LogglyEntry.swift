@@ -15,9 +15,9 @@ enum LogglyEntry {
         Literal.append("}\n", &out)
     }
 
-    /// As `cordwood cat --utc` shows it on a terminal, but without colour: newlines in a message
-    /// are `\n`, so that one event stays one.
+    /// As `cordwood cat --utc` shows it, but that newlines in a message are `\n`, so that one event
+    /// stays one.
     static let text: RenderEntry = { record, _, out in
-        TextLine.append(record, to: &out, utc: true, color: false, escape: true)
+        TextLine.append(record, to: &out, utc: true, color: false, form: .oneLine)
     }
 }

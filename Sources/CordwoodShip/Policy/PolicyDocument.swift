@@ -115,7 +115,7 @@ public struct PolicyDocument: Equatable, Sendable {
     ]
     /// Beside the words that we have, too.
     private static let levelWords: [String: UInt8] = [
-        "off": 255, "none": 255, "warning": 13, "path": 1, "all": 1,
+        "off": 255, "none": 255, "path": 1, "all": 1,
     ]
 
     /// Their settings have numbers and truth as text, too.
@@ -184,10 +184,8 @@ public struct PolicyDocument: Equatable, Sendable {
         if let text = value.string {
             return text.lowercased() == "off" ? 255 : parseLevel(text)
         }
-        guard let number = value.whole, (1...24).contains(number) || number == 255 else {
-            return nil
-        }
-        return UInt8(number)
+        guard let number = value.whole, number > 0 else { return nil }
+        return number == 255 ? 255 : Levels.number(UInt64(number))
     }
 
     private static func number32(_ key: String, _ value: JSONValue) throws(UploadError) -> UInt32 {

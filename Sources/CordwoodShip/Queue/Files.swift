@@ -205,7 +205,8 @@ enum Files {
 
     /// Makes an empty file; it may be there already.
     static func create(_ path: String) throws(UploadError) {
-        _ = try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT | O_NONBLOCK)
+        let file = try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT | O_NONBLOCK)
+        giveToOwner(file.number, path)
     }
 
     /// What a file says to people; where it cannot be written nothing is lost.
@@ -224,7 +225,17 @@ enum Files {
     /// A file that was not there: never a link, a FIFO or another name of somebody's file.
     static func createNew(_ path: String, _ flags: Int32) throws(UploadError) -> FileDescriptor {
         unsafe unlink(path)
-        return try FileDescriptor(path: path, flags: flags | O_CREAT | O_EXCL)
+        let file = try FileDescriptor(path: path, flags: flags | O_CREAT | O_EXCL)
+        giveToOwner(file.number, path)
+        return file
+    }
+
+    /// What root makes in somebody's store is that one's, who could not read it otherwise.
+    private static func giveToOwner(_ descriptor: Int32, _ path: String) {
+        guard geteuid() == 0, let slash = path.lastIndex(of: "/") else { return }
+        var status = stat()
+        guard unsafe stat(String(path[...slash]), &status) == 0, status.st_uid != 0 else { return }
+        _ = fchown(descriptor, status.st_uid, status.st_gid)
     }
 
     static func move(_ from: String, to: String) throws(UploadError) {

@@ -82,11 +82,18 @@ struct Outbox: Sendable {
         return String(text.prefix { $0 != "\n" })
     }
 
-    /// Which records of it were refused; nil: the state has such, and they cannot be read.
-    func refusals(_ stem: String, _ target: TargetKey, _ state: PairState) -> Refusals? {
+    /// Which records of it were refused; nil: the state has such, and its file does not say them.
+    func refusals(
+        _ stem: String, _ target: TargetKey, _ state: PairState
+    ) throws(UploadError) -> Refusals? {
         guard state.hasRefusals else { return Refusals.none }
-        guard let text = try? content(stem, target, state),
-            let newline = text.firstIndex(of: "\n"), let found = Refusals(text[newline...]),
+        let text: String
+        do throws(UploadError) {
+            text = try content(stem, target, state)
+        } catch .damaged {
+            return nil
+        }
+        guard let newline = text.firstIndex(of: "\n"), let found = Refusals(text[newline...]),
             state.fits(found)
         else { return nil }
         return found

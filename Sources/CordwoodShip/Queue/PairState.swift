@@ -103,6 +103,14 @@ public enum PairState: Equatable, Sendable {
         }
     }
 
+    /// Some of it may yet be sent, now or by hand.
+    var isUnsent: Bool {
+        switch self {
+        case .waiting, .retry, .paused, .kept, .quarantined: true
+        case .sent, .filtered, .unknown: false
+        }
+    }
+
     /// For people: `waiting`, `retry`, `paused`, `sent`, `filtered`, `kept`, `quarantined`,
     /// `unknown`.
     public var word: String {

@@ -56,15 +56,33 @@ struct Refusals: Equatable, Sendable {
         only.isEmpty || only.contains { $0.contains(ordinal) }
     }
 
-    mutating func keep(_ refusal: Refusal) {
-        guard let last = kept.last else { return kept.append(refusal) }
+    /// - Returns: false: it is one record, which was kept before; a part that goes again whole is
+    ///   refused for the same ones.
+    @discardableResult
+    mutating func keep(_ refusal: Refusal) -> Bool {
+        if refusal.range.end - refusal.range.first == 1, index(of: refusal.range.first) != nil {
+            return false
+        }
+        guard let last = kept.last else {
+            kept.append(refusal)
+            return true
+        }
         let isSame = last.httpStatus == refusal.httpStatus && last.reason == refusal.reason
         let isNext = last.range.end == refusal.range.first
         guard isSame && isNext || kept.count >= Refusals.linesMax else {
-            return kept.append(refusal)
+            kept.append(refusal)
+            return true
         }
         kept[kept.count - 1].range.end = max(last.range.end, refusal.range.end)
         kept[kept.count - 1].count = last.count &+ refusal.count
+        return true
+    }
+
+    /// Of the line that says that this very record was refused.
+    private func index(of ordinal: UInt64) -> Int? {
+        kept.firstIndex {
+            $0.range.contains(ordinal) && UInt64($0.count) == $0.range.end - $0.range.first
+        }
     }
 
     /// What is left where all else is done.
@@ -76,10 +94,7 @@ struct Refusals: Equatable, Sendable {
 
     /// One record that was taken after all.
     mutating func release(_ ordinal: UInt64) {
-        let found = kept.firstIndex {
-            $0.range.contains(ordinal) && UInt64($0.count) == $0.range.end - $0.range.first
-        }
-        guard let found else { return }
+        guard let found = index(of: ordinal) else { return }
         let old = kept.remove(at: found)
         let sides = [
             PartRange(first: old.range.first, end: ordinal),

@@ -1,6 +1,8 @@
 // What answers say beyond their status: the one object of JSON that some servers answer with, and a
 // search in error texts. Bounded, like the answers themselves. Pure.
 
+import CordwoodCore
+
 enum AnswerText {
     /// Of an error text no more is looked through.
     static let searchedMax = 64 << 10
@@ -19,7 +21,7 @@ enum AnswerText {
         var isGap = false
         let text = String(decoding: body.prefix(wordsSearchedMax), as: UTF8.self)
         for scalar in text.unicodeScalars {
-            let isPrintable = scalar.value > 0x20 && !(0x7F...0x9F).contains(scalar.value)
+            let isPrintable = scalar != " " && !PlainText.isControl(scalar.value)
             guard isPrintable, scalar != "\u{FFFD}" else {
                 isGap = !words.isEmpty
                 continue
@@ -65,17 +67,25 @@ enum AnswerText {
         return Numbers.decimal(text[first..<end])
     }
 
-    /// The numbers before each such part.
-    static func numbers(_ text: [UInt8], before part: StaticString) -> [UInt64] {
+    /// For each such part the number that precedes it, and the text that follows, up to the next
+    /// number. Searches all of the text.
+    static func groups(
+        _ text: [UInt8], _ part: StaticString
+    ) -> [(number: UInt64, text: [UInt8])] {
         let count = part.utf8CodeUnitCount
         guard count > 0, text.count >= count else { return [] }
-        var numbers: [UInt64] = []
+        var groups: [(number: UInt64, text: [UInt8])] = []
+        var start = 0
         for at in 0...(text.count - count) where begins(text[at...], with: part) {
             var first = at
-            while first > 0, (0x30...0x39).contains(text[first - 1]) { first -= 1 }
-            if let number = Numbers.decimal(text[first..<at]) { numbers.append(number) }
+            while first > start, (0x30...0x39).contains(text[first - 1]) { first -= 1 }
+            guard let number = Numbers.decimal(text[first..<at]), number > 0 else { continue }
+            if let last = groups.indices.last { groups[last].text = Array(text[start..<first]) }
+            groups.append((number, []))
+            start = at + count
         }
-        return numbers
+        if let last = groups.indices.last { groups[last].text = Array(text[start...]) }
+        return groups
     }
 
     private static func begins(_ text: ArraySlice<UInt8>, with part: StaticString) -> Bool {

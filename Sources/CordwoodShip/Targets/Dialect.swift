@@ -23,7 +23,7 @@ struct Delivery: Sendable {
     var entries: UInt32 = 0
     /// Theirs, in the body's order.
     var ordinals: [Range<UInt64>] = []
-    /// The server has taken this encoding before.
+    /// The body has no encoding, or the server has taken this one before.
     var isEncodingProven = false
     /// Known where the dialect asks for it.
     var origin = ArchiveOrigin()

@@ -3,7 +3,7 @@
 // document's fate: 409 is there already, 429 and 5xx are asked for again, 401, 403 and 404 are
 // about the index or our rights and pause the target, the rest is refused. Servers that speak the
 // same (VictoriaLogs, Fluent Bit) know no ids: there what is sent twice is there twice, and a
-// document's fate is told by its place.
+// document's fate is told by its place, and VictoriaLogs drops lines over 256 KiB and says 201.
 
 struct ElasticsearchDialect: Dialect {
     let contentType = "application/x-ndjson"
@@ -20,6 +20,8 @@ struct ElasticsearchDialect: Dialect {
     /// An answer has 90 to 200 bytes for each, of which at most 4 MiB are read, and becomes a tree
     /// ten times as large.
     static let documentsMax: UInt32 = 5_000
+    /// Where no index is named, as VictoriaLogs wants it: below its -insert.maxLineSizeBytes.
+    static let entryBytesMaxWithoutIndex: UInt32 = 256_000
     static let indexDefault = "logs-cordwood-default"
     static let filter =
         "errors,items.create._id,items.create.status,items.create.error.type"
@@ -34,6 +36,7 @@ struct ElasticsearchDialect: Dialect {
         }
         let base = try options.baseAndQuery(of: .elasticsearch)
         var path = "/_bulk"
+        var entryBytes: UInt32 = 0
         switch options.parameters["index_in"] ?? "path" {
         case "path":
             path = "/\(URLText.percentEncoded(index))/_bulk"
@@ -44,6 +47,7 @@ struct ElasticsearchDialect: Dialect {
                 throw UploadError.argument("parameter 'index' has no use with index_in=none")
             }
             self.index = nil
+            entryBytes = ElasticsearchDialect.entryBytesMaxWithoutIndex
         default:
             throw UploadError.argument("parameter 'index_in' must be path, action or none")
         }
@@ -60,7 +64,7 @@ struct ElasticsearchDialect: Dialect {
         limits = options.limits(
             BodyLimits(
                 bytes: ElasticsearchDialect.bodyBytesMax,
-                entries: ElasticsearchDialect.documentsMax))
+                entries: ElasticsearchDialect.documentsMax, entryBytes: entryBytes))
     }
 
     /// Elasticsearch's own rules.
@@ -110,8 +114,11 @@ struct ElasticsearchDialect: Dialect {
     ) throws(UploadError) -> TransferOutcome {
         var outcome = perform(request)
         // Most answers have no error: they are not read twice.
-        guard outcome.kind == .success, AnswerText.has(outcome.body, "true"),
-            let answer = BulkAnswer(outcome.body, delivery),
+        guard outcome.kind == .success, AnswerText.has(outcome.body, "true") else {
+            return outcome
+        }
+        let secrets = SentSecrets(request, also: delivery.credentials.secrets)
+        guard let answer = BulkAnswer(secrets.cleaned(outcome.body), delivery),
             !answer.reasons.isEmpty
         else { return outcome }
         outcome.cause += ": " + answer.reasons.joined(separator: ", ")
@@ -127,10 +134,17 @@ struct ElasticsearchDialect: Dialect {
         }
         // What was created is answered with 409 next time; nothing of the part is given up.
         if answer.isForbidden { return answer.hasNoIndex ? .stray : .pause }
+        // Nothing was taken, for one reason: whose fault it is, halves of it will tell.
+        if answer.refusesAll { return .refuse }
         let refused = Refused(
             count: UInt32(clamping: answer.refused.count), ordinals: answer.refused)
         guard !answer.again.isEmpty else { return .sent(refused) }
         guard case .retry(let reason, let delayMs) = again else { return again }
+        // Nothing of it was taken: this proves nothing, and one request at a time asks.
+        if answer.again.count == Int(delivery.entries) {
+            let isBusy = answer.isBusy && reason == .failed && delayMs == nil
+            return .retry(isBusy ? .busy : reason, delayMs: delayMs)
+        }
         return .partly(
             again: answer.again, refused, reason, delayMs: delayMs)
     }
@@ -140,17 +154,25 @@ struct ElasticsearchDialect: Dialect {
 struct BulkAnswer: Equatable {
     /// Ordinals of the records that the server could not take now.
     private(set) var again: Set<UInt64> = []
+    /// Some of them because there is too much to do: 429, 503.
+    private(set) var isBusy = false
     /// And of those that it will never take.
     private(set) var refused: [UInt64] = []
     /// The index takes no documents, is not there, or is not ours: no document is to blame.
     private(set) var isForbidden = false
     /// It is the index alone.
     private(set) var hasNoIndex = false
+    /// Each document was refused, all of them for the same reason.
+    private(set) var refusesAll = false
     /// Statuses and types of errors, those that pause the target first.
     private(set) var reasons: [String] = []
 
     private static let reasonsMax = 3
     private static let typeBytesMax = 64
+    /// 400s that are about the index, or about the cluster's number of shards.
+    private static let indexFaults = [
+        "validation_exception", "invalid_index_name_exception", "index_closed_exception",
+    ]
 
     /// nil: not what a bulk request is answered with.
     init?(_ body: [UInt8], _ delivery: Delivery) {
@@ -159,6 +181,8 @@ struct BulkAnswer: Equatable {
         let items = answer["items"]?.elements ?? []
         // Where some failed it must have said which.
         guard !hasErrors || !items.isEmpty else { return nil }
+        let isKnown = !delivery.ordinals.isEmpty
+        guard !hasErrors || !isKnown || items.count == delivery.entries else { return nil }
         let places = items.count == delivery.entries ? delivery.ordinals.joined() : nil
         var place = places?.makeIterator()
         for item in items {
@@ -167,18 +191,24 @@ struct BulkAnswer: Equatable {
             else { return nil }
             // All is well, it says, and names nobody.
             if !hasErrors, (200...299).contains(status), result["_id"] == nil { continue }
-            guard let ordinal = BulkAnswer.ordinal(result, delivery.archiveID, byPlace) else {
-                return nil
-            }
+            guard let ordinal = BulkAnswer.ordinal(result, delivery.archiveID, byPlace),
+                !isKnown || delivery.ordinals.contains(where: { $0.contains(ordinal) })
+            else { return nil }
+            let isIndexFault =
+                status == 404
+                || status == 400
+                    && BulkAnswer.indexFaults.contains(result["error"]?["type"]?.string ?? "")
             switch status {
             case 200...299, 409: break
-            case 401, 403, 404:
+            case 401, 403,
+                _ where isIndexFault:
                 if !isForbidden { reasons = [] }
-                hasNoIndex = (hasNoIndex || !isForbidden) && status == 404
+                hasNoIndex = (hasNoIndex || !isForbidden) && isIndexFault
                 isForbidden = true
                 note(status, result["error"])
             case 408, 429, 500...599:
                 again.insert(ordinal)
+                if status == 429 || status == 503 { isBusy = true }
                 if !isForbidden { note(status, result["error"]) }
             case 300...499:
                 refused.append(ordinal)
@@ -186,6 +216,7 @@ struct BulkAnswer: Equatable {
             default: return nil
             }
         }
+        refusesAll = isKnown && refused.count == delivery.entries && reasons.count == 1
     }
 
     /// By the document's id, which must be ours; where the server gives none by its place.

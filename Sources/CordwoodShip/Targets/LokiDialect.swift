@@ -1,7 +1,7 @@
 // Grafana Loki's push interface: JSON with streams, 204. A 400 may have stored some lines and
 // refused others (too old, too long), and says so: the part counts as taken, with so many refused,
-// which are kept. What is sent twice is merged by Loki: same stream,
-// time and text.
+// which are kept. One that is about a stream has stored no line of it, and says not of how many: it
+// is no success. What is sent twice is merged by Loki: same stream, time and text.
 
 struct LokiDialect: Dialect {
     let contentType = "application/json"
@@ -91,7 +91,17 @@ struct LokiDialect: Dialect {
     }
 
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
-        outcome.httpStatus == 204 || outcome.httpStatus == 200 && outcome.body.isEmpty
+        switch outcome.httpStatus {
+        case 204: return true
+        case 200: return outcome.body.isEmpty || LokiDialect.isGreptimeReceipt(outcome.body)
+        default: return false
+        }
+    }
+
+    /// GreptimeDB's Loki interface says how many rows it has, as to an INSERT.
+    private static func isGreptimeReceipt(_ body: [UInt8]) -> Bool {
+        guard let answer = AnswerText.object(body), answer["output"] != nil else { return false }
+        return answer["error"] == nil && (answer["code"] == nil || answer["code"]?.whole == 0)
     }
 
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
@@ -101,7 +111,7 @@ struct LokiDialect: Dialect {
             if AnswerText.has(outcome.body, "structured metadata, but this feature is disallowed") {
                 return .stray
             }
-            let refused = LokiDialect.refused(outcome.body)
+            guard let refused = LokiDialect.refused(outcome.body) else { return .stray }
             guard refused > 0 else { return nil }
             return .sent(Refused(count: UInt32(clamping: refused)))
         case 500:
@@ -112,13 +122,16 @@ struct LokiDialect: Dialect {
         }
     }
 
-    /// Lines that it found fault with, having understood the body; 0: none. Its distributor says
-    /// `2 errors like: …; 1 errors like: …`, an ingester `total ignored: 3 out of 5` behind lines
-    /// that it names; of several streams the last alone answers, so there may be more.
-    private static func refused(_ body: [UInt8]) -> UInt64 {
-        let text = body.prefix(AnswerText.searchedMax)
+    /// Lines that it found fault with, having understood the body; 0: none; nil: some of what it
+    /// counts are streams. Its distributor says `2 errors like: …; 1 errors like: …`, and leaves
+    /// the count away where there is one error; an ingester says `total ignored: 3 out of 5` behind
+    /// lines that it names; of several streams the last alone answers, so there may be more.
+    private static func refused(_ body: [UInt8]) -> UInt64? {
         var sum = AnswerText.number(body, after: "total ignored: ") ?? 0
-        for number in AnswerText.numbers(Array(text), before: " errors like: ") { sum &+= number }
+        for group in AnswerText.groups(body, " errors like: ") {
+            guard isAboutLines(group.text) else { return nil }
+            sum &+= group.number
+        }
         if sum > 0 { return sum }
         return isAboutLines(body) ? 1 : 0
     }

@@ -9,6 +9,8 @@ struct OTLPDialect: Dialect {
     private let isJSON: Bool
 
     static let path = "/v1/logs"
+    /// What Fluent Bit says of all that it cannot take.
+    private static let fluentBits: StaticString = "invalid request: deserialisation error"
     /// Collectors take 20 MiB or 64 MiB; smaller bodies are cheaper to send again.
     static let bodyBytesMax: UInt64 = 4 << 20
     /// Less would not hold one record with its resource.
@@ -50,12 +52,19 @@ struct OTLPDialect: Dialect {
     var probe: Probe {
         Probe(
             method: "POST", url: address, shownPath: OTLPDialect.path,
-            content: isJSON ? Array("{}".utf8) : [],
+            // One ResourceLogs with nothing in it: some refuse a body without bytes.
+            content: isJSON ? Array("{}".utf8) : [0x0A, 0],
             read: { outcome in
-                let isResponse =
-                    outcome.kind == .success
-                    && OTLPAnswer.isResponse(outcome.body, isJSON: answersJSON(outcome))
-                return isResponse ? .fine("a receiver takes an empty export") : .foreign
+                if outcome.kind == .success, OTLPAnswer(outcome.body) != nil {
+                    return .fine("a receiver takes an empty export")
+                }
+                // It takes no export without records, in whatever form.
+                if outcome.httpStatus == 400, AnswerText.has(outcome.body, OTLPDialect.fluentBits) {
+                    return .fine("Fluent Bit is there, which takes no export without records")
+                }
+                // Quickwit's word for an export without records.
+                return outcome.kind == .server && !OTLPAnswer.failure(outcome.body).isEmpty
+                    ? .wrong("a receiver answers, but not to an empty export") : .foreign
             }, notLookedAt: "what it does with records")
     }
 
@@ -66,41 +75,32 @@ struct OTLPDialect: Dialect {
     ) throws(UploadError) -> TransferOutcome {
         var outcome = perform(request)
         guard outcome.httpStatus > 0 else { return outcome }
+        var message = ""
         if outcome.kind == .success {
-            let answer = self.answer(outcome)
+            let answer = OTLPAnswer(outcome.body) ?? OTLPAnswer()
             if answer.rejected > 0 { outcome.cause += ", \(answer.rejected) records refused" }
-            if !answer.message.isEmpty { outcome.cause += ": \(answer.message)" }
+            message = answer.message
         } else {
-            let text = OTLPAnswer.failure(outcome.body, isJSON: answersJSON(outcome))
-            if !text.isEmpty { outcome.cause += ": \(text)" }
+            message = OTLPAnswer.failure(outcome.body)
         }
+        guard !message.isEmpty else { return outcome }
+        let secrets = SentSecrets(request, also: delivery.credentials.secrets)
+        outcome.cause += ": \(OTLPAnswer.shown(secrets.cleaned(message)))"
         return outcome
     }
 
-    /// Empty, or a response in either form.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
-        OTLPAnswer.isResponse(outcome.body, isJSON: answersJSON(outcome))
+        OTLPAnswer(outcome.body) != nil
     }
 
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
         if outcome.kind == .success {
-            return .sent(Refused(count: answer(outcome).rejected))
+            return OTLPAnswer(outcome.body).map { .sent(Refused(count: $0.rejected)) } ?? .stray
         }
         guard outcome.httpStatus == 400, delivery.contentBytes > OTLPDialect.certainlySmallBytes
         else { return nil }
         // An encoding that was never taken is the likelier reason.
         if delivery.encoding != .none, !delivery.isEncodingProven { return nil }
         return .shrink
-    }
-
-    private func answer(_ outcome: TransferOutcome) -> OTLPAnswer {
-        OTLPAnswer.success(outcome.body, isJSON: answersJSON(outcome))
-    }
-
-    /// As the answer says of itself; else as the request was.
-    private func answersJSON(_ outcome: TransferOutcome) -> Bool {
-        guard let type = outcome.header("content-type")?.lowercased() else { return isJSON }
-        if type.hasPrefix("application/json") { return true }
-        return type.hasPrefix("application/x-protobuf") ? false : isJSON
     }
 }

@@ -16,9 +16,8 @@ struct S3Dialect: Dialect {
     let isOnlyIfAbsent: Bool
     private let format: BodyFormat
     private let encoding: BodyEncoding
-    private let sessionToken: String?
     private let skew = ClockSkew()
-    private let unasked = UnaskedKeys()
+    private let openEnds = OpenEnds()
 
     static let partBytesDefault: UInt64 = 64 << 20
     /// S3 takes no smaller part but the last, no larger one, and no more than 10,000.
@@ -45,7 +44,6 @@ struct S3Dialect: Dialect {
         case "0": isOnlyIfAbsent = false
         default: throw UploadError.argument("if_none_match is neither 0 nor 1")
         }
-        sessionToken = parameters["session_token"]
         format = options.format
         limits = options.limits(BodyLimits())
         encoding = options.encoding
@@ -108,6 +106,7 @@ struct S3Dialect: Dialect {
     ) throws(UploadError) -> TransferOutcome {
         S3Exchange(
             place: place, signer: signer(delivery), skew: skew, template: request,
+            secrets: SentSecrets(request, also: delivery.credentials.secrets),
             startedUnixMs: delivery.nowUnixMs, startedNs: cw_monotonic_ns()
         ).perform(request.method, place.bucketPath, isPut: false, perform)
     }
@@ -122,13 +121,14 @@ struct S3Dialect: Dialect {
         request.headers.removeAll { $0.lowercasedName == "content-encoding" }
         let exchange = S3Exchange(
             place: place, signer: signer(delivery), skew: skew, template: request,
+            secrets: SentSecrets(request, also: delivery.credentials.secrets),
             startedUnixMs: delivery.nowUnixMs, startedNs: cw_monotonic_ns())
         let path = place.path(ofKey: key.text(delivery))
         if body.bytes > partBytes {
             return try S3Multipart(
                 exchange: exchange, path: path, key: place.keyPrefix + key.text(delivery),
                 partBytes: partSize(body.bytes), isOnlyIfAbsent: isOnlyIfAbsent,
-                unasked: unasked
+                openEnds: openEnds
             ).send(body, perform)
         }
         let whole = RequestBody(descriptor: body.descriptor, count: body.bytes)
@@ -153,7 +153,7 @@ struct S3Dialect: Dialect {
         guard let user = delivery.credentials.user else { return nil }
         return SigV4(
             accessKey: user, secretKey: delivery.credentials.password ?? "",
-            sessionToken: delivery.credentials.token ?? sessionToken, region: place.region)
+            sessionToken: delivery.credentials.token, region: place.region)
     }
 
     func partSize(_ bytes: UInt64) -> UInt64 {

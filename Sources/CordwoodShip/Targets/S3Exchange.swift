@@ -10,6 +10,8 @@ struct S3Exchange {
     let signer: SigV4?
     let skew: ClockSkew
     let template: TransferRequest
+    /// Of the template and of whom it is signed for.
+    let secrets: SentSecrets
     let startedUnixMs: UInt64
     let startedNs: UInt64
 
@@ -42,7 +44,8 @@ struct S3Exchange {
                 request.headers = plain + signer.headers(signed, unixSeconds: nowMs / 1_000)
             }
             var outcome = perform(request)
-            let answer = S3Answer(outcome.kind == .success ? [] : outcome.body)
+            let answer = S3Answer(
+                outcome.kind == .success ? [] : secrets.cleaned(outcome.body))
             if !isLast, let change = timeLearned(outcome) {
                 learned = change
                 skew.make(change)

@@ -71,7 +71,6 @@ public struct Target: Sendable {
             throw UploadError.argument("method '\(method.prefix(40))' is neither POST nor PUT")
         }
         headers = try RequestHeader.parse(options.headers ?? "")
-        let credentials = try Target.credentials(options, headers)
         settings = try Target.settings(options)
         host = options.transport
         bytesPerSecond = options.bytesPerSecond
@@ -96,6 +95,9 @@ public struct Target: Sendable {
         case "drop": keepsRefused = false
         default: throw UploadError.argument("parameter 'refused' is neither keep nor drop")
         }
+        // Known as a secret like the rest, and replaced with them.
+        let sessionToken = kind == .s3 ? parameters.take("session_token") : nil
+        let credentials = try Target.credentials(options, headers, sessionToken)
         dialect = try kind.makeDialect(
             DialectOptions(
                 url: options.url, address: address, format: format, encoding: encoding,
@@ -157,11 +159,14 @@ public struct Target: Sendable {
     }
 
     private static func credentials(
-        _ options: TargetOptions, _ headers: [RequestHeader]
+        _ options: TargetOptions, _ headers: [RequestHeader], _ sessionToken: String?
     ) throws(UploadError) -> Credentials {
-        let credentials = try Credentials(
+        var credentials = try Credentials(
             token: options.authToken, user: options.authUser, password: options.authPassword
         ).checked()
+        if credentials.token == nil {
+            credentials.token = try Credentials(token: sessionToken).checked().token
+        }
         // Who may be asked for credentials sends them as ours.
         guard
             credentials.isEmpty && options.credentials == nil

@@ -69,9 +69,9 @@ extension Target {
             transport.perform($0, tick: { .go })
         }
         let finding = outcome.httpStatus == 0 ? .foreign : probe.read(outcome)
+        SentSecrets(request, also: delivery.credentials.secrets).clean(&outcome)
         let words = AnswerText.words(outcome.body)
         if outcome.httpStatus >= 400, !words.isEmpty { outcome.cause += ": \(words)" }
-        SentSecrets(request, also: delivery.credentials.secrets).clean(&outcome)
         let isAnswered = outcome.httpStatus > 0 && ![401, 403].contains(outcome.httpStatus)
         let isFine = if case .fine = finding { isAnswered } else { false }
         let text =

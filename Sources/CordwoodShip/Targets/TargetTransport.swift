@@ -47,9 +47,11 @@ extension Target {
     /// the kind's protocol says.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
         if let expectation { return expectation.isMet(by: outcome) }
-        // Some servers give every answer that type, the empty ones too.
+        // Some servers give every answer that type: the empty ones, and Loggly its JSON.
         let type = outcome.header("content-type")?.lowercased() ?? ""
-        let isPage = type.hasPrefix("text/html") && !outcome.body.isEmpty
+        let first = outcome.body.first { $0 != 0x20 && !(0x09...0x0D).contains($0) }
+        let isObject = first == UInt8(ascii: "{")
+        let isPage = type.hasPrefix("text/html") && !outcome.body.isEmpty && !isObject
         // RFC 9110, 9.3.4: a PUT that is answered with 201 is stored; mod_dav says so in HTML.
         let isCreated = dialect.method == "PUT" && outcome.httpStatus == 201
         return (isCreated || !isPage) && dialect.isReceipt(outcome, delivery)
@@ -62,9 +64,10 @@ extension Target {
         var complete = request(delivery, bytesPerSecond: bytesPerSecond)
         complete.body = RequestBody(descriptor: body.descriptor, count: body.bytes)
         var outcome = try dialect.send(complete, delivery, body, perform)
-        // What the dialect has not put in words; judged and cleaned of secrets by the attempt.
+        // What the dialect has not put in words.
         if outcome.httpStatus >= 400, outcome.cause == "HTTP \(outcome.httpStatus)" {
-            let words = AnswerText.words(outcome.body)
+            let secrets = SentSecrets(complete, also: delivery.credentials.secrets)
+            let words = AnswerText.words(secrets.cleaned(outcome.body))
             if !words.isEmpty { outcome.cause += ": \(words)" }
         }
         return outcome

@@ -33,7 +33,8 @@ enum Verdict: Equatable {
     /// - Parameters:
     ///   - isCollector: 409 says that an earlier attempt with the same id is being taken in.
     ///   - isOnlyIfAbsent: the request said `If-None-Match: *`, so 412 means already there.
-    ///   - isEncodingProven: the server has taken this encoding before: a 400 is about the content.
+    ///   - isEncodingProven: the body has no encoding, or the server has taken this one before: a
+    ///     400 is about the content.
     static func judge(
         _ outcome: TransferOutcome, isCollector: Bool, isOnlyIfAbsent: Bool,
         isEncodingProven: Bool, nowUnixMs: UInt64

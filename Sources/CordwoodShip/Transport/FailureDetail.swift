@@ -68,11 +68,26 @@ public struct FailureDetail: Equatable, Sendable {
         }
         let start = rest.startIndex
         rest = rest.prefix { !"/?#\\".utf8.contains($0) }
-        if let at = rest.lastIndex(of: UInt8(ascii: "@")) { rest = rest[rest.index(after: at)...] }
+        if let at = rest.lastIndex(of: UInt8(ascii: "@")) {
+            rest = rest[rest.index(after: at)...]
+        } else if endsInPassword(rest) {
+            rest = rest.prefix(0)
+        }
         let bytes = [address.utf8[..<start], rest].joined().prefix(locationBytesMax).map {
             $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "?") : $0
         }
         return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// What stands for a port and is no number: `user:password`, where the password has a '/', '?'
+    /// or '#' as it is, with which no address goes on.
+    static func endsInPassword(_ authority: some Collection<UInt8>) -> Bool {
+        var rest = authority[...]
+        if rest.first == UInt8(ascii: "["), let end = rest.firstIndex(of: UInt8(ascii: "]")) {
+            rest = rest[end...]
+        }
+        guard let colon = rest.firstIndex(of: UInt8(ascii: ":")) else { return false }
+        return !rest[colon...].dropFirst().allSatisfy { (0x30...0x39).contains($0) }
     }
 
     private static func isSchemeByte(_ byte: UInt8) -> Bool {

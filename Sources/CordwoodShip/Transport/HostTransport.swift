@@ -26,8 +26,8 @@ final class HostTransport: Transport {
                 return outcome
             } catch let error as UploadTransportError {
                 if exchange.isStopped { return HostTransport.stopped() }
-                return .failed(
-                    HostTransport.shown(error.text), isUnreachable: error.isUnreachable)
+                let text = SentSecrets(request).cleaned(error.text)
+                return .failed(HostTransport.shown(text), isUnreachable: error.isUnreachable)
             } catch {
                 if exchange.isStopped { return HostTransport.stopped() }
                 return .failed("the host's transport threw \(type(of: error))")

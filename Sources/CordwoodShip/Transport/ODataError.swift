@@ -26,7 +26,7 @@ public struct ODataError: Equatable, Sendable {
 
     static let bodyBytesMax = 256 << 10
     static let detailsMax = 64
-    private static let textBytesMax = 4096
+    package static let textBytesMax = 4096
 
     /// nil: the body is nothing of the kind.
     package init?(body: [UInt8], contentLanguage: String) {

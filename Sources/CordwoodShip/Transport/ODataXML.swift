@@ -7,13 +7,17 @@
 
 import CExpat
 
-final class ODataXML {
+@safe final class ODataXML {
     private var error = ODataError()
     private var detail: ODataError.Detail?
     /// Names of the open elements.
     private var path: [String] = []
     private var text: [UInt8] = []
     private var isOther = false
+    // SAFETY: used in its own calls alone.
+    private let parser: XML_Parser
+
+    private init(_ parser: XML_Parser) { unsafe self.parser = parser }
 
     private static let depthMax = 32
     private static let textBytesMax = 64 << 10
@@ -24,7 +28,7 @@ final class ODataXML {
         defer { unsafe XML_ParserFree(parser) }
         // Not 0: expat would ask the system for a random number.
         _ = unsafe XML_SetHashSalt(parser, UInt.random(in: 1 ... .max))
-        let reader = ODataXML()
+        let reader = unsafe ODataXML(parser)
         unsafe XML_SetUserData(parser, Unmanaged.passUnretained(reader).toOpaque())
         unsafe XML_SetElementHandler(
             parser, { unsafe ODataXML.from($0)?.begin($1, $2) },
@@ -32,7 +36,7 @@ final class ODataXML {
         unsafe XML_SetCharacterDataHandler(
             parser, { unsafe ODataXML.from($0)?.add($1, count: $2) })
         unsafe XML_SetStartDoctypeDeclHandler(
-            parser, { user, _, _, _, _ in unsafe ODataXML.from(user)?.isOther = true })
+            parser, { user, _, _, _, _ in unsafe ODataXML.from(user)?.stop() })
         // In pieces: after each it is seen whether the rest is wanted.
         var rest = bytes[...]
         repeat {
@@ -50,6 +54,12 @@ final class ODataXML {
 
     private static func from(_ user: UnsafeMutableRawPointer?) -> ODataXML? {
         unsafe user.map { unsafe Unmanaged<ODataXML>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// At once: what of the piece is left may be entities.
+    private func stop() {
+        isOther = true
+        _ = unsafe XML_StopParser(parser, 0)
     }
 
     private func begin(
@@ -82,7 +92,8 @@ final class ODataXML {
             switch element {
             case "code": detail?.code = value
             case "message": detail?.message = value
-            case "propertyref", "target": detail?.property = value
+            case "propertyref" where !value.isEmpty: detail?.property = value
+            case "target" where detail?.property.isEmpty == true: detail?.property = value
             case "severity": detail?.severity = value
             case "errordetail":
                 if let detail, error.details.count < ODataError.detailsMax {

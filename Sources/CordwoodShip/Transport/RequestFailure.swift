@@ -43,13 +43,13 @@ public struct NetworkResult: Sendable {
 public struct RequestFailure: Equatable, Sendable {
     public var detail: FailureDetail
     public var method: String
-    /// Without user, query and fragment.
+    /// Without user, query and fragment; of an address that is not valid the scheme alone.
     public var url: String
     /// Of the captured exchange; empty: it was not captured.
     public var exchangeID: String
     public var unixMs: UInt64
 
-    private static let urlBytesMax = 2_048
+    package static let urlBytesMax = 2_048
     private static let wordBytesMax = 64
 
     public init(
@@ -89,7 +89,7 @@ public struct RequestFailure: Equatable, Sendable {
     /// Scheme, host and port.
     public var origin: String { url.isEmpty ? "" : FailureDetail.shown(url) }
 
-    /// An address without user, query and fragment.
+    /// An address without user, query and fragment; of one that is not valid the scheme.
     private static func address(_ url: String) -> String {
         let bytes = Array(url.utf8.prefix { !"?#".utf8.contains($0) })
         var start = 0
@@ -100,7 +100,8 @@ public struct RequestFailure: Equatable, Sendable {
         }
         let end = bytes[start...].firstIndex { "/\\".utf8.contains($0) } ?? bytes.endIndex
         guard let at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@")) else {
-            return line(bytes, urlBytesMax)
+            let isCut = FailureDetail.endsInPassword(bytes[start..<end])
+            return line(isCut ? bytes[..<start] : bytes[...], urlBytesMax)
         }
         return line(bytes[..<start] + bytes[(at + 1)...], urlBytesMax)
     }

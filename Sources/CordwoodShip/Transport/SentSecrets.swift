@@ -1,5 +1,7 @@
 // Finds the request's secrets in its answer. Error pages often repeat the URL, headers and tokens,
-// and their first words go into logs and the queue. Lives for one answer.
+// as they are or escaped, and their first words go into logs and the queue: what is shown of an
+// answer is cleaned before it is cut, for of a secret across a cut half would stay. Lives for one
+// answer.
 
 struct SentSecrets {
     /// In UTF-8, the longest first.
@@ -22,7 +24,6 @@ struct SentSecrets {
         func add(_ text: some StringProtocol, from bytesMin: Int = 1) {
             guard text.utf8.count >= bytesMin else { return }
             found.insert(String(text))
-            found.insert(URLText.percentEncoded(String(text)))
         }
         for text in credentials { add(text) }
         for header in request.headers
@@ -62,26 +63,52 @@ struct SentSecrets {
         if outcome.kind != .success { outcome.body = cleaned(outcome.body) }
     }
 
-    private func cleaned(_ text: String) -> String {
+    func cleaned(_ text: String) -> String {
         String(decoding: cleaned(Array(text.utf8)), as: UTF8.self)
     }
 
-    private func cleaned(_ bytes: [UInt8]) -> [UInt8] {
-        let firsts = Set(texts.compactMap(\.first))
-        guard bytes.contains(where: firsts.contains) else { return bytes }
+    func cleaned(_ bytes: [UInt8]) -> [UInt8] {
+        var mayBegin = [Bool](repeating: false, count: 256)
+        for first in texts.compactMap(\.first) + Escape.firstBytes { mayBegin[Int(first)] = true }
+        guard !texts.isEmpty, bytes.contains(where: { mayBegin[Int($0)] }) else { return bytes }
         var out: [UInt8] = []
         var at = 0
         while at < bytes.count {
-            let rest = bytes[at...]
-            if firsts.contains(bytes[at]), let text = texts.first(where: { rest.starts(with: $0) })
-            {
+            if mayBegin[Int(bytes[at])], let end = secretEnd(bytes, at) {
                 out += SentSecrets.mark.utf8
-                at += text.count
+                at = end
             } else {
                 out.append(bytes[at])
                 at += 1
             }
         }
         return out
+    }
+
+    /// Behind the longest secret that begins there; nil: none does.
+    private func secretEnd(_ bytes: [UInt8], _ start: Int) -> Int? {
+        for text in texts {
+            if bytes[start...].starts(with: text) { return start + text.count }
+            if let end = SentSecrets.escapedEnd(text, bytes, start) { return end }
+        }
+        return nil
+    }
+
+    private static func escapedEnd(_ text: [UInt8], _ bytes: [UInt8], _ start: Int) -> Int? {
+        var at = start
+        var found = 0
+        while found < text.count {
+            guard at < bytes.count else { return nil }
+            if let escape = Escape.read(bytes, at), text[found...].starts(with: escape.bytes) {
+                found += escape.bytes.count
+                at = escape.end
+            } else if bytes[at] == text[found] {
+                found += 1
+                at += 1
+            } else {
+                return nil
+            }
+        }
+        return at
     }
 }

@@ -75,5 +75,5 @@ extension FailureDetail {
         return fields
     }
 
-    private static let detailsLogged = 8
+    package static let detailsLogged = 8
 }

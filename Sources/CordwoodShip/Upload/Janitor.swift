@@ -8,20 +8,18 @@ struct Janitor {
     let service: UploadService
 
     /// Deletes an archive that no registered target needs any more. Where another target is at it,
-    /// who comes last deletes it, or the next pass.
+    /// who comes last deletes it, or the next pass; who cannot do so now has not failed: what was
+    /// sent stays sent.
     /// - Parameter done: a target whose 2xx could perhaps not be written down: on a full disk the
     ///   deletion is what helps.
     /// CRASH: before this the archive is deleted by the next pass, without another upload.
-    func deleteIfDone(
-        _ archive: borrowing ArchiveLock, done: TargetKey? = nil
-    ) throws(UploadError) {
-        guard try isDoneEverywhere(archive.stem, done: done), archive.widen(),
-            !service.hooks.isCovered(archive.stem)
-        else { return }
+    func deleteIfDone(_ archive: borrowing ArchiveLock, done: TargetKey? = nil) {
         do throws(UploadError) {
+            guard try isDoneEverywhere(archive.stem, done: done), archive.widen(),
+                !service.hooks.isCovered(archive.stem)
+            else { return }
             try archive.deleteArchive(paths: service.paths)
         } catch {
-            // Not the attempt's failure: what was sent stays sent.
             complain(archive.stem, error)
         }
     }
@@ -35,7 +33,7 @@ struct Janitor {
             do throws(UploadError) {
                 guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil)
                 else { continue }
-                try deleteIfDone(lock)
+                deleteIfDone(lock)
             } catch {
                 complain(stem, error)
             }
@@ -156,7 +154,7 @@ struct Janitor {
         var removed: UInt32 = 0
         var trouble: UploadError?
         for (stem, _) in try service.archives() {
-            guard registered.contains(where: { !snapshot.state(stem, $0).isFinal }),
+            guard registered.contains(where: { snapshot.state(stem, $0).isUnsent }),
                 Files.modifiedNs(service.paths.archive(stem)) <= until,
                 !isCovered(StorePaths.file(ofStem: stem))
             else { continue }
@@ -193,7 +191,7 @@ struct Janitor {
 
     /// What an earlier attempt could not write down; what is done for all is deleted by that.
     func writeDown(_ runner: TargetRunner) {
-        for (stem, one) in runner.unwrittenStates {
+        for stem in runner.unwrittenStems {
             let key = runner.target.key
             do throws(UploadError) {
                 guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: key)
@@ -201,7 +199,10 @@ struct Janitor {
                     if !Files.exists(service.paths.archive(stem)) { runner.remember(stem, nil) }
                     continue
                 }
-                try service.outbox.set(lock.stem, key, to: one.state, refusals: one.refusals)
+                let read = try service.outbox.states(stem)[key] ?? .waiting
+                if let one = runner.unwritten(stem, beyond: read) {
+                    try service.outbox.set(lock.stem, key, to: one.state, refusals: one.refusals)
+                }
                 runner.remember(stem, nil)
             } catch {
                 continue  // still not

@@ -2,6 +2,8 @@
 // things they may do about it by hand: let it be tried again now, or give it up. Any thread, any
 // process; a pair that is being sent at the moment is left to who sends it.
 
+import Glibc
+
 public struct QueueEntry: Sendable {
     /// The archive's file name.
     public var archive: String
@@ -146,12 +148,17 @@ public struct QueueListing: Sendable {
                 do throws(UploadError) {
                     guard
                         let lock = try ArchiveLock(paths: paths, stem: stem, target: target.key)
-                    else { continue }
+                    else {
+                        let path = paths.archive(stem)
+                        // Nobody sends what was given up: it is only not to be had right now.
+                        if seen.state(stem, target.key).isFinal, Files.exists(path) {
+                            throw UploadError.system(call: "lock", path: path, errno: EAGAIN)
+                        }
+                        continue
+                    }
                     let state = try outbox.states(lock.stem)[target.key] ?? .waiting
-                    guard
-                        let (new, refusals) = next(
-                            state, { outbox.refusals(stem, target.key, state) })
-                    else { continue }
+                    let read = try outbox.refusals(stem, target.key, state)
+                    guard let (new, refusals) = next(state, { read }) else { continue }
                     try outbox.set(
                         stem, target.key, to: new, cause: "by hand", refusals: refusals)
                     changed += 1

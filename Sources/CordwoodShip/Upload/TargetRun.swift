@@ -155,18 +155,17 @@ final class TargetRun: @unchecked Sendable {
     /// One archive that the system will not give must not keep the others back, nor be asked for
     /// without a pause.
     private func note(_ error: UploadError, _ stem: String) {
-        let state = runner.known(stem, work.snapshot.state(stem, runner.target.key))
+        let read = work.snapshot.state(stem, runner.target.key)
+        let known = runner.unwritten(stem, beyond: read)
+        let state = known?.state ?? read
         let attempts = state.attempts &+ 1
         let delay = Backoff.delayMs(attempts: attempts, random: service.random())
-        // The state's file lists the refused records. If it cannot be read, all are sent again.
-        let refusals = service.outbox.refusals(stem, runner.target.key, state)
-        let progress = refusals == nil ? .start : state.progress
         runner.remember(
             stem,
             (
                 .retry(
                     attempts: attempts, notBeforeMs: service.clock.realtimeMs() &+ delay,
-                    reason: .failed, progress: progress), refusals ?? .none
+                    reason: .failed, progress: state.progress), known?.refusals
             ))
         runner.gate.withLock {
             sum.attempts += 1

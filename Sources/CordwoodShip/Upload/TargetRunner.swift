@@ -20,9 +20,13 @@ final class TargetRunner: @unchecked Sendable {
     private var again: [String: (range: PartRange, ordinals: Set<UInt64>)] = [:]
     private var hadWork = false
     /// States that could not be written down; they hold as long as this process lives.
-    private var unwritten: [String: Unwritten] = [:]
+    private var unwrittenStates: [String: Unwritten] = [:]
     /// It has taken a body since it last refused an archive.
     private var takes = false
+    /// Since it last took one it was not there, or said 5xx.
+    private var wasDown = false
+    /// How often it refused an archive that it has taken nothing of, having taken another between.
+    private var refusalsAlone: [String: UInt32] = [:]
     /// Refusals in a row that say something is wrong with the way there.
     private var refusals: UInt32 = 0
     /// HTTP/2 streams that the server reset in a row; from the second on HTTP/1.1 is used.
@@ -30,7 +34,8 @@ final class TargetRunner: @unchecked Sendable {
     /// When it last took a body; 0: never.
     private var takenMonotonicMs: UInt64 = 0
 
-    typealias Unwritten = (state: PairState, refusals: Refusals)
+    /// - refusals: nil: those that the old state's file has.
+    typealias Unwritten = (state: PairState, refusals: Refusals?)
 
     private static let restMs: UInt64 = 1_000
 
@@ -45,12 +50,16 @@ final class TargetRunner: @unchecked Sendable {
     var learned: LearnedLimits { gate.withLock { slot } }
 
     /// A body was taken: what its encoding and size say of the server's limits.
-    func learn(_ taken: LearnedLimits.Taken, _ clock: UploadClock) -> LearnedLimits {
+    func learn(
+        _ taken: LearnedLimits.Taken, of stem: String, _ clock: UploadClock
+    ) -> LearnedLimits {
         let now = clock.monotonicMs()
         return gate.withLock {
             slot.note(taken, nowMs: now, bodyBytesMax: target.dialect.limits.bytes)
             takes = true
+            wasDown = false
             refusals = 0
+            refusalsAlone[stem] = nil
             if resets < TargetRunner.resetsMax { resets = 0 }
             takenMonotonicMs = now
             return slot
@@ -60,16 +69,23 @@ final class TargetRunner: @unchecked Sendable {
     var isOpen: Bool { gate.withLock { takes } }
 
     /// A body was refused, and it may not be the body's fault.
-    /// - Returns: whether the target takes others meanwhile, so that it is; else how often in a row
-    ///   it refused.
-    func noteRefused(attempt: UInt32) -> (takesOthers: Bool, inRow: UInt32) {
+    /// - Returns: how often the target refused this archive while it took others, so that it is;
+    ///   0: it takes none, and refused so often in a row.
+    func noteRefused(_ stem: String, attempt: UInt32) -> (alone: UInt32, inRow: UInt32) {
         gate.withLock {
             defer { takes = false }
-            if takes { return (true, 0) }
+            if takes, !wasDown {
+                let alone = refusalsAlone[stem, default: 0] &+ 1
+                refusalsAlone[stem] = alone
+                return (alone, 0)
+            }
             refusals = max(refusals &+ 1, attempt)
-            return (false, refusals)
+            return (0, refusals)
         }
     }
+
+    /// It was given up; who tries it again begins anew.
+    func forgetRefusals(_ stem: String) { gate.withLock { refusalsAlone[stem] = nil } }
 
     /// The server reset an HTTP/2 stream: the body may be too large for it or for a proxy. Once
     /// HTTP/1.1 is used it stays so.
@@ -117,23 +133,33 @@ final class TargetRunner: @unchecked Sendable {
     @discardableResult
     func remember(_ stem: String, _ state: Unwritten?) -> Bool {
         gate.withLock {
-            defer { unwritten[stem] = state }
-            return unwritten[stem] == nil
+            defer { unwrittenStates[stem] = state }
+            return unwrittenStates[stem] == nil
+        }
+    }
+
+    /// nil: nothing, or what was read went on since, by another process.
+    func unwritten(_ stem: String, beyond read: PairState) -> Unwritten? {
+        gate.withLock {
+            guard let one = unwrittenStates[stem],
+                PairState.further(one.state, read) == one.state,
+                one.refusals != nil || one.state.progress == read.progress
+            else { return nil }
+            return one
         }
     }
 
     /// A pair's state: what was read of it, or what we know beyond that.
     func known(_ stem: String, _ read: PairState) -> PairState {
-        gate.withLock { unwritten[stem].map { PairState.further($0.state, read) } ?? read }
+        unwritten(stem, beyond: read)?.state ?? read
     }
 
-    var unwrittenStates: [String: Unwritten] { gate.withLock { unwritten } }
+    var unwrittenStems: [String] { gate.withLock { Array(unwrittenStates.keys) } }
 
     func known(_ work: UploadWork) -> UploadWork {
         var work = work
-        for (stem, one) in unwrittenStates {
-            let read = work.snapshot.state(stem, target.key)
-            let state = PairState.further(one.state, read)
+        for stem in unwrittenStems {
+            let state = known(stem, work.snapshot.state(stem, target.key))
             work.snapshot.pairs[stem, default: [:]][target.key] = state
         }
         return work
@@ -145,10 +171,12 @@ final class TargetRunner: @unchecked Sendable {
     }
 
     /// A request ended well, or in a way that says the server has too much to do.
-    func note(success: Bool) {
+    /// - Parameter isDown: or that it does not work.
+    func note(success: Bool, isDown: Bool = false) {
         let most = target.bytesPerSecond > 0 ? 1.0 : Double(target.requestsAtOnce)
         gate.withLock {
             window = success ? min(most, window + 1 / window) : max(1, window / 2)
+            if isDown { wasDown = true }
         }
     }
 
@@ -239,7 +267,9 @@ final class TargetRunner: @unchecked Sendable {
             waiting += 1
             wake = min(wake, hold.wakeMs(state, nowMs: now) ?? UInt64.max)
         }
+        let stems = Set(work.archives.map(\.stem))
         gate.withLock {
+            refusalsAlone = refusalsAlone.filter { stems.contains($0.key) }
             if unlessBusy && gate.isBusyHeld { return }
             let rest = restMonotonicMs - min(monotonic, restMonotonicMs)
             wakeRealtimeMs = max(wake, now &+ max(rest, unlessBusy ? 0 : TargetRunner.restMs))

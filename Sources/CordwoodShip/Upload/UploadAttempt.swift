@@ -28,12 +28,14 @@ struct UploadAttempt {
     ) throws(UploadError) -> PairState? {
         // Another process may have sent it, or been told to wait, since the run began.
         let read = try service.outbox.states(archive.stem)[target.key] ?? .waiting
-        let state = runner.known(archive.stem, read)
+        let unwritten = runner.unwritten(archive.stem, beyond: read)
+        let state = unwritten?.state ?? read
         guard !state.isFinal, run.allows(state) else { return nil }
-        var course = UploadCourse(
-            archive, state, runner.learned,
-            runner.unwrittenStates[archive.stem]?.refusals
-                ?? service.outbox.refusals(archive.stem, target.key, state))
+        let refusals: Refusals? =
+            if let known = unwritten?.refusals { known } else {
+                try service.outbox.refusals(archive.stem, target.key, read)
+            }
+        var course = UploadCourse(archive, state, runner.learned, refusals)
         let known: ArchiveSummary?
         do throws(UploadError) {
             known = try readSummary(archive.stem)
@@ -103,7 +105,7 @@ struct UploadAttempt {
                 continue
             }
             let isSent = if case .sent = verdict { true } else { false }
-            if isSent { noteTaken(&course) }
+            if isSent { noteTaken(archive.stem, &course) }
             return Step(verdict: verdict, outcome: outcome, hasSent: isSent)
         }
     }
@@ -119,7 +121,8 @@ struct UploadAttempt {
             archiveID: summary.idText, range: range, fileName: StorePaths.file(ofStem: stem),
             encoding: course.encoding, credentials: target.keeper.current,
             nowUnixMs: service.clock.realtimeMs())
-        delivery.isEncodingProven = runner.learned.isEncodingProven
+        delivery.isEncodingProven =
+            course.encoding == .none || runner.learned.isEncodingProven
         if target.dialect.needsOrigin {
             delivery.origin = try ArchiveOrigin.read(
                 service.paths.archive(stem), timeUnixMs: summary.timeMaxNs / 1_000_000,
@@ -165,7 +168,9 @@ struct UploadAttempt {
         let verdict = isOther ? .stray : meaning(of: outcome, delivery)
         switch verdict {
         case .sent, .partly: runner.note(success: true)
-        case .retry(let reason, _) where reason != .stopped: runner.note(success: false)
+        case .retry(let reason, _) where reason != .stopped:
+            runner.note(
+                success: false, isDown: outcome.isUnreachable || outcome.httpStatus >= 500)
         default: break
         }
         // The protocol has read the answer; from here on it is only shown.
@@ -194,8 +199,8 @@ struct UploadAttempt {
     }
 
     /// The target has taken a body made like that.
-    func noteTaken(_ course: inout UploadCourse) {
-        course.know(runner.learn(course.taken, service.clock))
+    func noteTaken(_ stem: String, _ course: inout UploadCourse) {
+        course.know(runner.learn(course.taken, of: stem, service.clock))
         run.noteTaken()
     }
 

@@ -10,6 +10,7 @@ struct UploadCourse {
     /// From 1.
     private(set) var attempt: UInt32
     private let doneBefore: UInt64
+    private let stateBefore: PairState
 
     private(set) var encoding: BodyEncoding
     /// Bodies of several records stay below it; 0: no limit was met.
@@ -47,6 +48,7 @@ struct UploadCourse {
         progress = refusals == nil ? .start : state.progress
         self.refusals = refusals ?? .none
         attempt = state.attempts &+ 1
+        stateBefore = state
         doneBefore = progress.done
         next = progress.done
         encoding = learned.encoding
@@ -56,6 +58,18 @@ struct UploadCourse {
     /// Written down with a state that goes on.
     var stand: Progress {
         Progress(done: progress.done, doubt: progress.doubt, lines: refusals.lines)
+    }
+
+    /// Written down before a body goes: who dies with it under way has changed nothing else.
+    var underWay: PairState {
+        switch stateBefore {
+        case .retry(let attempts, let notBeforeMs, let reason, _) where !hasProgress:
+            .retry(
+                attempts: attempts, notBeforeMs: notBeforeMs, reason: reason, progress: stand)
+        case .paused(let attempts, let httpStatus, _) where !hasProgress:
+            .paused(attempts: attempts, httpStatus: httpStatus, progress: stand)
+        default: .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: stand)
+        }
     }
 
     /// Something was delivered since the attempt began: the count of failures starts anew.

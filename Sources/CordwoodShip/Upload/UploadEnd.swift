@@ -20,10 +20,15 @@ extension UploadAttempt {
         let state: PairState
         switch step.verdict {
         case .sent:
-            return try finish(archive, step, course, &result)
+            return finish(archive, step, course, &result)
         case .refuse, .simplify, .shrink, .stray:
-            let (takesOthers, inRow) = runner.noteRefused(attempt: attempt)
-            if takesOthers, attempt >= UploadAttempt.refusalsMin {
+            let (alone, inRow) = runner.noteRefused(archive.stem, attempt: attempt)
+            let takesOthers = alone > 0
+            // Events are given up one by one alone.
+            if alone >= UploadAttempt.refusalsMin,
+                target.kind != .transactions || !course.suspects.isEmpty
+            {
+                runner.forgetRefusals(archive.stem)
                 return try giveUp(archive, step, &course, &result)
             }
             let delay =
@@ -82,8 +87,8 @@ extension UploadAttempt {
         return state
     }
 
-    /// So often an archive is refused, while its target takes others, before it is given up: one of
-    /// several servers behind an address may be the one that is wrong.
+    /// So often an archive is refused, its target having taken another between, before it is given
+    /// up: one of several servers behind an address may be the one that is wrong.
     static let refusalsMin: UInt32 = 3
 
     /// The target takes others and refuses this one time and again: what it refuses is kept.
@@ -129,11 +134,14 @@ extension UploadAttempt {
     private func finish(
         _ archive: borrowing ArchiveLock, _ step: Step, _ course: UploadCourse,
         _ result: inout UploadResult
-    ) throws(UploadError) -> PairState {
+    ) -> PairState {
         let outcome = step.outcome
         let refusals = course.refusals
+        if step.hasSent {
+            result.bytesSent += outcome.bytesSent
+            service.count { $0.bytes += outcome.bytesSent }
+        }
         if !refusals.kept.isEmpty, target.keepsRefused {
-            if step.hasSent { result.bytesSent += outcome.bytesSent }
             return keepRefused(archive, refusals, &result)
         }
         let state: PairState =
@@ -141,11 +149,7 @@ extension UploadAttempt {
         record(archive, state)
         if state != .filtered {
             result.uploaded += 1
-            result.bytesSent += outcome.bytesSent
-            service.count {
-                $0.succeeded += 1
-                $0.bytes += outcome.bytesSent
-            }
+            service.count { $0.succeeded += 1 }
         }
         service.report(
             UploadDiagnostic.debug, state == .filtered ? "nothing of it is wanted" : "uploaded",
@@ -154,7 +158,7 @@ extension UploadAttempt {
             target.callbacks.completed?(
                 StorePaths.file(ofStem: archive.stem), .ok, outcome.httpStatus)
         }
-        try Janitor(service: service).deleteIfDone(archive, done: target.key)
+        Janitor(service: service).deleteIfDone(archive, done: target.key)
         return state
     }
 

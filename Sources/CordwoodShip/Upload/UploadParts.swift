@@ -55,12 +55,13 @@ extension UploadAttempt {
                 case .sent(var refused):
                     hasSent = true
                     refused.count = min(refused.count, part.entries)
-                    noteTaken(&course)
+                    noteTaken(archive.stem, &course)
+                    // First: it lets go what the same answer may refuse.
+                    course.take(to: range.end)
                     keepOversized(part.oversized, &course, archive.stem, &result)
                     keep(refused, range, outcome, &course, archive.stem, &result)
                     noteTaken(part.entries &- refused.count, &result)
                     runner.ask(archive.stem, range, nil)
-                    course.take(to: range.end)
                     let isOver = part.isLast && course.retrials.isEmpty
                     // What could be read is there; what could not is kept for who looks.
                     if isOver, let damage = parts.damage {
@@ -101,11 +102,16 @@ extension UploadAttempt {
                     }
                     noteRecovered(archive.stem, outcome, "the target refuses a record")
                 case .partly(let again, let refused, _, _):
-                    noteTaken(&course)
+                    noteTaken(archive.stem, &course)
+                    keepOversized(part.oversized, &course, archive.stem, &result)
                     keep(refused, range, outcome, &course, archive.stem, &result)
                     let left = UInt32(clamping: again.count) &+ refused.count
                     noteTaken(part.entries &- min(left, part.entries), &result)
-                    runner.ask(archive.stem, range, again)
+                    // Who asks for what was not sent is sent all of it.
+                    let isOurs = again.allSatisfy { one in
+                        delivery.ordinals.contains { $0.contains(one) }
+                    }
+                    runner.ask(archive.stem, range, isOurs ? again : nil)
                     return Step(verdict: verdict, outcome: outcome)
                 default: return Step(verdict: verdict, outcome: outcome)
                 }
@@ -118,10 +124,7 @@ extension UploadAttempt {
     /// CRASH: the next attempt sends the same range, under the same id.
     private func remember(_ archive: borrowing ArchiveLock, _ course: UploadCourse) {
         guard target.kind == .transactions || course.isOfItsOwn else { return }
-        record(
-            archive,
-            .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: course.stand),
-            refusals: course.refusals)
+        record(archive, course.underWay, refusals: course.refusals)
     }
 
     /// CRASH: between the 2xx and the state file the same part goes again with the same id.
@@ -145,13 +148,13 @@ extension UploadAttempt {
     ) {
         guard !ordinals.isEmpty else { return }
         let cause = "larger than the target takes"
+        var count: UInt32 = 0
         for ordinal in ordinals {
-            course.refusals.keep(
-                Refusal(
-                    PartRange(first: ordinal, end: ordinal + 1), count: 1, httpStatus: 0,
-                    reason: cause))
+            let refusal = Refusal(
+                PartRange(first: ordinal, end: ordinal + 1), count: 1, httpStatus: 0, reason: cause)
+            if course.refusals.keep(refusal) { count += 1 }
         }
-        noteRefused(stem, UInt32(clamping: ordinals.count), cause, &result)
+        noteRefused(stem, count, cause, &result)
     }
 
     private func keep(
@@ -159,15 +162,17 @@ extension UploadAttempt {
         _ course: inout UploadCourse, _ stem: String, _ result: inout UploadResult
     ) {
         guard refused.count > 0 else { return }
-        let ranges =
-            refused.ordinals.isEmpty
-            ? [(range, refused.count)]
-            : refused.ordinals.sorted().map { (PartRange(first: $0, end: $0 + 1), 1) }
+        let named = refused.ordinals.filter(range.contains).sorted()
+        var ranges = named.map { (PartRange(first: $0, end: $0 + 1), UInt32(1)) }
+        // Of the others the server does not say which records of the part they are.
+        let others = refused.count - min(UInt32(clamping: named.count), refused.count)
+        if others > 0 { ranges.append((range, others)) }
+        var kept: UInt32 = 0
         for (range, count) in ranges {
-            course.refusals.keep(
-                Refusal(
-                    range, count: count, httpStatus: outcome.httpStatus, reason: outcome.cause))
+            let refusal = Refusal(
+                range, count: count, httpStatus: outcome.httpStatus, reason: outcome.cause)
+            if course.refusals.keep(refusal) { kept &+= count }
         }
-        noteRefused(stem, refused.count, outcome.cause, &result)
+        noteRefused(stem, kept, outcome.cause, &result)
     }
 }

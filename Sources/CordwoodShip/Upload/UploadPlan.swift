@@ -39,7 +39,7 @@ extension UploadService {
             else { continue }
             var planner = Planner(
                 target: target, service: self, summary: summary, progress: state.progress,
-                refusals: outbox.refusals(archive.stem, target.key, state))
+                refusals: try outbox.refusals(archive.stem, target.key, state))
             do throws(UploadError) {
                 let goesOn = try unsafe planner.run(lock, begin, piece)
                 count += planner.count

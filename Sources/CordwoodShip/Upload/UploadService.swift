@@ -77,7 +77,7 @@ public final class UploadService: @unchecked Sendable {
         if let refusal { throw refusal }
         defer { _ = monitor.locked { adding.remove(target.key) } }
         try registry.register(target.registration)
-        try unpause(target.key)
+        try unpause(target.key, in: try outbox.snapshot())
         let work = try work()
         let runner = monitor.locked {
             lastID &+= 1
@@ -130,12 +130,16 @@ public final class UploadService: @unchecked Sendable {
         currentRunners.first { $0.id == id }?.target
     }
 
-    private func unpause(_ key: TargetKey) throws(UploadError) {
-        for (stem, states) in try outbox.snapshot().pairs {
-            guard case .paused(let attempts, _, let progress) = states[key] else { continue }
+    func unpause(_ key: TargetKey, in snapshot: OutboxSnapshot) throws(UploadError) {
+        for (stem, states) in snapshot.pairs {
+            guard case .paused = states[key] else { continue }
             // Someone who is at it right now finds out by himself; what cannot be opened is told
             // of by the run that meets it.
             guard let lock = try? ArchiveLock(paths: paths, stem: stem, target: key) else {
+                continue
+            }
+            // Somebody may have sent it since.
+            guard case .paused(let attempts, _, let progress) = try outbox.states(stem)[key] else {
                 continue
             }
             let state = PairState.retry(
@@ -305,8 +309,9 @@ public final class UploadService: @unchecked Sendable {
         try Janitor(service: self).enforce(currentLimits, otherBytes: otherBytes)
     }
 
-    /// Consent was denied: removes every archive that waits to be sent somewhere. What is being
-    /// sent at the moment is broken off, and removed by the background.
+    /// Consent was denied: removes every archive that is not sent everywhere, also what was kept to
+    /// be tried again by hand. What is being sent at the moment is broken off, and removed by the
+    /// background.
     public func removeWaiting() throws(UploadError) -> UInt32 {
         monitor.locked { consentSeen = nil }
         return try Janitor(service: self).removeWaiting(until: .max)

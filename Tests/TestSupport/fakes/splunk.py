@@ -1,4 +1,5 @@
-"""A fake of Splunk's HTTP Event Collector (`/services/collector/event`)."""
+"""A fake of Splunk's HTTP Event Collector (`/services/collector/event`). As Splunk does, it stores
+the events before one that it refuses (seen at Splunk 7, moby/moby #35862)."""
 
 import re
 
@@ -50,7 +51,7 @@ class Fake:
             fault = self.check(event)
             if fault:
                 return fail(400, *fault, **{"invalid-event-number": number})
-        self.stored += events
+            self.stored.append(event)
         return fail(200, 0, "Success")
 
     def check(self, event):
