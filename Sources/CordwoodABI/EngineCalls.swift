@@ -195,7 +195,8 @@ public func cw_stats_get(
             throw CordwoodError(Status.argument, "cw_stats_get: out is NULL")
         }
         guard size >= 16 else {
-            throw CordwoodError(Status.structSize, "cw_stats_get: size_of_stats is \(size)")
+            throw CordwoodError(
+                Status.structSize, "cw_stats_get: size_of_stats is \(sizeText(size))")
         }
         let stats = try unsafe engine(handle).stats()
         var result = cw_stats()
@@ -216,6 +217,14 @@ public func cw_stats_get(
         result.upload_bytes = stats.uploadBytes
         result.segments_reused = stats.segmentsReused
         result.records_refused = stats.recordsRefused
+        result.dropped_disk_full = stats.droppedDiskFull
+        result.dropped_disk_quota = stats.droppedDiskQuota
+        result.dropped_store_quota = stats.droppedStoreQuota
+        result.dropped_file_limit = stats.droppedFileLimit
+        result.dropped_descriptors = stats.droppedDescriptors
+        result.dropped_memory = stats.droppedMemory
+        result.dropped_not_ready = stats.droppedNotReady
+        result.dropped_other = stats.droppedOther
         let count = min(size, MemoryLayout<cw_stats>.size)
         unsafe withUnsafeBytes(of: &result) {
             unsafe UnsafeMutableRawPointer(out).copyMemory(from: $0.baseAddress!, byteCount: count)
@@ -282,8 +291,12 @@ public func cw_policy_apply(
 ) -> cw_status {
     status { () throws(CordwoodError) in
         let engine = try unsafe engine(handle)
-        guard let json = unsafe json, length >= 0 else {
-            throw CordwoodError(Status.argument, "cw_policy_apply: json is NULL or too long")
+        guard let json = unsafe json else {
+            throw CordwoodError(Status.argument, "cw_policy_apply: json is NULL")
+        }
+        guard length >= 0 else {
+            throw CordwoodError(
+                Status.argument, "cw_policy_apply: the length is \(sizeText(length))")
         }
         guard length <= PolicyDocument.bytesMax else {
             throw CordwoodError(

@@ -35,7 +35,8 @@ enum LastError {
         guard let memory = unsafe tls.pointee.last_error ?? calloc(1, bytesMax) else { return }
         unsafe tls.pointee.last_error = memory
         unsafe tls.pointee.last_status = 0
-        var text = text
+        // Hosts print it, and whoever may write to a store names the files in it.
+        var text = PlainText.oneLine(text)
         text.withUTF8 { utf8 in
             let count = min(utf8.count, bytesMax - 1)
             if let start = utf8.baseAddress {
@@ -49,17 +50,38 @@ enum LastError {
     /// What a failed write names besides its status.
     enum Detail: UInt32 {
         case none, handle, message, string, fieldCount, fields, fieldKey, fieldValue, fieldType,
-            span, format, transaction, errorCode, traceparent
+            span, format, transaction, errorCode, traceparent, place
     }
 
-    /// Signals: safe.
+    /// In `last_detail`, above the index: the value is a length that is more than its word holds.
+    private static let isLong: UInt32 = 1 << 30
+    private static let isSizeMax: UInt32 = 1 << 31
+
+    /// Signals: safe. Of a record that found no room the append path has noted why (Refusal).
     static func setWrite(
         _ status: Int32, _ value: UInt32, _ detail: Detail = .none, _ index: Int = 0
     ) -> cw_status {
         let tls = unsafe cwi_tls_get()!
         unsafe tls.pointee.last_status = status
+        let isNoted =
+            unsafe status == Status.full
+            && tls.pointee.last_detail & 0xFF == Refusal.detail
+        if isNoted { return status }
         unsafe tls.pointee.last_value = value
-        unsafe tls.pointee.last_detail = UInt32(truncatingIfNeeded: index) << 8 | detail.rawValue
+        unsafe tls.pointee.last_detail =
+            (UInt32(truncatingIfNeeded: index) & 0x3F_FFFF) << 8 | detail.rawValue
+        return status
+    }
+
+    /// The same for a length, which the host gives as a size_t.
+    static func setWrite(
+        _ status: Int32, length: Int, _ detail: Detail, _ index: Int = 0
+    ) -> cw_status {
+        let length = UInt(bitPattern: length)
+        let status = setWrite(status, UInt32(clamping: length), detail, index)
+        let tls = unsafe cwi_tls_get()!
+        if length > UInt(UInt32.max) { unsafe tls.pointee.last_detail |= isLong }
+        if length == UInt.max { unsafe tls.pointee.last_detail |= isSizeMax }
         return status
     }
 
@@ -82,16 +104,74 @@ enum LastError {
             return length
         }
         var line = unsafe Line(buffer: buffer, capacity: n)
-        unsafe writeFailure(
-            tls.pointee.last_status, tls.pointee.last_value,
-            Detail(rawValue: tls.pointee.last_detail & 0xFF) ?? .none,
-            tls.pointee.last_detail >> 8, &line)
+        let detail = unsafe tls.pointee.last_detail
+        if unsafe tls.pointee.last_status == Status.full, detail & 0xFF == Refusal.detail {
+            unsafe writeRefusal(
+                Refusal(word: tls.pointee.last_value), Int(detail >> 8), &line)
+        } else {
+            unsafe writeFailure(
+                tls.pointee.last_status, tls.pointee.last_value,
+                Detail(rawValue: detail & 0xFF) ?? .none, detail >> 8 & 0x3F_FFFF,
+                detail & isSizeMax != 0
+                    ? "SIZE_MAX"
+                    : detail & isLong != 0 ? "over 4294967295" : nil, &line)
+        }
         return line.end()
     }
 
+    /// Why a record was not kept: the cause, the limit's number, where. index: of the engine.
+    private static func writeRefusal(_ refusal: Refusal, _ index: Int, _ line: inout Line) {
+        let table =
+            unsafe UnsafeMutableRawPointer(cwi_process_get()!)
+            + MemoryLayout<cwi_process>.offset(of: \.engines)!
+        // ORDER: acquire. An engine in the table is whole; blocks are never unmapped (A15).
+        let word = index < Int(CWI_ENGINES_MAX) ? unsafe cwa_load_acquire_u64(table + index * 8) : 0
+        let engine = unsafe UnsafeMutablePointer<cwi_engine>(bitPattern: UInt(word))
+        line.add(refusal.cause.words)
+        switch refusal.cause {
+        case .fileLimit:
+            line.add(": RLIMIT_FSIZE is ")
+            line.add(cw_file_size_limit())
+        case .descriptors:
+            if refusal.number == EMFILE {
+                line.add(": RLIMIT_NOFILE is ")
+                line.add(cw_descriptor_limit())
+            }
+        case .storeQuota:
+            if let engine = unsafe engine {
+                line.add(": quota_bytes is ")
+                unsafe line.add(engine.pointee.quota_bytes)
+            }
+        case .notReady:
+            line.add(", and the engine does not wait for one")
+        case .diskFull, .diskQuota, .memory, .other: break
+        }
+        if refusal.number != 0 {
+            line.add(" (")
+            line.add(errno: refusal.number)
+            line.add(")")
+        }
+        if let engine = unsafe engine {
+            let start =
+                unsafe UnsafeRawPointer(engine)
+                + MemoryLayout<cwi_engine>.offset(of: \.lanes_path)!
+            let path = unsafe start.assumingMemoryBound(to: CChar.self)
+            if unsafe path[0] != 0 {
+                line.add(", in ")
+                unsafe line.add(path: path)
+            }
+        }
+        line.add("; the record was not kept, and is counted")
+    }
+
+    /// length: words for a value that is more than its word holds.
     private static func writeFailure(
-        _ status: Int32, _ value: UInt32, _ detail: Detail, _ index: UInt32, _ line: inout Line
+        _ status: Int32, _ value: UInt32, _ detail: Detail, _ index: UInt32,
+        _ length: StaticString?, _ line: inout Line
     ) {
+        func addLength() {
+            if let length { line.add(length) } else { line.add(value) }
+        }
         switch detail {
         case .none:
             line.add(Sentences.of(status).text)
@@ -106,16 +186,23 @@ enum LastError {
             }
         case .handle: line.add("the logger or the record is NULL")
         case .message:
-            line.add("the message is NULL or too long, with length ")
-            line.add(value)
-        case .string: line.add("a string of the record is NULL or over 1 GiB long")
+            line.add(
+                length == nil
+                    ? "the message is NULL, with length "
+                    : "the message is too long: its length is "
+            )
+            addLength()
+        case .string:
+            line.add(RecordCheck.stringName(index))
+            line.add(" of the record is NULL or over 1 GiB, with length ")
+            addLength()
         case .fieldCount:
             line.add("field_count ")
-            line.add(value)
+            addLength()
             line.add(" is over 4096")
         case .fields:
             line.add("fields is NULL with field_count ")
-            line.add(value)
+            addLength()
         case .span: line.add("span_id without trace_id")
         case .transaction: line.add("the transaction or where to write to is NULL")
         case .errorCode: line.add("err_desc is given without err_code")
@@ -124,6 +211,12 @@ enum LastError {
             line.add("the format of CW_LOG in line ")
             line.add(value)
             line.add(" does not fit its arguments, or has %n; its records hold it as it stands")
+        case .place:
+            line.add("the format in line ")
+            line.add(value)
+            line.add(
+                " does not fit its arguments: it names one that is not there, or shows one as ")
+            line.add("what it is not; its records hold both")
         case .fieldKey, .fieldValue, .fieldType:
             line.add("field ")
             line.add(index)
@@ -133,7 +226,7 @@ enum LastError {
                     : detail == .fieldKey
                         ? " has a key that is NULL or over 65535 bytes, with length "
                         : " has a value that is NULL or over 1 GiB, with length ")
-            line.add(value)
+            addLength()
         }
     }
 
@@ -159,8 +252,39 @@ enum LastError {
             for i in 0..<text.utf8CodeUnitCount { unsafe add(byte: text.utf8Start[i]) }
         }
 
-        mutating func add(_ value: UInt32) {
-            var divisor: UInt32 = 1
+        mutating func add(path text: UnsafePointer<CChar>) {
+            var at = 0
+            while unsafe text[at] != 0 {
+                unsafe add(byte: UInt8(bitPattern: text[at]))
+                at += 1
+            }
+        }
+
+        /// Its name where it is one of those that records are refused for.
+        mutating func add(errno number: Int32) {
+            switch number {
+            case ENOSPC: add("ENOSPC")
+            case EDQUOT: add("EDQUOT")
+            case EFBIG: add("EFBIG")
+            case EMFILE: add("EMFILE")
+            case ENFILE: add("ENFILE")
+            case ENOMEM: add("ENOMEM")
+            case EAGAIN: add("EAGAIN")
+            case EIO: add("EIO")
+            case EROFS: add("EROFS")
+            case EACCES: add("EACCES")
+            case EPERM: add("EPERM")
+            case ENOENT: add("ENOENT")
+            default:
+                add("errno ")
+                add(UInt32(bitPattern: number))
+            }
+        }
+
+        mutating func add(_ value: UInt32) { add(UInt64(value)) }
+
+        mutating func add(_ value: UInt64) {
+            var divisor: UInt64 = 1
             while value / divisor >= 10 { divisor *= 10 }
             while divisor > 0 {
                 add(byte: UInt8(48 + value / divisor % 10))
@@ -204,7 +328,8 @@ enum Sentences {
         case CW_E_IO: return ("CW_E_IO", "a read, write or sync failed")
         case CW_E_FULL:
             return (
-                "CW_E_FULL", "disk full or quota reached: the record was not kept, and is counted"
+                "CW_E_FULL",
+                "no room: disk full, or a quota or limit reached (records not kept are counted)"
             )
         case CW_E_MEMORY: return ("CW_E_MEMORY", "memory, threads or descriptors ran out")
         case CW_E_LIMIT: return ("CW_E_LIMIT", "a documented limit would be exceeded")

@@ -11,9 +11,7 @@ import CordwoodCore
 public func cw_http_options_init(
     _ options: UnsafeMutablePointer<cw_http_options>!, _ size: Int
 ) {
-    guard let options = unsafe options,
-        unsafe size >= MemoryLayout<cw_http_options>.size
-    else { return }
+    guard let options = unsafe options, size >= HTTPCheck.optionsFirstBytes else { return }
     unsafe Stamped.write(HTTPCheck.defaults(size), to: options, size: size)
 }
 
@@ -27,13 +25,14 @@ public func cw_http_options_set(
             throw CordwoodError(Status.argument, "cw_http_options_set: options is NULL")
         }
         var copy = unsafe HTTPCheck.defaults(0)
-        let stamp = unsafe Stamped.copy(options, into: &copy)
+        let stamp = unsafe Stamped.copy(
+            options, into: &copy, least: HTTPCheck.optionsFirstBytes)
         guard stamp == Status.ok else {
             throw unsafe CordwoodError(
                 stamp,
                 Stamped.text(
                     stamp, "cw_http_options", options.pointee.struct_size,
-                    MemoryLayout<cw_http_options>.size))
+                    HTTPCheck.optionsFirstBytes))
         }
         try unsafe engine.setHTTPCapture(HTTPCheck.options(copy))
         return Status.ok
@@ -71,7 +70,7 @@ public func cw_http_begin(
     guard unsafe HTTPCheck.isValid(copy) else { return HTTPCheck.wrong("cw_http_begin") }
     var made: HTTPCapture.Handle?
     let result = unsafe HTTPCapture.begin(block, copy, &made)
-    unsafe out.pointee = made.map { unsafe OpaquePointer($0) }
+    unsafe out.pointee = made.map { OpaquePointer($0) }
     return result < 0 ? failed(result, "cw_http_begin: \(Sentences.of(result).text)") : result
 }
 
@@ -87,7 +86,7 @@ public func cw_http_request_body(
 ) -> cw_status {
     guard let exchange = unsafe exchange else { return Status.disabled }
     guard length >= 0 else {
-        return failed(Status.argument, "cw_http_request_body: the length is over SSIZE_MAX")
+        return failed(Status.argument, "cw_http_request_body: the length is \(sizeText(length))")
     }
     unsafe HTTPCapture.requestBody(HTTPCapture.Handle(exchange), bytes, length)
     return Status.ok
@@ -127,7 +126,7 @@ public func cw_http_response_body(
 ) -> cw_status {
     guard let exchange = unsafe exchange else { return Status.disabled }
     guard length >= 0 else {
-        return failed(Status.argument, "cw_http_response_body: the length is over SSIZE_MAX")
+        return failed(Status.argument, "cw_http_response_body: the length is \(sizeText(length))")
     }
     unsafe HTTPCapture.responseBody(HTTPCapture.Handle(exchange), bytes, length)
     return Status.ok
@@ -162,6 +161,8 @@ enum HTTPCheck {
     /// Of the first layout.
     static let requestFirstBytes =
         unsafe MemoryLayout<cw_http_request>.offset(of: \.trace_flags) ?? 0
+    static let optionsFirstBytes =
+        unsafe MemoryLayout<cw_http_options>.offset(of: \.keep_text) ?? 0
     private static let stringBytesMax = 1 << 30
     private static let headersMax = 1 << 24
 
@@ -205,12 +206,20 @@ enum HTTPCheck {
         options.redactHeaders = unsafe lines(given.redact_headers)
         options.redactKeys = unsafe lines(given.redact_keys)
         options.redactPatterns = unsafe lines(given.redact_patterns)
+        options.keepText = unsafe list(given.keep_text)
+        options.keepKeys = unsafe list(given.keep_keys)
         return options
     }
 
     private static func lines(_ text: UnsafePointer<CChar>?) -> [String] {
         guard let text = unsafe CText.string(text) else { return [] }
         return text.split(separator: "\n").map(String.init)
+    }
+
+    private static func list(_ text: UnsafePointer<CChar>?) -> [String] {
+        unsafe lines(text).flatMap { line in
+            line.split(separator: ",").map { $0.drop { $0 == " " } }.map(String.init)
+        }
     }
 
     static func isText(_ text: cw_str) -> Bool {

@@ -59,7 +59,7 @@ public func cw_network_error_log(
     var wrong = RecordCheck.Wrong()
     let validity = unsafe RecordCheck.validity(record, &wrong)
     guard validity == Status.ok else {
-        return LastError.setWrite(validity, wrong.value, wrong.what, wrong.index)
+        return LastError.setWrite(validity, length: wrong.value, wrong.what, wrong.index)
     }
     let failure = unsafe RequestFailure(
         detail: ErrorBlock.detail(error.pointee), method: ErrorBlock.string(error.pointee.method),
@@ -82,9 +82,14 @@ private enum NetworkCheck {
 
     static func isValid(_ result: cw_network_result) -> Bool {
         unsafe HTTPCheck.isValid(result.headers, result.header_count)
-            && HTTPCheck.isText(result.body) && HTTPCheck.isText(result.error)
+            && isBody(result.body) && HTTPCheck.isText(result.error)
             && HTTPCheck.isText(result.error_type) && HTTPCheck.isText(result.method)
             && HTTPCheck.isText(result.url)
+    }
+
+    /// Of any length: one that is too long for an error is not looked at.
+    private static func isBody(_ body: cw_str) -> Bool {
+        unsafe body.length == 0 || body.length > 0 && body.data != nil
     }
 
     /// nil: it went well.

@@ -33,7 +33,7 @@ enum Stamped {
 
     /// Writes a result as far as the host's struct goes; what it has beyond ours is zeroed.
     static func write<T>(_ result: T, to out: UnsafeMutablePointer<T>, size: Int) {
-        let raw = unsafe UnsafeMutableRawPointer(out)
+        let raw = UnsafeMutableRawPointer(out)
         let known = MemoryLayout<T>.size
         unsafe withUnsafeBytes(of: result) {
             unsafe raw.copyMemory(from: $0.baseAddress!, byteCount: min(size, known))
@@ -49,6 +49,11 @@ enum Stamped {
                 ? "\(name).struct_size is \(size), over 65,536"
                 : "\(name).struct_size is \(size): bytes behind \(known) are not zero"
     }
+}
+
+/// A size_t of the host's, in words: a negative number is one beyond SSIZE_MAX.
+func sizeText(_ size: Int) -> String {
+    size == -1 ? "SIZE_MAX" : "\(UInt(bitPattern: size))"
 }
 
 enum CText {

@@ -153,7 +153,10 @@ public func cw_transaction_names_set(
     status { () throws(CordwoodError) in
         let engine = try unsafe engine(handle)
         guard count >= 0, unsafe names != nil || count == 0 else {
-            throw CordwoodError(Status.argument, "cw_transaction_names_set: names is NULL")
+            throw CordwoodError(
+                Status.argument,
+                "cw_transaction_names_set: names is NULL, or the count too large: "
+                    + sizeText(count))
         }
         guard let names = unsafe names else { return Status.ok }
         for index in 0..<count {

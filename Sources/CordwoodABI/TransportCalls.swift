@@ -256,8 +256,12 @@ public func cw_transport_response_header(
 public func cw_transport_response_body(
     _ handle: OpaquePointer!, _ bytes: UnsafeRawPointer!, _ count: Int
 ) -> cw_status {
-    guard let answer = unsafe answer(handle), count >= 0 else {
+    guard let answer = unsafe answer(handle) else {
         return failed(Status.argument, "cw_transport_response_body: response is NULL")
+    }
+    guard count >= 0 else {
+        return failed(
+            Status.argument, "cw_transport_response_body: the length is \(sizeText(count))")
     }
     guard count > 0 else { return Status.ok }
     guard let bytes = unsafe bytes else {

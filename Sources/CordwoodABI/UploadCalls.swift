@@ -158,7 +158,7 @@ func uploading(
     _ body: (inout UploadResult) throws(CordwoodError) -> Int32
 ) -> cw_status {
     if unsafe out != nil, size < First.uploadResult {
-        return failed(Status.structSize, "\(name): size_of_result is \(size)")
+        return failed(Status.structSize, "\(name): size_of_result is \(sizeText(size))")
     }
     var result = UploadResult()
     let answer = status { () throws(CordwoodError) in

@@ -14,10 +14,9 @@ public func cw_write(
     guard let logger = unsafe logger else { return LastError.setWrite(Status.argument, 0, .handle) }
     let result = unsafe AppendPath.text(LoggerBlock(logger), level, message, length)
     guard result < 0 else { return result }
-    let isArgument = result == Status.argument
-    return LastError.setWrite(
-        result, isArgument ? UInt32(clamping: UInt(bitPattern: length)) : level,
-        isArgument ? .message : .none)
+    return result == Status.argument
+        ? LastError.setWrite(result, length: length, .message)
+        : LastError.setWrite(result, level)
 }
 
 @_cdecl("cw_site_write") @implementation
@@ -31,7 +30,9 @@ public func cw_site_write(
     let isFirst = unsafe cwa_load_relaxed_u64(UnsafeRawPointer(site)) == 0
     let result = unsafe DeferredPath.write(LoggerBlock(logger), level, site, arguments)
     if isFirst, result == Status.ok, unsafe DeferredSlow.isRefused(site) {
-        return unsafe LastError.setWrite(Status.argument, site.pointee.line, .format)
+        return unsafe LastError.setWrite(
+            Status.argument, site.pointee.line,
+            site.pointee.style == UInt32(CW_STYLE_BRACES) ? .place : .format)
     }
     return result < 0 ? LastError.setWrite(result, level) : result
 }
@@ -62,7 +63,7 @@ public func cw_place_write(
     else { return LastError.setWrite(Status.argument, 0, .handle) }
     let result = unsafe DeferredPath.place(LoggerBlock(logger), level, place, arguments)
     if result == Status.argument {
-        return unsafe LastError.setWrite(result, place.pointee.line, .format)
+        return unsafe LastError.setWrite(result, place.pointee.line, .place)
     }
     return result < 0 ? LastError.setWrite(result, level) : result
 }
@@ -105,7 +106,7 @@ public func cw_write_record(
     var wrong = RecordCheck.Wrong()
     let validity = unsafe RecordCheck.validity(checked, &wrong)
     guard validity == Status.ok else {
-        return LastError.setWrite(validity, wrong.value, wrong.what, wrong.index)
+        return LastError.setWrite(validity, length: wrong.value, wrong.what, wrong.index)
     }
     let result = unsafe withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { trace in
         unsafe AppendSlow.rich(
@@ -120,28 +121,52 @@ enum RecordCheck {
     /// What is wrong with a record, for cw_last_error.
     struct Wrong {
         var what = LastError.Detail.none
-        var value: UInt32 = 0
+        var value = 0
         var index = 0
     }
 
+    /// The strings of a record, in the order in which `validity` looks at them.
+    static func stringName(_ index: UInt32) -> StaticString {
+        switch index {
+        case 0: "message"
+        case 1: "file"
+        case 2: "function"
+        case 3: "exception_type"
+        case 4: "exception_message"
+        default: "exception_stacktrace"
+        }
+    }
+
+    private static func string(_ record: cw_record, _ index: Int) -> cw_str {
+        switch index {
+        case 0: unsafe record.message
+        case 1: unsafe record.file
+        case 2: unsafe record.function
+        case 3: unsafe record.exception_type
+        case 4: unsafe record.exception_message
+        default: unsafe record.exception_stacktrace
+        }
+    }
+
     static func validity(_ record: cw_record, _ wrong: inout Wrong) -> Int32 {
-        guard unsafe isValid(record.message), unsafe isValid(record.file),
-            unsafe isValid(record.function),
-            unsafe isValid(record.exception_type), unsafe isValid(record.exception_message),
-            unsafe isValid(record.exception_stacktrace)
-        else {
-            wrong.what = .string
-            return Status.argument
+        for index in 0..<6 {
+            let text = unsafe string(record, index)
+            guard unsafe isValid(text) else {
+                wrong.what = .string
+                wrong.index = index
+                wrong.value = unsafe text.length
+                return Status.argument
+            }
         }
         // A size_t arrives as a signed word: SIZE_MAX is -1 here.
         guard unsafe record.field_count >= 0, unsafe record.field_count <= FieldType.countMax else {
             wrong.what = .fieldCount
-            wrong.value = unsafe UInt32(clamping: UInt(bitPattern: record.field_count))
+            wrong.value = unsafe record.field_count
             return Status.limit
         }
         guard unsafe record.field_count == 0 || record.fields != nil else {
             wrong.what = .fields
-            wrong.value = unsafe UInt32(record.field_count)
+            wrong.value = unsafe record.field_count
             return Status.argument
         }
         guard unsafe record.trace_id != nil || record.span_id == nil else {
@@ -153,7 +178,7 @@ enum RecordCheck {
             wrong.index = i
             guard unsafe isValid(field.key), unsafe field.key.length <= 0xFFFF else {
                 wrong.what = .fieldKey
-                wrong.value = unsafe UInt32(clamping: UInt(bitPattern: field.key.length))
+                wrong.value = unsafe field.key.length
                 return Status.argument
             }
             switch unsafe field.type {
@@ -163,12 +188,12 @@ enum RecordCheck {
             case UInt32(CW_TYPE_STRING):
                 guard unsafe isValid(field.value.s) else {
                     wrong.what = .fieldValue
-                    wrong.value = unsafe UInt32(clamping: UInt(bitPattern: field.value.s.length))
+                    wrong.value = unsafe field.value.s.length
                     return Status.argument
                 }
             default:
                 wrong.what = .fieldType
-                wrong.value = unsafe field.type
+                wrong.value = unsafe Int(field.type)
                 return Status.argument
             }
         }

@@ -331,7 +331,7 @@ def main():
     if store != "-":
         import cordwood
         engine = cordwood.open(store)
-        engine.capture_http()
+        engine.capture_http(keep_text="* */*")
         cordwood.install_http_hooks(engine)
     CLIENTS[client](urls)
     print("done", flush=True)

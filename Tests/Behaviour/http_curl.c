@@ -129,6 +129,7 @@ int main(int count, char **words) {
         cw_http_options_init(&http, sizeof http);
         options.directory = words[1];
         http.enabled = 1;
+        http.keep_text = "* */*";
         if (cw_open(&options, &engine) != CW_OK) return 1;
         if (cw_http_options_set(engine, &http) != CW_OK) return 1;
     }

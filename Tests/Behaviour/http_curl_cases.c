@@ -117,6 +117,7 @@ static void run(const host *host, const char *kind, const char *url) {
         cw_http_options http;
         cw_http_options_init(&http, sizeof http);
         http.enabled = 1;
+        http.keep_text = "* */*";
         http.sample_per_million = 500000;
         cw_http_options_set(host->engine, &http);
     }
@@ -198,6 +199,7 @@ int main(int count, char **words) {
     cw_http_options_init(&http, sizeof http);
     options.directory = words[1];
     http.enabled = 1;
+    http.keep_text = "* */*";
     if (cw_open(&options, &host.engine) == CW_OK) {
         if (cw_http_options_set(host.engine, &http) != CW_OK) return 1;
     } else {

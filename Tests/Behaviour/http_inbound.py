@@ -39,7 +39,7 @@ def application(engine):
 
 async def main():
     engine = cordwood.open(sys.argv[1])
-    engine.capture_http()
+    engine.capture_http(keep_text="* */*")
     config = Config()
     port = free_port()
     config.bind = [f"127.0.0.1:{port}"]

@@ -48,9 +48,9 @@ def with_requests(url, log):
     import requests
     session = requests.Session()
     for case in ANSWERS:
-        answer = session.get(address(url, "requests", case, "answer"), allow_redirects=False,
-                             stream=True)
-        told(f"{case}-answer", cordwood.NetworkError.of(answer), log)
+        with session.get(address(url, "requests", case, "answer"), allow_redirects=False,
+                         stream=True) as answer:
+            told(f"{case}-answer", cordwood.NetworkError.of(answer), log)
         if case in RAISES:
             try:
                 session.get(address(url, "requests", case, "raised")).raise_for_status()
@@ -154,7 +154,7 @@ def main(client, store, url):
     """All cases."""
     call = CLIENTS[client]
     with cordwood.open(store) as engine, cordwood.install_http_hooks(engine):
-        engine.capture_http()
+        engine.capture_http(keep_text="* */*")
         made = call(url, engine.logger("net"))
         if made is not None:
             asyncio.run(made)

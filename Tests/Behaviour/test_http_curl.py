@@ -182,7 +182,7 @@ class Curl(Hooks):
         program = (
             "import cordwood, json, sys, urllib.request\n"
             "engine = cordwood.open(sys.argv[1])\n"
-            "engine.capture_http()\n"
+            "engine.capture_http(keep_text='* */*')\n"
             "cordwood.install_http_hooks(engine)\n"
             "got = [urllib.request.urlopen(url).read().decode() for url in sys.argv[2:]]\n"
             "print(json.dumps(got))\n")

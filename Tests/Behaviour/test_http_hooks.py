@@ -123,7 +123,7 @@ class Hooks(Hosts):
         program = (
             "import cordwood, httpx, requests, ssl, sys, urllib.request, json\n"
             "engine = cordwood.open(sys.argv[1])\n"
-            "engine.capture_http()\n"
+            "engine.capture_http(keep_text='* */*')\n"
             "cordwood.install_http_hooks(engine, propagate=True)\n"
             "trusted = ssl.create_default_context(cafile=sys.argv[4])\n"
             "transaction = 'TXN17-0AF76519-16CD-43DD-8448-EB211C80319C'\n"
@@ -180,7 +180,7 @@ class Hooks(Hosts):
             "import cordwood, httpx, json, requests, ssl, sys, urllib.request\n"
             "store, proxy, plain, tls, ca = sys.argv[1:]\n"
             "engine = cordwood.open(store)\n"
-            "engine.capture_http()\n"
+            "engine.capture_http(keep_text='* */*')\n"
             "cordwood.install_http_hooks(engine)\n"
             "trusted = ssl.create_default_context(cafile=ca)\n"
             "both = {'http': proxy, 'https': proxy}\n"
@@ -216,7 +216,7 @@ class Hooks(Hosts):
         program = (
             "import cordwood, requests, resource, sys, urllib.request\n"
             "engine = cordwood.open(sys.argv[1])\n"
-            "engine.capture_http()\n"
+            "engine.capture_http(keep_text='* */*')\n"
             "cordwood.install_http_hooks(engine)\n"
             "def most(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
             "requests.get(sys.argv[2] + '/download?bytes=100000').content\n"
@@ -256,7 +256,7 @@ class Hooks(Hosts):
         program = (
             "import asyncio, cordwood, httpx, requests, sys, threading\n"
             "engine = cordwood.open(sys.argv[1])\n"
-            "engine.capture_http()\n"
+            "engine.capture_http(keep_text='* */*')\n"
             "cordwood.install_http_hooks(engine)\n"
             "url = sys.argv[2] + '/json?'\n"
             "def thread(n):\n"

@@ -210,7 +210,7 @@ class Matrix(Hosts):
         program = (
             "import asyncio, cordwood, httpx, requests, resource, sys\n"
             "engine = cordwood.open(sys.argv[1])\n"
-            "engine.capture_http()\n"
+            "engine.capture_http(keep_text='* */*')\n"
             "cordwood.install_http_hooks(engine)\n"
             "size, base = 256 << 20, sys.argv[2]\n"
             "down, up = f'{base}/download?bytes={size}', base + '/upload?'\n"

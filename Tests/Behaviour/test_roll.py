@@ -115,6 +115,28 @@ class Roll(StoreCase):
         until(lambda: any(reason == "quota" for _, reason in removed), "the quota")
         self.assertEqual(len({name for name, _ in removed}), len(removed))
 
+    def test_B_ROLL_5_what_others_left_is_archived_first(self):
+        """The segment of a process that has ended takes a hundred times what its archive does: no
+        archive goes for it, and no roll is refused."""
+        removed = []
+        for number in range(4):
+            engine = self.reopen()
+            for line in range(700):
+                self.log.info("%d of host %d %s", line, number, "x" * 1_000)
+        self.archive(3)
+        engine.close()
+        left = list((self.store / "lanes").glob("*.sealed"))
+        self.assertGreater(sum(path.stat().st_blocks * 512 for path in left), 2 << 20)
+        engine = self.reopen(quota_bytes=2 << 20, segment_bytes=65_536,
+                             archive_removed=lambda *what: removed.append(what))
+        for number in range(3):
+            self.log.info("after them %d", number)
+            engine.roll()
+        engine.archive_wait(30)
+        self.assertEqual(removed, [])
+        found = [record.message for record in cordwood.read(self.store) if record.logger == "app"]
+        self.assertEqual(len(found), 4 * 700 + 3 + 3)
+
     def test_B_ROLL_6_callbacks(self):
         server = Scripted(self, [{"status": 500}, {"status": 503}])
         seen = []

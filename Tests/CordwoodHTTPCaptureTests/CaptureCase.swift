@@ -27,6 +27,7 @@ class CaptureCase: XCTestCase {
         engine = try Engine(directory: store)
         var options = HTTPCaptureOptions()
         options.isEnabled = true
+        options.keepText = ["* */*"]
         try engine.setHTTPCapture(options)
         addTeardownBlock { [engine, store] in
             try engine?.close()

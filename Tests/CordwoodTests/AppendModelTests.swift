@@ -14,7 +14,7 @@ final class AppendModelTests: XCTestCase {
     override func tearDown() { TestFiles.remove(store) }
 
     private static let rounds: UInt64 =
-        ProcessInfo.processInfo.environment["CORDWOOD_TEST_ALL"] == nil ? 30 : 300
+        ProcessInfo.processInfo.environment["CORDWOOD_TEST_ALL"] == nil ? 20 : 300
 
     func testOneThread() throws {
         for seed in 1...Self.rounds {

@@ -104,7 +104,7 @@ final class ContextTests: MessageCase {
         let inside = Context.with(["shop": 7]) { Context.Snapshot() }
         let log = self.log!
         let thread = Thread {
-            inside.run { log.info("inside") }
+            _ = inside.run { log.info("inside") }
             log.info("outside")
         }
         thread.start()

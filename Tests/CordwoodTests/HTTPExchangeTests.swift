@@ -21,6 +21,7 @@ final class HTTPExchangeTests: XCTestCase {
     private func captures() throws {
         var options = HTTPCaptureOptions()
         options.isEnabled = true
+        options.keepText = ["* */*"]
         try engine.setHTTPCapture(options)
     }
 
@@ -41,6 +42,7 @@ final class HTTPExchangeTests: XCTestCase {
                 if number < 3 {
                     var options = HTTPCaptureOptions()
                     options.isEnabled = true
+                    options.keepText = ["* */*"]
                     do { try engine.setHTTPCapture(options) } catch { XCTFail("\(error)") }
                 } else if let one = engine.beginHTTP(method: "GET", url: "https://h/x?token=a") {
                     ended.add(one.end() == 0)

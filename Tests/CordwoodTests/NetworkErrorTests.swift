@@ -90,11 +90,59 @@ final class NetworkErrorTests: MessageCase {
         XCTAssertLessThan(error.log(to: log), 0)
     }
 
+    /// Each text by itself: what we put before one must not hide a secret's name.
+    func testB_NET_4_secretsAreReplacedInTheMessageAsInTheFields() throws {
+        let texts = ["pwd=Hunter2", "pin=Hunter2", "password: Hunter2", "iban=Hunter2 of 7"]
+        for text in texts {
+            let odata = #"{"error": {"code": "X", "message": "\#(text)"}}"#
+            XCTAssertEqual(try error(400, odata).log(to: log), 0)
+            let listed =
+                #"{"error": {"code": "\#(text)", "message": "m", "details": [{"code": "\#(text)","#
+                + #" "message": "\#(text)", "target": "\#(text)"}]}}"#
+            XCTAssertEqual(try error(400, listed).log(to: log), 0)
+            var lost = NetworkResult()
+            lost.error = text
+            XCTAssertEqual(try XCTUnwrap(NetworkError(lost)).log(to: log), 0)
+        }
+        let found = try records()
+        XCTAssertEqual(found.count, 3 * texts.count)
+        for record in found {
+            let text = record.message + "\(record.fields)"
+            XCTAssertFalse(text.contains("Hunter2"), text)
+            XCTAssertTrue(record.message.contains("[redacted]"), text)
+        }
+        XCTAssertTrue(
+            found[0].message.hasSuffix(" The server says: “pwd=[redacted]” (code X)."),
+            found[0].message)
+    }
+
+    /// What was cut off may have been what shows that a secret stands there.
+    func testB_NET_4_secretsThatWereCut() throws {
+        let start = "see https://me:Hunter2"
+        let more = String(repeating: "x", count: 4_093 - start.utf8.count)
+        let body = #"{"error": {"code": "X", "message": "\#(more) \#(start)pass@a.example/"}}"#
+        XCTAssertEqual(try error(400, body).log(to: log), 0)
+        var result = NetworkResult()
+        result.httpStatus = 404
+        let path = String(repeating: "x", count: 2_010)
+        result.url = "https://a.example/\(path)/eyJhbGciOiJIUzI1Ni"
+        let cut = try XCTUnwrap(NetworkError(result))
+        XCTAssertTrue(cut.failure.url.hasSuffix("/eyJhbGciOiJIUzI1Ni"))
+        XCTAssertEqual(cut.log(to: log), 0)
+        result.url += "IsInR5cCI6IkpXVCJ9"
+        XCTAssertEqual(try XCTUnwrap(NetworkError(result)).log(to: log), 0)
+        let found = try records().map { $0.message + "\($0.fields)" }
+        XCTAssertFalse(found[0].contains("Hunter2"))
+        XCTAssertTrue(found[1].contains("eyJ"), "it is whole, and no token")
+        XCTAssertFalse(found[2].contains("eyJ"))
+    }
+
     func testExchangeNoteFollowsTheTask() async {
         let note = ExchangeNote()
         XCTAssertNil(note.id)
         let seen = await Context.with(exchangeNote: note) {
-            await Context.with(["a": 1]) { Context.fields.map(\.key) }
+            await Task.yield()
+            return Context.with(["a": 1]) { Context.fields.map(\.key) }
         }
         XCTAssertEqual(seen, ["a"])
         XCTAssertNil(note.id)

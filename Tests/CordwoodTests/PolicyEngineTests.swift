@@ -82,7 +82,7 @@ final class PolicyEngineTests: XCTestCase {
         let looks = Looks()
         let ended = expectation(description: "stopped")
         Thread.detachNewThread {
-            keeper.run(apply: { _ in }, report: { looks.note($0.message) })
+            keeper.run(apply: { _ in true }, report: { looks.note($0.message) })
             ended.fulfill()
         }
         // The second wait is about a second, the third about two.

@@ -183,10 +183,15 @@ static void named_members(input *in) {
     secret_value(in);
 }
 
+/* What stands before a document makes text of it, which is promised where it is a body alone. */
+static bool is_alone;
+
 static void json(input *in) {
-    static const char *const before[] = {"", "\xef\xbb\xbf", ")]}',\n", "data: ", "{\"a\":1}\n",
+    static const char *const before[] = {"", "{\"a\":1}\n", "\xef\xbb\xbf", ")]}',\n", "data: ",
         "f("};
-    put(PICK(in, before));
+    size_t which = take8(in) % (sizeof before / sizeof *before);
+    is_alone = which > 1;
+    put(before[which]);
     int depth = take8(in) % 4;
     for (int i = 0; i < depth; i++) {
         put(take8(in) & 1 ? "{" : "[{");
@@ -222,23 +227,26 @@ static void form(input *in) {
 }
 
 static void markup(input *in) {
-    static const char *const before[] = {"<?xml version=\"1.0\"?>\n", "", "<a x='y'>t</a>",
-        "<!-- a -->"};
+    static const char *const before[] = {"<?xml version=\"1.0\"?>\n", "", "<!-- a -->",
+        "<a x='y'>t</a>"};
+    /* The last ones are none of XML. */
     static const char *const forms[] = {
         "<%s>" SECRET "</%s>", "<u:%s Type='t'>" SECRET "</u:%s>", "<b %s=\"" SECRET "\"/>%.0s",
-        "<b c='1' %s='" SECRET "'>t</b>%.0s", "<input name=\"%s\" value=\"" SECRET "\">%.0s",
-        "<input value='" SECRET "' type=text name=%s>%.0s",
+        "<b c='1' %s='" SECRET "'>t</b>%.0s",
         "<add key='%s' value=\"" SECRET "\"/>%.0s",
         "<property name=\"%s\">" SECRET "</property>%.0s",
         "<key>%s</key>\n<string>" SECRET "</string>%.0s",
         "<e key='%s'><value>" SECRET "</value></e>%.0s",
-        "<tr><td>%s</td><td>" SECRET "</td></tr>%.0s",
-        "<e key=\"%s\"><![CDATA[" SECRET "]]></e>%.0s"};
+        "<e key=\"%s\"><![CDATA[" SECRET "]]></e>%.0s",
+        "<input name=\"%s\" value=\"" SECRET "\">%.0s",
+        "<input value='" SECRET "' type=text name=%s>%.0s"};
     char piece[400];
     const char *name = PICK(in, names);
-    put(PICK(in, before));
+    size_t which = take8(in) % 4, form = take8(in) % (sizeof forms / sizeof *forms);
+    is_alone = which == 3 || form > 8;
+    put(before[which]);
     put("<doc>");
-    snprintf(piece, sizeof piece, PICK(in, forms), name, name);
+    snprintf(piece, sizeof piece, forms[form], name, name);
     put(piece);
     put("</doc>");
 }
@@ -248,7 +256,8 @@ static void lines(input *in) {
         "%s: " SECRET "\n", "%s: |\n  " SECRET "\n  " SECRET "\n", "%s: >-\n\n    " SECRET "\n",
         "%s:\n  " SECRET "\n", "%s:\n  - " SECRET "\n  - " SECRET "\n", "%s: 'a " SECRET "'\n",
         "%s: \"a\\\"" SECRET "\"\n", "%s: a\r\n " SECRET "\r\n", "- %s: |2\n    " SECRET "\n",
-        "  %s:\n    a: " SECRET "\n"};
+        "  %s:\n    a: " SECRET "\n", "%s = \"" SECRET "\"\n", "{'%s': '" SECRET "', 'a': 1}\n",
+        "{%s: \"" SECRET "\"}\n", "login(u: \"a\", %s: \"" SECRET "\")\n"};
     char piece[300];
     if (take8(in) & 1) put("a: b\nlist:\n- x\n");
     snprintf(piece, sizeof piece, PICK(in, forms), PICK(in, names));
@@ -258,13 +267,11 @@ static void lines(input *in) {
 
 static void text(input *in) {
     static const char *const forms[] = {
-        "a %s=" SECRET " b", "%s = \"" SECRET "\"", "x Bearer " SECRET " y%.0s",
+        "a %s=" SECRET " b", "x Bearer " SECRET " y%.0s",
         "Basic " BASIC "%.0s",
         "see https://joe:" SECRET "@host/a%.0s", "at //joe:" SECRET "@host/a%.0s",
         "in " WEB_TOKEN " x%.0s",
         "basic " BASIC "==, b%.0s", "(\"//joe:" SECRET "@host\")%.0s",
-        "{'%s': '" SECRET "', 'a': 1}",
-        "{%s: \"" SECRET "\"}", "login(u: \"a\", %s: \"" SECRET "\")",
         "-----BEGIN RSA PRIVATE KEY-----\n" SECRET "\n" SECRET
         "\n-----END RSA PRIVATE KEY-----\n%.0s",
         "-----BEGIN PRIVATE KEY-----\r\n" SECRET "%.0s"};
@@ -377,21 +384,22 @@ static void arbitrary(input *in) {
 }
 
 static void planted(input *in) {
-    static void (*const makers[])(input *) = {json, json, markup, lines, text, form, parts};
+    static void (*const makers[])(input *) = {json, json, markup, text, lines, form, parts};
     used = 0;
     doc[0] = 0;
+    is_alone = false;
     uint8_t form_of = take8(in) % 7;
     makers[form_of](in);
-    bool isDocument = form_of < 3;
+    bool isDocument = form_of < 3 && !is_alone;
     if (isDocument && take8(in) % 4 == 0) repack("<a>", as_entity, "</a>");
-    for (int level = take8(in) % 6; level > 2 && form_of < 5; level--)
+    for (int level = take8(in) % 6; level > 2 && form_of < 4 && !is_alone; level--)
         repack("{\"a\":\"", as_json, "\",\"b\":1}");
     if (isDocument && take8(in) % 4 == 0) repack("a=b&data=", as_item, "&c=d");
     uint8_t where = take8(in);
     uint16_t cut = take16(in);
     cw_http_header none = {word("X-A"), word("b")};
     cw_str url = word("http://h.test/"), empty = {NULL, 0};
-    if (where > 192 && form_of == 4) {
+    if (where > 192 && form_of == 3) {
         none.value = str(doc, used);
         exchange(in, url, none, empty, empty, str(doc, used));
         return;

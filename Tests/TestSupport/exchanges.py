@@ -17,7 +17,8 @@ class Options(Structure):
         ("struct_size", c_uint32), ("enabled", c_uint32), ("body_bytes_max", c_uint64),
         ("sample_per_million", c_uint32), ("hosts", c_char_p), ("hosts_excluded", c_char_p),
         ("conversation_header", c_char_p), ("redact_headers", c_char_p),
-        ("redact_keys", c_char_p), ("redact_patterns", c_char_p),
+        ("redact_keys", c_char_p), ("redact_patterns", c_char_p), ("keep_text", c_char_p),
+        ("keep_keys", c_char_p),
     ]
 
 
@@ -42,10 +43,11 @@ def check(status):
 
 
 def enable(engine, **options):
-    """Captures what engine's host asks from now on."""
+    """Captures what engine's host asks from now on, whatever form bodies have."""
     made = Options()
     LIBRARY.cw_http_options_init(byref(made), c_size_t(ctypes.sizeof(made)))
     made.enabled = 1
+    made.keep_text = b"* */*"
     for name, value in options.items():
         setattr(made, name, value)
     check(LIBRARY.cw_http_options_set(c_void_p(engine._handle), byref(made)))

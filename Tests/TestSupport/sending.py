@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "bindings/python/src"))
 os.environ.setdefault("CORDWOOD_LIBRARY", str(BUILD / "lib/libcordwood.so"))
 
 # Settings and proxies of whoever runs this are none of the tests'.
-forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_BUILD")
+forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_BUILD", "CORDWOOD_TEST_ALL")
 for proxy in [name for name in os.environ if name.lower().endswith("_proxy")]:
     del os.environ[proxy]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The Swift programs that suites and benchmarks start: the examples, the crash tests' writer, the
 consumers' host, the benchmarks' program. Each is of a package that names Cordwood by path. One
-build makes them all, and the library for them once: a package in build/swift-hosts depends on
-those packages.
+build makes them all: a package in build/swift-hosts depends on those packages, and is built where
+the library was, with the same flags, so that the library's own objects serve.
 
     swift_hosts.py          builds them
 
@@ -11,17 +11,16 @@ before the suites and sets TEST_SWIFT_HOSTS=made, and then nothing is built here
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from environments import locked  # noqa: E402
+from environments import BUILD, locked  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PLACE = ROOT / "build/swift-hosts"
+PLACE = BUILD / "swift-hosts"
 # name of the package → (its directory, its programs)
 PACKAGES = {
     "cordwood-example": (ROOT / "examples/swift",
@@ -63,22 +62,18 @@ def build():
                 write(PLACE / name / path.relative_to(package), path.read_text())
         write(PLACE / "package/Package.swift", manifest())
         write(PLACE / "package/Sources/All/all.swift", "public let all = 0\n")
-        scratch = PLACE / "scratch"
-        scratch.mkdir(exist_ok=True)
-        # What SwiftPM has fetched already is not fetched again.
-        fetched = ROOT / ".build/repositories"
-        if fetched.is_dir() and not (scratch / "repositories").exists():
-            shutil.copytree(fetched, scratch / "repositories", symlinks=True)
+        subprocess.run([ROOT / "tools/build.sh"], check=True, stdout=sys.stderr)
         subprocess.run(["swift", "build", "-c", "release", "--static-swift-stdlib",
-                        "--package-path", PLACE / "package", "--scratch-path", scratch],
-                       check=True, stdout=sys.stderr)
+                        "--package-path", PLACE / "package", "--scratch-path", ROOT / ".build"],
+                       check=True, stdout=sys.stderr,
+                       env=dict(os.environ, PKG_CONFIG_PATH=str(BUILD / "work/pkgconfig")))
 
 
 def program(name):
     """Where that program is, built."""
     if os.environ.get("TEST_SWIFT_HOSTS") != "made":
         build()
-    return PLACE / "scratch/release" / name
+    return ROOT / ".build/release" / name
 
 
 if __name__ == "__main__":

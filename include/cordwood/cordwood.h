@@ -75,7 +75,9 @@ enum {
     CW_E_NOT_FOUND = -8,     /* no such file, store, target or archive */
     CW_E_PERMISSION = -9,    /* the system refused access */
     CW_E_IO = -10,           /* a read, write or sync failed */
-    CW_E_FULL = -11,         /* not kept, and counted: the disk is full or the quota reached */
+    CW_E_FULL = -11,         /* no room: the disk is full, or a quota or a limit of the process is
+                                reached; a record was not kept, and is counted. cw_last_error and
+                                cw_stats say which */
     CW_E_MEMORY = -12,       /* memory, threads or descriptors ran out */
     CW_E_LIMIT = -13,        /* a documented limit would be exceeded */
     CW_E_TIMEOUT = -14,      /* time ran out; what was begun goes on in the background */
@@ -143,7 +145,8 @@ typedef uint32_t cw_consent;
  * count); a full disk is asked again every 100 ms.                                              */
 enum { CW_OVERFLOW_GROW = 0, CW_OVERFLOW_DROP = 1, CW_OVERFLOW_BLOCK = 2 };
 
-/* Echo of records on stderr. AUTO: coloured text on a terminal, JSON lines elsewhere. */
+/* Echo of records on stderr. AUTO: coloured text on a terminal, JSON lines elsewhere. Text is as
+ * `cordwood cat` shows it: further lines of a message are marked, control characters escaped. */
 enum { CW_CONSOLE_OFF = 0, CW_CONSOLE_TEXT = 1, CW_CONSOLE_JSON = 2, CW_CONSOLE_AUTO = 3 };
 
 enum {
@@ -211,8 +214,10 @@ void cw_options_init(cw_options *options, size_t size_of_options);
  * An open engine's threads count as threads of the process: a host whose main thread ends by
  * pthread_exit closes its engines before its last thread returns, or lives on.
  * The caller owns *out until cw_close. Options and strings are copied. Environment fills what the
- * host left unset: CORDWOOD_DIR, CORDWOOD_LEVEL ("info,app.db=debug"), CORDWOOD_CONSOLE
- * (off|text|json|auto), CORDWOOD_TARGET (a URL: kind collector).
+ * host left unset: CORDWOOD_DIR, CORDWOOD_LEVEL ("info,app.db=debug"; names in any case, also those
+ * of Python's logging, syslog and swift-log; 1…24; 30, 40 and 50 as in Python), CORDWOOD_CONSOLE
+ * (off|text|json|auto), CORDWOOD_TARGET (a URL: kind collector). What nobody understands of level
+ * and console is told once on stderr, and changes nothing.
  * Blocks: for file creation. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
  * CW_E_NO_DIRECTORY · CW_E_NOT_DIRECTORY · CW_E_PERMISSION · CW_E_IO · CW_E_FULL · CW_E_MEMORY ·
@@ -265,7 +270,9 @@ typedef struct cw_record {
 } cw_record;
 
 /* Writes one record with fields, place, trace ids, own time or an exception. As cw_write, a little
- * dearer by what it carries. Signals: safe, but the place is then kept in the record itself.
+ * dearer by what it carries. What no segment holds is cut and marked: the stack trace, the message,
+ * then fields from the end; half of the room is the message's where both are too large.
+ * Signals: safe, but the place is then kept in the record itself.
  * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL ·
  * CW_E_LIMIT · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_write_record(cw_logger *logger, const cw_record *record);
@@ -278,8 +285,9 @@ typedef struct cw_site cw_site; /* one place in the source */
 typedef union cw_arg cw_arg;    /* one argument */
 
 /* Writes one record of a place; arguments as its list says. Blocks, signals, fork: as cw_write. A
- * format that does not fit its arguments is kept as it stands; the first call then answers
- * CW_E_ARGUMENT. CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_LEVEL · CW_E_FULL · CW_E_CLOSED */
+ * format that does not fit its arguments is kept as it stands (CW_STYLE_BRACES: and behind it the
+ * arguments); the first call then answers CW_E_ARGUMENT.
+ * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_LEVEL · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_site_write(cw_logger *logger, cw_level level, cw_site *site, const cw_arg *arguments);
 
 /* As cw_site_write, for hosts that have no static object for each place: the library finds the
@@ -338,6 +346,15 @@ typedef struct cw_stats {
     uint64_t upload_bytes;   /* bytes of bodies that were answered with 2xx */
     uint64_t segments_reused; /* files of archived segments that were used again */
     uint64_t records_refused; /* that a target will not take, of archives it took */
+    /* Of records_dropped, by what was in the way; their sum. */
+    uint64_t dropped_disk_full;   /* ENOSPC */
+    uint64_t dropped_disk_quota;  /* EDQUOT: the user's, of the file system */
+    uint64_t dropped_store_quota; /* cw_options.quota_bytes */
+    uint64_t dropped_file_limit;  /* RLIMIT_FSIZE */
+    uint64_t dropped_descriptors; /* EMFILE, ENFILE */
+    uint64_t dropped_memory;      /* memory, or room in its tables */
+    uint64_t dropped_not_ready;   /* CW_OVERFLOW_DROP, or sealing that is far behind */
+    uint64_t dropped_other;       /* any other error of the file system */
 } cw_stats;
 
 /* Counts since cw_open. Writes as much of *out as size_of_stats covers. Blocks: no.
@@ -473,8 +490,9 @@ const char *cw_status_name(cw_status status);
 const char *cw_strerror(cw_status status);
 
 /* Writes the calling thread's last failure, with path, value and cause, NUL-terminated, cut to n
- * bytes; returns its full length without the NUL. buffer may be NULL where n is 0. A success does
- * not clear it. Signals: safe. */
+ * bytes; returns its full length without the NUL. One line: control characters in a path are
+ * escaped as on the console. buffer may be NULL where n is 0. A success does not clear it.
+ * Signals: safe. */
 size_t cw_last_error(char *buffer, size_t n);
 
 /* MAJOR << 16 | MINOR << 8 | PATCH of the library in use. */

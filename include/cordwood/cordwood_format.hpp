@@ -2,8 +2,9 @@
 // std::format's; arguments are copied as they are, and the text is made when somebody reads.
 // Comes with cordwood.hpp.
 //
-// In C++20 placeholders are compared with the arguments when the call is compiled. In C++17 the
-// library does it: a format that does not fit is kept as the text, and the place's first call
+// In C++20 placeholders are counted when the call is compiled. The rest (in C++17 also the count)
+// the library compares: where a format names more arguments than there are, or shows one as what it
+// is not (`{:d}` for a text), its records hold both, "{:d} (seven)", and the place's first call
 // answers CW_E_ARGUMENT. (CW_INFO and its kin are checked by the compiler in both.)
 //
 // Arguments: numbers, bool, char, enums (their number), strings (copied, at most CW_STRING_MAX
@@ -37,8 +38,7 @@ namespace cordwood {
 class text_buffer {
 public:
     void append(std::string_view text) noexcept {
-        size_t room = sizeof bytes_ - size_;
-        size_t count = text.size() < room ? text.size() : room;
+        size_t count = text.size() < room() ? text.size() : room();
         if (count > 0) {
             std::memcpy(bytes_ + size_, text.data(), count);
         }
@@ -51,16 +51,18 @@ public:
     print(const char *format, ...) noexcept {
         va_list list;
         va_start(list, format);
-        int count = std::vsnprintf(bytes_ + size_, sizeof bytes_ - size_, format, list);
+        int count = std::vsnprintf(bytes_ + size_, room() + 1, format, list);
         va_end(list);
         if (count > 0) {
-            size_t room = sizeof bytes_ - size_ - 1;
-            size_ += static_cast<size_t>(count) < room ? static_cast<size_t>(count) : room;
+            size_ += static_cast<size_t>(count) < room() ? static_cast<size_t>(count) : room();
         }
     }
     std::string_view view() const noexcept { return {bytes_, size_}; }
 
 private:
+    // The last byte is print's, for its NUL.
+    size_t room() const noexcept { return sizeof bytes_ - 1 - size_; }
+
     size_t size_ = 0;
     char bytes_[248];
 };

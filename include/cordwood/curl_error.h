@@ -41,7 +41,8 @@ static inline cw_status cw_curl_done_id(cw_curl **capture, CURLcode code,
  * the handle's next transfer, curl_easy_reset and curl_easy_cleanup. exchange_id: NULL, or what
  * cw_curl_done_id gave. As cw_network_error_from: CW_END where it went well. Retry-After, Location
  * and Content-Language are known with libcurl 7.83 or later, of an older one what it says of the
- * first two (7.66). */
+ * first two (7.66). Of a transfer that was redirected to where nobody answers, or got no more than
+ * 1xx, the status is 0; one without a status that ended well (file:) is CW_END. */
 static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char *body,
                                            size_t length, const char *exchange_id,
                                            const cw_network_error **out) {
@@ -52,13 +53,23 @@ static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char
     cw_network_result result;
     memset(&result, 0, sizeof result);
     result.struct_size = (uint32_t)sizeof result;
-    long status = 0;
+    long status = 0, redirections = 0;
     char *url = NULL, *method = NULL;
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(easy, CURLINFO_REDIRECT_COUNT, &redirections);
     curl_easy_getinfo(easy, CURLINFO_EFFECTIVE_URL, &url);
 #if LIBCURL_VERSION_NUM >= 0x074800
     curl_easy_getinfo(easy, CURLINFO_EFFECTIVE_METHOD, &method);
 #endif
+    if (code == CURLE_OK && !status && out) {
+        *out = NULL;
+        return CW_END;
+    }
+    /* It is the last that came: where the transfer failed it may be that of a hop before. */
+    if (code != CURLE_OK &&
+        (status / 100 == 1 ||
+         (status / 100 == 3 && redirections > 0 && code != CURLE_TOO_MANY_REDIRECTS)))
+        status = 0;
     result.http_status = status > 0 && status <= 0x7FFFFFFF ? (int32_t)status : 0;
     result.method = cw_curl_text(method ? method : "");
     result.url = cw_curl_text(url ? url : "");
@@ -68,6 +79,11 @@ static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char
     if (code != CURLE_OK) {
         cw_curl none;
         memset(&none, 0, sizeof none);
+#if LIBCURL_VERSION_NUM >= 0x075300
+        struct curl_header *coding;
+        none.is_packed = curl_easy_header(easy, "Content-Encoding", 0, CURLH_HEADER, -1,
+                                          &coding) == CURLHE_OK;
+#endif
         result.error = cw_curl_text(curl_easy_strerror(code));
         result.error_type = cw_curl_text(cw_curl_error_type(&none, code));
     }
@@ -75,7 +91,7 @@ static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char
     result.headers = headers;
 #if LIBCURL_VERSION_NUM >= 0x075300
     static const char *const names[] = {"Location", "Retry-After", "Content-Language"};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3 && result.http_status; i++) {
         struct curl_header *found;
         if (curl_easy_header(easy, names[i], 0, CURLH_HEADER, -1, &found) != CURLHE_OK) continue;
         headers[result.header_count].name = cw_curl_text(names[i]);
@@ -84,14 +100,15 @@ static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char
 #else
     char *location = NULL;
     curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &location);
-    if (location) {
+    if (location && result.http_status) {
         headers[result.header_count].name = cw_curl_text("Location");
         headers[result.header_count++].value = cw_curl_text(location);
     }
 #if LIBCURL_VERSION_NUM >= 0x074200
     curl_off_t seconds = 0;
     char digits[24];
-    if (curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) == CURLE_OK && seconds > 0) {
+    if (result.http_status &&
+        curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) == CURLE_OK && seconds > 0) {
         snprintf(digits, sizeof digits, "%lld", (long long)seconds);
         headers[result.header_count].name = cw_curl_text("Retry-After");
         headers[result.header_count++].value = cw_curl_text(digits);

@@ -37,6 +37,14 @@ typedef struct cw_http_options {
                                      password, token, secret, api_key, …; no case, - and _ alike */
     const char *redact_patterns;  /* extended regular expressions (no back references); what they
                                      match in URLs, header values and bodies is replaced */
+    const char *keep_text;        /* bodies that are kept though they are none of JSON, XML, form,
+                                     multipart and event stream, by host and type:
+                                     "api.example.com text/plain"; "* errors" is plain text of
+                                     answers of 4xx and 5xx; a star behind the slash: any. Also
+                                     separated by ','. NULL: none */
+    const char *keep_keys;        /* names that are no secrets: "name", "host/path:name"; also
+                                     separated by ','. Of lists' pages (nextPageToken) they never
+                                     are */
 } cw_http_options;
 
 /* Writes the defaults named above and struct_size. As cw_options_init. */
@@ -45,8 +53,8 @@ void cw_http_options_init(cw_http_options *options, size_t size_of_options);
 /* How exchanges of this engine are captured from now on; those under way keep what was in force.
  * Each call replaces the one before. Blocks: shortly. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT (which pattern or host is wrong stands in cw_last_error) ·
- * CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LIMIT (4,096 names, 64 patterns of 1,024 bytes,
- * body_bytes_max) · CW_E_CLOSED */
+ * CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LIMIT (4,096 names, 64 patterns of 1,024 bytes, 64 of
+ * keep_text and of keep_keys with a host, body_bytes_max) · CW_E_CLOSED */
 cw_status cw_http_options_set(cw_engine *engine, const cw_http_options *options);
 
 /* True where an exchange that begins now may be captured: one load. Signals: safe. */

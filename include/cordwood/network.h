@@ -26,7 +26,8 @@ typedef struct cw_network_result {
                           there is */
     cw_str error_type; /* "dns", "connect", "tls", "timeout", a class's name …; empty: not known */
     cw_str method;     /* "GET"; may be empty */
-    cw_str url;        /* may be empty; user, query and fragment are not kept */
+    cw_str url;        /* may be empty; user, query and fragment are not kept, and of one whose port
+                          is no number nothing but the scheme: it may be a password */
     const char *exchange_id; /* of the captured exchange (cw_http_id); NULL: it was not captured */
     uint64_t time_ns;        /* when it ended: UTC, ns since 1970; 0: now */
 } cw_network_result;

@@ -235,8 +235,8 @@ import Glibc
         case .done(let error):
             throw CordwoodError(
                 Status.of(errno: error),
-                unsafe "could not sync the journal in \(directory)/lanes: "
-                    + String(cString: strerror(error)))
+                "could not write and sync the journal in \(directory)/lanes: "
+                    + systemText(error))
         case .timeout:
             throw CordwoodError(
                 Status.timeout, "\(directory)/lanes: the journal's sync did not end in time")
@@ -363,7 +363,7 @@ import Glibc
         }
     }
 
-    /// Sets and stores the store's consent. Denied removes what waited to be sent.
+    /// Sets and stores the store's consent. Denied removes what is not sent yet.
     public func setConsent(_ consent: Consent) throws(CordwoodError) {
         let services = try services()
         do {
@@ -394,6 +394,23 @@ import Glibc
         public var uploadBytes: UInt64 = 0
         public var segmentsReused: UInt64 = 0
         public var recordsRefused: UInt64 = 0
+        /// Of `recordsDropped`: there was no space on the disk.
+        public var droppedDiskFull: UInt64 = 0
+        /// The user's disk quota was used up.
+        public var droppedDiskQuota: UInt64 = 0
+        /// The store's quota was reached.
+        public var droppedStoreQuota: UInt64 = 0
+        /// RLIMIT_FSIZE was reached.
+        public var droppedFileLimit: UInt64 = 0
+        /// No file descriptor was free.
+        public var droppedDescriptors: UInt64 = 0
+        /// Memory ran out.
+        public var droppedMemory: UInt64 = 0
+        /// No segment was ready, and the engine does not wait (`Overflow.drop`, or sealing is
+        /// far behind).
+        public var droppedNotReady: UInt64 = 0
+        /// Anything else.
+        public var droppedOther: UInt64 = 0
     }
 
     /// Counts since open.
@@ -419,6 +436,14 @@ import Glibc
         stats.uploadBytes = uploads.bytes
         stats.segmentsReused = totals.segmentsReused
         stats.recordsRefused = uploads.refused
+        stats.droppedDiskFull = counts.causes[.diskFull] ?? 0
+        stats.droppedDiskQuota = counts.causes[.diskQuota] ?? 0
+        stats.droppedStoreQuota = counts.causes[.storeQuota] ?? 0
+        stats.droppedFileLimit = counts.causes[.fileLimit] ?? 0
+        stats.droppedDescriptors = counts.causes[.descriptors] ?? 0
+        stats.droppedMemory = counts.causes[.memory] ?? 0
+        stats.droppedNotReady = counts.causes[.notReady] ?? 0
+        stats.droppedOther = counts.causes[.other] ?? 0
         return stats
     }
 

@@ -79,11 +79,14 @@ package enum FailureRecord {
         else { return Status.closed }
         defer { unsafe rules.release() }
         var wash = unsafe Wash(Redactor(rules))
-        let url = wash.url(failure.url)
+        var failure = failure
+        // Each text by itself, as it came: behind other words a secret's name is not seen.
+        failure.url = wash.url(failure.url)
+        failure.detail = wash.detail(failure.detail)
         content.level = Level(number: UInt8(truncatingIfNeeded: level)) ?? .error
-        content.fields = fields(failure, url: url, &wash)
-        let title = [failure.method, url].filter { !$0.isEmpty }.joined(separator: " ")
-        let words = wash.line(failure.detail.text(.english))
+        content.fields = fields(failure)
+        let title = [failure.method, failure.url].filter { !$0.isEmpty }.joined(separator: " ")
+        let words = failure.detail.text(.english)
         content.message = title.isEmpty ? words : "\(title): \(words)"
         return Status.ok
     }
@@ -92,21 +95,19 @@ package enum FailureRecord {
         kind == .redirection || kind == .client ? .warn : .error
     }
 
-    private static func fields(
-        _ failure: RequestFailure, url: String, _ wash: inout Wash
-    ) -> [(String, FieldInput)] {
+    private static func fields(_ failure: RequestFailure) -> [(String, FieldInput)] {
         var fields: [(String, FieldInput)] = []
         func add(_ key: String, _ text: String) {
             if !text.isEmpty { fields.append((key, .string(text))) }
         }
         add("http.request.method", failure.method)
-        add("url.full", url)
+        add("url.full", failure.url)
         let status = failure.detail.httpStatus
         if status != 0 { fields.append(("http.status", .int(Int64(status)))) }
-        add("cause", wash.line(failure.detail.cause))
+        add("cause", failure.detail.cause)
         for (key, value) in failure.detail.fields {
             switch value {
-            case .text(let text): add(key, wash.line(text))
+            case .text(let text): add(key, text)
             case .number(let number): fields.append((key, .int(number)))
             }
         }
@@ -124,14 +125,37 @@ private struct Wash: ~Copyable {
     init(_ redactor: Redactor) { self.redactor = redactor }
 
     mutating func url(_ text: String) -> String {
-        run(text) { redactor, text, edits, out in
-            redactor.url(text, isCut: false, &edits, into: &out)
+        let isCut = text.utf8.count >= RequestFailure.urlBytesMax
+        return run(text) { redactor, text, edits, out in
+            redactor.url(text, isCut: isCut, &edits, into: &out)
         }
     }
 
-    mutating func line(_ text: String) -> String {
-        run(text) { redactor, text, edits, out in
-            redactor.line(text, isCut: false, &edits, into: &out)
+    /// What came from server and transport; of the details those that are logged.
+    mutating func detail(_ detail: FailureDetail) -> FailureDetail {
+        var detail = detail
+        detail.cause = line(detail.cause)
+        detail.location = line(detail.location)
+        guard var odata = detail.odata else { return detail }
+        odata.code = line(odata.code)
+        odata.message = line(odata.message)
+        odata.transactionID = line(odata.transactionID)
+        odata.details = Array(odata.details.prefix(FailureDetail.detailsLogged))
+        for index in odata.details.indices {
+            odata.details[index].code = line(odata.details[index].code)
+            odata.details[index].message = line(odata.details[index].message)
+            odata.details[index].property = line(odata.details[index].property)
+            odata.details[index].severity = line(odata.details[index].severity)
+        }
+        detail.odata = odata
+        return detail
+    }
+
+    private mutating func line(_ text: String) -> String {
+        // Whole characters: the last may have been three bytes too long.
+        let isCut = text.utf8.count > ODataError.textBytesMax - 4
+        return run(text) { redactor, text, edits, out in
+            redactor.line(text, isCut: isCut, &edits, into: &out)
         }
     }
 

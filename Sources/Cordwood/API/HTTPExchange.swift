@@ -42,7 +42,7 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
 
     /// More of the request's body, as it goes out.
     public func requestBody(_ bytes: [UInt8]) {
-        unsafe bytes.withUnsafeBytes { unsafe requestBody($0) }
+        unsafe bytes.withUnsafeBytes { requestBody($0) }
     }
 
     @safe public func requestBody(_ bytes: UnsafeRawBufferPointer) {
@@ -76,7 +76,7 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
 
     /// More of the answer's body, as it arrives.
     public func responseBody(_ bytes: [UInt8]) {
-        unsafe bytes.withUnsafeBytes { unsafe responseBody($0) }
+        unsafe bytes.withUnsafeBytes { responseBody($0) }
     }
 
     @safe public func responseBody(_ bytes: UnsafeRawBufferPointer) {

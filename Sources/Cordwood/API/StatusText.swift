@@ -1,7 +1,9 @@
 // The header's numbers for people: a sentence for a status, the version as text.
 
 import CCordwood
+import CShims
 import CordwoodCore
+import Glibc
 
 /// One sentence for a status of the header.
 public func statusText(_ status: Int32) -> String {
@@ -13,7 +15,7 @@ public func statusText(_ status: Int32) -> String {
     case Status.closed: "the engine was closed"
     case Status.permission: "the system refused access"
     case Status.io: "a read, write or sync failed"
-    case Status.full: "disk full or quota reached"
+    case Status.full: "no room: the disk is full, or a quota or limit is reached"
     case Status.memory: "memory, threads or descriptors ran out"
     case Status.limit: "a documented limit would be exceeded"
     case Status.timeout: "time ran out"
@@ -24,6 +26,16 @@ public func statusText(_ status: Int32) -> String {
     case Status.encrypted: "an archive is encrypted, and no identity opens it"
     case Status.upload: "something was not uploaded"
     default: "status \(status)"
+    }
+}
+
+/// What a system call's errno says; with the limit's number where it is one of the process.
+func systemText(_ number: Int32) -> String {
+    let text = unsafe String(cString: strerror(number))
+    switch number {
+    case EFBIG: return "\(text) (RLIMIT_FSIZE is \(cw_file_size_limit()))"
+    case EMFILE: return "\(text) (RLIMIT_NOFILE is \(cw_descriptor_limit()))"
+    default: return text
     }
 }
 

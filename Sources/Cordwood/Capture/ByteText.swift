@@ -63,6 +63,19 @@ import Glibc
         return unsafe cwi_has(start + index, word.utf8Start, length)
     }
 
+    /// The same with case.
+    func hasExactly(_ word: StaticString, at index: Int) -> Bool {
+        let length = word.utf8CodeUnitCount
+        guard let start = unsafe start, index >= 0, index &+ length <= count else { return false }
+        return unsafe memcmp(start + index, word.utf8Start, length) == 0
+    }
+
+    func ends(_ word: StaticString) -> Bool { has(word, at: count &- word.utf8CodeUnitCount) }
+
+    func find(_ word: StaticString, from index: Int = 0) -> Int {
+        unsafe find(ByteText(word.utf8Start, word.utf8CodeUnitCount), from: index)
+    }
+
     func equals(_ word: StaticString) -> Bool {
         count == word.utf8CodeUnitCount && has(word, at: 0)
     }
@@ -230,4 +243,18 @@ enum ASCII {
     /// Holds until the next change.
     var text: ByteText { unsafe ByteText(start.map { unsafe UnsafePointer($0) }, count) }
     func text(_ from: Int, _ to: Int) -> ByteText { text.slice(from, to) }
+}
+
+extension ByteText {
+    /// Three words or more: "is too short".
+    var isSentence: Bool {
+        let first = next(0x20, from: 0)
+        return next(0x20, from: first &+ 1) < count
+    }
+
+    /// What no secret is: nothing, a truth value, a number of two digits.
+    var isHarmless: Bool {
+        if equals("true") || equals("false") || equals("null") || count == 0 { return true }
+        return count <= 2 && ASCII.isDigit(self[0]) && (count == 1 || ASCII.isDigit(self[1]))
+    }
 }

@@ -5,8 +5,6 @@ import CShims
 
 @safe struct ByteWalk {
     enum Kind {
-        /// And backslashes.
-        case quotes
         /// Where a secret may be told.
         case marks
         case controls
@@ -31,7 +29,6 @@ import CShims
         guard let start = unsafe text.start, base < text.count else { return }
         let found =
             switch kind {
-            case .quotes: unsafe cwi_next_quotes(start, base, text.count, &bits)
             case .marks: unsafe cwi_next_marks(start, base, text.count, &bits)
             case .controls: unsafe cwi_next_controls(start, base, text.count, &bits)
             }

@@ -70,14 +70,19 @@ struct Edit {
         return true
     }
 
-    /// Writes the text with what was found replaced.
-    mutating func apply(to text: ByteText, into out: inout ByteBuffer) {
+    /// Writes the text with what was found replaced, and forgets that.
+    mutating func finish(_ text: ByteText, into out: inout ByteBuffer) {
+        apply(to: text, into: &out)
+        clear()
+    }
+
+    private mutating func apply(to text: ByteText, into out: inout ByteBuffer) {
         guard !isShort else { return out.append(Edits.replacement) }
         guard count > 0 else { return out.append(text) }
         if !isSorted { join() }
         var at = 0
         for i in 0..<count {
-            guard let edit = unsafe pieces?[i] else { break }
+            guard let edit = unsafe pieces?[i], edit.from < text.count else { break }
             out.append(text.slice(at, edit.from))
             Edits.replace(edit.quotes, into: &out)
             at = max(at, edit.to)

@@ -38,6 +38,9 @@ import Glibc
     var requestBody = HTTPBody()
     var responseBody = HTTPBody()
     var hasConversation = false
+    /// Which of `keep_text` and `keep_keys` name its address.
+    var keptTexts: UInt64 = 0
+    var keptKeys: UInt64 = 0
     /// Of the process that began it.
     private(set) var forks: UInt32 = 0
     /// Where error.type stands in `fields`.
@@ -68,6 +71,7 @@ import Glibc
         unsafe held = nil
         hasTrace = false
         (startNs, begunNs, status) = (0, 0, 0)
+        (keptTexts, keptKeys) = (0, 0)
         isServer = false
         hasConversation = false
         errorType = 0..<0
@@ -88,7 +92,12 @@ import Glibc
     }
 
     /// nil: the exchange is over.
-    var redactor: Redactor? { unsafe held.map { unsafe Redactor($0) } }
+    var redactor: Redactor? {
+        guard let held = unsafe held else { return nil }
+        var redactor = unsafe Redactor(held)
+        redactor.kept = keptKeys
+        return redactor
+    }
 
     var bodyBytesMax: Int { unsafe redactor?.rules.bodyBytesMax ?? 0 }
 
@@ -136,7 +145,7 @@ enum ExchangePool {
 
     static func put(_ exchange: UnsafeMutablePointer<ExchangeState>) {
         unsafe exchange.pointee.clear()
-        let word = unsafe UInt64(UInt(bitPattern: exchange))
+        let word = UInt64(UInt(bitPattern: exchange))
         for i in 0..<count {
             // ORDER: the exchange's own (A33).
             if unsafe cwa_cas_u64(slots + i * 8, 0, word) { return }

@@ -66,18 +66,14 @@ struct HTTPBody: ~Copyable {
         case notKept([UInt8])
     }
 
-    /// Undoes the content coding, into `room` where there is one; a coding that is not known, and
-    /// text of which two bytes or more are a character, is not kept: nothing could be found in it.
+    /// Undoes the content coding, into `room` where there is one; a body in one that is not known
+    /// is not kept.
     func plain(
-        coding: ByteText, contentType: ByteText, _ handed: ChunkedBody.Handed, bytesMax: Int,
-        _ room: inout ByteBuffer
+        coding: ByteText, _ handed: ChunkedBody.Handed, bytesMax: Int, _ room: inout ByteBuffer
     ) -> Plain {
         var result = bare(handed)
-        if coding.count > 0, let whatIsLeft = undo(coding, bytesMax: bytesMax, &room, &result) {
-            return whatIsLeft
-        }
-        return HTTPBody.isWide(result.text, contentType)
-            ? HTTPBody.notKept(Array("utf-16".utf8), of: result) : result
+        guard coding.count > 0 else { return result }
+        return undo(coding, bytesMax: bytesMax, &room, &result) ?? result
     }
 
     private func bare(_ handed: ChunkedBody.Handed) -> Plain {
@@ -147,52 +143,5 @@ struct HTTPBody: ~Copyable {
             }
         }
         return words
-    }
-
-    private static let wideLookedAt = 512
-
-    /// UTF-16 or UTF-32: by its mark, as the content type says, or by zeros beside letters.
-    private static func isWide(_ text: ByteText, _ contentType: ByteText) -> Bool {
-        let (first, second) = (text[0], text[1])
-        if first == 0xFE && second == 0xFF || first == 0xFF && second == 0xFE { return true }
-        guard text.count >= 4 else { return false }
-        var at = contentType.next(UInt8(ascii: ";"), from: 0)
-        while at < contentType.count {
-            at = contentType.skipBlank(at &+ 1)
-            if contentType.has("charset=", at: at) {
-                let word = contentType[at &+ 8] == UInt8(ascii: "\"") ? at &+ 9 : at &+ 8
-                // Who says so and sends one byte a character is seen through.
-                if contentType.has("utf-16", at: word) || contentType.has("utf-32", at: word) {
-                    return text.next(0, from: 0) < text.count
-                }
-            }
-            at = contentType.next(UInt8(ascii: ";"), from: at)
-        }
-        let start = text.slice(0, wideLookedAt)
-        return start.next(0, from: 0) < start.count && hasWideLetters(start)
-    }
-
-    /// Zeros stand where each character's upper byte is, letters where its lower one is.
-    private static func hasWideLetters(_ text: ByteText) -> Bool {
-        var (zeros, letters) = ((0, 0), (0, 0))
-        for i in 0..<text.count {
-            let byte = text[i]
-            let isText = byte >= 0x20 && byte < 0x7F
-            if i & 1 == 0 {
-                zeros.0 &+= byte == 0 ? 1 : 0
-                letters.0 &+= isText ? 1 : 0
-            } else {
-                zeros.1 &+= byte == 0 ? 1 : 0
-                letters.1 &+= isText ? 1 : 0
-            }
-        }
-        let half = text.count / 2
-        let few = half / 8
-        // UTF-16 of Latin letters, or UTF-32, which has zeros in both places.
-        if zeros.1 > few, letters.0 &* 2 > half, letters.1 &* 4 < half { return true }
-        if zeros.0 > few, letters.1 &* 2 > half, letters.0 &* 4 < half { return true }
-        let both = zeros.0 &+ zeros.1
-        return both &* 3 > text.count &* 2 && letters.0 &+ letters.1 > text.count / 8
-            && (letters.0 == 0 || letters.1 == 0)
     }
 }

@@ -58,7 +58,10 @@ package enum HTTPCapture {
         unsafe exchange.pointee.startNs =
             request.start_ns != 0 ? request.start_ns : cw_realtime_ns()
         unsafe exchange.pointee.setID(number)
-        unsafe exchange.pointee.take(request, url: url, parts, redactor)
+        unsafe exchange.pointee.keptTexts = redactor.rules.keep.texts(url, parts)
+        unsafe exchange.pointee.keptKeys = redactor.rules.keep.keys(url, parts)
+        let own = unsafe exchange.pointee.redactor ?? redactor
+        unsafe exchange.pointee.take(request, url: url, parts, own)
         let status = unsafe exchange.pointee.writeBegin(redactor.rules.logger)
         guard status == Status.ok || status == Status.full else {
             unsafe ExchangePool.put(exchange)
@@ -83,7 +86,7 @@ package enum HTTPCapture {
         // ORDER: relaxed addition. Only that no two calls get the same.
         let count = unsafe cwa_add_u64(counter, 1)
         var word = seed &+ (count &* 0x9E37_79B9_7F4A_7C15) ^ now
-        word ^= unsafe UInt64(UInt(pthread_self()))
+        word ^= UInt64(UInt(pthread_self()))
         word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
         word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
         return word ^ (word >> 31)

@@ -74,7 +74,7 @@ struct HTTPHeaders: ~Copyable {
         lines.append(": ")
         let from = lines.count
         let isCut = value.count < whole.count
-        if unsafe redactor.rules.headerNames.table.contains(name) {
+        if unsafe redactor.rules.isSecretHeader(name) {
             if value.count > 0 { lines.append(Edits.replacement) }
         } else {
             if isCut { self.isCut = true }
@@ -97,11 +97,14 @@ struct HTTPHeaders: ~Copyable {
         return unsafe cwi_is_token(start, from, name.count)
     }
 
-    /// Headers whose value is one URL.
+    /// Headers whose value is one URL, or begins as one does.
     private static func isAddress(_ name: ByteText) -> Bool {
         switch name.count {
+        case 4: return name.has("host", at: 0)
+        case 6: return name.has("origin", at: 0)
         case 7: return name.has("referer", at: 0)
         case 8: return name.has("location", at: 0)
+        case 10: return name.has(":authority", at: 0)
         case 16: return name.has("content-location", at: 0)
         default: return false
         }

@@ -189,12 +189,12 @@ extension ExchangeState {
         let logger = unsafe redactor.rules.logger
         let bytesMax = unsafe redactor.rules.bodyBytesMax
         let sent = requestBody.plain(
-            coding: request.coding, contentType: request.type,
+            coding: request.coding,
             unsafe ExchangeState.handed(
                 outcome.flags, CW_HTTP_REQUEST_CHUNKS, CW_HTTP_REQUEST_BARE),
             bytesMax: bytesMax, &requestRoom)
         let got = responseBody.plain(
-            coding: response.coding, contentType: response.type,
+            coding: response.coding,
             unsafe ExchangeState.handed(
                 outcome.flags, CW_HTTP_RESPONSE_CHUNKS, CW_HTTP_RESPONSE_BARE),
             bytesMax: bytesMax, &responseRoom)
@@ -292,11 +292,11 @@ extension ExchangeState {
             fields.put("http.cancelled", flag: true)
         }
         let type = unsafe ByteText(outcome.error_type)
-        unsafe put("error.type", type, redactor)
+        put("error.type", type, redactor)
         errorType = type.count > 0 ? fields.lastTextStart..<fields.bytes.count : 0..<0
         let text = unsafe ByteText(outcome.error)
         guard text.count > 0 else { return 0..<0 }
-        unsafe put("error.message", text, redactor)
+        put("error.message", text, redactor)
         // Behind the value nothing has been written yet.
         let count = fields.bytes.count
         let start = fields.lastTextStart
@@ -313,28 +313,44 @@ extension ExchangeState {
         let text = plain.text.slice(0, limit)
         let isCut = plain.isCut || text.count < plain.text.count
         var range = 0..<0
+        var kept = 0
         if text.count > 0 {
             let type = isRequest ? request.type : response.type
-            let start = fields.beginText(
-                isRequest ? "http.request.body" : "http.response.body")
-            redactor.body(text, contentType: type, isCut: isCut, &edits, into: &fields.bytes)
-            fields.endText(start)
-            range = start..<fields.bytes.count
+            let keepsText = unsafe redactor.rules.keep.keepsText(
+                keptTexts, type, status: isRequest ? 0 : status)
+            kept = redactor.body(
+                text, contentType: type, isCut: isCut, keepsText: keepsText, &edits)
+            if kept > 0 {
+                let start = fields.beginText(
+                    isRequest ? "http.request.body" : "http.response.body")
+                edits.finish(text.slice(0, kept), into: &fields.bytes)
+                fields.endText(start)
+                range = start..<fields.bytes.count
+            }
         }
         fields.put(isRequest ? "http.request.body.size" : "http.response.body.size", size)
-        putNote(plain.note, isCut: isCut && text.count > 0, plain.isHidden, isRequest: isRequest)
+        putNote(plain, text, isCut: isCut && text.count > 0, kept: kept, isRequest: isRequest)
         return range
     }
 
     private mutating func putNote(
-        _ note: HTTPBody.Note, isCut: Bool, _ hasHidden: Bool, isRequest: Bool
+        _ plain: HTTPBody.Plain, _ text: ByteText, isCut: Bool, kept: Int, isRequest: Bool
     ) {
-        guard note != .none || isCut || hasHidden else { return }
+        guard plain.note != .none || isCut || plain.isHidden || kept < text.count else { return }
         let start = fields.beginText(
             isRequest ? "http.request.body.note" : "http.response.body.note")
         func separate(_ bytes: inout ByteBuffer) { if bytes.count > start { bytes.append(", ") } }
         if isCut { fields.bytes.append("cut") }
-        switch note {
+        if kept == 0, text.count > 0 {
+            separate(&fields.bytes)
+            fields.bytes.append("not parsed: ")
+            UnparsedBody.describe(text, into: &fields.bytes)
+        } else if kept < text.count, !isCut {
+            separate(&fields.bytes)
+            fields.bytes.append("parsed to ")
+            fields.bytes.putDecimal(UInt64(kept))
+        }
+        switch plain.note {
         case .none: break
         case .unpacked:
             separate(&fields.bytes)
@@ -347,7 +363,7 @@ extension ExchangeState {
             }
             fields.bytes.append(" not kept")
         }
-        if hasHidden {
+        if plain.isHidden {
             separate(&fields.bytes)
             fields.bytes.append("not shown")
         }

@@ -29,6 +29,12 @@ public struct HTTPCaptureOptions: Sendable {
     public var redactKeys: [String] = []
     /// Extended regular expressions.
     public var redactPatterns: [String] = []
+    /// Bodies that are kept though they have none of the forms that are parsed, by host and type:
+    /// `api.example.com text/plain`, `*.example.com text/*`, `* */*`; `* errors` stands for plain
+    /// text of answers of 4xx and 5xx.
+    public var keepText: [String] = []
+    /// Names that are no secrets, everywhere or of one address: `name`, `host/path:name`.
+    public var keepKeys: [String] = []
 
     public init() {}
 }
@@ -50,8 +56,12 @@ public struct HTTPCaptureOptions: Sendable {
     /// Of members and attributes that hold the value of a name beside them, and of those names.
     let values = SecretNames(NamedMembers.values)
     let namings = SecretNames(NamedMembers.names)
+    /// What json.c asks of names.
+    // SAFETY: the tables' own, which live as long as the rules.
+    let jsonNames: cwi_json_names
     /// Of items of URLs and forms.
     let items: SecretNames
+    let keep: KeepRules
     let patterns: [BytePattern]
     let hasPatterns: Bool
     /// Ids are made of it.
@@ -84,10 +94,14 @@ public struct HTTPCaptureOptions: Sendable {
         let (listed, wholes) = (SecretDefaults.keys + own, SecretDefaults.wholes)
         keys = SecretNames(listed, endings: endings, wholes: wholes)
         memberNames = SecretNames(
-            listed + SecretDefaults.headers + NamedMembers.values, endings: endings,
-            wholes: wholes)
+            listed + SecretDefaults.headers + NamedMembers.values + NamedMembers.contexts,
+            endings: endings, wholes: wholes)
         members = memberNames.table
+        unsafe jsonNames = cwi_json_names(
+            members: members.endings, namings: namings.table.endings,
+            named: headerNames.table.endings)
         items = SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items)
+        keep = try KeepRules(texts: options.keepText, keys: options.keepKeys)
         patterns = try HTTPRules.patterns(options.redactPatterns)
         hasPatterns = !patterns.isEmpty
         seed = .random(in: 1 ... .max)
@@ -97,6 +111,11 @@ public struct HTTPCaptureOptions: Sendable {
     }
 
     deinit { unsafe conversation.start?.deallocate() }
+
+    /// By its name, or as its name begins: X-MFA-Code.
+    func isSecretHeader(_ name: ByteText) -> Bool {
+        headerNames.contains(name) || name.has("x-mfa", at: 0) || name.has("x-otp", at: 0)
+    }
 
     private static func header(_ name: String) throws(CordwoodError) -> [UInt8] {
         guard name.utf8.count <= SecretNames.nameBytesMax else {

@@ -1,10 +1,13 @@
-// The one place where what was captured becomes what is kept: every text of an exchange passes
-// here before it is part of a record. It says which forms a text is looked through for; the forms
-// are in TextScan, JSONScan and MarkupScan. A value on one thread.
+// The one place where captured text becomes text that is kept: all of an exchange passes through
+// here before it is part of a record. A body is kept only as far as it could be parsed, as JSON or
+// XML, or by its Content-Type as a form, multipart or an event stream. Addresses, header lines and
+// error texts are searched for what looks like a secret. A value on one thread.
 
 @safe struct Redactor {
     // SAFETY: as TextScan's.
     unowned(unsafe) let rules: HTTPRules
+    /// Those of `keep_keys` that name the exchange's address.
+    var kept: UInt64 = 0
 
     /// - Parameter rules: HTTPRules, which outlive the value.
     init(_ rules: Unmanaged<AnyObject>) {
@@ -13,16 +16,22 @@
         }
     }
 
+    private func scan(_ text: ByteText, isCut: Bool, _ items: ItemForm = .loose) -> TextScan {
+        var scan = unsafe TextScan(rules, kept: kept, text)
+        scan.isCut = isCut
+        scan.items = items
+        return scan
+    }
+
     /// An address: passwords in it, items of its query and fragment.
     func url(
         _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
     ) {
         edits.begin(text.count)
-        var scan = unsafe TextScan(rules, text, items: .url)
-        scan.isCut = isCut
+        let scan = scan(text, isCut: isCut, .url)
         scan.authority(&edits)
         scan.run(&edits)
-        finish(text, &edits, into: &out)
+        edits.finish(text, into: &out)
     }
 
     /// A header's value whose name says nothing, or an error's text. True: it has nothing special,
@@ -36,94 +45,58 @@
             return true
         }
         edits.begin(text.count)
-        var scan = unsafe TextScan(rules, text)
-        scan.isCut = isCut
-        scan.privateKeys(&edits)
-        scan.run(&edits)
-        finish(text, &edits, into: &out)
+        let scan = scan(text, isCut: isCut)
+        scan.value(&edits)
+        scan.pairs(&edits)
+        edits.finish(text, into: &out)
         return false
     }
 
+    /// How much of a body is kept, from its first byte on, with what of it is replaced in `edits`
+    /// (`Edits.finish` writes it). 0: it was not understood.
     /// - Parameter isCut: more of it was not kept.
+    /// - Parameter keepsText: keep a body that could not be parsed, too.
     func body(
-        _ text: ByteText, contentType: ByteText, isCut: Bool, _ edits: inout Edits,
-        into out: inout ByteBuffer
-    ) {
+        _ text: ByteText, contentType: ByteText, isCut: Bool, keepsText: Bool,
+        _ edits: inout Edits
+    ) -> Int {
         edits.begin(text.count)
-        var scan = unsafe TextScan(rules, text)
-        scan.isCut = isCut
-        if contentType.has("application/x-www-form-urlencoded", at: 0)
-            || contentType.count == 0 && scan.looksLikeForm
-        {
-            scan.items = .form
+        var whole = scan(text, isCut: isCut)
+        var end = whole.understand(contentType, &edits)
+        if text.skipBlank(end) == text.count { end = text.count }
+        // A bracket by itself says nothing.
+        if end < text.count, end <= 1 { end = 0 }
+        let isText = keepsText && end < text.count
+        if isText {
+            edits.clear()
+            end = text.count
         }
-        let begin = text.has("\u{FEFF}", at: 0) ? text.skipBlank(3) : text.skipBlank(0)
-        let first = text[begin]
-        let isParts = contentType.has("multipart/", at: 0)
-        let isJSON = scan.looksLikeJSON
-        if isParts || !isJSON && Redactor.hasMark(text) { scan.parts(&edits) }
-        let isMarkup = !isParts && (first == UInt8(ascii: "<") || Redactor.isMarkup(contentType))
-        if !isJSON || text[text.skipBlank(begin &+ 1)] == UInt8(ascii: "&") {
-            scan.privateKeys(&edits)
-            scan.entities(&edits)
+        guard end > 0 else {
+            edits.clear()
+            return 0
         }
-        scan.markup(&edits, isMarkup ? .markup : isJSON ? .strings : .loose)
-        scan.run(&edits)
-        finish(text, &edits, into: &out)
-    }
-
-    private func finish(_ text: ByteText, _ edits: inout Edits, into out: inout ByteBuffer) {
-        edits.apply(to: text, into: &out)
-        edits.clear()
-    }
-
-    private static func isMarkup(_ type: ByteText) -> Bool {
-        let end = type.next(UInt8(ascii: ";"), from: 0)
-        let name = type.slice(0, end).trimmed
-        return name.has("xml", at: name.count &- 3) || name.has("html", at: name.count &- 4)
-    }
-
-    /// A line that begins with "--", as a part's does.
-    private static func hasMark(_ text: ByteText) -> Bool {
-        var at = 0
-        while at < text.count {
-            if text[at] == 0x2D, text[at &+ 1] == 0x2D { return true }
-            at = text.next(0x0A, from: at) &+ 1
-        }
-        return false
+        whole = scan(text.slice(0, end), isCut: isCut || end < text.count)
+        if text.has("\u{FEFF}", at: 0) { whole = whole.piece(3, end) }
+        if contentType.isMedia("application/x-www-form-urlencoded") { whole.items = .form }
+        whole.run(&edits)
+        if isText { whole.pairs(&edits) }
+        return end
     }
 }
 
 extension TextScan {
-    /// `key=` at the start, of what names are made of.
-    var looksLikeForm: Bool {
-        var at = 0
-        while at < text.count, at < 256 {
-            let byte = text[at]
-            if byte == UInt8(ascii: "=") { return at > 0 }
-            guard
-                ASCII.isNameByte(byte) || byte == 0x5F || byte == 0x2D || byte == 0x2E
-                    || byte == 0x25 || byte == 0x5B || byte == 0x5D || byte == 0x2B
-            else { return false }
-            at &+= 1
+    /// Behind what of a body was parsed; 0: nothing. Only JSON and XML are known by how they look.
+    func understand(_ type: ByteText, _ edits: inout Edits) -> Int {
+        if type.has("multipart/", at: 0) { return parts(type, &edits) }
+        if type.isMedia("application/x-www-form-urlencoded") { return form() }
+        if type.isMedia("text/event-stream") { return events(&edits) }
+        let name = type.slice(0, type.next(UInt8(ascii: ";"), from: 0)).trimmed
+        let first = text[text.skipBlank(text.has("\u{FEFF}", at: 0) ? 3 : 0)]
+        if first == UInt8(ascii: "<") {
+            return name.ends("html") ? 0 : XMLBody.parse(self, &edits) ?? 0
         }
-        return false
-    }
-
-    /// JSON and markup within items: `data=%7B%22password%22…`.
-    func encodedText(_ edits: inout Edits) {
-        guard edits.mayDecode(text.count) else { return add(0, text.count, &edits) }
-        let done: Void? = unsafe PercentCoding.decode(text, origin: origin) { decoded, offsets in
-            var scan = unsafe TextScan(rules, decoded)
-            scan.origin = offsets
-            scan.isCut = isCut
-            scan.level = level &+ 1
-            scan.markup(&edits, .loose)
-            scan.json(&edits)
-            scan.entities(&edits)
-            // What was encoded twice is looked into as often as JSON in JSON.
-            if scan.marks(&edits), scan.level < TextScan.levelMax { scan.encodedText(&edits) }
-        }
-        if done == nil { add(0, text.count, &edits) }
+        let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+        guard isJSON || name.ends("json") || text.has(")]}'", at: 0) else { return 0 }
+        return JSONBody.parse(self, hasLines: true, &edits)
     }
 }

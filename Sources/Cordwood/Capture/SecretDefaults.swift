@@ -9,14 +9,18 @@ enum SecretDefaults {
         "X-Auth", "X-Auth-Key", "X-Functions-Key", "Ocp-Apim-Subscription-Key",
         "X-Forwarded-Authorization", "X-Original-Authorization", "X-Amz-Credential",
         "X-Amz-Signature", "X-Goog-Api-Key", "X-Vault-Token", "X-Csrf-Token", "X-Xsrf-Token",
-        "Session-Id", "Sec-WebSocket-Key",
+        "Session-Id", "Sec-WebSocket-Key", "Sec-WebSocket-Protocol", "X-Authentication",
+        "Captcha",
     ]
 
     /// Wherever a name ends in them: accesstoken, userPassword, client-secret.
     static let endings = [
         "password", "passwords", "passwd", "passphrase", "passcode", "token", "secret", "secrets",
         "api_key", "apikey", "credential", "credentials", "private_key", "secret_key",
-        "access_key", "authorization", "session_id",
+        "access_key", "authorization", "session_id", "passwort", "kennwort", "mot_de_passe",
+        "contraseña", "contrasena", "senha", "wachtwoord", "lösenord", "losenord", "adgangskode",
+        "salasana", "hasło", "haslo", "heslo", "jelszó", "jelszo", "şifre", "sifre", "пароль",
+        "密码", "密碼", "パスワード", "비밀번호",
     ]
 
     /// Where they are the name, or its last words: auth, db_pwd, userPin.

@@ -105,7 +105,7 @@ import CShims
 
     /// - Parameter letters: of a listed name, from its end, at least one.
     private func allowEnding(_ letters: [UInt8]) {
-        let codes = letters.prefix(3).map { unsafe Int(cwi_letter($0)) }
+        let codes = letters.prefix(3).map { Int(cwi_letter($0)) }
         guard codes.count > 1 else {
             for second in 0..<32 { unsafe endings[codes[0] << 5 | second] = .max }
             return

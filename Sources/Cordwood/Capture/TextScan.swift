@@ -1,9 +1,11 @@
-// Finds secrets in a text of any kind and notes which bytes of it are to be replaced; the text
-// itself stays as it is. In one look each: `name=value` as queries, forms and cookies have it
-// (also where the '=' is percent-encoded), passwords in URLs, JSON Web Tokens, "Bearer …". JSON,
-// parts and markup are in files of their own. Linear: each byte is looked at a bounded number of
-// times. One value on one thread; the text may be anybody's, cut or damaged.
+// Finds secrets in free text, or in one value of a form, and notes which bytes to replace; the text
+// itself is not changed. One pass looks for `name=value` as in queries, forms and cookies, for
+// passwords in URLs, tokens with a known prefix, credentials after "Bearer" and "Basic", and
+// private keys. Percent-encoded values are decoded and scanned as texts of their own. Linear: each
+// byte is looked at a bounded number of times. A value on one thread; the text may be damaged or
+// come from anybody.
 
+import CordwoodCore
 import Glibc
 
 /// How far a value of `name=value` goes.
@@ -16,11 +18,13 @@ enum ItemForm {
     case loose
 }
 
-/// A text made of a part of another one: where each of its bytes stood there.
+/// Where the bytes of a text stood in the one that is kept.
 @safe struct TextOrigin {
-    // SAFETY: of `count` + 1 entries, the caller's, valid during the scan.
-    let offsets: UnsafePointer<UInt32>?
-    let count: Int
+    // SAFETY: nil, or of `count` + 1 entries, the caller's, valid during the scan.
+    private let offsets: UnsafePointer<UInt32>?
+    private let count: Int
+    /// Of a piece of that text.
+    private var base = 0
 
     static var same: TextOrigin { unsafe TextOrigin(nil, 0) }
 
@@ -30,45 +34,108 @@ enum ItemForm {
     }
 
     func offset(_ index: Int) -> Int {
-        guard let offsets = unsafe offsets else { return index }
-        return unsafe Int(offsets[min(max(0, index), count)])
+        guard let offsets = unsafe offsets else { return base &+ index }
+        return unsafe Int(offsets[min(max(0, base &+ index), count)])
+    }
+
+    func moved(by index: Int) -> TextOrigin {
+        var moved = self
+        moved.base &+= index
+        return moved
     }
 }
 
 @safe struct TextScan {
-    let names: NameTable
+    /// Texts within texts that are opened; one that is deeper is replaced whole.
+    static let levelMax: UInt32 = 6
+    /// Of brackets, elements and parts, those of texts within texts together.
+    static let depthMax: UInt32 = 64
+
     // SAFETY: the exchange holds its rules as long as it is scanned for; nothing is counted here.
     unowned(unsafe) let rules: HTTPRules
-    let text: ByteText
-    var origin = TextOrigin.same
-    /// Strings in strings so far.
-    var level: UInt32 = 0
+    /// Those of `keep_keys` that name this exchange's address.
+    let kept: UInt64
+    private(set) var text: ByteText
+    private(set) var origin = TextOrigin.same
+    /// Texts in texts so far.
+    private(set) var level: UInt32 = 0
+    private(set) var depth: UInt32 = 0
     /// More of the text was not kept.
     var isCut = false
     var items = ItemForm.loose
 
-    init(_ rules: HTTPRules, _ text: ByteText, items: ItemForm = .loose) {
-        names = rules.keys.table
+    init(_ rules: HTTPRules, kept: UInt64, _ text: ByteText) {
         unsafe self.rules = rules
+        self.kept = kept
         self.text = text
-        self.items = items
+    }
+
+    /// What some piece of the text stands for.
+    func within(_ decoded: ByteText, _ origin: TextOrigin, depth: UInt32) -> TextScan {
+        var inner = self
+        inner.text = decoded
+        inner.origin = origin
+        inner.level &+= 1
+        inner.depth = depth
+        inner.items = .loose
+        inner.isCut = false
+        return inner
+    }
+
+    /// The last value may not be whole: of a form nobody sees whether its sender broke it off.
+    var mayGoOn: Bool { isCut || items == .form }
+
+    /// The text as far as that byte.
+    func head(_ count: Int) -> TextScan {
+        guard count < text.count else { return self }
+        var head = self
+        head.text = text.slice(0, count)
+        head.isCut = true
+        return head
+    }
+
+    /// A piece of the text by itself.
+    func piece(_ from: Int, _ to: Int) -> TextScan {
+        var piece = self
+        piece.text = text.slice(from, to)
+        piece.origin = origin.moved(by: from)
+        piece.isCut = isCut && to >= text.count
+        piece.depth &+= 1
+        return piece
+    }
+
+    /// A value of a form: JSON or XML where it is that, else free text.
+    func value(_ edits: inout Edits) {
+        structure(&edits)
+        run(&edits)
+    }
+
+    /// What begins as JSON and breaks off is replaced from there on.
+    private func structure(_ edits: inout Edits) {
+        let begin = text.skipBlank(0)
+        switch text[begin] {
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+            let end = JSONBody.parse(self, hasLines: true, &edits)
+            guard text.skipBlank(end) < text.count, beginsJSON(begin) else { return }
+            add(end, text.count, &edits)
+        case UInt8(ascii: "<"):
+            if XMLBody.parse(self, &edits) == nil { add(0, text.count, &edits) }
+        default: break
+        }
+    }
+
+    /// More than a bracket, which any text may begin with.
+    private func beginsJSON(_ index: Int) -> Bool {
+        let next = text[text.skipBlank(index &+ 1)]
+        return next == UInt8(ascii: "\"") || next == UInt8(ascii: "{") || next == 0
     }
 
     /// Everything that may stand anywhere.
     func run(_ edits: inout Edits) {
-        if marks(&edits) { encodedText(&edits) }
-        json(&edits)
-        if items != .url {
-            let isJSON = looksLikeJSON
-            // "{'token': …}" is a string without an escape.
-            if !isJSON || text.next(0x27, from: 0) < text.count {
-                pairs(&edits, quotedOnly: isJSON)
-            }
-        }
-        if unsafe rules.hasPatterns {
-            for pattern in unsafe rules.patterns {
-                pattern.find(in: text) { add($0, $1, &edits) }
-            }
+        marks(&edits)
+        guard unsafe rules.hasPatterns else { return }
+        for pattern in unsafe rules.patterns {
+            pattern.find(in: text) { add($0, $1, &edits) }
         }
     }
 
@@ -76,12 +143,39 @@ enum ItemForm {
         edits.add(origin.offset(from), origin.offset(to), quotes: quotes)
     }
 
-    // MARK: Items, URLs, tokens
+    // MARK: Names
 
-    /// True where percent-encoded text may be JSON or markup, or a URL with a password.
-    func marks(_ edits: inout Edits) -> Bool {
-        var hasQuote = false
-        var (hasSlash, hasSign) = (false, false)
+    func isSecret(_ name: ByteText) -> Bool {
+        guard name.count > 0 else { return false }
+        let table = unsafe items == .loose ? rules.keys.table : rules.items.table
+        return table.contains(name) && !isKept(name)
+    }
+
+    /// A text that says whose value stands beside it. Of a long one its end says it:
+    /// spring.datasource.….password.
+    func isSecretName(_ text: ByteText) -> Bool {
+        unsafe rules.headerNames.table.contains(text) && !isKept(text)
+    }
+
+    /// One of `keep_keys`.
+    func isKept(_ name: ByteText) -> Bool { unsafe rules.keep.keeps(name, kept) }
+
+    /// A name in which some bytes may be percent-encoded. One in another encoding than UTF-8 may be
+    /// a secret's.
+    private func isSecretItem(_ name: ByteText) -> Bool {
+        if isSecret(name) { return true }
+        guard name.next(UInt8(ascii: "%"), from: 0) < name.count else { return false }
+        let decoded = PercentCoding.decode(name.array)
+        return unsafe decoded.withUnsafeBufferPointer {
+            unsafe isSecret(ByteText($0.baseAddress, $0.count))
+                || items != .loose && !UTF8Scan.isValid(UnsafeRawBufferPointer($0))
+        }
+    }
+
+    // MARK: Marks
+
+    /// Items, addresses, tokens and what is percent-encoded.
+    private func marks(_ edits: inout Edits) {
         var walk = ByteWalk(text, .marks, from: 0)
         var at = walk.next()
         var lastItem = 0
@@ -89,147 +183,33 @@ enum ItemForm {
             var next = at &+ 1
             switch text[at] {
             case UInt8(ascii: "="):
-                next = item(at, at &+ 1, encoded: 0, since: lastItem, &edits)
+                next = item(at, since: lastItem, &edits)
                 lastItem = next
-            case UInt8(ascii: "%"):
-                let (end, depth) = encoded(at)
-                let (high, low) = (text[end], text[end &+ 1] | 0x20)
-                if high == 0x33, low == 0x64 {
-                    next = item(at, end &+ 2, encoded: depth, since: lastItem, &edits)
-                    lastItem = next
-                } else if high == 0x32 {
-                    if text[end &+ 1] == 0x32 { hasQuote = true }
-                    if low == 0x66 { hasSlash = true }
-                    if low == 0x36, isEntity(end &+ 2) { hasQuote = true }
-                } else if high == 0x33, low == 0x63 {
-                    hasQuote = true
-                } else if high == 0x34, text[end &+ 1] == 0x30 {
-                    hasSign = true
-                }
-            case UInt8(ascii: "y"): next = webToken(at, &edits)
+            case UInt8(ascii: "%"): next = encoded(at, since: lastItem, &edits)
             case UInt8(ascii: "/"): next = userInfo(at &- 1, &edits)
-            default: next = credentials(at, &edits)
+            default: next = token(at, &edits)
             }
             walk.seek(max(next, at &+ 1))
             at = walk.next()
         }
-        // quote() of Python leaves the slashes of an address as they are.
-        return hasQuote || hasSign || hasSlash && isCut
     }
 
-    /// What stands behind the '&' of an entity that markup in markup has.
-    private func isEntity(_ at: Int) -> Bool {
-        text.has("quot", at: at) || text.has("lt", at: at) || text.has("%23", at: at)
-            || text.has("%25", at: at) || text.has("amp", at: at) || text[at] == UInt8(ascii: "#")
-    }
-
-    /// "%", "%25", "%2525" …: where it ends, and how often what follows is encoded.
-    private func encoded(_ at: Int) -> (end: Int, depth: Int) {
-        var index = at &+ 1
-        var depth = 1
-        while text[index] == 0x32, text[index &+ 1] == 0x35, depth < TextScan.encodedMax {
-            index &+= 2
-            depth &+= 1
-        }
-        return (index, depth)
-    }
-
-    private static let encodedMax = 8
     /// A name is looked at so far back.
     private static let nameBytesMax = 256
 
-    /// An '=' at [at, end): replaces the value where the name before it is a secret's. Returns
-    /// where to go on.
-    private func item(
-        _ at: Int, _ end: Int, encoded: Int, since: Int, _ edits: inout Edits
-    ) -> Int {
-        var nameEnd = at
-        var from = end
-        if items == .loose, encoded == 0 {
-            // An operator; else the value begins so.
-            let isOperator = text[from] == UInt8(ascii: "=") || text[from] == UInt8(ascii: "~")
-            if isOperator, text[from &+ 1] <= 0x20 { return end }
-            // password = x, "password" => x
-            let isArrow = text[from] == UInt8(ascii: ">")
-            nameEnd = spacesEnd(at)
-            if isArrow {
-                nameEnd = quoteEnd(text[nameEnd &- 1] == 0x5D ? nameEnd &- 1 : nameEnd)
-                from = arrowValue(from &+ 1)
-            } else if nameEnd < at {
-                from = text.skipSpaces(from)
-            }
-        }
-        var start = nameEnd
+    /// An '=': replaces the value where the name before it is a secret's. Returns where to go on.
+    private func item(_ at: Int, since: Int, _ edits: inout Edits) -> Int {
+        var start = at
         let least = max(since, at &- TextScan.nameBytesMax)
         while start > least, TextScan.isNameByte(text[start &- 1]) { start &-= 1 }
-        guard isSecret(text.slice(start, nameEnd), encoded: encoded) else { return end }
-        if items == .loose, let (inside, to) = quoted(from) {
+        guard isSecretItem(text.slice(start, at)) else { return at &+ 1 }
+        if items == .loose, let (inside, to) = quoted(at &+ 1) {
             add(inside, to, &edits)
             return to
         }
-        // "\"password=…": a quote of a string in a string ends the value, as does the string's.
-        let to = valueEnd(from, encoded: encoded)
-        add(from, to, &edits)
-        return max(to, end)
-    }
-
-    /// Behind "=>", also where PHP says what follows: `string(7) "x"`.
-    private func arrowValue(_ index: Int) -> Int {
-        let at = text.skipBlank(index)
-        guard text.has("string(", at: at) else { return text.skipSpaces(index) }
-        var end = at &+ 7
-        while ASCII.isDigit(text[end]) { end &+= 1 }
-        return text[end] == UInt8(ascii: ")") ? text.skipSpaces(end &+ 1) : at
-    }
-
-    private static let spacesMax = 16
-
-    /// Before the blanks that end there.
-    private func spacesEnd(_ index: Int) -> Int {
-        var at = index
-        let least = max(0, index &- TextScan.spacesMax)
-        while at > least, text[at &- 1] == 0x20 || text[at &- 1] == 0x09 { at &-= 1 }
-        return at
-    }
-
-    /// Before the quote that ends there, and its backslashes.
-    private func quoteEnd(_ index: Int) -> Int {
-        guard text[index &- 1] == 0x22 || text[index &- 1] == 0x27 else { return index }
-        var at = index &- 1
-        let least = max(0, at &- TextScan.spacesMax)
-        while at > least, text[at &- 1] == UInt8(ascii: "\\") { at &-= 1 }
-        return at
-    }
-
-    /// A value in quotes that begins there, also where those have backslashes: what is between
-    /// them. Quotes with more of these are the value's own.
-    func quoted(_ index: Int) -> (from: Int, to: Int)? {
-        var from = index
-        while text[from] == UInt8(ascii: "\\") { from &+= 1 }
-        let quote = text[from]
-        guard quote == 0x22 || quote == 0x27 else { return nil }
-        let slashes = from &- index
-        from &+= 1
-        var at = text.next(quote, from: from)
-        while at < text.count {
-            var end = at
-            while end > from, text[end &- 1] == UInt8(ascii: "\\") { end &-= 1 }
-            // As in JSON a backslash may stand for itself.
-            if at &- end <= slashes || slashes == 0 && (at &- end) & 1 == 0 { return (from, end) }
-            at = text.next(quote, from: at &+ 1)
-        }
-        return (from, text.count)
-    }
-
-    /// A single quote that ends a value which began without: "don't" goes on.
-    private func isClosing(_ at: Int) -> Bool {
-        let next = text[at &+ 1]
-        switch next {
-        case 0...0x20, UInt8(ascii: ","), UInt8(ascii: ")"), UInt8(ascii: ";"), UInt8(ascii: "]"),
-            UInt8(ascii: "}"), UInt8(ascii: ">"), UInt8(ascii: "\""):
-            return true
-        default: return false
-        }
+        let to = valueEnd(at &+ 1)
+        add(at &+ 1, to, &edits)
+        return max(to, at &+ 1)
     }
 
     /// What a name of an item is made of, but for what ends it towards the front.
@@ -245,52 +225,81 @@ enum ItemForm {
         }
     }
 
-    private func isSecret(_ name: ByteText, encoded: Int) -> Bool {
-        guard name.count > 0 else { return false }
-        guard name.next(UInt8(ascii: "%"), from: 0) < name.count else {
-            return itemNames.contains(name)
+    /// A value in quotes that begins there: what is between them.
+    private func quoted(_ index: Int) -> (from: Int, to: Int)? {
+        let quote = text[index]
+        guard quote == 0x22 || quote == 0x27 else { return nil }
+        var at = text.next(quote, from: index &+ 1)
+        while at < text.count {
+            var slashes = at
+            while slashes > index &+ 1, text[slashes &- 1] == UInt8(ascii: "\\") { slashes &-= 1 }
+            if (at &- slashes) & 1 == 0 { break }
+            at = text.next(quote, from: at &+ 1)
         }
-        if itemNames.contains(name) { return true }
-        var decoded = name.array
-        for _ in 0...encoded { decoded = PercentCoding.decode(decoded) }
-        // Of `a%26token%3D` the last item counts, of `a?token%3D` likewise.
-        let end = decoded.lastIndex { !TextScan.isNameByte($0) }.map { $0 + 1 } ?? 0
-        return unsafe decoded[end...].withUnsafeBufferPointer {
-            unsafe itemNames.contains(ByteText($0.baseAddress, $0.count))
-        }
+        return (index &+ 1, at)
     }
 
-    private var itemNames: NameTable {
-        items == .loose ? names : unsafe rules.items.table
-    }
-
-    private func valueEnd(_ from: Int, encoded: Int) -> Int {
+    private func valueEnd(_ from: Int) -> Int {
         var at = from
         while at < text.count {
-            let byte = text[at]
-            switch byte {
+            switch text[at] {
             case UInt8(ascii: "&"): return at
-            case UInt8(ascii: "#") where items == .url: return at
-            case UInt8(ascii: "%") where encoded > 0 && isEncodedAnd(at, depth: encoded): return at
-            case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
-                UInt8(ascii: "\\"):
-                if items == .loose { return at }
-            case UInt8(ascii: "'"): if items == .loose, isClosing(at) { return at }
-            default: break
+            case UInt8(ascii: "#"): if items == .url { return at }
+            default: if items == .loose, endsWord(at) { return at }
             }
             at &+= 1
         }
         return at
     }
 
-    /// "%26", as often encoded as the '=' was.
-    private func isEncodedAnd(_ at: Int, depth: Int) -> Bool {
-        var index = at &+ 1
-        for _ in 1..<max(1, depth) {
-            guard text[index] == 0x32, text[index &+ 1] == 0x35 else { return false }
-            index &+= 2
+    /// White space, a quote or a bracket of markup. The quote in "don't" does not count.
+    private func endsWord(_ at: Int) -> Bool {
+        switch text[at] {
+        case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
+            UInt8(ascii: "\\"):
+            return true
+        case UInt8(ascii: "'"): return !ASCII.isNameByte(text[at &+ 1])
+        default: return false
         }
-        return text[index] == 0x32 && text[index &+ 1] == 0x36
+    }
+
+    /// A '%': where what it encodes may hide a secret the value that it stands in is decoded and
+    /// looked at. Returns where to go on.
+    private func encoded(_ at: Int, since: Int, _ edits: inout Edits) -> Int {
+        guard TextScan.mayHide(text[at &+ 1], text[at &+ 2]) else { return at &+ 1 }
+        var from = at
+        while from > since, text[from &- 1] != UInt8(ascii: "&"), !endsWord(from &- 1) {
+            from &-= 1
+        }
+        let to = valueEnd(at)
+        // In a name: its '=' decides.
+        if from > since || since == 0 {
+            let equals = text.next(UInt8(ascii: "="), from: at)
+            if equals < to { return equals }
+        }
+        guard level < TextScan.levelMax, edits.mayDecode(to &- from) else {
+            add(from, to, &edits)
+            return to
+        }
+        let done: Void? = PercentCoding.decode(
+            text.slice(from, to), origin: origin, at: from
+        ) { decoded, origin in
+            var inner = within(decoded, origin, depth: depth &+ 1)
+            inner.isCut = mayGoOn && to == text.count
+            inner.value(&edits)
+        }
+        if done == nil { add(from, to, &edits) }
+        return to
+    }
+
+    /// Quotes, brackets, and what items, addresses and codes within codes need.
+    private static func mayHide(_ high: UInt8, _ low: UInt8) -> Bool {
+        switch (high, low | 0x20) {
+        case (0x32, 0x32), (0x32, 0x35), (0x32, 0x66), (0x33, 0x61), (0x33, 0x63), (0x33, 0x64),
+            (0x34, 0x30), (0x35, 0x62), (0x37, 0x62):
+            return true
+        default: return false
+        }
     }
 
     /// "//" behind that index, where an address may begin: the password of `user:password@`.
@@ -318,8 +327,8 @@ enum ItemForm {
             return sign
         }
         // Where the '@' was cut off what looks like a port may be a password.
-        if isCut, end == text.count, colon > 0, sign == 0 { add(colon &+ 1, end, &edits) }
-        // What stands there may hold marks of its own.
+        if mayGoOn, end == text.count, colon > 0, sign == 0 { add(colon &+ 1, end, &edits) }
+        // The authority may contain further marks.
         return from
     }
 
@@ -336,131 +345,54 @@ enum ItemForm {
         }
     }
 
-    /// An address without a scheme: //user:password@host.
+    /// An authority without a scheme: `user:password@host`, with which a Location or a Host begins.
     func authority(_ edits: inout Edits) {
-        if text.has("//", at: 0) { _ = userInfo(-1, &edits) }
+        guard !text.has("mailto:", at: 0) else { return }
+        if text.has("//", at: 0) {
+            _ = userInfo(-1, &edits)
+        } else if text.find("://") == text.count {
+            var end = 0
+            while end < text.count, text[end] != UInt8(ascii: "/"), text[end] != 0x3F { end &+= 1 }
+            let head = text.slice(0, end)
+            let colon = head.next(UInt8(ascii: ":"), from: 0)
+            let sign = head.next(UInt8(ascii: "@"), from: colon)
+            if sign < head.count { add(colon &+ 1, sign, &edits) }
+        }
     }
+    // MARK: Lines
 
-    /// "yJ": of "eyJ", with which every JSON Web Token begins.
-    private func webToken(_ at: Int, _ edits: inout Edits) -> Int {
-        guard at > 0, text[at &- 1] == UInt8(ascii: "e") else { return at &+ 1 }
-        var end = at &+ 2
-        var dots = 0
-        while end < text.count {
-            let byte = text[end]
-            if byte == UInt8(ascii: ".") {
-                dots &+= 1
-            } else if !TextScan.isTokenByte(byte) {
-                break
+    /// `name: value` where a line or a bracket begins, as header lines and settings have it: to
+    /// the line's end, or between quotes.
+    func pairs(_ edits: inout Edits) {
+        var colon = text.next(UInt8(ascii: ":"), from: 0)
+        while colon < text.count {
+            let from = text.skipSpaces(colon &+ 1)
+            let isQuote = text[from] == 0x22 || text[from] == 0x27
+            if from > colon &+ 1 || isQuote, isPairName(before: colon) {
+                let end = text.next(0x0A, from: from)
+                let (inside, to) = quoted(from) ?? (from, end)
+                add(inside, to, &edits)
+                colon = max(to, colon)
             }
-            end &+= 1
+            colon = text.next(UInt8(ascii: ":"), from: colon &+ 1)
         }
-        let isOpen = isCut && end == text.count
-        guard dots >= 2 && end &- at >= 12 || isOpen else { return end }
-        add(at &- 1, end, &edits)
-        return end
     }
 
-    @inline(__always)
-    private static func isTokenByte(_ byte: UInt8) -> Bool {
-        ASCII.isUpper(byte) || ASCII.isLower(byte) || ASCII.isDigit(byte)
-            || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
-    }
-
-    /// "Bearer xyz": all that may be a token behind it. "Basic xyz" likewise (BasicScan).
-    private func credentials(_ at: Int, _ edits: inout Edits) -> Int {
-        guard text.has("bearer", at: at) else { return basic(at, &edits) }
-        var from = at &+ 6
-        if text[from] == UInt8(ascii: "+") {
-            from &+= 1
-        } else if text.has("%20", at: from) {
-            from &+= 3
-        } else {
-            if text[from] == UInt8(ascii: ":") { from &+= 1 }
-            let blanks = from
-            from = text.skipSpaces(from)
-            guard from > blanks else { return from }
+    private func isPairName(before colon: Int) -> Bool {
+        var end = colon
+        if text[end &- 1] == 0x22 || text[end &- 1] == 0x27 { end &-= 1 }
+        var start = end
+        let least = max(0, end &- TextScan.nameBytesMax)
+        while start > least, TextScan.isNameByte(text[start &- 1]) { start &-= 1 }
+        guard isSecretName(text.slice(start, end)) else { return false }
+        var before = start
+        while before > 0, text[before &- 1] == 0x20 || text[before &- 1] == 0x09 { before &-= 1 }
+        guard before > 0 else { return true }
+        switch text[before &- 1] {
+        case 0x0A, 0x0D, UInt8(ascii: "{"), UInt8(ascii: "("), UInt8(ascii: "["),
+            UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "\""), UInt8(ascii: "'"):
+            return true
+        default: return false
         }
-        if let (inside, to) = quoted(from) {
-            add(inside, to, &edits)
-            return to
-        }
-        let end = bearerEnd(from)
-        // A challenge, which has parameters: Bearer realm="…".
-        let word = text.slice(from, end)
-        for name in ["realm=", "scope=", "error", "charset=", "resource_"] as [StaticString]
-        where word.has(name, at: 0) {
-            return from
-        }
-        add(from, end, &edits)
-        return end
-    }
-
-    private func bearerEnd(_ from: Int) -> Int {
-        var at = from
-        while at < text.count {
-            switch text[at] {
-            case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: ","), UInt8(ascii: "<"),
-                UInt8(ascii: "&"), UInt8(ascii: "\\"):
-                return at
-            case UInt8(ascii: "'"): if isClosing(at) { return at }
-            default: break
-            }
-            at &+= 1
-        }
-        return at
-    }
-}
-
-enum PercentCoding {
-    /// `%41` as "A"; what is no such code stays.
-    static func decode(_ bytes: [UInt8]) -> [UInt8] {
-        var result: [UInt8] = []
-        result.reserveCapacity(bytes.count)
-        var at = 0
-        while at < bytes.count {
-            if bytes[at] == UInt8(ascii: "%"), at + 2 < bytes.count {
-                let (high, low) = (ASCII.hex(bytes[at + 1]), ASCII.hex(bytes[at + 2]))
-                if high < 16, low < 16 {
-                    result.append(high << 4 | low)
-                    at += 3
-                    continue
-                }
-            }
-            result.append(bytes[at])
-            at += 1
-        }
-        return result
-    }
-
-    /// The same with where each byte stood; nil: no memory.
-    /// SAFETY: as JSONString.decode.
-    static func decode<Result>(
-        _ text: ByteText, origin: TextOrigin, _ body: (ByteText, TextOrigin) -> Result
-    ) -> Result? {
-        let count = text.count
-        guard let memory = unsafe malloc(count &* 5 &+ 8) else { return nil }
-        defer { unsafe free(memory) }
-        let offsets = unsafe memory.assumingMemoryBound(to: UInt32.self)
-        let bytes = unsafe (memory + (count &+ 1) &* 4).assumingMemoryBound(to: UInt8.self)
-        var (out, at) = (0, 0)
-        while at < count {
-            unsafe offsets[out] = UInt32(truncatingIfNeeded: origin.offset(at))
-            var byte = text[at]
-            at &+= 1
-            if byte == UInt8(ascii: "%"), at &+ 1 < count {
-                let (high, low) = (ASCII.hex(text[at]), ASCII.hex(text[at &+ 1]))
-                if high < 16, low < 16 {
-                    byte = high << 4 | low
-                    at &+= 2
-                }
-            } else if byte == UInt8(ascii: "+") {
-                byte = 0x20
-            }
-            unsafe bytes[out] = byte
-            out &+= 1
-        }
-        unsafe offsets[out] = UInt32(truncatingIfNeeded: origin.offset(count))
-        return unsafe body(ByteText(bytes, out), TextOrigin(offsets, out))
     }
 }

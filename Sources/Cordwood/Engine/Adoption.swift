@@ -1,21 +1,22 @@
 // When an engine adopts what dead processes left: soon after open, then every minute; at once where
-// many lanes have piled up, and before the first upload. The ship thread adopts; who uploads may
-// wait for it. Processes that live for a moment leave their lanes to one of many, which archives
-// them together.
+// many lanes have piled up or the quota is short, and before the first upload. The ship thread
+// adopts; who uploads or rolls may wait for it. Processes that live for a moment leave their lanes
+// to one of many, which archives them together.
 
 import CShims
 import CordwoodCore
 import CordwoodShip
 
 @safe final class Adoption: @unchecked Sendable {
-    // SAFETY: below `monitor` all is read and written under it, but for `next` and `witness`, which
-    // are the ship thread's.
+    // SAFETY: below `monitor` all is read and written under it, but for `next`, `ranNs` and
+    // `witness`, which are the ship thread's.
     private let monitor = Monitor()
     private var begun: UInt64 = 0
     private var count: UInt64 = 0
     private var isWanted = false
     private var isStopping = false
     private(set) var next: UInt64 = 0
+    private var ranNs: UInt64 = 0
     private let witness = AdoptionWitness()
     private let directory: String
 
@@ -23,6 +24,7 @@ import CordwoodShip
 
     private static let firstNs: UInt64 = 1_000_000_000
     private static let everyNs: UInt64 = 60_000_000_000
+    private static let everyShortNs: UInt64 = 1_000_000_000
 
     /// On the ship thread, first.
     func begin() {
@@ -33,7 +35,16 @@ import CordwoodShip
 
     func isDue(_ now: UInt64) -> Bool { now >= next || monitor.locked { isWanted } }
 
-    var hasRun: Bool { monitor.locked { count > 0 } }
+    /// On the ship thread, where the quota may be short: what others left takes less in archives,
+    /// and retention should not remove archives for it.
+    func mayMakeRoom(_ now: UInt64) -> Bool {
+        (ranNs == 0 || now - ranNs >= Adoption.everyShortNs) && hasOthers
+    }
+
+    /// This engine's own lane needs no adoption.
+    private var hasOthers: Bool { LaneListing(directory: directory).lanes.count > 1 }
+
+    private var hasRun: Bool { monitor.locked { count > 0 } }
 
     /// nil: the store cannot be listed, or its disk is full.
     func run(_ form: ArchiveForm) -> ArchivingSummary? {
@@ -46,7 +57,8 @@ import CordwoodShip
             recipients: form.recipients, witness: witness,
             shouldStop: { monitor.locked { isStopping } })
         let pause = witness.waiting > 0 ? AdoptionWitness.quietNs : Adoption.everyNs
-        next = cw_monotonic_ns() + pause
+        ranNs = cw_monotonic_ns()
+        next = ranNs + pause
         monitor.locked {
             count += 1
             monitor.notify()
@@ -57,20 +69,28 @@ import CordwoodShip
     /// What processes that have ended left is sent with an upload on the host's word: adopts it, by
     /// a run that begins after the call. Not on the ship thread, which `wake` wakes.
     func now(_ deadline: Deadline, wake: () -> Void) {
-        // This engine's own lane needs none.
-        guard !hasRun || LaneListing(directory: directory).lanes.count > 1 else { return }
-        let goal: UInt64? = monitor.locked {
-            guard !isStopping else { return nil }
-            isWanted = true
-            return begun + 1
-        }
-        guard let goal else { return }
-        wake()
+        guard !hasRun || hasOthers, let goal = begins(wake: wake) else { return }
         monitor.locked {
             while count < goal, !isStopping {
                 if !monitor.wait(until: deadline) { return }
             }
         }
+    }
+
+    /// For who needs room: `isOver` says when there will be no more.
+    func makeRoom(wake: () -> Void) -> UInt64 { hasOthers ? begins(wake: wake) ?? 0 : 0 }
+
+    /// Whether the run that is meant by such a number has ended.
+    func isOver(_ goal: UInt64) -> Bool { monitor.locked { count >= goal || isStopping } }
+
+    private func begins(wake: () -> Void) -> UInt64? {
+        let goal: UInt64? = monitor.locked {
+            guard !isStopping else { return nil }
+            isWanted = true
+            return begun + 1
+        }
+        if goal != nil { wake() }
+        return goal
     }
 
     /// The next look of the ship thread adopts.

@@ -13,6 +13,7 @@ final class Echo: @unchecked Sendable {
     private let level: UInt8
     private let store: String
     private let isJSON: Bool
+    private let isTerminal: Bool
     private let hasColor: Bool
     private var source: LaneSource?
     private var lines: [UInt8] = []
@@ -20,7 +21,7 @@ final class Echo: @unchecked Sendable {
 
     /// nil: the console is off.
     init?(console: Console, level: UInt8, store: String) {
-        let isTerminal = isatty(2) != 0
+        isTerminal = isatty(2) != 0
         switch console {
         case .off: return nil
         case .text: isJSON = false
@@ -60,36 +61,14 @@ final class Echo: @unchecked Sendable {
         if isJSON {
             JSONLine.append(record, to: &lines)
         } else {
-            TextLine.append(record, to: &lines, utc: false, color: hasColor, escape: hasColor)
+            TextLine.append(record, to: &lines, utc: false, color: hasColor)
         }
     }
 
     /// A closed or full stderr loses the echo, never the record.
     private func write() {
         guard !lines.isEmpty else { return }
-        // The host's thread may be the one that writes: a closed pipe must not kill it.
-        var pipe = sigset_t()
-        var old = sigset_t()
-        var pending = sigset_t()
-        unsafe sigemptyset(&pipe)
-        unsafe sigaddset(&pipe, SIGPIPE)
-        unsafe sigpending(&pending)
-        let wasPending = unsafe sigismember(&pending, SIGPIPE) == 1
-        unsafe pthread_sigmask(SIG_BLOCK, &pipe, &old)
-        defer {
-            var none = timespec()
-            if !wasPending { unsafe sigtimedwait(&pipe, nil, &none) }
-            unsafe pthread_sigmask(SIG_SETMASK, &old, nil)
-        }
-        var done = 0
-        while done < lines.count {
-            let n = unsafe lines.withUnsafeBytes {
-                unsafe Glibc.write(2, $0.baseAddress! + done, $0.count - done)
-            }
-            if n < 0, errno == EINTR { continue }
-            guard n > 0 else { break }
-            done += n
-        }
+        StandardError.write(isJSON && isTerminal ? PlainText.json(lines) : lines)
         lines.removeAll(keepingCapacity: true)
     }
 

@@ -151,7 +151,7 @@ enum Directories {
         let number = errno
         return CordwoodError(
             Status.of(errno: number),
-            unsafe "could not \(action) \(path): \(String(cString: strerror(number)))")
+            "could not \(action) \(path): \(systemText(number))")
     }
 
     /// Removes a directory that holds files and directories of ours; used for ":memory:" stores

@@ -38,7 +38,7 @@ enum HTTPSwitch {
 
     static func setRules(_ engine: EngineBlock, _ rules: AnyObject?) {
         let word = unsafe rulesWord(engine)
-        let bits = unsafe rules.map {
+        let bits = rules.map {
             unsafe UInt(bitPattern: Unmanaged.passRetained($0).toOpaque())
         }
         // ORDER: the exchange's own, which is sequentially consistent (A33).

@@ -69,6 +69,7 @@ import Glibc
             defer { monitor.locked { looks.ended = looks.begun } }
             let bounds = current
             let mark = unsafe Quota.mark(engine)
+            unsafe Quota.name(engine, bytes: bounds.quotaBytes)
             let files = count(bounds)
             _ = try? uploads.applyRetention(otherBytes: files.now + bounds.headroomBytes)
             guard bounds.quotaBytes > 0 else {
@@ -79,6 +80,14 @@ import Glibc
             let used = files.grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
             unsafe Quota.allow(engine, from: mark, bytes: quota > used ? quota - used : 0)
         }
+    }
+
+    /// Retention has archives to remove, or hardly a segment can be made.
+    var isShort: Bool {
+        let bounds = current
+        guard bounds.quotaBytes > 0 else { return false }
+        let used = count(bounds).grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
+        return used + bounds.headroomBytes > bounds.quotaBytes
     }
 
     /// What `mayMakeRoom` takes: looks that have begun.

@@ -35,9 +35,9 @@ final class PolicyKeeper: @unchecked Sendable {
         return document
     }
 
-    /// Until `stop`.
+    /// Until `stop`. What `apply` cannot do wholly, false, is applied again at the next look.
     func run(
-        apply: (PolicyDocument) -> Void, report: (UploadDiagnostic) -> Void
+        apply: (PolicyDocument) -> Bool, report: (UploadDiagnostic) -> Void
     ) {
         while !stops {
             let answer = look()
@@ -73,14 +73,18 @@ final class PolicyKeeper: @unchecked Sendable {
     }
 
     private func take(
-        _ answer: PolicySource.Answer, _ apply: (PolicyDocument) -> Void,
+        _ answer: PolicySource.Answer, _ apply: (PolicyDocument) -> Bool,
         _ report: (UploadDiagnostic) -> Void
     ) {
         switch answer {
         case .unchanged, .stopped: break
         case .fresh(let document, let file):
             let isNew = file.json != known?.json
-            if isNew { apply(document) }
+            if isNew, !apply(document) {
+                // The next look asks for it whole and applies it again, also after a restart.
+                known = nil
+                return
+            }
             if isNew || file.etag != known?.etag || file.modified != known?.modified {
                 keep(file, report)
             }

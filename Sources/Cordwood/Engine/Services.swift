@@ -32,7 +32,7 @@ import Glibc
     let applying = Monitor()
     /// Of the last policy; told once. Under `applying`.
     var unknownPolicyKeys: [String] = []
-    /// The last `retry_quarantined` that was followed.
+    /// `retry_quarantined` of the last policy, if it was followed.
     var retryWord: String?
 
     /// Loggers by name (LoggerNames).
@@ -278,6 +278,7 @@ import Glibc
         let deadline = Deadline(afterMs: 5_000)
         var look = limits.looksBegun
         var (isLast, isArchiving) = (false, false)
+        var adopting: UInt64?
         while status == Status.full, !deadline.hasPassed, !isLast, !stops {
             if unsafe !EngineCore.hasFreeSlot(engine) {
                 // What is sealed and quiet makes room.
@@ -286,9 +287,12 @@ import Glibc
             } else {
                 // Retention makes room, which these threads look after.
                 guard !onSupply, !isShipper, !limits.isRunningHere else { break }
-                // Archives make room, and the look behind the last one sees it.
+                // Archives make room, those of what dead processes left, too; and the look behind
+                // the last one sees it.
                 let wasArchiving = isArchiving
-                isArchiving = hasMore
+                let goal = adopting ?? adoption.makeRoom(wake: wakeShipper)
+                adopting = goal
+                isArchiving = hasMore || !adoption.isOver(goal)
                 if isArchiving || wasArchiving { look = limits.looksBegun }
                 isLast = !isArchiving && !limits.mayMakeRoom(since: look)
             }
@@ -383,20 +387,21 @@ import Glibc
     private func ship() {
         monitor.locked { shipper = pthread_self() }
         // What others left in the store counts from the first segment on.
-        limits.keep()
+        keepLimits()
         adoption.begin()
         var nextTick: UInt64 = 0
         while true {
             let now = cw_monotonic_ns()
-            if adoption.isDue(now) { adopt() }
+            let adopts = adoption.isDue(now)
+            if adopts { adopt() }
             if now >= nextTick { rollForTransactions(now) }
             let archived = archiveNext()
             if takesNewLimits() {
-                limits.keep()
+                keepLimits()
                 if unsafe EngineCore.isOversize(engine) { _ = try? roll() }
                 nextTick = min(nextTick, now + UInt64(interval) * 1_000_000_000)
-            } else if archived || now >= nextTick {
-                limits.keep()
+            } else if archived || adopts || now >= nextTick {
+                keepLimits()
             }
             // At a full rate there is always a next one.
             if archived && now < nextTick && hasMore {
@@ -453,6 +458,12 @@ import Glibc
                 defer { hasRunEnded = false }
                 return hasRunEnded
             }
+    }
+
+    /// On the ship thread.
+    private func keepLimits() {
+        if adoption.mayMakeRoom(cw_monotonic_ns()), limits.isShort { adopt() }
+        limits.keep()
     }
 
     private func adopt() {

@@ -49,7 +49,7 @@ extension Services {
     /// A policy from the host. Throws where it is not valid; then nothing was changed.
     func applyPolicy(json: [UInt8]) throws(CordwoodError) {
         do throws(UploadError) {
-            apply(try PolicyDocument(json: json), from: "the host")
+            _ = apply(try PolicyDocument(json: json), from: "the host")
         } catch {
             report(
                 UploadDiagnostic(
@@ -59,21 +59,22 @@ extension Services {
         }
     }
 
-    func apply(_ policy: PolicyDocument, from origin: String) {
+    /// False: not all of it could be done; it is worth applying again.
+    func apply(_ policy: PolicyDocument, from origin: String) -> Bool {
         put(policy)
         limitsChanged()
         tell(policy, from: origin)
-        retryQuarantined(policy, from: origin)
+        return retryQuarantined(policy, from: origin)
     }
 
-    /// Once for each word.
-    private func retryQuarantined(_ policy: PolicyDocument, from origin: String) {
-        let isNew = applying.locked {
-            guard let word = policy.retryQuarantined, word != retryWord else { return false }
-            retryWord = word
-            return true
+    /// Once for each word; one that could not be followed counts as not given.
+    private func retryQuarantined(_ policy: PolicyDocument, from origin: String) -> Bool {
+        let word = policy.retryQuarantined
+        let former = applying.locked {
+            defer { retryWord = word }
+            return retryWord
         }
-        guard isNew else { return }
+        guard let word, word != former else { return true }
         var fields: [(key: String, value: DiagnosticValue)] = [("origin", .text(origin))]
         do throws(UploadError) {
             let count = try uploads.retryQuarantined(target: nil)
@@ -82,12 +83,15 @@ extension Services {
                 UploadDiagnostic(
                     level: 9, message: "a policy lets what was refused be tried again",
                     fields: fields))
+            return true
         } catch {
+            applying.locked { if retryWord == word { retryWord = former } }
             fields.append(("cause", .text(error.text)))
             report(
                 UploadDiagnostic(
                     level: 13, message: "not all that was refused can be tried again",
                     fields: fields))
+            return false
         }
     }
 

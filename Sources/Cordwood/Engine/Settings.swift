@@ -140,10 +140,24 @@ struct Settings: Sendable {
         var root: UInt8 = 9
         var levels: [(prefix: String, level: UInt8)] = []
         for part in (Environment.value("CORDWOOD_LEVEL") ?? "").split(separator: ",") {
-            let pair = part.split(separator: "=", maxSplits: 1)
-            if pair.count == 2, let level = threshold(String(pair[1])) {
-                levels.append((String(pair[0]), level))
-            } else if pair.count == 1, let level = threshold(String(pair[0])) {
+            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let word = pair.last.map { String($0).trimmed } ?? ""
+            guard let level = threshold(word) else {
+                StandardError.complain(
+                    "CORDWOOD_LEVEL",
+                    "'\(word)' is no level: trace debug info notice warn error "
+                        + "fatal off, or 1 to 24, as in warn,app.db=debug")
+                continue
+            }
+            if word == "10" || word == "20" {
+                StandardError.complain(
+                    "CORDWOOD_LEVEL",
+                    "\(word) is \(levelName(level)) here, not what Python's "
+                        + "logging calls \(word): use a name")
+            }
+            if pair.count == 2 {
+                levels.append((String(pair[0]).trimmed, level))
+            } else {
                 root = level
             }
         }
@@ -155,12 +169,26 @@ struct Settings: Sendable {
     }
 
     private static func console() -> Console {
-        switch Environment.value("CORDWOOD_CONSOLE") {
+        let word = Environment.value("CORDWOOD_CONSOLE") ?? ""
+        switch word.lowercased() {
         case "text": return .text
         case "json": return .json
         case "auto": return .auto
-        default: return .off
+        case "", "off": return .off
+        default:
+            StandardError.complain(
+                "CORDWOOD_CONSOLE", "'\(word)' is not known; use off, text, json or auto")
+            return .off
         }
+    }
+}
+
+extension String {
+    fileprivate var trimmed: String {
+        let isInner = { (byte: UInt8) in byte != 0x20 && byte != 0x09 }
+        guard let first = utf8.firstIndex(where: isInner), let last = utf8.lastIndex(where: isInner)
+        else { return "" }
+        return String(self[first...last])
     }
 }
 

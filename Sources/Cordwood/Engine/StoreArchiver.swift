@@ -513,7 +513,7 @@ extension CordwoodError {
         case .system(let operation, let path, let number):
             self.init(
                 Status.of(errno: number),
-                unsafe "could not \(operation) \(path): \(String(cString: strerror(number)))")
+                "could not \(operation) \(path): \(systemText(number))")
         case .source(let problem): self.init(problem)
         case .memory: self.init(Status.memory, "no memory to archive lane \(lane)")
         case .argument(let text): self.init(Status.argument, text)

@@ -91,7 +91,7 @@ public enum StoreSettings {
         }
     }
 
-    /// Denied removes what waited to be sent.
+    /// Denied removes what is not sent yet.
     public static func setConsent(
         _ consent: Consent, directory: String
     ) throws(CordwoodError) {

@@ -47,8 +47,10 @@ final class ArchiveShelf {
         return wanted
     }
 
-    /// Whether any record of it can be wanted.
+    /// Whether any record of it can be wanted. Of one that is damaged nobody knows, and it says so
+    /// when it is read.
     static func overlaps(_ info: ArchiveInfo, _ options: ReaderOptions) -> Bool {
+        if !info.isWhole { return true }
         if info.recordCount == 0 { return false }
         if options.since != 0, info.timeMax < options.since { return false }
         if options.until != 0, info.timeMin >= options.until { return false }

@@ -65,7 +65,8 @@ struct HAREntry {
         appendHead(message, &out)
         HARText.put(",\"queryString\":", &out)
         HARText.pairs(CapturedURL.items(url.query ?? []).map { ($0.name, $0.value) }, &out)
-        if let body = message.body {
+        if message.body != nil || !message.bodyNote.isEmpty {
+            let body = message.body ?? []
             let type = message.header("Content-Type") ?? ""
             HARText.put(",\"postData\":{\"mimeType\":", &out)
             HARText.quote(type, &out)

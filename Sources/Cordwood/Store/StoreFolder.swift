@@ -42,6 +42,29 @@ enum StoreFolder {
             .map { "\(directory)/\($0)" }
     }
 
+    /// Lanes whose lane file is missing: nobody can read their segments without it. Whoever
+    /// archives a lane removes that file last (PROTOCOL R32), so a segment that outlives it was not
+    /// archived.
+    /// - Parameter covered: by archives, by the lane's name.
+    static func headless(
+        _ listed: [LaneFiles], covered: [String: [ClosedRange<UInt64>]]
+    ) -> [ReadProblem] {
+        listed.compactMap { files in
+            guard !files.hasLaneFile, isMissing(files.lanePath) else { return nil }
+            let left = files.segments.count { segment in
+                let isCovered = covered[files.lane]?.contains { $0.contains(segment.number) }
+                return isCovered != true && !isMissing(segment.path)
+            }
+            guard left > 0 else { return nil }
+            return .damaged("\(files.lanePath): missing, and with it \(left) segments")
+        }
+    }
+
+    private static func isMissing(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) != 0 && errno == ENOENT
+    }
+
     /// Small text; cut at 64 KiB. What is no file has none: a FIFO would be waited for.
     private static func read(_ path: String) -> String {
         let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)

@@ -146,6 +146,7 @@ public enum StoreInspector {
         let listed = try LaneFiles.list(store: directory)
         let archives = try StoreFolder.archives(directory)
         var covered: [LaneID: [ClosedRange<UInt64>]] = [:]
+        var coveredNames: [String: [ClosedRange<UInt64>]] = [:]
         for path in archives {
             // What cannot be opened covers nothing, as for readers; it is told below.
             guard
@@ -153,7 +154,11 @@ public enum StoreInspector {
             else { continue }
             for cover in info.covers where cover.first <= cover.last {
                 covered[cover.laneID, default: []].append(cover.first...cover.last)
+                coveredNames[cover.laneName, default: []].append(cover.first...cover.last)
             }
+        }
+        for problem in StoreFolder.headless(listed, covered: coveredNames) {
+            add(text(problem), &report)
         }
         for files in listed where files.hasLaneFile {
             verify(files, covered, runningBoot, &report)

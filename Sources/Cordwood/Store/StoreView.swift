@@ -68,7 +68,8 @@ final class StoreView {
     private func open() throws(ReadProblem) {
         var chains: [String: Chain] = [:]
         var byID: [LaneID: LaneSource] = [:]
-        for files in try LaneFiles.list(store: path) where files.hasLaneFile {
+        let listed = try LaneFiles.list(store: path)
+        for files in listed where files.hasLaneFile {
             knownLanes.insert(files.lane)
             guard let source = openLane(files) else { continue }
             var chain = Chain(
@@ -81,15 +82,18 @@ final class StoreView {
             }
             chains[files.lane] = chain
         }
+        var covered: [String: [ClosedRange<UInt64>]] = [:]
         for info in shelf.discover(report) {
             for cover in info.covers where cover.first <= cover.last {
                 byID[cover.laneID]?.exclude(cover.first...cover.last)
                 archived[cover.laneID, default: []].append(cover.first...cover.last)
+                covered[cover.laneName, default: []].append(cover.first...cover.last)
             }
             guard startedNs == 0, ArchiveShelf.overlaps(info, options) else { continue }
             let name = info.covers.count == 1 ? info.covers[0].laneName : info.path
             chains[name, default: Chain(lane: name)].archives.append(info)
         }
+        StoreFolder.headless(listed, covered: covered).forEach(report)
         start(chains.values.sorted { $0.lane < $1.lane })
         hold()
     }

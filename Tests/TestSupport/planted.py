@@ -1,0 +1,209 @@
+"""Bodies with secrets planted in them, one for each number: under a secret's name in JSON, lines of
+JSON, forms, multipart, XML and event streams, as tokens of known makers, and in texts that have no
+form. With wrong content types, odd encodings, packed, and cut off anywhere. Each secret holds MARK
+or begins with DIGITS, so that one search finds all."""
+
+import gzip
+import json
+import random
+import urllib.parse
+import zlib
+from xml.sax.saxutils import escape, quoteattr
+
+MARK = "zQ7s3cRmK"
+DIGITS = "770313377051"
+SECRET_NAMES = ["password", "userPassword", "API-Key", "api_key", "client_secret", "access_token",
+                "refreshToken", "PWD", "pin", "jwt", "card_number", "sessionId", "passwort",
+                "contraseña", "mot_de_passe", "csrf", "private_key", "X-Auth-Token", "cvv"]
+PLAIN_NAMES = ["user", "name", "id", "note", "total", "items", "tokenizer", "passing", "ü", "href"]
+WORDS = ["kept", "hello there", "ümläut", "a \"quote\"", "back\\slash", "line\nline", "100%", "",
+         "<b>", "{0}", "[INFO] x", "https://example.com/a?b=c&d=e", "a=b&c"]
+NAMINGS = ["name", "key", "field", "param", "header", "property"]
+TOKENS = ["ghp_{}", "glpat-{}", "xoxb-{}", "sk_live_{}", "npm_{}", "hf_{}", "shpat_{}",
+          "sk-proj-{}"]
+TYPES = ["application/json", "application/problem+json", "text/plain", "text/html", "",
+         "application/octet-stream", "application/xml", "text/xml; charset=iso-8859-1",
+         "application/x-www-form-urlencoded", "text/event-stream", "application/x-ndjson",
+         "multipart/form-data; boundary=other", "application/json; charset=utf-16"]
+
+
+class Planted:
+    """One body: `content_type`, `coding` (of Content-Encoding), `body` as it goes over the wire,
+    and in `end` how many bytes of it its sender sends before it leaves; None: all."""
+
+    def __init__(self, number):
+        self.random = random.Random(number)
+        self.number = number
+        self.count = 0
+        maker, self.content_type = self.random.choice([
+            (self.json, "application/json"), (self.json, "application/hal+json"),
+            (self.lines, "application/x-ndjson"), (self.form, "application/x-www-form-urlencoded"),
+            (self.parts, "multipart/form-data; boundary=b0und"), (self.xml, "application/xml"),
+            (self.events, "text/event-stream"), (self.free, "text/plain")])
+        body = maker().encode(self.encoding(), "replace")
+        if self.random.random() < 0.25:
+            self.content_type = self.random.choice(TYPES)
+        if self.random.random() < 0.15:
+            body = body[:self.random.randrange(len(body) + 1)]
+        self.coding = self.random.choice([None] * 6 + ["gzip", "deflate"])
+        if self.coding:
+            body = {"gzip": gzip.compress, "deflate": zlib.compress}[self.coding](body)
+        self.body = body
+        self.end = self.random.randrange(len(body) + 1) if self.random.random() < 0.1 else None
+
+    def encoding(self):
+        return self.random.choice(["utf-8"] * 12 + ["utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
+
+    # ── Pieces ──
+
+    def secret(self):
+        self.count += 1
+        return f"{MARK}-{self.number}-{self.count}" + self.random.choice(["", " x", "\"", "&", "<"])
+
+    def token(self):
+        self.count += 1
+        made = f"{MARK}{self.number:08}{self.count:04}" + "a" * 12
+        return self.random.choice(TOKENS).format(made)
+
+    def number_of(self):
+        self.count += 1
+        return int(f"{DIGITS}{self.random.randrange(1000):03}")
+
+    def secret_name(self):
+        name = self.random.choice(SECRET_NAMES)
+        return self.random.choice([name, name.upper() if name.isascii() else name,
+                                   f"new_{name}", f"db.{name}", name])
+
+    def word(self):
+        if self.random.random() < 0.08:
+            return f"see {self.token()} there"
+        if self.random.random() < 0.05:
+            return f"https://joe:{self.secret().split(' ')[0].strip('&<')}@example.com/x".replace(
+                '"', "")
+        return self.random.choice(WORDS)
+
+    # ── JSON ──
+
+    def hidden(self, depth=0):
+        """A value under a secret's name."""
+        choice = self.random.randrange(8 if depth < 2 else 5)
+        if choice < 4:
+            return self.secret()
+        if choice == 4:
+            return self.number_of()
+        if choice == 5:
+            return [self.hidden(depth + 1) for _ in range(self.random.randrange(3))]
+        if choice == 6:
+            return {self.random.choice(PLAIN_NAMES): self.hidden(depth + 1)}
+        return self.random.choice([None, True, 17, "", {}])
+
+    def value(self, depth):
+        choice = self.random.randrange(9 if depth < 4 else 4)
+        if choice == 0:
+            return self.random.choice([None, True, 12.5, -3, 10**9])
+        if choice < 4:
+            return self.word()
+        if choice == 4:
+            return [self.value(depth + 1) for _ in range(self.random.randrange(4))]
+        if choice == 5:
+            return self.text_of(self.object(depth + 1))
+        if choice == 6:
+            pair = [(self.random.choice(NAMINGS), self.secret_name()),
+                    (self.random.choice(["value", "val", "values"]), self.hidden()),
+                    ("note", self.word())]
+            self.random.shuffle(pair)
+            return dict(pair)
+        return self.object(depth + 1)
+
+    def object(self, depth=0):
+        made = {}
+        for _ in range(self.random.randrange(1, 5)):
+            if self.random.random() < 0.4:
+                made[self.secret_name()] = self.hidden()
+            else:
+                made[self.random.choice(PLAIN_NAMES)] = self.value(depth)
+        return made
+
+    def text_of(self, value):
+        separators = self.random.choice([(",", ":"), (", ", ": "), (" ,\t", " :\r\n")])
+        return json.dumps(value, ensure_ascii=self.random.random() < 0.5, separators=separators,
+                          indent=self.random.choice([None, None, 1]))
+
+    def json(self):
+        made = self.random.choice([self.object, lambda: [self.object() for _ in range(3)]])()
+        return self.random.choice(["", "", "", ")]}',\n", " \n"]) + self.text_of(made)
+
+    def lines(self):
+        end = self.random.choice(["\n", "\r\n"])
+        return end.join(json.dumps(self.object()) for _ in range(self.random.randrange(1, 6))) + end
+
+    # ── Others ──
+
+    def form(self):
+        items = []
+        for _ in range(self.random.randrange(1, 6)):
+            if self.random.random() < 0.5:
+                items.append((self.secret_name(), self.secret()))
+            else:
+                items.append((self.random.choice(PLAIN_NAMES), self.random.choice(
+                    [self.word(), json.dumps(self.object()), "//x?" + urllib.parse.urlencode(
+                        {self.secret_name(): self.secret()})])))
+        return urllib.parse.urlencode(items)
+
+    def parts(self):
+        made = ""
+        for _ in range(self.random.randrange(1, 5)):
+            made += "--b0und\r\nContent-Disposition: form-data; name="
+            choice = self.random.randrange(4)
+            if choice == 0:
+                made += f'"{self.secret_name()}"\r\n\r\n{self.secret()}\r\n'
+            elif choice == 1:
+                made += ('"data"\r\nContent-Type: application/json\r\n\r\n'
+                         + json.dumps(self.object()) + "\r\n")
+            elif choice == 2:
+                made += ('"f"; filename="a.txt"\r\nContent-Type: text/plain\r\n\r\n'
+                         f"password: {self.secret()}\r\n")
+            else:
+                made += f'"note"\r\n\r\n{self.word()}\r\n'
+        return made + "--b0und--\r\n"
+
+    def element(self, depth=0):
+        choice = self.random.randrange(6)
+        name = self.random.choice(["a", "user", "ns:item", "note"])
+        if choice == 0:
+            tag = self.random.choice(["Password", "u:userToken", "apiKey", "pin", "clientSecret"])
+            return f"<{tag}>{escape(self.secret())}</{tag}>"
+        if choice == 1:
+            return (f"<{name} password={quoteattr(self.secret())} n='kept'/>")
+        if choice == 2:
+            return f'<property name="db.password">{escape(self.secret())}</property>'
+        if choice == 3:
+            return f"<key>api_key</key><string>{escape(self.secret())}</string>"
+        if choice == 4 or depth > 3:
+            return f"<{name}>{escape(self.word())}</{name}>"
+        inner = "".join(self.element(depth + 1) for _ in range(self.random.randrange(4)))
+        return f"<{name}>{inner}</{name}>"
+
+    def xml(self):
+        head = self.random.choice(["", '<?xml version="1.0"?>\n', "<!-- kept -->"])
+        return (head + "<ns:root xmlns:ns='urn:x'>" + "".join(
+            self.element() for _ in range(self.random.randrange(1, 6))) + "</ns:root>")
+
+    def events(self):
+        made = ""
+        for _ in range(self.random.randrange(1, 5)):
+            made += self.random.choice(["", "event: delta\n", "id: 7\n", ": ping\n"])
+            made += self.random.choice([
+                f"data: {json.dumps(self.object())}\n\n", f"data: password: {self.secret()}\n\n",
+                "data: [DONE]\n\n"])
+        return made
+
+    def free(self):
+        secret = self.secret()
+        return self.random.choice([
+            f"password: {secret}\nuser: kept", f"[db]\npassword = {secret}\n",
+            f"<html><input name='password' value='{secret}'></html>", f"--password {secret}",
+            f"db:\n  password: |\n    {secret}\n", f"{{'password': '{secret}'}}",
+            f"callback({{\"password\": \"{secret}\"}})", f"password={secret}", secret,
+            f'{{"password": "{secret}', f'<a b="1" password={secret}>',
+            f"x,password\n1,{secret}\n"])
