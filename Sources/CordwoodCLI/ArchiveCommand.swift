@@ -79,7 +79,7 @@ struct ArchiveCommand: ParsableCommand {
         if summary.lanesLive > 0 { text += "\(summary.lanesLive) live lanes left alone\n" }
         if summary.lanesForeign > 0 {
             text += "\(summary.lanesForeign) lanes of other machines left alone ("
-            text += summary.foreignHosts.sorted().map(OneLine.text).joined(separator: ", ")
+            text += summary.foreignHosts.sorted().map(PlainText.oneLine).joined(separator: ", ")
             text += "); once their programs have ended, --foreign adopts them\n"
         }
         return text

@@ -35,7 +35,7 @@ enum BodyText {
     /// `cut: 65536 bytes of 1000000`. The kept ones are counted as redaction left them.
     static func extent(_ message: CapturedExchange.Message) -> String {
         let kept = message.body?.count ?? 0
-        let note = message.bodyNote.isEmpty ? "not kept" : OneLine.text(message.bodyNote)
+        let note = message.bodyNote.isEmpty ? "not kept" : PlainText.oneLine(message.bodyNote)
         guard let bytes = message.bodyBytes else { return "\(note): \(kept) bytes" }
         if message.isNoted("unpacked") { return "\(note): \(kept) bytes, \(bytes) as they came" }
         return UInt64(kept) <= bytes

@@ -115,8 +115,7 @@ enum CurlLine {
         // SAFETY: the view is read in the call only.
         guard unsafe bytes.withUnsafeBytes({ UTF8Scan.isValid($0) }) else { return false }
         return String(decoding: bytes, as: UTF8.self).unicodeScalars.allSatisfy {
-            $0.value >= 0x20 && !(0x7f..<0xa0).contains($0.value) && $0.value != 0x2028
-                && $0.value != 0x2029 || $0.value == 0x0a || $0.value == 0x09
+            !PlainText.isControl($0.value) || $0.value == 0x0a || $0.value == 0x09
         }
     }
 

@@ -104,13 +104,13 @@ enum ExchangeLine {
         return left ? text + spaces : spaces + text
     }
 
-    static func clean(_ text: String) -> String { OneLine.text(text) }
+    static func clean(_ text: String) -> String { PlainText.oneLine(text) }
 
     static func put(_ text: String, _ out: inout [UInt8]) { out.append(contentsOf: text.utf8) }
 
     /// One line, whatever is in it. SAFETY: the view is read in the call only.
     static func bytes(_ text: [UInt8], _ out: inout [UInt8]) {
-        unsafe text.withUnsafeBytes { TextLine.text($0, true, &out) }
+        unsafe text.withUnsafeBytes { PlainText.append($0, as: .oneLine, to: &out) }
     }
 }
 

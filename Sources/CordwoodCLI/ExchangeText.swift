@@ -73,7 +73,7 @@ enum ExchangeText {
     private static func field(_ name: String, _ value: String, _ out: inout [UInt8]) {
         guard !value.isEmpty else { return }
         let spaces = String(repeating: " ", count: max(1, 15 - name.utf8.count))
-        put("\(name)\(spaces)\(OneLine.text(value))\n", &out)
+        put("\(name)\(spaces)\(PlainText.oneLine(value))\n", &out)
     }
 
     private static func redirects(
@@ -84,7 +84,8 @@ enum ExchangeText {
             let mark = one.id == exchange.id ? " (this one)" : ""
             let known = one.urlBytes.isEmpty ? " not in the store" : ""
             let state = known.isEmpty ? ExchangeLine.state(one) + " " : ""
-            put("\(OneLine.text(one.id)) \(state)\(OneLine.text(one.method))\(known) ", &out)
+            let id = PlainText.oneLine(one.id)
+            put("\(id) \(state)\(PlainText.oneLine(one.method))\(known) ", &out)
             ExchangeLine.bytes(one.urlBytes, &out)
             put("\(mark)\n", &out)
         }
@@ -125,7 +126,7 @@ enum ExchangeText {
             line(mark, header.nameBytes + [0x3a, 0x20] + header.valueBytes, &out)
         }
         if !message.headersNote.isEmpty {
-            put("  [headers \(OneLine.text(message.headersNote))]\n", &out)
+            put("  [headers \(PlainText.oneLine(message.headersNote))]\n", &out)
         }
         guard message.body != nil || message.bodyBytes ?? 0 > 0 else { return }
         put("\n", &out)

@@ -1,6 +1,7 @@
 // How a command ends: the codes the API names, the error that carries one, and complaints on
 // stderr.
 
+import Cordwood
 import Glibc
 
 enum Exit: Int32 {
@@ -25,7 +26,7 @@ struct Failure: Error {
 
 enum Complaint {
     /// One line, whatever is in it: a name from a store moves no cursor and begins no new line.
-    static func tell(_ text: String) { write("cordwood: \(OneLine.text(text))\n") }
+    static func tell(_ text: String) { write("cordwood: \(PlainText.oneLine(text))\n") }
 
     /// The same where stderr takes it now; false: a reader that stands still holds up nobody.
     static func offer(_ text: String) -> Bool {
@@ -50,24 +51,5 @@ enum Complaint {
             }
             rest = rest.dropFirst(count)
         }
-    }
-}
-
-enum OneLine {
-    /// Control characters as `\n` and `\x1b`; the rest as it is.
-    static func text(_ text: String) -> String {
-        var result = ""
-        for scalar in text.unicodeScalars {
-            switch scalar.value {
-            case 0x0a: result += "\\n"
-            case 0x0d: result += "\\r"
-            case 0x09: result += "\\t"
-            case 0..<0x20, 0x7f..<0xa0:
-                let digits = String(scalar.value, radix: 16)
-                result += digits.utf8.count < 2 ? "\\x0\(digits)" : "\\x\(digits)"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
     }
 }

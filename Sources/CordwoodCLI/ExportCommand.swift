@@ -43,6 +43,7 @@ struct ExportCommand: ParsableCommand {
     var allKinds = false
 
     @OptionGroup var selection: Selection
+    @OptionGroup var text: TextOption
     @OptionGroup var sources: Sources
 
     func run() throws {
@@ -57,7 +58,8 @@ struct ExportCommand: ParsableCommand {
         if !format.hasAllKinds && !allKinds { options.kinds = 1 << 0 }
         let reading = try Reading(paths: try sources.resolved(), options: options)
         if format == .otlp { return try OTLPOutput.run(reading) }
-        let style = LineStyle(isJSON: format == .ndjson, isUTC: selection.utc)
+        let style = LineStyle(isJSON: format == .ndjson, isUTC: selection.utc, text)
+        if format == .raw { Output.standard.isExact = true }
         if format == .csv { CSVLine.appendHeader(to: &Output.standard.bytes) }
         while let record = reading.next() {
             switch format {
@@ -76,14 +78,14 @@ struct ExportCommand: ParsableCommand {
 enum Exported {
     static func print(_ append: (inout [UInt8]) -> Void) {
         let output = Output.standard
-        guard output.isTerminal else {
+        guard output.isTerminal, !output.isExact else {
             append(&output.bytes)
             return output.settle()
         }
         var line: [UInt8] = []
         append(&line)
         unsafe line.dropLast().withUnsafeBytes {
-            TextLine.text($0, true, &output.bytes)
+            PlainText.append($0, as: .oneLine, to: &output.bytes)
         }
         output.bytes.append(10)
         output.settle()

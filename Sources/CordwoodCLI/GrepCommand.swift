@@ -28,6 +28,7 @@ struct GrepCommand: ParsableCommand {
     var count = false
 
     @OptionGroup var selection: Selection
+    @OptionGroup var text: TextOption
 
     @Argument(help: "What to look for.")
     var pattern: String
@@ -38,7 +39,7 @@ struct GrepCommand: ParsableCommand {
         let wanted = try Pattern(pattern, isFixed: fixedStrings, ignoresCase: ignoreCase)
         let reading = try Reading(
             paths: try sources.resolved(), options: try selection.readerOptions())
-        let style = LineStyle(selection)
+        let style = LineStyle(selection, text)
         var found: UInt64 = 0
         while let record = reading.next() {
             if wanted.matches(record.message) == invertMatch { continue }

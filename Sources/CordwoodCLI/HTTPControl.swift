@@ -51,5 +51,12 @@ enum HTTPControl {
         } catch {
             throw Failure(.cannotOpen, error.text)
         }
+        let said =
+            switch isOn {
+            case true?: "capture: on, in running programs within a second"
+            case false?: "capture: off, in running programs within a second"
+            case nil: "capture: as each program says"
+            }
+        Output.standard.append(said + "\n")
     }
 }

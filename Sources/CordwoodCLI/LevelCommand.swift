@@ -31,17 +31,21 @@ struct LevelCommand: ParsableCommand {
         do throws(CordwoodError) {
             for (prefix, level) in parsed {
                 try StoreSettings.setLevel(prefix: prefix, level: level, directory: directory)
+                say(prefix, level?.description ?? "default")
             }
             guard parsed.isEmpty else { return }
             for level in try StoreSettings.control(directory: directory).levels {
-                let word =
-                    level.number == 255 ? "off" : Level(number: level.number)?.description ?? ""
-                Output.standard.append(
-                    OneLine.text("\(level.prefix)=\(word.lowercased())") + "\n")
+                say(
+                    level.prefix,
+                    level.number == 255 ? "off" : Level(number: level.number)?.description ?? "")
             }
         } catch {
             throw Failure(.cannotOpen, error.text)
         }
+    }
+
+    private func say(_ prefix: String, _ word: String) {
+        Output.standard.append(PlainText.oneLine("\(prefix)=\(word.lowercased())") + "\n")
     }
 
     private static func parse(_ text: String) throws -> (prefix: String, level: Level?) {

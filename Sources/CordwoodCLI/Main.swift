@@ -38,6 +38,7 @@ enum Main {
         // A reader that went away is an error of write, told by Output, and not a death.
         signal(SIGPIPE, SIG_IGN)
         do {
+            try checkHelp(CommandLine.arguments.dropFirst())
             var command = try CordwoodCommand.parseAsRoot()
             try command.run()
             Output.standard.flush()
@@ -48,6 +49,20 @@ enum Main {
         } catch {
             Output.standard.flush()
             end(error)
+        }
+    }
+
+    /// The parser answers `help NONSENSE` with the help of the whole.
+    private static func checkHelp(_ words: ArraySlice<String>) throws(Failure) {
+        guard words.first == "help" else { return }
+        var command: any ParsableCommand.Type = CordwoodCommand.self
+        for word in words.dropFirst() where !word.hasPrefix("-") {
+            let all = command.configuration.subcommands
+            guard let found = all.first(where: { $0.configuration.commandName == word }) else {
+                let names = all.map { $0.configuration.commandName ?? "" }.joined(separator: " ")
+                throw Failure(.usage, "help: there is no verb '\(word)'; there are \(names)")
+            }
+            command = found
         }
     }
 

@@ -1,6 +1,7 @@
 // Standard output: bytes are gathered and written in large pieces. When the reader of a pipe has
 // gone the command ends at once and quietly. Main thread only.
 
+import Cordwood
 import Glibc
 
 final class Output {
@@ -12,6 +13,8 @@ final class Output {
     let isTerminal: Bool
     /// Colours: on a terminal, unless NO_COLOR is set to anything.
     let hasColor: Bool
+    /// Bytes were asked for: a terminal gets them, too.
+    var isExact = false
     /// What lines are appended to; `settle` afterwards.
     var bytes: [UInt8] = []
     private let descriptor: Int32
@@ -37,7 +40,7 @@ final class Output {
     }
 
     @safe func append(_ data: UnsafeRawBufferPointer) {
-        if data.count < Output.flushAt {
+        if data.count < Output.flushAt || isFiltered {
             unsafe bytes.append(contentsOf: data)
             settle()
         } else {
@@ -48,42 +51,21 @@ final class Output {
 
     func flush() {
         if bytes.isEmpty { return }
-        guard isTerminal else {
+        guard isFiltered else {
             unsafe bytes.withUnsafeBytes { write($0) }
             return bytes.removeAll(keepingCapacity: true)
         }
-        // The second half of a character may be still to come.
-        let half = bytes.last == 0xC2
-        if half { bytes.removeLast() }
-        let harmless = Output.harmless(bytes)
+        // The rest of a character may be still to come.
+        let rest = Array(bytes.suffix(PlainText.unfinished(bytes)))
+        bytes.removeLast(rest.count)
+        let harmless = PlainText.json(bytes)
         unsafe harmless.withUnsafeBytes { write($0) }
         bytes.removeAll(keepingCapacity: true)
-        if half { bytes.append(0xC2) }
+        bytes += rest
     }
 
-    /// DEL and the control characters behind it (U+009B begins what some terminals obey) as JSON
-    /// spells them; lines of text have none left.
-    private static func harmless(_ bytes: [UInt8]) -> [UInt8] {
-        var out: [UInt8] = []
-        out.reserveCapacity(bytes.count)
-        var at = 0
-        while at < bytes.count {
-            let byte = bytes[at]
-            let next = at + 1 < bytes.count ? bytes[at + 1] : 0
-            let isPair = byte == 0xC2 && (0x80...0x9F).contains(next)
-            if byte == 0x7F || isPair {
-                let code = isPair ? next : byte
-                out += "\\u00".utf8
-                for digit in [code >> 4, code & 15] {
-                    out.append(digit < 10 ? 0x30 + digit : 0x57 + digit)
-                }
-            } else {
-                out.append(byte)
-            }
-            at += isPair ? 2 : 1
-        }
-        return out
-    }
+    /// What is text has nothing left to filter; JSON has what terminals obey.
+    private var isFiltered: Bool { isTerminal && !isExact }
 
     @safe private func write(_ data: UnsafeRawBufferPointer) {
         var done = 0

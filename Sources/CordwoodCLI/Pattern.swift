@@ -75,6 +75,12 @@ enum Pattern: ~Copyable {
         _ text: String, _ ignoresCase: Bool
     ) throws(Failure) -> UnsafeMutablePointer<regex_t> {
         guard !text.utf8.contains(0) else { throw Failure(.usage, "a pattern has no NUL; use -F") }
+        if let (escape, instead) = unknownEscape(text) {
+            throw Failure(
+                .usage,
+                "pattern: \\\(escape) is not known in extended regular expressions, and "
+                    + "would match the letter \(escape)\(instead)")
+        }
         let compiled = UnsafeMutablePointer<regex_t>.allocate(capacity: 1)
         let status = unsafe regcomp(compiled, text, REG_EXTENDED | (ignoresCase ? REG_ICASE : 0))
         guard status == 0 else {
@@ -87,6 +93,22 @@ enum Pattern: ~Copyable {
             throw Failure(.usage, "pattern: \(reason)")
         }
         return unsafe compiled
+    }
+
+    /// Of Perl's and others' kind: the C library takes it for the letter itself.
+    private static func unknownEscape(_ text: String) -> (Character, instead: String)? {
+        var isEscaped = false
+        for letter in text {
+            defer { isEscaped = !isEscaped && letter == "\\" }
+            guard isEscaped, letter.isLetter, !"wWsSbB".contains(letter) else { continue }
+            switch letter {
+            case "d": return (letter, "; use [0-9]")
+            case "D": return (letter, "; use [^0-9]")
+            case "t": return (letter, "; put in the tab itself")
+            default: return (letter, "")
+            }
+        }
+        return nil
     }
 
     deinit {

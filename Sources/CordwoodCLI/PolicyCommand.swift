@@ -45,7 +45,7 @@ struct PolicyCommand: ParsableCommand {
         ]
         guard let document = policy.document else {
             return (lines + ["not valid, and not used: \(policy.problem)"])
-                .map { OneLine.text($0) + "\n" }.joined()
+                .map { PlainText.oneLine($0) + "\n" }.joined()
         }
         func add(_ name: String, _ value: String?) {
             if let value { lines.append("\(name)  \(value)") }
@@ -62,7 +62,7 @@ struct PolicyCommand: ParsableCommand {
         add("upload_interval_s", document.uploadIntervalSeconds.map { "\($0)" })
         add("retry_quarantined", document.retryQuarantined)
         for key in document.unknownKeys { add("unknown", key) }
-        return lines.map { OneLine.text($0) + "\n" }.joined()
+        return lines.map { PlainText.oneLine($0) + "\n" }.joined()
     }
 
     private func asJSON(_ policy: StoredPolicy) -> String {

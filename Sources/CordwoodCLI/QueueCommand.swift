@@ -83,7 +83,7 @@ struct QueueCommand: ParsableCommand {
             text += ", not before \(UTCTime.text(notBeforeMs &* 1_000_000))"
         }
         if !entry.cause.isEmpty { text += ": \(entry.cause)" }
-        return OneLine.text(text) + "\n"
+        return PlainText.oneLine(text) + "\n"
     }
 
     private func asJSON(_ entry: QueueEntry) -> String {

@@ -73,17 +73,19 @@ final class Reading {
 
 /// A record as a line on standard output.
 struct LineStyle {
-    var isJSON: Bool
-    var isUTC: Bool
+    private let isJSON: Bool
+    private let isUTC: Bool
+    private let form: TextForm
 
-    init(_ selection: Selection) {
-        isJSON = selection.json
-        isUTC = selection.utc
+    init(_ selection: Selection, _ text: TextOption) {
+        self.init(isJSON: selection.json, isUTC: selection.utc, text)
     }
 
-    init(isJSON: Bool, isUTC: Bool) {
+    init(isJSON: Bool, isUTC: Bool, _ text: TextOption) {
         self.isJSON = isJSON
         self.isUTC = isUTC
+        form = text.rawControl ? .raw : .lines
+        Output.standard.isExact = text.rawControl
     }
 
     func append(_ record: RecordRef, to bytes: inout [UInt8]) {
@@ -97,9 +99,8 @@ struct LineStyle {
     }
 
     private func appendText(_ record: RecordRef, to bytes: inout [UInt8]) {
-        let output = Output.standard
-        TextLine.append(
-            record, to: &bytes, utc: isUTC, color: output.hasColor, escape: output.isTerminal)
+        let hasColor = Output.standard.hasColor
+        TextLine.append(record, to: &bytes, utc: isUTC, color: hasColor, form: form)
     }
 
     /// CW_KIND_HTTP
@@ -113,7 +114,7 @@ struct LineStyle {
         appendText(line, to: &bytes)
         if id.isEmpty || bytes.last != 0x0a { return }
         bytes.removeLast()
-        bytes += Array(" http.id=\(OneLine.text(id))\n".utf8)
+        bytes += Array(" http.id=\(PlainText.oneLine(id))\n".utf8)
     }
 
     func print(_ record: RecordRef) {

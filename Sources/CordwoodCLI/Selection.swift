@@ -50,6 +50,12 @@ struct Selection: ParsableArguments {
             guard parts.count == 2, !parts[0].isEmpty else {
                 throw Failure(.usage, "--where takes KEY=VALUE, not \(condition)")
             }
+            if let sign = parts[0].last, "!<>~".contains(sign) {
+                throw Failure(
+                    .usage,
+                    "--where asks whether a field is equal, as in KEY=VALUE; '\(condition)' would "
+                        + "look for a field '\(parts[0])'. For other questions use --json and jq")
+            }
             options.conditions.append((key: String(parts[0]), value: String(parts[1])))
         }
         return options
@@ -69,6 +75,17 @@ struct Selection: ParsableArguments {
         }
         return level.number
     }
+}
+
+/// How lines of text are written.
+struct TextOption: ParsableArguments {
+    @Flag(
+        help: """
+            Text as it was logged. Else further lines of a message begin with `    | `, and \
+            control characters and the like are escaped: no message draws on a terminal or passes \
+            for another record. JSON is exact anyway.
+            """)
+    var rawControl = false
 }
 
 /// The keys of encrypted archives. A path and never a key: arguments are for everybody to see.

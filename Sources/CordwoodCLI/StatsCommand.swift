@@ -8,7 +8,10 @@ struct StatsCommand: ParsableCommand {
         commandName: "stats",
         abstract: "Say what a store holds: lanes, archives, records by level, times.",
         discussion: """
-            Reads every record once. The options choose which records are counted.
+            Reads every record once. The options choose which records are counted. A lane that \
+            ended without closing is one whose process was killed or crashed: what it logged is \
+            there, and the next program that opens the store archives it, like those before it, \
+            which are no lanes any more.
 
             Example:
               cordwood stats logs --json
@@ -41,11 +44,11 @@ struct StatsCommand: ParsableCommand {
 
     private func asText(_ path: String, _ stats: StoreStats) -> String {
         let live = stats.lanes.count { $0.state == .live }
-        let unclean = stats.lanes.count { $0.state == .unclean }
+        let unclean = StatsCommand.unclean(stats)
         var text = """
-            store     \(path)
+            store     \(PlainText.oneLine(path))
             records   \(stats.records)
-            lanes     \(stats.lanes.count) (\(live) live, \(unclean) unclean)
+            lanes     \(stats.lanes.count) (\(live) live, \(unclean.count) ended without closing)
             segments  \(stats.segments), \(stats.laneBytes) bytes\(written(stats))
             archives  \(stats.archives), \(stats.archiveBytes) bytes\(ratio(stats))\(closed(stats))
             first     \(timeText(stats.timeMin))
@@ -53,12 +56,28 @@ struct StatsCommand: ParsableCommand {
 
             """
         for (level, count) in levels(stats) { text += "  \(level): \(count)\n" }
+        if !unclean.isEmpty {
+            text += "ended without closing:\n"
+            for lane in unclean.prefix(StatsCommand.uncleanMax) {
+                text += "  \(PlainText.oneLine(lane.name)), \(PlainText.oneLine(lane.processName))"
+                text += "[\(lane.processID)]\(lane.isOtherBoot ? ", another boot" : "")\n"
+            }
+            let more = unclean.count - StatsCommand.uncleanMax
+            if more > 0 { text += "  and \(more) more: cordwood verify names all\n" }
+        }
         if !stats.hostsElsewhere.isEmpty {
             text += "left alone: \(stats.lanesElsewhere) lanes of other machines ("
-            text += stats.hostsElsewhere.map(OneLine.text).joined(separator: ", ")
+            text += stats.hostsElsewhere.map(PlainText.oneLine).joined(separator: ", ")
             text += "); once their programs have ended, cordwood archive --foreign adopts them\n"
         }
         return text
+    }
+
+    /// Lanes named; the rest is counted.
+    private static let uncleanMax = 20
+
+    private static func unclean(_ stats: StoreStats) -> [LaneStatus] {
+        stats.lanes.filter { $0.state == .unclean }
     }
 
     private func asJSON(_ path: String, _ stats: StoreStats) -> String {
@@ -67,7 +86,17 @@ struct StatsCommand: ParsableCommand {
         object.add("records", stats.records)
         object.add("lanes", UInt64(stats.lanes.count))
         object.add("lanes_live", UInt64(stats.lanes.count { $0.state == .live }))
-        object.add("lanes_unclean", UInt64(stats.lanes.count { $0.state == .unclean }))
+        let unclean = StatsCommand.unclean(stats)
+        object.add("lanes_unclean", UInt64(unclean.count))
+        object.add(
+            "unclean",
+            unclean.map { lane in
+                var entry = JSONObject()
+                entry.add("name", lane.name)
+                entry.add("pid", UInt64(lane.processID))
+                entry.add("process", lane.processName)
+                return entry
+            })
         object.add("lanes_written", UInt64(stats.lanesWritten))
         object.add("lanes_foreign", UInt64(stats.lanesElsewhere))
         object.add("foreign_hosts", stats.hostsElsewhere)

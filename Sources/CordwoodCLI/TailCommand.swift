@@ -20,6 +20,7 @@ struct TailCommand: ParsableCommand {
     var lines = 10
 
     @OptionGroup var selection: Selection
+    @OptionGroup var text: TextOption
     @OptionGroup var sources: Sources
 
     /// Between two looks for new records.
@@ -31,7 +32,7 @@ struct TailCommand: ParsableCommand {
         options.follow = follow
         options.fromEnd = follow && lines == 0
         let reading = try Reading(paths: try sources.resolved(), options: options)
-        let style = LineStyle(selection)
+        let style = LineStyle(selection, text)
         var last = LastLines(limit: lines)
         while let record = reading.next() {
             last.add { style.append(record, to: &$0) }

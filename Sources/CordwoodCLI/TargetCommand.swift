@@ -79,7 +79,7 @@ struct TargetCommand: ParsableCommand {
         return [
             report.request, "\(verdict): \(report.text)",
             "not looked at: \(report.notLookedAt)",
-        ].map { OneLine.text($0) + "\n" }.joined()
+        ].map { PlainText.oneLine($0) + "\n" }.joined()
     }
 
     private func asJSON(_ report: ProbeReport) -> String {
@@ -93,7 +93,7 @@ struct TargetCommand: ParsableCommand {
     }
 
     private func asText(_ target: RegisteredTarget) -> String {
-        OneLine.text(
+        PlainText.oneLine(
             "\(target.name)  \(target.kind) \(target.origin) \(target.format) \(target.encoding)")
             + "\n"
     }

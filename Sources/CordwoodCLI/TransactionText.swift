@@ -15,7 +15,7 @@ enum TransactionText {
         output.append(
             " \(one.id.text) \(columns(one.events, 4)) events \(columns(one.errors, 3)) errors "
                 + "\(right(ExchangeLine.milliseconds(duration), 11)) ms \(state)"
-                + (one.usecaseName.isEmpty ? "" : "  \(OneLine.text(one.usecaseName))") + "\n")
+                + (one.usecaseName.isEmpty ? "" : "  \(PlainText.oneLine(one.usecaseName))") + "\n")
     }
 
     private static func object(_ one: StoredTransaction) -> JSONObject {
@@ -40,13 +40,13 @@ enum TransactionText {
         guard !selection.json else { return output.append(object(moment).text + "\n") }
         Times.appendReadable(moment.time, utc: selection.utc, to: &output.bytes)
         var text = " +\(right(ExchangeLine.milliseconds(moment.time - first), 10)) ms "
-        text +=
-            "\(OneLine.text(moment.processName))[\(moment.processID)] \(moment.operation.rawValue)"
+        text += "\(PlainText.oneLine(moment.processName))[\(moment.processID)] "
+        text += moment.operation.rawValue
         if let event = moment.event { text += " \(event)" }
-        if !moment.eventName.isEmpty { text += " \(OneLine.text(moment.eventName))" }
+        if !moment.eventName.isEmpty { text += " \(PlainText.oneLine(moment.eventName))" }
         if let code = moment.errorCode {
             let words = [code, moment.errorDescription ?? ""].filter { !$0.isEmpty }
-            text += "  ! \(OneLine.text(words.joined(separator: ": ")))"
+            text += "  ! \(PlainText.oneLine(words.joined(separator: ": ")))"
         }
         if let duration = moment.duration {
             text += " after \(ExchangeLine.milliseconds(duration)) ms"
@@ -91,7 +91,7 @@ enum TransactionText {
 
     private static func table(_ one: UsecaseFigures) {
         let output = Output.standard
-        let name = one.name.isEmpty ? "" : " \(OneLine.text(one.name))"
+        let name = one.name.isEmpty ? "" : " \(PlainText.oneLine(one.name))"
         output.append("use case \(one.usecase)\(name)\n")
         output.append("  transactions \(one.count), ended \(one.ended), ")
         output.append("with errors \(one.withErrors)\n")
@@ -104,7 +104,7 @@ enum TransactionText {
         output.append("     reached   share  stopped  event\n")
         row(one.count, of: one.count, one.stoppedAtOnce, "(begun)")
         for (event, step) in one.funnel {
-            let name = step.name.isEmpty ? "" : " \(OneLine.text(step.name))"
+            let name = step.name.isEmpty ? "" : " \(PlainText.oneLine(step.name))"
             row(step.reached, of: one.count, step.stopped, "\(event)\(name)")
         }
     }

@@ -135,7 +135,7 @@ struct UploadCommand: ParsableCommand {
                     return nil
                 },
                 piece: {
-                    unsafe Output.standard.append($0)
+                    Output.standard.append($0)
                     return true
                 })
             if count == 0 && !bodies && !json { Output.standard.append("nothing waits\n") }
@@ -148,7 +148,7 @@ struct UploadCommand: ParsableCommand {
         var text = "\(request.method) \(request.contentType) \(request.encoding)"
         text += "  \(request.bytes) bytes"
         if let records = request.records { text += ", \(records) records" }
-        return OneLine.text(text + "  \(request.id)  \(request.archive)") + "\n"
+        return PlainText.oneLine(text + "  \(request.id)  \(request.archive)") + "\n"
     }
 
     private func asJSON(_ request: PlannedRequest) -> String {

@@ -69,18 +69,18 @@ struct VerifyCommand: ParsableCommand {
         var text = ""
         for lane in report.lanes {
             let boot = lane.isOtherBoot ? ", another boot" : ""
-            text += "lane \(OneLine.text(lane.name)): \(lane.state.rawValue)"
-            text += ", \(OneLine.text(lane.processName))"
+            text += "lane \(PlainText.oneLine(lane.name)): \(lane.state.rawValue)"
+            text += ", \(PlainText.oneLine(lane.processName))"
             text += "[\(lane.processID)]\(boot)\n"
         }
-        for problem in report.problems { text += "damaged: \(OneLine.text(problem))\n" }
+        for problem in report.problems { text += "damaged: \(PlainText.oneLine(problem))\n" }
         if report.unverified > 0 {
             text += "\(report.unverified) records unverified: written shortly before the machine"
             text += " went down\n"
         }
         var verdict = report.unverified > 0 ? "unverified" : "whole"
         if !report.isWhole { verdict = "\(report.problems.count) damaged places" }
-        text += "\(path): \(verdict)"
+        text += "\(PlainText.oneLine(path)): \(verdict)"
         text += ", \(report.records) records, \(report.lanes.count) lanes"
         text += " (\(report.unclean.count) unclean), \(report.archives) archives"
         if !report.encrypted.isEmpty {

@@ -131,6 +131,14 @@ static void case_network_refused(void) {
     HOLDS(error->code.length == 0 && error->cause.length <= 4096 && error->url.length <= 2048);
     HOLDS(error->method.length <= 64);
     EXPECT(CW_OK, cw_upload_error_free(&error));
+    /* Of a body only what an error may have is looked at, however long it is. */
+    cw_network_result huge = net_result(404, "");
+    huge.body = (cw_str){large, ((size_t)1 << 30) + 1};
+    EXPECT(CW_OK, cw_network_error_from(&huge, &error));
+    HOLDS(error->outcome == CW_OUTCOME_CLIENT && error->code.length == 0);
+    EXPECT(CW_OK, cw_upload_error_free(&error));
+    huge.body.length = SIZE_MAX;
+    EXPECT(CW_E_ARGUMENT, cw_network_error_from(&huge, &error));
     cw_network_result empty = {.struct_size = sizeof empty};
     EXPECT(CW_OK, cw_network_error_from(&empty, &error));
     HOLDS(error->outcome == CW_OUTCOME_REQUEST_FAILED && error->target.length == 0);

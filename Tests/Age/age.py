@@ -137,7 +137,8 @@ def case_keygen(folder):
 def case_bad_keys(folder):
     store, _ = folder.store("s", 10)
     other = folder.key.read_text().splitlines()[2]
-    for recipient, what in ((folder.recipient[:-1] + "q", "checksum"), ("", "no recipient"),
+    wrong = folder.recipient[:-1] + ("p" if folder.recipient.endswith("q") else "q")
+    for recipient, what in ((wrong, "checksum"), ("", "no recipient"),
                             ("bob@example.org", "begins with age1"), (other, "secret key"),
                             (f"{folder.recipient},nobody", "begins with age1")):
         done = run("archive", store, "--encrypt-to", recipient, code=2)

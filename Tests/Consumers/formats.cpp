@@ -17,6 +17,18 @@ template <> struct cordwood::formatter<point> {
     }
 };
 
+
+struct flood {
+    size_t appended, printed;
+};
+template <> struct cordwood::formatter<flood> {
+    static void format(const flood &f, cordwood::text_buffer &out) {
+        out.append(std::string(f.appended, 'a'));
+        out.print("%s", std::string(f.printed, 'p').c_str());
+        out.append("e");
+    }
+};
+
 enum class shade : unsigned char { dark, light = 7 };
 enum plain { none = -1 };
 
@@ -63,6 +75,12 @@ int main(int argc, char **argv) {
     SAYS("7|-1|0x0|(null)|", "{}|{}|{}|{}|{}", shade::light, none, nullptr, missing, std::string());
     SAYS("5ms|3s|2min|7us|0.5s|(1,2)|     (1,2)", "{}|{}|{}|{}|{}|{}|{:>10}", 5ms, 3s, 2min, 7us,
          std::chrono::duration<double>(0.5), point{1, 2}, point{1, 2});
+    for (size_t first : {246u, 247u, 248u, 300u}) {
+        for (size_t second : {0u, 20u, 200000u}) {
+            std::string all = std::string(first, 'a') + std::string(second, 'p') + "e";
+            SAYS(all.substr(0, 247).c_str(), "{}", flood{first, second});
+        }
+    }
     SAYS("1970-01-01T00:00:01.500000000Z", "{}",
          std::chrono::system_clock::time_point(std::chrono::milliseconds(1500)));
     SAYS("failed 3: why", "failed {}: {}", 3, std::runtime_error("why"));
@@ -75,12 +93,25 @@ int main(int argc, char **argv) {
     std::puts("by CW_INFO: 5 text");
     CW_INFO(log.handle(), "by CW_INFO: %d %s", 5, text.c_str());
     if (log.debug("disabled {}", 1).code() != CW_DISABLED) return 5;
+    for (int i = 0; i < 2; i++) { // kept with its arguments, and said once
+        const cw_status said = i == 0 ? CW_E_ARGUMENT : CW_OK;
+        auto is_told = [&](cordwood::status status) {
+            return status.code() == said &&
+                   (i > 0 || cordwood::last_error().find("format") != std::string::npos);
+        };
 #if !defined(__cpp_consteval)
-    for (int i = 0; i < 2; i++) { // kept as it stands, and said once
-        std::puts("too {} many {}");
-        if (log.info("too {} many {}", i).code() != (i == 0 ? CW_E_ARGUMENT : CW_OK)) return 7;
-        if (i == 0 && cordwood::last_error().find("format") == std::string::npos) return 8;
-    }
+        std::printf("too {} many {} (%d)\n", i);
+        if (!is_told(log.info("too {} many {}", i))) return 7;
+        std::printf("no {format (%d, x)\n", i);
+        if (!is_told(log.info("no {format", i, 'x'))) return 7;
 #endif
+        std::puts("{:d} (str)\n{{}} {:.2f} (3, str)\n{:s} (1.5)\n{:{}} (1, wide)");
+        if (!is_told(log.info("{:d}", "str"))) return 8;
+        if (!is_told(log.info("{{}} {:.2f}", 3, text = "str"))) return 8;
+        if (!is_told(log.info("{:s}", 1.5))) return 8;
+        if (!is_told(log.info("{:{}}", 1, "wide"))) return 8;
+        std::puts("{:x} (str)");
+        if (!is_told(log.info("{:x}", text))) return 8;
+    }
     return engine->close() ? 0 : 6;
 }

@@ -77,6 +77,22 @@ final class PatternTests: XCTestCase {
         XCTAssertFalse(try matches("x", []))
     }
 
+    /// The C library takes them for letters, and would find nothing.
+    func testEscapesOfOtherExpressionsAreRefused() throws {
+        for (pattern, word) in [
+            ("took \\d+ ms", "[0-9]"), ("[\\d.]+", "[0-9]"), ("\\D", "[^0-9]"),
+            ("a\\tb", "the tab itself"), ("\\\\\\d", "[0-9]"), ("\\x41", "the letter x"),
+        ] {
+            XCTAssertThrowsError(try matches(pattern, []), pattern) {
+                XCTAssertEqual(($0 as? Failure)?.code, .usage)
+                XCTAssertTrue((($0 as? Failure)?.text ?? "").contains(word), "\($0)")
+            }
+        }
+        XCTAssertTrue(try matches("took \\w+\\.", Array("took long.".utf8)))
+        XCTAssertTrue(try matches("\\\\d", Array("a\\d".utf8)), "a backslash, and a d")
+        XCTAssertTrue(try matches("\\d", Array("\\d".utf8), fixed: true))
+    }
+
     func testExpressions() throws {
         XCTAssertTrue(try matches("^time(d )?out$", Array("timed out".utf8)))
         XCTAssertFalse(try matches("^time(d )?out$", Array("timed  out".utf8)))

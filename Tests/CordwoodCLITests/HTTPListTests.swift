@@ -42,6 +42,24 @@ final class HTTPListTests: CommandCase {
             lines[2])
     }
 
+    /// Records stand in the order in which they were written, and so do the times of lines; the
+    /// exchange's own time is when it began.
+    func testCatShowsWhenAnExchangeEnded() throws {
+        try write { writer in
+            writer.begin("a1", "GET", "http://a.test/slow")
+            writer.record(kind: 0, logger: "app", message: "meanwhile", [])
+            writer.end("a1", "GET", "http://a.test/slow", ms: 60_000)
+            writer.record(kind: 0, logger: "app", message: "after", [])
+        }
+        let done = try shell("exec '\(CommandCase.program)' cat --utc '\(store)'")
+        let times = done.lines.map { $0.prefix(24) }
+        XCTAssertEqual(times.count, 4)
+        XCTAssertEqual(times, times.sorted(), done.text)
+        XCTAssertFalse(times[2].hasPrefix("2026-09-21 14:13:20"), done.text)
+        let json = try shell("exec '\(CommandCase.program)' cat --json --utc '\(store)'").objects()
+        XCTAssertEqual(json[2]["time"] as? String, "2026-09-21T14:13:20.000000000Z")
+    }
+
     func testSelection() throws {
         try write { writer in
             writer.end("a1", "GET", "http://one.test/", ms: 5)

@@ -177,7 +177,9 @@ final class VerbTests: CommandCase {
         for arguments in [
             ["bogus"], ["cat", "--bogus"], ["cat"], ["grep", "[", "x"], ["grep"],
             ["cat", "--since", "soon", "x"], ["cat", "--level", "loud", "x"],
-            ["cat", "--where", "novalue", "x"], ["export", "x"], ["export", "x", "--format", "y"],
+            ["cat", "--where", "novalue", "x"], ["cat", "--where", "a!=b", "x"],
+            ["cat", "--where", "a>=5", "x"], ["help", "nosuch"], ["help", "http", "nosuch"],
+            ["grep", "\\d", "x"], ["export", "x"], ["export", "x", "--format", "y"],
             ["log", "--store", "x"], ["archive", "x", "--codec", "rar"], ["tail", "-n", "-1", "x"],
             ["collect", "--listen", "nowhere", "--directory", "x"], ["target", "x", "remove"],
         ] {
@@ -260,6 +262,15 @@ final class VerbTests: CommandCase {
         let verified = try run("verify", store)
         XCTAssertEqual(verified.code, 0)
         XCTAssertTrue(verified.text.contains("unclean"), verified.text)
+        let stats = try run("stats", store)
+        XCTAssertEqual(stats.code, 0, stats.error)
+        XCTAssertTrue(
+            stats.text.contains("lanes     1 (0 live, 1 ended without closing)"), stats.text)
+        let pid = process.processIdentifier
+        XCTAssertTrue(stats.text.contains(", cordwood[\(pid)]\n"), stats.text)
+        XCTAssertFalse((stats.text + stats.error).contains("damage"), stats.text)
+        let json = try run("stats", "--json", store)
+        XCTAssertTrue(json.text.contains("\"pid\":\(pid),"), json.text)
         try verifyAfterAnotherBoot()
         XCTAssertEqual(try run("archive", store).code, 0)
         XCTAssertEqual(try run("export", store, "--format", "raw").text, "kept 1\nkept 2\n")

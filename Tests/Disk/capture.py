@@ -89,7 +89,7 @@ def full_while_captured(place):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     engine = cordwood.open(disk / "store")
-    engine.capture_http()
+    engine.capture_http(keep_text="* */*")
     hooks = cordwood.install_http_hooks(engine, clients=["http.client"])
     try:
         post(server, "/before")

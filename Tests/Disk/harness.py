@@ -22,6 +22,8 @@ SECONDS_MAX = 120
 OK, E_IO, E_FULL, E_TIMEOUT = 0, -10, -11, -14
 DROP, BLOCK = 1, 2
 FLAG_SIGBUS_GUARD = 8
+CAUSES = ("disk_full", "disk_quota", "store_quota", "file_limit", "descriptors", "memory",
+          "not_ready", "other")
 REASONS = {1: "quota", 2: "count", 3: "expired", 4: "consent"}
 
 
@@ -159,6 +161,17 @@ class Host:
                  "removed", "sealed", "runs"]
         return dict(zip(names, self.numbers("totals")))
 
+    def words(self):
+        return self.ask("words")
+
+    def causes(self):
+        """Refusals by cause, those that there are."""
+        return {cause: n for cause, n in zip(CAUSES, self.numbers("causes")) if n > 0}
+
+    def gaps(self):
+        """The causes that gap records name, a set for each."""
+        return [set(words.split()) for words in self.ask("gaps").split(",") if words]
+
     def read(self):
         names = ["status", "logs", "gaps", "missing", "bad", "damaged"]
         return dict(zip(names, self.numbers("read")))
@@ -180,10 +193,13 @@ class Host:
         return [(name, REASONS.get(int(reason), reason)) for name, reason in pairs]
 
 
-def exact(host, threads=1, closes=True):
+def exact(host, threads=1, closes=True, cause=None):
     """sent = read + dropped, in stats and on the disk; each refusal is in a gap record, each run of
-    refusals of one thread in one of its own. Several threads may share one."""
+    refusals of one thread in one of its own. Several threads may share one. Where there is one
+    cause alone, stats and gap records name it and no other."""
     total = host.totals()
+    if cause and total["refused"]:
+        equal("refusals by cause", host.causes(), {cause: total["refused"]})
     equal("answers other than OK and FULL", total["other"], 0)
     if total["status"] == OK:
         equal("records_dropped", total["dropped"], total["refused"])
@@ -200,6 +216,8 @@ def exact(host, threads=1, closes=True):
         equal("gap records", read["gaps"], total["runs"])
     else:
         holds(read["gaps"] <= total["runs"], f"{read['gaps']} gap records of {total['runs']} gaps")
+    if cause and read["gaps"]:
+        equal("causes in gap records", host.gaps(), [{cause}] * read["gaps"])
     return total, read
 
 

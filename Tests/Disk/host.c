@@ -218,6 +218,48 @@ static void do_totals(void) {
            (unsigned long long)stats.segments_sealed, (unsigned long long)runs);
 }
 
+/* Why the last call failed. */
+static void do_words(void) {
+    char text[2048];
+    cw_last_error(text, sizeof text);
+    printf("%s\n", text);
+}
+
+/* Refusals by cause, in the order of cw_stats. */
+static void do_causes(void) {
+    cw_stats stats = {.struct_size = sizeof stats};
+    cw_stats_get(engine, &stats, sizeof stats);
+    const uint64_t counts[] = {stats.dropped_disk_full,   stats.dropped_disk_quota,
+                               stats.dropped_store_quota, stats.dropped_file_limit,
+                               stats.dropped_descriptors, stats.dropped_memory,
+                               stats.dropped_not_ready,   stats.dropped_other};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        printf("%llu ", (unsigned long long)counts[i]);
+    printf("\n");
+}
+
+/* What the gap records say is the cause, one after the other; - where one says nothing. */
+static void do_gaps(void) {
+    cw_reader *reader = NULL;
+    cw_status status = cw_reader_open(store, NULL, &reader);
+    while (status == CW_OK) {
+        cw_record_view view = {.struct_size = sizeof view};
+        status = cw_reader_next(reader, &view);
+        if (status != CW_OK || view.kind != CW_KIND_GAP) continue;
+        const char *causes = "-";
+        int length = 1;
+        for (size_t i = 0; i < view.field_count; i++) {
+            const cw_field *field = &view.fields[i];
+            if (field->key.length != 10 || memcmp(field->key.data, "gap.causes", 10)) continue;
+            causes = field->value.s.data;
+            length = (int)field->value.s.length;
+        }
+        printf("%.*s,", length, causes);
+    }
+    cw_reader_close(&reader);
+    printf("\n");
+}
+
 /* What the store holds: logs, gap records, what they say is missing, records out of order or twice,
  * damaged places. Records of a thread that ran anew begin where it stopped. */
 static void do_read(void) {
@@ -418,6 +460,9 @@ int main(int argc, char **argv) {
         else if (!strcmp(word, "join")) do_join();
         else if (!strcmp(word, "totals")) do_totals();
         else if (!strcmp(word, "read")) do_read();
+        else if (!strcmp(word, "words")) do_words();
+        else if (!strcmp(word, "causes")) do_causes();
+        else if (!strcmp(word, "gaps")) do_gaps();
         else if (!strcmp(word, "times")) do_times();
         else if (!strcmp(word, "eat")) do_eat();
         else if (!strcmp(word, "spew")) do_spew();

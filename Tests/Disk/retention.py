@@ -497,7 +497,8 @@ def uploaders_and_enforcer(place):
         server.wait()
 
 
+CLOCKS = {f.__name__: f for f in (modelled, a_jump_deletes_nothing)}
 CASES = {f.__name__: f for f in (
-    modelled, a_jump_deletes_nothing, zero_is_unlimited, rolls_by_size_and_age, quota_small,
+    zero_is_unlimited, rolls_by_size_and_age, quota_small,
     quota_middle, quota_of_slow_writers, memory_is_bounded, a_roll_waits_for_retention,
     two_enforcers, uploaders_and_enforcer)}

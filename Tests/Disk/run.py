@@ -29,7 +29,7 @@ from settings import forget_settings  # noqa: E402
 # Clocks fill no disk and time nothing: they may run beside others.
 PARTS = {"disks": {**space.CASES, **capture.CASES, **faults.CASES, **listings.CASES,
                    **places.CASES, **retention.CASES},
-         "clocks": clocks.CASES}
+         "clocks": {**clocks.CASES, **retention.CLOCKS}}
 CASES = {**PARTS["disks"], **PARTS["clocks"]}
 
 

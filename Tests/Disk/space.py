@@ -1,10 +1,12 @@
 """Full disks: a small tmpfs, a loop-mounted ext4, a limit of file sizes, no descriptors; under each
 overflow policy. PROTOCOL R10, R12, R14; API, Overflow."""
 
+import errno
 import os
+import shutil
 import time
 
-from harness import BLOCK, DROP, OK, ballast, equal, exact, holds, until
+from harness import BLOCK, DROP, E_FULL, OK, ballast, equal, exact, holds, until
 
 # What a refusal may cost where no system call is made, with room for a loaded machine.
 REFUSAL_NS_MAX = 2_000
@@ -31,7 +33,14 @@ def refusal_cost(host, count=200_000):
     return each
 
 
-def fill_and_resume(place, disk, rounds=2, **options):
+def says(host, *words):
+    """The words of the last failure have all of these."""
+    said = host.words()
+    for word in words:
+        holds(word in said, f"{word!r} is not in {said!r}")
+
+
+def fill_and_resume(place, disk, rounds=2, cause="disk_full", **options):
     """Fills the disk, measures what refusals cost, gives room, measures how long it takes to log
     again; a gap a round."""
     host = place.host(disk / "store").open(**options)
@@ -44,6 +53,8 @@ def fill_and_resume(place, disk, rounds=2, **options):
     for path in held:
         sent, run = host.numbers("fill", 400, 100)
         equal("the last was refused", run, 1)
+        if cause:
+            says(host, "the disk is full (ENOSPC), in " + str(disk / "store/lanes"), "counted")
         worst_cost = max(worst_cost, refusal_cost(host))
         os.unlink(path)
         status, us = host.numbers("resume", 30_000, 100)
@@ -51,7 +62,7 @@ def fill_and_resume(place, disk, rounds=2, **options):
         worst_resume = max(worst_resume, us)
         holds(us < RESUME_US_MAX, f"logging resumed after {us} us")
         equal("kept again", host.write(100, 100)["kept"], 100)
-    total, read = exact(host)
+    total, read = exact(host, cause=cause)
     host.end()
     place.note(f"{total['kept']} kept, {total['refused']} refused at {worst_cost:.0f} ns each, "
                f"{read['gaps']} gaps, resumed within {worst_resume / 1000:.0f} ms")
@@ -62,7 +73,8 @@ def full_tmpfs(place):
 
 
 def full_tmpfs_drop(place):
-    fill_and_resume(place, place.tmpfs(8), overflow=DROP, segment=1 << 20)
+    # Some find no segment ready before the disk is asked.
+    fill_and_resume(place, place.tmpfs(8), cause=None, overflow=DROP, segment=1 << 20)
 
 
 def full_ext4(place):
@@ -94,6 +106,56 @@ def full_then_killed(place):
         equal("out of order or twice", read["bad"], 0)
     reader.close()
     reader.end()
+
+
+def flush_on_full_disk(place):
+    """A flush that finds no room for the journal says so, also where much is to be written."""
+    disk = place.tmpfs(8)
+    for size in (100, 20_000):
+        host = place.host(disk / f"store{size}").open()
+        host.write(2_000_000 // size, size)
+        held = ballast(disk, 0)
+        equal("cw_flush", int(host.ask("flush", 60_000)), E_FULL)
+        says(host, "journal in " + str(disk / f"store{size}/lanes"), "No space left on device")
+        os.unlink(held)
+        equal("cw_flush with room", int(host.ask("flush", 60_000)), OK)
+        host.close()
+        host.end()
+        shutil.rmtree(disk / f"store{size}")
+
+
+def store_quota(place):
+    """The store's own quota, full of what no archive holds."""
+    host = place.host(place.directory / "store").open(segment=64 << 10, quota=2 << 20, codec=2)
+    sent = 0
+    while host.write(1, 60_000)["refused"] == 0:
+        sent += 1
+        holds(sent < 100_000, "never refused")
+    says(host, "the store's quota is reached: quota_bytes is 2097152, in ", "store/lanes; ")
+    equal("causes", host.causes(), {"store_quota": host.totals()["refused"]})
+    host.close()
+    holds({"store_quota"} in host.gaps(), "no gap record names the quota")
+    host.end()
+
+
+def other_causes(place):
+    """What the system may answer besides, each by its name."""
+    for error, cause, said in (
+            (errno.EDQUOT, "disk_quota", "the user's disk quota is used up (EDQUOT), in "),
+            (errno.ENFILE, "descriptors", "no file descriptor is free (ENFILE), in "),
+            (errno.ENOMEM, "memory", "memory ran out (ENOMEM), in "),
+            (errno.EROFS, "other", "the file system refuses (EROFS), in "),
+            (errno.ENODEV, "other", f"the file system refuses (errno {errno.ENODEV}), in ")):
+        words = place.words()
+        host = place.host(place.directory / said[:30], words).open(segment=64 << 10)
+        host.write(10, 100)
+        words.fail(error, "open", "allocate")
+        host.numbers("fill", 300, 100)
+        says(host, said)
+        words.fail(0, "open", "allocate")
+        equal("resumed", host.numbers("resume", 30_000, 100)[0], OK)
+        exact(host, cause=cause)
+        host.end()
 
 
 def waiting(host):
@@ -175,13 +237,14 @@ def file_limit(place):
     for _ in range(2):
         host.ask("limit", 60_000)
         host.numbers("fill", 400, 100)
+        says(host, "the limit of file sizes is reached: RLIMIT_FSIZE is 60000 (EFBIG), in ")
         cost = refusal_cost(host)
         host.ask("limit", 0)
         status, us = host.numbers("resume", 30_000, 100)
         equal("after the limit was lifted", status, OK)
         holds(us < RESUME_US_MAX, f"resumed after {us} us")
         resumed = max(resumed, us)
-    exact(host)
+    exact(host, cause="file_limit")
     host.end()
     place.note(f"{cost:.0f} ns a refusal, resumed within {resumed / 1000:.0f} ms")
 
@@ -193,17 +256,19 @@ def no_descriptors(place):
     equal("kept", host.write(10_000, 100)["kept"], 10_000)
     holds(host.numbers("eat")[0] > 100, "no descriptors eaten")
     host.numbers("fill", 400, 100)
+    says(host, "no file descriptor is free: RLIMIT_NOFILE is ", " (EMFILE), in ")
     cost = refusal_cost(host)
     host.ask("spew")
     status, us = host.numbers("resume", 30_000, 100)
     equal("with descriptors", status, OK)
     holds(us < RESUME_US_MAX, f"resumed after {us} us")
     equal("kept", host.write(50_000, 100)["kept"], 50_000)
-    exact(host)
+    exact(host, cause="descriptors")
     host.end()
     place.note(f"{cost:.0f} ns a refusal, resumed within {us / 1000:.0f} ms")
 
 
 CASES = {f.__name__: f for f in (
     full_tmpfs, full_tmpfs_drop, full_ext4, full_ext4_small_segments, full_then_killed,
-    block_tmpfs, block_ends_with_close, threads_on_full_disk, file_limit, no_descriptors)}
+    block_tmpfs, block_ends_with_close, threads_on_full_disk, file_limit, no_descriptors,
+    flush_on_full_disk, store_quota, other_causes)}

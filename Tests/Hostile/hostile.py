@@ -7,6 +7,7 @@ Every run is bounded in time and memory, ends by itself and not by a signal, and
 links lead to. The last line counts."""
 
 import argparse
+import json
 import os
 import pty
 import re
@@ -25,69 +26,15 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "Fuzz")]
 
+import cuts  # noqa: E402
 import makers  # noqa: E402
 import seeds  # noqa: E402
-
-LIBRARY = Path(os.environ.get("CORDWOOD_LIBRARY", ROOT / "build/lib/libcordwood.so")).parent
-CORDWOOD = LIBRARY.parent / "bin/cordwood"
-# Wide: machines are loaded. What hangs, loops or grows without bound is far beyond.
-SECONDS_MAX = 100
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
-
-
-class Done:
-    def __init__(self, code, text, seconds, megabytes):
-        self.code, self.text, self.seconds, self.megabytes = code, text, seconds, megabytes
-
-
-def run(*command, environment=None, preexec=None, seconds=SECONDS_MAX, megabytes=None, codes=None):
-    """Runs to the end; seconds are of the processor, the clock's limit is five times that."""
-    def prepare():
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if preexec:
-            preexec()
-    with tempfile.TemporaryFile() as out:
-        child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
-                                 stdout=out, stderr=subprocess.STDOUT, preexec_fn=prepare,
-                                 env=dict(os.environ, **(environment or {})))
-        end = time.monotonic() + 5 * seconds
-        while True:
-            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() > end:
-                child.kill()
-                os.wait4(child.pid, 0)
-                child.returncode = -9
-                raise Failed(f"{command[1:3]}: no end in {5 * seconds} s")
-            time.sleep(0.005)
-        child.returncode = code = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        text = out.read(1 << 20).decode(errors="replace")
-    done = Done(code, text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024)
-    if code < 0 or codes is not None and code not in codes:
-        raise Failed(f"{command[1:]}: ends with {code}\n{text[-2000:]}")
-    if megabytes and done.megabytes > megabytes:
-        raise Failed(f"{command[1:]}: {done.megabytes} MiB resident, over {megabytes}")
-    return done
-
-
-def tool(*arguments, **limits):
-    limits.setdefault("codes", (0, 1, 3, 4, 5))
-    return run(CORDWOOD, *arguments, **limits)
+from harness import CORDWOOD, LIBRARY, Failed, Skipped, run, tool  # noqa: E402
 
 
 class Suite:
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, everything):
+        self.folder, self.everything = folder, everything
         self.host = folder / "host"
         self.opens = folder / "opens.so"
         subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra",
@@ -352,37 +299,95 @@ def junk(suite):
 
 # ── Names and words that are orders ──
 
-ESCAPE = "\x1b]0;pwned\x07\x1b[2J\u009b31m\nlane fake: live\n"
+ESCAPE = "\x1b]0;pwned\x07\x1b[2J\u009b31m\u2028\u202e\nlane fake: live\n"
+FORGED = "2026-01-01 00:00:00.000+00:00 FATAL init[1:1] auth: forged"
+# A login name, as it were; and bytes that a terminal in Latin-1 obeys.
+MESSAGE = f"who{ESCAPE}\r{FORGED}\n{FORGED}\n\ttail\u2066\x7f".encode() + b" \x9b2J \xff\n"
+RECORD = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+Z-]")
+# What nothing that is shown may hold: controls but tab and newline, and what turns lines around.
+OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-def terminal(suite):
-    """Escapes in messages, fields, file and process names reach no terminal, and forge no line."""
-    store = makers.store(suite.folder / "escapes")
+def escapes_store(suite, name):
+    """Escapes and forged lines in a message, in names of lane, process, archive and target."""
+    store = makers.store(suite.folder / name)
     makers.lane(store, name=f"evil{ESCAPE}".replace("/", "_"))
     path = makers.lane(store)
     data = bytearray(path.read_bytes())
-    text = ESCAPE.encode()
-    body = makers.record(text)
+    body = makers.record(MESSAGE)
     data[20480:20480 + 128] = makers.chunk_header(4096, 1024, 128 + len(body), 1)
     data[20608:20608 + len(body)] = body
+    text = ESCAPE.encode()
     data[152:154] = len(text).to_bytes(2, "little")
     data[160:160 + len(text)] = text
     path.write_bytes(data)
     (store / "archives" / f"broken{ESCAPE}.cwa").write_bytes(b"junk")
     (store / "targets" / "t").write_text(f"cordwood target\nname {ESCAPE}")
+    return store
+
+
+def harmless(verb, shown):
+    """Valid UTF-8 that nothing obeys, and no line that somebody else wrote."""
+    text = shown.replace(b"\r\n", b"\n").decode()
+    text = re.sub("\x1b\\[(?:0|2|3[1236])m", "", text)  # colours
+    if OBEYED.search(text):
+        raise Failed(f"{verb} shows {text[:500]!r}")
+    if re.search(r"^lane fake", text, re.M):
+        raise Failed(f"{verb}: a line was forged: {text!r}")
+    return text
+
+
+def terminal(suite):
+    """Escapes in messages, fields, file and process names reach no terminal and no pipe, and forge
+    no line; who asks for bytes gets them."""
+    store = escapes_store(suite, "escapes")
+    broken = next((store / "archives").iterdir())
     for verb in (["cat", store], ["tail", store], ["verify", store], ["stats", store],
-                 ["target", store, "list"], ["grep", "pwned", store]):
-        shown = on_terminal([CORDWOOD, *verb])
-        colours = re.sub(rb"\x1b\[(?:0|2|3[1236])m", b"", shown)
-        if b"\x1b" in colours or "\u009b".encode() in colours or b"\x07" in colours:
-            raise Failed(f"{verb[0]} sends to a terminal: {colours[:500]!r}")
-    piped = tool("verify", store).text + tool("target", store, "list").text
-    if re.search(r"^lane fake", piped, re.M) or "\x1b" in piped:
-        raise Failed(f"a line was forged: {piped!r}")
-    # To a pipe messages go as they are.
-    done = subprocess.run([CORDWOOD, "cat", store], capture_output=True, check=False)
-    if text not in done.stdout:
-        raise Failed("a message did not come through a pipe byte for byte")
+                 ["target", store, "list"], ["grep", "who", store], ["verify", broken],
+                 ["export", store, "--format", "text"], ["cat", "--json", store],
+                 ["export", store, "--format", "sap"], ["export", store, "--format", "csv"]):
+        harmless(verb, on_terminal([CORDWOOD, *verb]))
+    records = 2
+    for verb in (["cat", store], ["tail", store], ["export", store, "--format", "text"],
+                 ["grep", "", store], ["verify", store], ["verify", broken], ["stats", store],
+                 ["target", store, "list"]):
+        done = subprocess.run([CORDWOOD, *verb], capture_output=True, check=False)
+        harmless(verb, done.stderr)
+        lines = harmless(verb, done.stdout).splitlines()
+        if verb[0] not in ("cat", "tail", "export", "grep"):
+            continue
+        starts = [line for line in lines if RECORD.match(line)]
+        others = [line for line in lines if not RECORD.match(line) and line[:6] != "    | "]
+        if len(starts) != records or others or len(lines) != records + 4:
+            raise Failed(f"{verb} to a pipe: {records} records, {lines}")
+        if any(FORGED in line[:len(FORGED)] for line in lines):
+            raise Failed(f"{verb}: a record was forged: {lines}")
+    for verb in (["cat", "--raw-control"], ["export", "--format", "raw"], ["grep", "who",
+                 "--raw-control"], ["tail", "--raw-control"]):
+        done = subprocess.run([CORDWOOD, *verb, store], capture_output=True, check=False)
+        if MESSAGE not in done.stdout:
+            raise Failed(f"{verb}: not byte for byte: {done.stdout!r}")
+        if MESSAGE not in on_terminal([CORDWOOD, *verb, store]).replace(b"\r\n", b"\n"):
+            raise Failed(f"{verb} on a terminal: not byte for byte")
+
+
+def unclean(suite):
+    """Lanes of killed processes are named, beyond twenty counted, and called no damage."""
+    store = makers.store(suite.folder / "unclean")
+    for number in range(25):
+        path = makers.lane(store, name=f"lane-{number:02}")
+        data = bytearray(path.read_bytes())
+        data[576:580] = bytes(4)  # closed
+        path.write_bytes(data)
+    done = tool("stats", store, codes=(0,))
+    if ("25 ended without closing)" not in done.text or "  and 5 more" not in done.text
+            or [done.text.count(f"  lane-{number:02}, ") for number in range(25)]
+            != [1] * 20 + [0] * 5 or "damage" in done.text):
+        raise Failed(f"stats: {done.text}")
+    facts = json.loads(tool("stats", "--json", store, codes=(0,)).text)
+    if facts["lanes_unclean"] != 25 or len(facts["unclean"]) != 25:
+        raise Failed(f"stats --json: {facts}")
 
 
 def on_terminal(command):
@@ -496,8 +501,8 @@ def sockets(suite):
 
 
 CASES = [special_files, linked_directories, linked_root, sockets, numbers, large_records,
-         unknown_names, long_catalogs, long_journal, inflating_archives, junk, terminal, modes,
-         opens, threads, signals, steady, exits]
+         unknown_names, long_catalogs, long_journal, inflating_archives, junk, terminal, unclean,
+         modes, opens, threads, signals, steady, exits, *cuts.CASES]
 
 
 def main():
@@ -507,7 +512,7 @@ def main():
     arguments = parser.parse_args()
     passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="cordwood-hostile-") as name:
-        suite = Suite(Path(name))
+        suite = Suite(Path(name), arguments.all)
         for case in CASES:
             if arguments.cases and case.__name__ not in arguments.cases:
                 continue

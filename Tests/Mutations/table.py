@@ -302,7 +302,7 @@ mutation("R34", "names-not-synced", SHIP + "Queue/ArchiveLock.swift",
                 "        }\n        _ = Directories.sync(directory + \"/lanes\")\n",
                 "            SegmentLink.remove(segment.path)\n        }\n")])
 mutation("R36", "failure-forgotten", CORE + "JournalWriter.swift",
-         "        failed = result != 0\n", "        failed = false\n",
+         "        failure = result\n", "        failure = 0\n",
          "disk failed_sync_is_told", "after a failed sync the old journal is believed",
          builds="library")
 mutation("R36", "journal-is-replaced", CORE + "JournalWriter.swift",

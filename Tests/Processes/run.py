@@ -87,9 +87,9 @@ class Bench:
         self.note(f"{total} records")
         return total, others
 
-    def records(self):
+    def records(self, codes=(0,)):
         """What a reader shows, one dictionary a record."""
-        return [json.loads(line) for line in cat(COMMAND, self.store)]
+        return [json.loads(line) for line in cat(COMMAND, self.store, codes)]
 
     def wait_for(self, condition, what, seconds=60):
         wait_for(condition, what, seconds)
