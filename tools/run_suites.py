@@ -4,8 +4,8 @@
 A suite is a command; its counts are the last `N passed, N failed`, `Ran N tests` or `Executed N
 tests` it prints. A suite that fails without naming a failed test counts as one failure.
 
-What several suites need is made once, before them (`makes`). Suites that time nothing run two at a
-time, the longest first, where two that mostly wait count for one; those that measure times, fill
+What several suites need is made once, before them (`makes`). Suites that time nothing run side by
+side, the longest first, as long as their shares fit two processors; those that measure times, fill
 disks or want the machine come after, one by one. Minutes are the clock's, seconds the processor's,
 of a suite and all that it started."""
 
@@ -26,7 +26,9 @@ OURS = re.compile(r"(\d+) passed, (\d+) failed")
 UNITTEST = re.compile(r"Ran (\d+) tests?")
 UNITTEST_BAD = re.compile(r"FAILED \((.*)\)")
 XCTEST = re.compile(r"Executed (\d+) tests?, with (?:\d+ tests? skipped and )?(\d+) failures?")
-TESTS_PLACE = ["--scratch-path", ".build-tests"]
+# Without what only debuggers read. (The index, of which that is said, too, is where the tests are
+# found.)
+TESTS_PLACE = ["--scratch-path", ".build-tests", "-debug-info-format", "none"]
 JOBS = 2
 MINUTES_MAX = 60  # of a job
 GRACE_S = 10
@@ -36,14 +38,12 @@ BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    for _ in ra
 
 class Job:
     """A suite, or what is made for suites. minutes: what it takes by itself, about; they decide
-    the order. waits: it leaves a processor idle for more than half of them, and counts for half a
-    job. after: what must be made before. alone: nothing runs beside it. timed: nor do busy
-    loops."""
+    the order. share: of a processor, the rest of them it waits. after: what must be made before.
+    alone: nothing runs beside it. timed: nor do busy loops."""
 
-    def __init__(self, name, *command, minutes=1.0, waits=False, after=(), alone=False,
+    def __init__(self, name, *command, minutes=1.0, share=1.0, after=(), alone=False,
                  timed=False, heavy=False, is_suite=True):
-        self.name, self.command, self.minutes = name, command, minutes
-        self.share = 0.5 if waits else 1.0
+        self.name, self.command, self.minutes, self.share = name, command, minutes, share
         self.after = ["build", *after] if is_suite else after
         self.alone, self.timed = alone or timed, timed
         self.heavy, self.is_suite = heavy, is_suite
@@ -61,7 +61,7 @@ def makes():
         # In a place of its own, for SwiftPM lets one build at a time into one.
         Job("swift-tests", "swift", "build", "--build-tests", *TESTS_PLACE, minutes=8,
             is_suite=False),
-        Job("swift-hosts", python, f"{support}/swift_hosts.py", minutes=5, after=["build"],
+        Job("swift-hosts", python, f"{support}/swift_hosts.py", minutes=1.5, after=["build"],
             is_suite=False),
     ]
 
@@ -71,38 +71,39 @@ def suites(everything):
     flags = ["--all"] if everything else []
     hosts, pypi = ["swift-hosts"], ["environments"]
     return [
-        Job("swift", "swift", "test", "--skip-build", *TESTS_PLACE, minutes=2.5,
+        Job("swift", "swift", "test", "--skip-build", *TESTS_PLACE, minutes=6, share=0.8,
             after=["swift-tests"]),
         Job("oracle", python, "Tests/Oracle/test_oracle.py", minutes=0.1),
         Job("model", python, "Tests/Model/run.py", *flags, minutes=0.3),
-        Job("c-abi", python, "Tests/ABI/run.py", *flags, minutes=3, waits=True),
-        Job("python", python, "bindings/python/tests/run.py", minutes=0.3),
-        Job("python-speed", python, "bindings/python/tests/run.py", "--accelerated", minutes=0.3),
+        Job("c-abi", python, "Tests/ABI/run.py", *flags, minutes=3, share=0.5),
+        Job("python", python, "bindings/python/tests/run.py", minutes=1.2, share=0.3),
+        Job("python-speed", python, "bindings/python/tests/run.py", "--accelerated", minutes=1.2,
+            share=0.3),
         Job("consumers", "Tests/Consumers/run.sh", minutes=1, after=hosts),
         Job("readme", python, "tools/check_readme.py", minutes=0.2, after=hosts),
-        Job("age", python, "Tests/Age/age.py", *flags, waits=True),
+        Job("age", python, "Tests/Age/age.py", *flags, share=0.4),
         Job("round-trip", python, "Tests/CLI/round_trip.py", *flags, minutes=0.1),
-        Job("behaviour", python, "Tests/Behaviour/run.py", minutes=2, waits=True,
+        Job("behaviour", python, "Tests/Behaviour/run.py", minutes=3, share=0.4,
             after=[*hosts, *pypi]),
-        Job("transport", python, "Tests/Transport/run.py", waits=True, after=pypi),
+        Job("transport", python, "Tests/Transport/run.py", share=0.3, after=pypi),
         Job("crash", python, "Tests/Crash/crash.py", "--values", "--deaths",
             *(["--kills", "200", "--all"] if everything else []), minutes=2, after=hosts),
         Job("crash-points", python, "Tests/Crash/crash.py", "--points",
-            *([] if everything else ["--sample", "80"]), minutes=1.8, waits=True),
+            *([] if everything else ["--sample", "80"]), minutes=1.8, share=0.4),
         Job("fuzz", python, "Tests/Fuzz/run.py", *flags, minutes=0.7),
         Job("hostile", python, "Tests/Hostile/hostile.py", *flags),
         Job("simulation", python, "Tests/Simulation/simulate.py", *flags, minutes=0.8),
-        Job("processes", python, "Tests/Processes/run.py", *flags),
-        Job("signals", python, "Tests/Signals/run.py", minutes=0.7, waits=True),
+        Job("processes", python, "Tests/Processes/run.py", *flags, minutes=2, share=0.7),
+        Job("signals", python, "Tests/Signals/run.py", minutes=0.7, share=0.7),
         # The sanitizers build the whole library once more each.
         Job("sanitizers", python, "Tests/Sanitizers/run.py",
             *([] if everything else ["undefined", "valgrind"]), minutes=0.5),
         Job("otlp", python, "Tests/OTLP/run.py", minutes=0.4, after=pypi),
-        Job("servers", python, "Tests/Servers/run.py", "--part", "beside", *flags, minutes=1.5,
-            waits=True, after=pypi),
-        Job("clocks", python, "Tests/Disk/run.py", "--part", "clocks", *flags, minutes=1.8,
-            waits=True),
-        Job("disk", python, "Tests/Disk/run.py", "--part", "disks", *flags, minutes=2.3,
+        Job("servers", python, "Tests/Servers/run.py", "--part", "beside", *flags, minutes=3,
+            share=0.7, after=pypi),
+        Job("clocks", python, "Tests/Disk/run.py", "--part", "clocks", *flags, minutes=2.3,
+            share=0.1),
+        Job("disk", python, "Tests/Disk/run.py", "--part", "disks", *flags, minutes=1.8,
             timed=True),
         Job("server-times", python, "Tests/Servers/run.py", "--part", "alone", *flags,
             minutes=0.6, timed=True, after=pypi),
@@ -155,7 +156,7 @@ def stop(group, number):
 
 
 class Runner:
-    """Runs jobs in processes of its own, two at a time, and ends them where it ends."""
+    """Runs jobs in processes of its own, and ends them where it ends."""
 
     def __init__(self, everything, jobs):
         self.everything, self.jobs = everything, jobs
@@ -214,18 +215,18 @@ class Runner:
         """Yields each result as it comes."""
         known = {job.name for job in jobs}
         waiting = sorted(jobs, key=lambda job: (job.alone, job.timed, -self.weight(job, jobs)))
-        done, active = set(), 0.0
+        done, active = set(), []
         while waiting or active:
             for job in list(waiting):
                 if job.alone and (active or job is not waiting[0]):
                     break
-                if active and active + self.share(job) > self.jobs:
+                if active and not self.fits([*active, job]):
                     continue
                 if set(job.after) & known - done:
                     continue
                 self.loops(0 if job.timed else beside)
                 waiting.remove(job)
-                active += self.share(job)
+                active.append(job)
                 threading.Thread(target=self.run, daemon=True,
                                  args=(job, LOGS / f"{job.name}{suffix}.log")).start()
                 if job.alone:
@@ -234,14 +235,16 @@ class Runner:
                 self.news.wait_for(lambda: self.finished)
                 results, self.finished = self.finished, []
             for result in results:
-                active -= self.share(result.job)
+                active.remove(result.job)
                 done.add(result.job.name)
                 if not result.job.is_suite and not result.failed:
                     self.made.add(result.job.name)
                 yield result
 
-    def share(self, job):
-        return job.share if self.jobs > 1 else 1.0
+    def fits(self, jobs):
+        if self.jobs == 1:
+            return len(jobs) == 1
+        return round(sum(job.share for job in jobs), 3) <= self.jobs
 
     @staticmethod
     def weight(job, jobs):

@@ -15,16 +15,23 @@ address_of(PyObject *number)
     return PyLong_Check(number) ? PyLong_AsVoidPtr(number) : NULL;
 }
 
-/* bind(version, write, write_record, site_text, context, text, number, sites_max) */
+/* What `bind` takes from a module. */
+typedef struct {
+    PyObject **slot;
+    PyObject *owner;
+    const char *name;
+} Attribute;
+
+/* bind(version, write, write_record, site_text, context, text, levels, sites_max) */
 static PyObject *
 module_bind(PyObject *module, PyObject *args)
 {
     State *state = PyModule_GetState(module);
     unsigned long version;
-    PyObject *write, *write_record, *site_text, *context, *text, *number;
+    PyObject *write, *write_record, *site_text, *context, *text, *levels;
     Py_ssize_t sites_max;
     if (!PyArg_ParseTuple(args, "kOOOOOOn", &version, &write, &write_record, &site_text, &context,
-                          &text, &number, &sites_max))
+                          &text, &levels, &sites_max))
         return NULL;
     if (version != (CW_VERSION_MAJOR << 16 | CW_VERSION_MINOR << 8 | CW_VERSION_PATCH))
         Py_RETURN_FALSE;
@@ -42,20 +49,25 @@ module_bind(PyObject *module, PyObject *args)
     }
     Py_INCREF(context);
     Py_XSETREF(state->context, context);
-    Py_INCREF(number);
-    Py_XSETREF(state->number, number);
     state->sites_max = sites_max;
-    Py_XSETREF(state->encode, PyObject_GetAttrString(text, "encode"));
-    Py_XSETREF(state->formatted, PyObject_GetAttrString(text, "formatted"));
-    Py_XSETREF(state->unformatted, PyObject_GetAttrString(text, "unformatted"));
-    Py_XSETREF(state->plain, PyObject_GetAttrString(text, "plain"));
-    Py_XSETREF(state->exception, PyObject_GetAttrString(text, "exception"));
-    Py_XSETREF(state->format_error, PyObject_GetAttrString(text, "FORMAT_ERROR"));
-    if (state->encode == NULL || state->formatted == NULL || state->unformatted == NULL
-        || state->plain == NULL || state->exception == NULL || state->format_error == NULL)
-        return NULL;
-    if (!PyUnicode_Check(state->format_error)) {
-        PyErr_SetString(PyExc_TypeError, "FORMAT_ERROR is a str");
+    const Attribute attributes[] = {
+        {&state->number, levels, "number"},       {&state->of_call, levels, "of_call"},
+        {&state->level_error, levels, "LEVEL_ERROR"},
+        {&state->encode, text, "encode"},         {&state->formatted, text, "formatted"},
+        {&state->unformatted, text, "unformatted"}, {&state->plain, text, "plain"},
+        {&state->key, text, "key"},               {&state->exception, text, "exception"},
+        {&state->format_error, text, "FORMAT_ERROR"},
+        {&state->fields_cut, text, "FIELDS_CUT"},
+    };
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        PyObject *found = PyObject_GetAttrString(attributes[i].owner, attributes[i].name);
+        if (found == NULL)
+            return NULL;
+        Py_XSETREF(*attributes[i].slot, found);
+    }
+    if (!PyUnicode_Check(state->level_error) || !PyUnicode_Check(state->format_error)
+        || !PyUnicode_Check(state->fields_cut)) {
+        PyErr_SetString(PyExc_TypeError, "the keys of marks are str");
         return NULL;
     }
     if (state->spots == NULL && new_spots(state) < 0)
@@ -138,10 +150,12 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->logger_type);
     Py_VISIT(state->context);
     Py_VISIT(state->number);
+    Py_VISIT(state->of_call);
     Py_VISIT(state->encode);
     Py_VISIT(state->formatted);
     Py_VISIT(state->unformatted);
     Py_VISIT(state->plain);
+    Py_VISIT(state->key);
     Py_VISIT(state->exception);
     Py_VISIT(state->places);
     return 0;
@@ -159,12 +173,16 @@ module_clear(PyObject *module)
     Py_CLEAR(state->logger_type);
     Py_CLEAR(state->context);
     Py_CLEAR(state->number);
+    Py_CLEAR(state->of_call);
+    Py_CLEAR(state->level_error);
     Py_CLEAR(state->encode);
     Py_CLEAR(state->formatted);
     Py_CLEAR(state->unformatted);
     Py_CLEAR(state->plain);
+    Py_CLEAR(state->key);
     Py_CLEAR(state->exception);
     Py_CLEAR(state->format_error);
+    Py_CLEAR(state->fields_cut);
     Py_CLEAR(state->exc_info);
     Py_CLEAR(state->stacklevel);
     Py_CLEAR(state->ended);

@@ -75,15 +75,15 @@ write_site(Logger *self, uint32_t level, Draft *draft)
 }
 
 /* What is in force of cordwood.context and cordwood.trace (_context.State), or None: a new
- * reference, kept. `names` and `extra`: keys that the record has itself. */
+ * reference, kept. `names` and `marks`: keys that the record has itself. */
 static int
-put_context(Draft *draft, PyObject *state, PyObject *names, PyObject *extra)
+put_context(Draft *draft, PyObject *state, PyObject *names, const Marks *marks)
 {
     if (!PyTuple_Check(state) || PyTuple_GET_SIZE(state) != 2)
         return 0;
     put_ids(draft, PyTuple_GET_ITEM(state, 1));
     PyObject *fields = PyTuple_GET_ITEM(state, 0);
-    return PyDict_Check(fields) ? put_dict(draft, fields, names, extra) : 0;
+    return PyDict_Check(fields) ? put_dict(draft, fields, names, marks) : 0;
 }
 
 /* What is in force, a new reference; where its innermost transaction has ended, what is left. */
@@ -104,12 +104,15 @@ in_force(State *state, PyObject **out)
     return *out == NULL ? -1 : 0;
 }
 
-/* The keywords: fields, but for exc_info and stacklevel. */
+/* The keywords: fields, but for exc_info and stacklevel. What is wrong with the call stands first:
+ * where there are too many fields the last ones are cut. */
 static int
-put_keywords(Draft *draft, PyObject *names, PyObject *const *values, PyObject *problem,
+put_keywords(Draft *draft, PyObject *names, PyObject *const *values, const Marks *marks,
              PyObject **exc_info, long *stacklevel)
 {
     State *state = draft->state;
+    if (put_marks(draft, marks) < 0)
+        return -1;
     Py_ssize_t count = names == NULL ? 0 : PyTuple_GET_SIZE(names);
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
@@ -121,25 +124,26 @@ put_keywords(Draft *draft, PyObject *names, PyObject *const *values, PyObject *p
                 *stacklevel = PyLong_AsLongAndOverflow(values[i], &overflow);
             if (overflow > 0)
                 *stacklevel = 1L << 30;
-        } else if (problem == NULL || !same_key(name, state->format_error)) {
+        } else if (!is_marked(state, marks, name)) {
             if (put_field(draft, name, values[i]) < 0)
                 return -1;
         }
     }
-    return problem == NULL ? 0 : put_field(draft, state->format_error, problem);
+    return 0;
 }
 
 static int
 fill(Draft *draft, PyObject *message, PyObject *const *args, Py_ssize_t count, PyObject *names,
-     PyObject *exc_info)
+     PyObject *exc_info, PyObject *level_problem)
 {
     State *state = draft->state;
-    PyObject *problem = NULL, *context;
+    Marks marks = {NULL, level_problem};
+    PyObject *context;
     long stacklevel = 1;
-    if (put_message(draft, message, args, count, &problem) < 0)
+    if (put_message(draft, message, args, count, &marks.format) < 0)
         return -1;
-    if ((names != NULL || problem != NULL)
-        && put_keywords(draft, names, args + count, problem, &exc_info, &stacklevel) < 0)
+    if ((names != NULL || marks.format != NULL || level_problem != NULL)
+        && put_keywords(draft, names, args + count, &marks, &exc_info, &stacklevel) < 0)
         return -1;
     if (put_place(draft, stacklevel) < 0)
         return -1;
@@ -148,20 +152,22 @@ fill(Draft *draft, PyObject *message, PyObject *const *args, Py_ssize_t count, P
     if (context == Py_None) {
         Py_DECREF(context);
     } else if (keep(draft, context) < 0
-               || put_context(draft, context, names, problem ? state->format_error : NULL) < 0) {
+               || put_context(draft, context, names, &marks) < 0) {
         return -1;
     }
+    if (draft->record.field_count > FIELDS_MAX && cut_fields(draft) < 0)
+        return -1;
     return exc_info == Py_None ? 0 : put_exception(draft, exc_info);
 }
 
 static PyObject *
 emit(Logger *self, uint32_t level, PyObject *message, PyObject *const *args, Py_ssize_t count,
-     PyObject *names, PyObject *exc_info)
+     PyObject *names, PyObject *exc_info, PyObject *level_problem)
 {
     Draft draft;
     begin(&draft, self->state);
     cw_status status = CW_DISABLED;
-    int failed = fill(&draft, message, args, count, names, exc_info);
+    int failed = fill(&draft, message, args, count, names, exc_info, level_problem);
     if (failed == 0) {
         const cw_record *record = &draft.record;
         draft.record.level = level;
@@ -193,7 +199,7 @@ no_message(const char *name)
             return no_message(#name);                                                              \
         if (!is_enabled(self, level))                                                              \
             Py_RETURN_FALSE;                                                                       \
-        return emit(self, level, args[0], args + 1, count - 1, names, exc_info);                   \
+        return emit(self, level, args[0], args + 1, count - 1, names, exc_info, NULL);             \
     }
 
 METHOD(trace, CW_LEVEL_TRACE, Py_None)
@@ -225,18 +231,47 @@ level_of(Logger *self, PyObject *level)
     return PyErr_Occurred() ? 0 : (uint32_t)number;
 }
 
+/* A log call's level, which is never refused: a warning's, and why it is none. *problem is a new
+ * reference or NULL; 0 with an error set: what is no Exception was raised. */
+static uint32_t
+level_of_call(Logger *self, PyObject *level, PyObject **problem)
+{
+    *problem = NULL;
+    if (PyLong_CheckExact(level)) {
+        long number = PyLong_AsLong(level);
+        if (number >= CW_LEVEL_TRACE && number <= 24)
+            return (uint32_t)number;
+        PyErr_Clear();
+    }
+    PyObject *pair = PyObject_CallFunctionObjArgs(self->state->of_call, level, NULL);
+    if (pair == NULL)
+        return 0;
+    PyObject *why;
+    unsigned long number = 0;
+    if (PyArg_ParseTuple(pair, "kU", &number, &why) && PyUnicode_GET_LENGTH(why) > 0) {
+        Py_INCREF(why);
+        *problem = why;
+    }
+    Py_DECREF(pair);
+    return PyErr_Occurred() ? 0 : (uint32_t)number;
+}
+
 static PyObject *
 logger_log(PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     Logger *self = (Logger *)object;
     if (count < 2)
         return no_message("log");
-    uint32_t level = level_of(self, args[0]);
+    PyObject *problem, *result = Py_False;
+    uint32_t level = level_of_call(self, args[0], &problem);
     if (level == 0)
         return NULL;
-    if (!is_enabled(self, level))
-        Py_RETURN_FALSE;
-    return emit(self, level, args[1], args + 2, count - 2, names, Py_None);
+    if (is_enabled(self, level))
+        result = emit(self, level, args[1], args + 2, count - 2, names, Py_None, problem);
+    else
+        Py_INCREF(result);
+    Py_XDECREF(problem);
+    return result;
 }
 
 static PyObject *
@@ -254,23 +289,28 @@ logger_write(PyObject *object, PyObject *const *args, Py_ssize_t count)
         PyErr_SetString(PyExc_TypeError, "write() takes a level and bytes");
         return NULL;
     }
-    uint32_t level = level_of(self, args[0]);
+    PyObject *problem;
+    uint32_t level = level_of_call(self, args[0], &problem);
     if (level == 0)
         return NULL;
     Draft draft;
+    Marks marks = {NULL, problem};
     begin(&draft, self->state);
     PyObject *data = args[1], *context;
     Py_INCREF(data);
     if (!PyBytes_Check(data))
         Py_SETREF(data, PyObject_CallFunctionObjArgs((PyObject *)&PyBytes_Type, data, NULL));
-    if (keep(&draft, data) < 0 || put_bytes(data, &draft.text) < 0) {
+    if ((problem != NULL && keep(&draft, problem) < 0) || keep(&draft, data) < 0
+        || put_bytes(data, &draft.text) < 0) {
         finish(&draft);
         return NULL;
     }
     cw_status status = CW_DISABLED;
     int failed = in_force(self->state, &context);
-    if (failed == 0 && context != Py_None) {
-        failed = keep(&draft, context) < 0 ? -1 : put_context(&draft, context, NULL, NULL);
+    if (failed == 0 && (context != Py_None || problem != NULL)) {
+        failed = keep(&draft, context) < 0 || put_marks(&draft, &marks) < 0
+                || put_context(&draft, context, NULL, &marks) < 0 || cut_fields(&draft) < 0
+            ? -1 : 0;
         draft.record.level = level;
         if (failed == 0)
             status = write_draft(self, &draft);
@@ -328,6 +368,8 @@ fill_stdlib(Draft *draft, PyObject *source, PyObject *message, PyObject *extra)
             || put_context(draft, context, names, NULL) < 0)
             return -1;
     }
+    if (cut_fields(draft) < 0)
+        return -1;
     exc_info = PyObject_GetAttr(source, state->stdlib[STDLIB_EXCEPTION]);
     if (keep(draft, exc_info) < 0)
         return -1;

@@ -22,6 +22,9 @@
 #define SPOTS 8192
 #define FIELDS_FEW 16
 #define KEPT_FEW 8
+/* The library's limits. */
+#define FIELDS_MAX 4096
+#define KEY_BYTES_MAX 65535
 /* Messages that are put together without a str. */
 #define QUICK_MAX 512
 /* Longer texts are encoded for the call, not for the life of the string. */
@@ -47,13 +50,17 @@ typedef struct {
     cw_status (*site_text)(cw_logger *, cw_level, cw_site *, const char *, uint32_t);
     PyTypeObject *logger_type;
     PyObject *context;     /* _context.STATE */
-    PyObject *number;      /* _levels.number */
+    PyObject *number;      /* _levels.number, and what a log call takes instead */
+    PyObject *of_call;
+    PyObject *level_error; /* the key of what was wrong with a level */
     PyObject *encode;      /* what is left to Python: functions of _text */
     PyObject *formatted;
     PyObject *unformatted;
     PyObject *plain;
+    PyObject *key;
     PyObject *exception;
     PyObject *format_error; /* the key of what was wrong with a format */
+    PyObject *fields_cut;   /* the key of how many fields are not there */
     PyObject *exc_info;     /* interned names */
     PyObject *stacklevel;
     PyObject *ended;

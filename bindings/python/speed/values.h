@@ -128,6 +128,11 @@ put_field(Draft *draft, PyObject *key, PyObject *value)
     }
     if (put_string(draft, key, &field->key) < 0)
         return -1;
+    if (field->key.length > KEY_BYTES_MAX) {
+        PyObject *cut = PyObject_CallFunctionObjArgs(draft->state->key, key, NULL);
+        if (keep(draft, cut) < 0 || put_bytes(cut, &field->key) < 0)
+            return -1;
+    }
     int put = put_plain(draft, field, value);
     if (put == 0) {
         PyObject *plain = PyObject_CallFunctionObjArgs(draft->state->plain, value, NULL);
@@ -143,21 +148,57 @@ put_field(Draft *draft, PyObject *key, PyObject *value)
     return 0;
 }
 
-/* Fields of a dict, but for those whose keys are among `names`, which the record has, or `extra`,
- * likewise; both may be NULL. The dict is private to us: what runs meanwhile cannot change it. */
+/* What is wrong with a call, a str or NULL each; its record has a field for each. */
+typedef struct {
+    PyObject *format;
+    PyObject *level;
+} Marks;
+
 static int
-put_dict(Draft *draft, PyObject *fields, PyObject *names, PyObject *extra)
+put_marks(Draft *draft, const Marks *marks)
+{
+    State *state = draft->state;
+    if (marks->format != NULL && put_field(draft, state->format_error, marks->format) < 0)
+        return -1;
+    return marks->level == NULL ? 0 : put_field(draft, state->level_error, marks->level);
+}
+
+/* True where a mark has that key. */
+static bool
+is_marked(State *state, const Marks *marks, PyObject *key)
+{
+    return (marks->format != NULL && same_key(key, state->format_error))
+           || (marks->level != NULL && same_key(key, state->level_error));
+}
+
+/* Fields of a dict, but for those whose keys are among `names` or `marks`, which the record has;
+ * both may be NULL. The dict is private to us: what runs meanwhile cannot change it. */
+static int
+put_dict(Draft *draft, PyObject *fields, PyObject *names, const Marks *marks)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0, count = names == NULL ? 0 : PyTuple_GET_SIZE(names);
     while (PyDict_Next(fields, &at, &key, &value)) {
-        bool own = extra != NULL && same_key(key, extra);
+        bool own = marks != NULL && is_marked(draft->state, marks, key);
         for (Py_ssize_t i = 0; i < count && !own; i++)
             own = same_key(key, PyTuple_GET_ITEM(names, i));
         if (!own && put_field(draft, key, value) < 0)
             return -1;
     }
     return 0;
+}
+
+/* Where a record has more fields than the library takes: the first ones, and how many are not among
+ * them (_record.cut). */
+static int
+cut_fields(Draft *draft)
+{
+    size_t count = draft->record.field_count;
+    if (count <= FIELDS_MAX)
+        return 0;
+    draft->record.field_count = FIELDS_MAX - 1;
+    PyObject *lost = PyLong_FromSize_t(count - draft->record.field_count);
+    return keep(draft, lost) < 0 ? -1 : put_field(draft, draft->state->fields_cut, lost);
 }
 
 /* What _text made of a message: (bytes, what was wrong). The latter becomes a field. */

@@ -95,6 +95,17 @@ with cordwood.open(sys.argv[1], level="trace") as engine:
         return log.info("from a helper", **more)
     for level in (1, 2, 0, -1, 10_000, True, None, "2", 1 << 80):
         helper(stacklevel=level)
+    for level in (0, 25, -1, 255, "loud", None, 1.5, 1 << 70, []):
+        log.log(level, "level"); log.log(level, "%d", "wrong", a=1); log.write(level, b"raw")
+        with cordwood.context(user="anna"):
+            log.log(level, "level", **{"cordwood.level_error": "mine"}); log.write(level, b"raw")
+    many = {f"k{i}": i for i in range(5000)}
+    for key in ("k" * 70_000, "ü" * 40_000, "\udce9" * 70_000):
+        log.info("key", **{key: 1})
+    for keys in (many, dict(list(many.items())[:4096]), dict(list(many.items())[:4095])):
+        with cordwood.context(user="anna"):
+            log.info("many", **keys); log.log("loud", "%d", "wrong", **keys)
+        log.info("many", **keys)
     log.log("INFO+2", "%s", "between"); log.log(24, "last", a=1); log.log(9, "here")
     list(map(log.info, ["mapped"]))
     (lambda: log.info("lambda"))()
@@ -106,6 +117,10 @@ with cordwood.open(sys.argv[1], level="trace") as engine:
     with cordwood.context(user="anna"), cordwood.trace(TRACE):
         std.error("with context", extra={"user": "own"})
         std.error("with context")
+        std.error("many", extra=many)
+    logging.raiseExceptions = False
+    std.error("%d", "wrong", extra={"cordwood.format_error": "mine"})
+    std.handle(logging.makeLogRecord({"msg": "odd", "levelno": 30, "created": 1.0, "lineno": -5}))
     try:
         {}["missing"]
     except KeyError:
@@ -206,6 +221,8 @@ class LeakTest(StoreCase):
             def __str__(self) -> str:
                 raise RuntimeError("silent")
 
+        too_many: Dict[str, Any] = dict.fromkeys(map(str, range(5000)))
+
         def work() -> None:
             with cordwood.context(user="ü" * 10, number=1 << 70), cordwood.trace("ab" * 16):
                 log.info("order %d %s", 7, "ü" * 100)
@@ -216,8 +233,11 @@ class LeakTest(StoreCase):
             log.info("\udce9", key="\udce9")
             log.debug("off %s", [1])
             log.write("info", bytearray(b"x"))
+            log.log("loud", "x")
+            log.write("loud", b"x")
+            log.info("x", **{"k" * 70_000: 1}, **(too_many if cordwood.accelerated else {}))
             try:
-                log.log("loud", "x")
+                log.enabled("loud")
             except ValueError:
                 log.exception("failed %s", {"a": 1})
 

@@ -1,6 +1,8 @@
 """Open, flush, roll, stats, close, levels, errors, callbacks."""
 import os
 import shutil
+import subprocess
+import sys
 import time
 import unittest
 from pathlib import Path
@@ -149,6 +151,32 @@ class EngineTest(StoreCase):
         refused = sum(not log.write("info", b"x" * size) for size in sizes)
         self.assertEqual(refused, 0)
         self.assertEqual([len(record.message) for record in self.records()], sizes)
+
+    def test_words_of_the_environment(self) -> None:
+        program = ("import cordwood, sys\n"
+                   "for _ in range(2):\n"
+                   "    with cordwood.open(sys.argv[1]) as engine:\n"
+                   "        levels = range(1, 25)\n"
+                   "        for name in 'a', 'b':\n"
+                   "            print(next(n for n in levels if engine.logger(name).enabled(n)))")
+        for variable, value, levels, told in (
+                ("CORDWOOD_LEVEL", "WARNING", "13 13", ""),
+                ("CORDWOOD_LEVEL", "critical, b = Err", "21 17", ""),
+                ("CORDWOOD_LEVEL", "30,b=50", "13 21", ""),
+                ("CORDWOOD_LEVEL", "20,b=emerg", "20 21", "20 is ERROR+3 here"),
+                ("CORDWOOD_LEVEL", "loud,b=debug", "9 5", "'loud' is no level: trace debug"),
+                ("CORDWOOD_LEVEL", "b=", "9 9", "'' is no level"),
+                ("CORDWOOD_LEVEL", "b=99\x1b[2J", "9 9", r"'99\x1b[2J' is no level"),
+                ("CORDWOOD_CONSOLE", "yes", "9 9", "'yes' is not known; use off, text"),
+                ("CORDWOOD_CONSOLE", "OFF", "9 9", ""), ("CORDWOOD_CONSOLE", "", "9 9", "")):
+            with self.subTest(variable=variable, value=value):
+                done = subprocess.run(
+                    [sys.executable, "-c", program, self.store], check=True, capture_output=True,
+                    text=True, env=dict(os.environ, **{variable: value}))
+                self.assertEqual(done.stdout.split(), 2 * levels.split())
+                lines = done.stderr.splitlines()
+                self.assertEqual(len(lines), 1 if told else 0, lines)
+                self.assertIn(f"cordwood: {variable}: {told}" if told else "", done.stderr)
 
     def test_version(self) -> None:
         self.assertRegex(cordwood.__version__, r"^\d+\.\d+\.\d+$")

@@ -65,7 +65,7 @@ class HookCase(StoreCase):
     def setUp(self) -> None:
         super().setUp()
         self.engine = self.open()
-        self.engine.capture_http()
+        self.engine.capture_http(keep_text="* */*")
         self.server = Server(("127.0.0.1", 0), Echo)
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
         self.addCleanup(self.server.server_close)

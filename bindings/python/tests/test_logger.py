@@ -4,7 +4,7 @@ import os
 import threading
 import unittest
 from datetime import datetime, timedelta, timezone
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from support import StoreCase, cordwood
 
@@ -14,6 +14,12 @@ class Unprintable:
 
     def __str__(self) -> str:
         raise RuntimeError("no")
+
+
+class Unrepresentable(Unprintable):
+    """And has no repr."""
+
+    __repr__ = Unprintable.__str__
 
 
 class LoggerTest(StoreCase):
@@ -83,10 +89,77 @@ class LoggerTest(StoreCase):
             [("TRACE", 1), ("DEBUG", 5), ("INFO", 9), ("NOTICE", 10), ("WARN", 13), ("ERROR", 17),
              ("FATAL", 21), ("NOTICE+1", 11), ("FATAL+3", 24)])
 
-    def test_a_level_that_is_none_is_refused(self) -> None:
-        for level in (0, 25, -1, "loud", "info+x", "fatal+9"):
-            with self.assertRaises(ValueError):
-                self.log.log(level, "x")
+    def test_a_level_that_is_none_is_a_warning_and_told(self) -> None:
+        levels: List[Any] = [0, 25, -1, 255, "off", "loud", "info+x", "fatal+9", None, 1.5, 1 << 70]
+        for level in levels:
+            self.assertTrue(self.log.log(level, "order %d", 7, price=1.5), level)
+            self.assertTrue(self.log.write(level, b"raw"), level)
+        found = self.records()
+        self.assertEqual([(record.level, record.message) for record in found],
+                         [("WARN", "order 7"), ("WARN", "raw")] * len(levels))
+        for record in found:
+            self.assertIn("level", str(record.fields["cordwood.level_error"]))
+        self.assertIn("'loud'", str(found[10].fields["cordwood.level_error"]))
+        self.assertEqual(found[10].fields["price"], 1.5)
+        self.assertTrue(str(found[0].file).endswith("test_logger.py"))
+
+    def test_a_level_that_is_none_below_the_threshold(self) -> None:
+        self.engine.set_level("", "error")
+        calls: List[Any] = [lambda: self.log.log("loud", "x"), lambda: self.log.write(0, b"x")]
+        for call in calls:
+            self.assertFalse(call())
+        self.assertEqual(self.records(), [])
+
+    def test_wrong_arguments_and_level_in_one_call(self) -> None:
+        fields: Dict[str, Any] = {"cordwood.level_error": "mine", "cordwood.format_error": "mine"}
+        with cordwood.context(**fields):
+            self.assertTrue(self.log.log("loud", "%d", "seven", **fields))
+        record = self.only()
+        self.assertEqual((record.level, record.message), ("WARN", "%d ('seven',)"))
+        self.assertEqual(len(record.fields), 2)
+        self.assertNotIn("mine", record.fields.values())
+
+    def test_arguments_that_cannot_be_shown_do_not_hide_the_others(self) -> None:
+        self.assertTrue(self.log.info("%d %s", "seven", Unrepresentable()))
+        self.assertEqual(self.only().message,
+                         "%d %s ('seven', <unprintable Unrepresentable object>)")
+
+    def test_too_many_fields_are_cut_with_a_mark(self) -> None:
+        with cordwood.context(user="anna"):
+            self.assertTrue(self.log.info("%d", "x", **{f"k{i}": i for i in range(10_000)}))
+            self.assertTrue(self.log.info("fits", **{f"k{i}": i for i in range(4095)}))
+            self.assertTrue(self.log.info("one more", **{f"k{i}": i for i in range(4096)}))
+        many, fits, more = self.records()
+        self.assertEqual(many.message, "%d ('x',)")
+        self.assertIn("cordwood.format_error", many.fields)
+        self.assertEqual((len(many.fields), many.fields["k4093"]), (4096, 4093))
+        self.assertEqual(many.fields["cordwood.fields_cut"], 10_002 - 4095)
+        self.assertEqual((len(fits.fields), fits.fields["user"]), (4096, "anna"))
+        self.assertNotIn("cordwood.fields_cut", fits.fields)
+        self.assertEqual((len(more.fields), more.fields["cordwood.fields_cut"]), (4096, 2))
+
+    def test_fields_that_no_segment_holds_are_cut(self) -> None:
+        self.engine.close()
+        log = self.open(segment_bytes=65_536).logger("small")
+        self.assertTrue(log.info("m" * 100, **{f"k{i}": "v" * 100 for i in range(10_000)}))
+        self.assertTrue(log.info("m" * 100, before=1, body="b" * 1_000_000, after=2))
+        self.assertTrue(log.info("m" * 1_000_000, body="b" * 1_000_000))
+        many, one, both = self.records()
+        self.assertTrue(many.truncated and one.truncated and both.truncated)
+        self.assertEqual((many.message, one.message), ("m" * 100, "m" * 100))
+        self.assertGreater(len(many.fields), 400)
+        self.assertEqual(many.fields["k400"], "v" * 100)
+        self.assertEqual((one.fields["before"], list(one.fields)), (1, ["before", "body"]))
+        self.assertGreater(len(str(one.fields["body"])), 50_000)
+        self.assertGreater(min(len(both.message), len(str(both.fields["body"]))), 25_000)
+        self.assertEqual(both.original_length, 1_000_000)
+
+    def test_a_key_that_is_too_long_is_cut_with_a_mark(self) -> None:
+        for key in ("k" * 70_000, "ü" * 40_000):
+            self.assertTrue(self.log.info("x", **{key: 1}))
+            key = list(self.records()[-1].fields)[0]
+            self.assertTrue(key.endswith(key[0] * 10 + "…"))
+            self.assertIn(len(key.encode()), (65_534, 65_535))
 
     def test_exception_keeps_type_message_and_traceback(self) -> None:
         try:

@@ -31,7 +31,7 @@ class MiddlewareCase(StoreCase):
     def setUp(self) -> None:
         super().setUp()
         self.engine = self.open()
-        self.engine.capture_http()
+        self.engine.capture_http(keep_text="* */*")
 
     def ended(self) -> List[Fields]:
         """The exchanges that are over."""
@@ -259,7 +259,7 @@ class Conversations(MiddlewareCase):
             self.assertEqual(self.inside("X-Conversation-Id", value), [None])
         with cordwood.conversation("of the host"):
             self.assertEqual(self.inside("X-Other", "x"), ["of the host"])
-        self.engine.capture_http()
+        self.engine.capture_http(keep_text="* */*")
         self.assertEqual(self.inside("X-Conversation-Id", "7d1f"), ["7d1f"])
 
     def test_names_are_those_of_the_engine(self) -> None:

@@ -4,6 +4,7 @@ clients are in Tests/Behaviour."""
 import asyncio
 import http.client
 import io
+import itertools
 import json
 import os
 import pickle
@@ -14,7 +15,7 @@ import unittest
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 from answering import Answer, Answering
 from support import StoreCase, cordwood
@@ -50,19 +51,80 @@ class Plain:
         self.method, self.url = "post", url
 
 
+class Rest:
+    """What has not come yet: of an answer of aiohttp, or of a connection."""
+
+    def __init__(self, body: bytes) -> None:
+        self.file, self.most = io.BytesIO(body), 0
+
+    async def read(self, count: int) -> bytes:
+        """The next bytes."""
+        await asyncio.sleep(0)
+        self.most = max(self.most, self.file.tell() + count)
+        return self.file.read(count)
+
+    def unread_data(self, body: bytes) -> None:
+        """They are the next again."""
+        self.file = io.BytesIO(body + self.file.read())
+
+
 class Awaited:
     """One as aiohttp has it."""
-    method, url, content = "GET", "https://api.example.com/teams", io.BytesIO()
+    method, url = "GET", "https://api.example.com/teams"
 
     def __init__(self, status: int, body: bytes) -> None:
-        self.status, self._rest, self.headers = status, body, {"Retry-After": "7"}
+        self.status, self.content, self.headers = status, Rest(body), {"Retry-After": "7"}
         self._body: Optional[bytes] = None
 
     async def read(self) -> bytes:
         """Its body."""
-        await asyncio.sleep(0)
-        self._body = self._rest
+        if self._body is None:
+            self._body = await self.content.read(1 << 30)
         return self._body
+
+
+class Streamed:
+    """One as httpx has it, whose body nobody has read."""
+    method, url = "GET", "https://api.example.com/teams"
+
+    def __init__(self, status: int, pieces: Iterator[bytes], **headers: str) -> None:
+        self.status_code, self.headers = status, headers
+        self._pieces, self.seen = pieces, 0
+
+    @property
+    def content(self) -> bytes:
+        """What was read."""
+        return self._content
+
+    def iter_bytes(self, _: Optional[int] = None) -> Iterator[bytes]:
+        """Piece by piece."""
+        for piece in self._pieces:
+            self.seen += len(piece)
+            yield piece
+
+    def read(self) -> bytes:
+        """All of it."""
+        if not hasattr(self, "_content"):
+            self._content = b"".join(self.iter_bytes())
+        return self._content
+
+
+class Lazy:
+    """One as requests has it, asked for with stream=True."""
+    method, url = "GET", "https://api.example.com/teams"
+
+    def __init__(self, status: int, pieces: Iterator[bytes]) -> None:
+        self.status_code, self.headers = status, {"Transfer-Encoding": "chunked"}
+        self._content: Any = False
+        self.raw = Streamed(status, pieces)
+        self.raw.stream = lambda _, decode_content: self.raw.iter_bytes()  # type: ignore
+
+    @property
+    def content(self) -> bytes:
+        """All of it."""
+        if self._content is False:
+            self._content = b"".join(self.raw.stream(10240, decode_content=True))  # type: ignore
+        return self._content  # type: ignore[no-any-return]
 
 
 class NetworkErrorTest(StoreCase):
@@ -112,7 +174,21 @@ class NetworkErrorTest(StoreCase):
                  (socket.timeout("timed out"), "timeout: timed out"),
                  (asyncio.CancelledError(), "CancelledError"),
                  (ValueError("no for https://me:pw@a.example/b?token=hush#x (y)"),
-                  "ValueError: no for https://a.example/b (y)")]
+                  "ValueError: no for https://a.example/b (y)"),
+                 (ValueError("no for https://me:p@w@a.example:80/b?m=a@b"),
+                  "ValueError: no for https://a.example:80/b"),
+                 (ValueError("no for http://[::1]:80/b:c/d@e and //a.example:8/@x:y"),
+                  "ValueError: no for http://[::1]:80/b:c/d@e and //a.example:8/@x:y")]
+        # What is in a password as it is, and what else is said of it.
+        for mark in "/?#":
+            cases += [(ValueError(f"Failed to parse: https://svc:ab{mark}c@d@host/odata"),
+                       "ValueError: Failed to parse: https://host/odata"),
+                      (asked(f"https://svc:ab{mark}cd@host/odata"),
+                       "InvalidURL: nonnumeric port: …")]
+        cases += [(ValueError("Invalid port: 'ab'"), "ValueError: Invalid port: …"),
+                  (ValueError("Invalid port: '123456'"), "ValueError: Invalid port: '123456'"),
+                  (ValueError("Port could not be cast to integer value as 'a\"b'"),
+                   "ValueError: Port could not be cast to integer value as …")]
         for raised, cause in cases:
             with self.subTest(cause):
                 self.assertEqual((self.error(raised).cause, self.error(raised).outcome),
@@ -125,6 +201,25 @@ class NetworkErrorTest(StoreCase):
         self.assertEqual((error.outcome, error.http_status, error.url),
                          ("request_failed", 200, "https://api.example.com/teams"))
         self.assertIn("IncompleteRead", error.describe())
+
+    def test_b_net_1_an_answer_that_is_not_understood(self) -> None:
+        class ContentTypeError(OSError):
+            """As aiohttp has it."""
+            status, headers = 200, {"Content-Type": "text/html"}
+
+        for raised, status, cause in (
+                (json.JSONDecodeError("Expecting value", "<html>", 0), 0,
+                 "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
+                (ContentTypeError("unexpected mimetype"), 200,
+                 "ContentTypeError: unexpected mimetype")):
+            with self.subTest(cause):
+                error = self.error(raised)
+                self.assertEqual((type(error), error.outcome, error.http_status, error.cause),
+                                 (cordwood.NetworkUnknownOutcome, "unknown", status, cause))
+                self.assertIn("an answer that is not understood", error.describe())
+                self.assertIn("nicht zu verstehen", error.describe("de"))
+        error.log(self.open().logger("net"))
+        self.assertEqual(self.only().fields["outcome"], "unknown")
 
     def test_b_net_1_no_error(self) -> None:
         for answer in (Plain(200, b"x"), Plain(204), asked(self.server(Answer(201)).url)):
@@ -156,6 +251,62 @@ class NetworkErrorTest(StoreCase):
         self.assertEqual(raised.read(), ODATA)
         self.assertEqual(cordwood.NetworkError.of(Plain(403), body=ODATA).code,  # type: ignore
                          "SY/530")
+
+    def test_b_net_2_no_more_of_a_body_than_an_error_may_have(self) -> None:
+        endless = itertools.repeat(b" " * 10_000)
+        for answer in (Streamed(404, endless), Lazy(404, endless)):
+            self.assertEqual(self.error(answer).code, "")
+            self.assertLess(getattr(answer, "raw", answer).seen, 300_000)
+        for status in (302, 304, 101, 600, 700):
+            unread = Streamed(status, endless)
+            self.error(unread)
+            self.assertEqual(unread.seen, 0, status)
+        for length, seen in (("262149", 0), ("9" * 99, 0), ("262148", len(ODATA)),
+                             ("?", len(ODATA))):
+            said = Streamed(404, iter([ODATA]), **{"content-LENGTH": length})
+            self.error(said)
+            self.assertEqual(said.seen, seen, length)
+
+        async def main() -> None:
+            answer = Awaited(404, b" " * 1_000_000)
+            await cordwood.NetworkError.of_async(answer)
+            self.assertLess(answer.content.most, 300_000)
+            self.assertEqual(await answer.read(), b" " * 1_000_000)
+            moved = Awaited(302, ODATA)
+            await cordwood.NetworkError.of_async(moved)
+            self.assertEqual(moved.content.most, 0)
+        asyncio.run(main())
+
+    def test_b_net_2_bodies_are_put_back(self) -> None:
+        for body in (ODATA, ODATA + b" " * 400_000):
+            def pieces(body: bytes = body) -> Iterator[bytes]:
+                return iter([body[at:at + 9_999] for at in range(0, len(body), 9_999)])
+
+            raised = asked(self.server(Answer(403, body)).url)
+            unsaid = urllib.error.HTTPError(
+                "http://a", 403, "no", http.client.HTTPMessage(), io.BytesIO(body))
+            code = "SY/530" if body == ODATA else ""
+            for answer, read in ((Streamed(403, pieces()), Streamed.read), (raised, None),
+                                 (Lazy(403, pieces()), lambda one: one.content), (unsaid, None)):
+                with self.subTest(type(answer).__name__, length=len(body)):
+                    self.assertEqual([self.error(answer).code, self.error(answer).code], [code] * 2)
+                    self.assertEqual(read(answer) if read else answer.read(), body)
+
+    def test_b_net_3_thrown_from_where_it_was_checked(self) -> None:
+        log = self.open().logger("net")
+
+        async def main() -> None:
+            await cordwood.NetworkError.check_async(Awaited(403, ODATA), log)
+
+        def function() -> None:
+            cordwood.NetworkError.check(Plain(403, ODATA), log)
+
+        for call in (function, lambda: asyncio.run(main())):
+            with self.assertRaises(cordwood.NetworkClientError):
+                call()
+        for record, name in zip(self.records(), ("function", "main")):
+            self.assertEqual(os.path.basename(record.file or ""), os.path.basename(__file__))
+            self.assertTrue((record.function or "").endswith(name), record.function)
 
     def test_b_net_3_thrown(self) -> None:
         log = self.open().logger("net")
@@ -200,6 +351,26 @@ class NetworkErrorTest(StoreCase):
         self.assertTrue(error.log(log, level="fatal"))
         self.assertEqual(self.records()[1].level, "FATAL")
 
+    def test_b_net_4_its_own_fields_before_those_of_the_context(self) -> None:
+        log = self.open().logger("net")
+        names = {"cause": "x", "error.detail": "x", "error.detail_2": "mine", "location": "Berlin",
+                 "http.id": "mine", "user": "ann"}
+        with cordwood.context(**names):
+            self.assertTrue(self.error(Plain(403, ODATA)).log(log))
+        lines = subprocess.run([str(TOOL), "cat", self.store, "--json"], stdout=subprocess.PIPE,
+                               check=True).stdout.splitlines()
+        line, = (line for line in lines if b"SY/530" in line)
+        found: List[Any] = []
+        json.loads(line, object_pairs_hook=lambda pairs: found.extend(pairs) or dict(pairs))
+        keys = [key for key, _ in found]
+        self.assertEqual(len(keys), len(set(keys)), keys)
+        fields = self.only().fields
+        self.assertEqual((fields["cause"], fields["error.detail"]),
+                         ("HTTP 403", "error ZX/001: not valid (Team/Id)"))
+        self.assertEqual({name: fields[name] for name in names if fields[name] == names[name]},
+                         {"error.detail_2": "mine", "location": "Berlin", "http.id": "mine",
+                          "user": "ann"})
+
     def test_b_net_4_levels(self) -> None:
         engine = self.open()
         log = engine.logger("net")
@@ -210,10 +381,15 @@ class NetworkErrorTest(StoreCase):
         self.assertEqual(self.records()[-1].level, "ERROR")
         engine.set_level("net", "fatal")
         self.assertFalse(self.error(Plain(404)).log(log))
+        engine.set_level("net", "info")
+        self.assertTrue(self.error(Plain(404)).log(log, level="loud"))
+        self.assertEqual(self.records()[-1].level, "WARN")
+        self.assertIn("'loud'", str(self.records()[-1].fields["cordwood.level_error"]))
+        many = {f"k{index}": index for index in range(10_000)}
+        self.assertTrue(self.error(Plain(404)).log(log, **many))
+        self.assertGreater(self.records()[-1].fields["cordwood.fields_cut"], 5_000)
         engine.close()
         self.assertFalse(self.error(Plain(404)).log(log, level="fatal"))
-        with self.assertRaises(ValueError):
-            self.error(Plain(404)).log(log, level="loud")
 
     def test_b_net_4_secrets(self) -> None:
         engine = self.open()

@@ -1,5 +1,7 @@
-"""Death, exit and fork of a host: what returned is in the store."""
+"""Death, exit and fork of a host: what returned is in the store. What its console shows."""
+import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -40,6 +42,37 @@ class ProcessTest(StoreCase):
                             "atexit.register(log.info, 'late')\n")
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         self.assertEqual(self.only().message, "late")
+
+    def test_console_forges_no_line(self) -> None:
+        """On the console, too, a message moves no cursor and begins no record."""
+        forged = "2026-01-01 00:00:00.000+00:00 FATAL init[1:1] auth: forged"
+        message = f"who\x1b[2J\u009b31m\u2028\u202e\r{forged}\n{forged}\n\ttail\x7f\n"
+        ended = self.python(
+            "log = cordwood.open(store, console='text', console_level='info').logger('a\\nb')\n"
+            f"log.info({message!r}, **{{'k\\n\\x1b': 'v\\n\\u2066'}})\n")
+        lines = ended.stderr.splitlines()
+        self.assertEqual(len(lines), 3, ended.stderr)
+        self.assertRegex(lines[0], r"^\d{4}-.* INFO .* a\\nb: who\\x1b\[2J\\u009b31m"
+                                   r"\\u2028\\u202e\\r2026-")
+        self.assertEqual(lines[1], "    | " + forged)
+        self.assertTrue(
+            lines[2].startswith("    | \ttail\\x7f\\n k\\n\\x1b=\"v\\n\\u2066\""), lines)
+        self.assertEqual(self.only().message, message)
+
+    def test_console_of_json_on_a_terminal(self) -> None:
+        """JSON is as exact as ever, and nothing in it is obeyed."""
+        message = "a\u009b31m\x7f\u2028\u202e\u2066b"
+        terminal, host = pty.openpty()
+        program = (f"import cordwood\nengine = cordwood.open({self.store!r}, console='json')\n"
+                   f"engine.logger('a').info({message!r})\n")
+        environment = {**os.environ,
+                       "PYTHONPATH": str(Path(cordwood.__file__).resolve().parents[1])}
+        with subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=host):
+            os.close(host)
+        shown = os.read(terminal, 65536)
+        os.close(terminal)
+        self.assertEqual(json.loads(shown)["message"], message)
+        self.assertEqual(shown.strip(), shown.strip().decode("ascii").encode())
 
     def test_fork(self) -> None:
         ended = self.python(

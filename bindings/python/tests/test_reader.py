@@ -1,8 +1,10 @@
 """Reading: filters, kinds, following, errors."""
 import contextlib
+import os
 import threading
 import unittest
 from datetime import datetime, timezone
+from pathlib import Path
 
 from support import StoreCase, cordwood
 
@@ -102,6 +104,35 @@ class ReaderTest(StoreCase):
         self.open().logger("a").info("x")
         found = list(cordwood.read(self.store, follow=True, logger="a", idle_timeout=1))
         self.assertEqual([record.message for record in found], ["x"])
+
+    def test_a_cut_archive_is_told(self) -> None:
+        engine = self.open()
+        for number in range(100):
+            engine.logger("a").info("%d", number)
+        engine.roll()
+        engine.archive_wait(60)
+        path, = Path(self.store).glob("archives/*.cwa")
+        engine.logger("a").info("whole")
+        engine.close()
+        # No sooner than where it stops to be an archive at all, of which it is told, too.
+        for size in (0, 100, 200, 300, path.stat().st_size // 2):
+            os.truncate(path, size)
+            with self.subTest(size), self.assertWarns(cordwood.DamageWarning) as told:
+                reader = cordwood.read(self.store, logger="a")
+                self.assertEqual([record.message for record in reader], ["whole"])
+            self.assertIn(path.name, str(told.warning))
+            self.assertEqual(os.path.basename(told.filename), "test_reader.py")
+            self.assertGreater(reader.damaged, 0)
+
+    def test_a_hostile_file_name_forges_no_line(self) -> None:
+        with self.open() as engine:
+            engine.logger("a").info("x")
+        junk = Path(self.store) / "archives" / "x\x1b[2J\u202e\nTraceback: forged.cwa"
+        junk.write_bytes(b"junk")
+        with self.assertWarns(cordwood.DamageWarning) as told:
+            list(cordwood.read(self.store))
+        self.assertIn("x\\x1b[2J\\u202e\\nTraceback: forged.cwa", str(told.warning))
+        self.assertNotIn("\n", str(told.warning))
 
     def test_missing_store(self) -> None:
         with self.assertRaises(cordwood.NotFoundError) as caught:

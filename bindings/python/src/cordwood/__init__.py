@@ -11,8 +11,8 @@ from ._abi import library as _library
 from ._accelerator import Logger, accelerated
 from ._context import context, trace
 from ._engine import Engine, Stats, UploadResult, open
-from ._errors import (ArgumentError, ClosedError, CordwoodError, DamagedError, EncryptedError,
-                      NotFoundError, StoreError, UploadError, WaitTimeout)
+from ._errors import (ArgumentError, ClosedError, CordwoodError, DamagedError, DamageWarning,
+                      EncryptedError, NotFoundError, StoreError, UploadError, WaitTimeout)
 from ._handler import Handler
 from ._hooks import HTTPHooks, conversation, install_http_hooks
 from ._upload_errors import (ClientError, ErrorDetail, Redirection, RequestFailed, ServerError,
@@ -29,8 +29,8 @@ __version__: str = _library.cw_version_string().decode()
 
 __all__ = [
     "ArgumentError", "CRITICAL", "Challenge", "ClientError", "ClosedError", "CordwoodError",
-    "DEBUG", "DamagedError", "ERROR", "EncryptedError", "Engine", "ErrorDetail", "FATAL",
-    "Handler", "INFO", "Logger", "NOTICE", "NotFoundError", "OFF", "Reader", "Record",
+    "DEBUG", "DamageWarning", "DamagedError", "ERROR", "EncryptedError", "Engine", "ErrorDetail",
+    "FATAL", "Handler", "INFO", "Logger", "NOTICE", "NotFoundError", "OFF", "Reader", "Record",
     "Redirection", "RequestFailed", "ServerError", "Stats", "StoreError", "TRACE",
     "TRANSACTION_HEADER", "Transaction", "TransactionInfo", "TransferError", "UnknownOutcome",
     "UploadError", "UploadResult", "WARN", "WARNING", "WaitTimeout", "accelerated", "context",

@@ -124,6 +124,10 @@ class Stats(Structure):
         ("archive_bytes_out", c_uint64), ("archives_removed", c_uint64),
         ("uploads_succeeded", c_uint64), ("uploads_failed", c_uint64), ("upload_bytes", c_uint64),
         ("segments_reused", c_uint64), ("records_refused", c_uint64),
+        ("dropped_disk_full", c_uint64), ("dropped_disk_quota", c_uint64),
+        ("dropped_store_quota", c_uint64), ("dropped_file_limit", c_uint64),
+        ("dropped_descriptors", c_uint64), ("dropped_memory", c_uint64),
+        ("dropped_not_ready", c_uint64), ("dropped_other", c_uint64),
     ]
 
 

@@ -28,7 +28,7 @@ def _load() -> Any:
     calls = _abi.quick_calls
     fits: bool = _speed.bind(
         _abi.library.cw_version(), _address(calls.text), _address(calls.record),
-        _address(calls.site), _context.STATE, _text, _levels.number,
+        _address(calls.site), _context.STATE, _text, _levels,
         _place.SITES_MAX)
     return _speed if fits else None
 

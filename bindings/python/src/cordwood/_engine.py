@@ -59,6 +59,14 @@ class Stats(NamedTuple):
     upload_bytes: int
     segments_reused: int
     records_refused: int
+    dropped_disk_full: int
+    dropped_disk_quota: int
+    dropped_store_quota: int
+    dropped_file_limit: int
+    dropped_descriptors: int
+    dropped_memory: int
+    dropped_not_ready: int
+    dropped_other: int
 
 
 class UploadResult(NamedTuple):
@@ -145,13 +153,15 @@ class Engine(Transactions):
             hosts: _http.Words = (), hosts_excluded: _http.Words = (),
             conversation_header: Optional[str] = "X-Conversation-Id",
             redact_headers: _http.Words = (), redact_keys: _http.Words = (),
-            redact_patterns: _http.Words = ()) -> None:
+            redact_patterns: _http.Words = (), keep_text: _http.Words = (),
+            keep_keys: _http.Words = ()) -> None:
         """Which HTTP exchanges are captured from now on (docs/HTTP.md); the store's control file
         goes before `enabled`. body_bytes_max 0 keeps no bodies. Each call replaces the last."""
         redact_headers, redact_keys = _http.words(redact_headers), _http.words(redact_keys)
         redact_patterns = _http.words(redact_patterns)
         _http.set_options(self._handle, enabled, body_bytes_max, sample, hosts, hosts_excluded,
-                          conversation_header, redact_headers, redact_keys, redact_patterns)
+                          conversation_header, redact_headers, redact_keys, redact_patterns,
+                          keep_text, keep_keys)
         self._conversation_header = conversation_header or ""  # what hooks add to requests
         # What a pattern would match in it the engine alone knows, in time that is linear in it.
         self._conversation_is_secret = bool(redact_patterns) or is_secret(
@@ -168,7 +178,7 @@ class Engine(Transactions):
                                            _text("value", value)))
 
     def set_consent(self, consent: Union[str, int]) -> None:
-        """granted, pending or denied; stored. Denied removes what waited to be sent."""
+        """granted, pending or denied; stored. Denied removes what is not sent yet."""
         check(_abi.library.cw_consent_set(self._handle, _word("consent", consent)))
 
     def apply_policy(self, policy: Union[str, bytes, Mapping[str, Any]]) -> None:

@@ -42,6 +42,10 @@ class DamagedError(CordwoodError):
     """Damaged data, or a format of a newer version."""
 
 
+class DamageWarning(UserWarning):
+    """A damaged place that a reader passed over: which, and what is wrong with it."""
+
+
 class EncryptedError(CordwoodError):
     """An archive is encrypted, and no identity that was given opens it."""
 

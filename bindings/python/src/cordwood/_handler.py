@@ -2,14 +2,18 @@
 
 `extra=` becomes typed fields, exc_info an exception, `created` the record's time, and the caller's
 place is kept. The logger's name is the record's. Any thread, without the lock other handlers take.
-A failure inside goes to logging.Handler.handleError and never to the host's code.
+A failure inside goes to logging.Handler.handleError and never to the host's code. What is wrong
+with a record (arguments that do not fit, a formatter that raises, a level or a name that is none)
+is told there, too, as `logging` has it; but the record is kept first, and its fields say it.
 """
+import copy
 import logging
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Tuple
 
-from . import _levels
+from . import _levels, _record, _text
 from ._accelerator import Logger
 from ._engine import Engine
+from ._errors import ClosedError
 from ._text import safe_str
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -17,6 +21,26 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 _USUAL = list(vars(logging.LogRecord("", 0, "", 0, "", (), None)))
 _LEVELS = {number: _levels.from_stdlib(number) for number in (10, 20, 25, 30, 40, 50)}
 _NONE: Mapping[str, Any] = {}
+# The record's own name, where it is none for a logger of the library; the record is the root's.
+_LOGGER_NAME = "logger.name"
+
+
+def _level(record: logging.LogRecord, marks: Mapping[str, Any]) -> Tuple[int, Mapping[str, Any]]:
+    """The level of a record whose levelno is no number, and the marks with why it is none."""
+    level, problem = _levels.of_call(record.levelno)
+    return level, {**marks, _levels.LEVEL_ERROR: problem} if problem else marks
+
+
+def _sound(record: logging.LogRecord) -> logging.LogRecord:
+    """A record with those attributes of another that are what `logging` makes them."""
+    sound = logging.makeLogRecord({"exc_info": record.exc_info})
+    for name, kind in (("pathname", str), ("funcName", str), ("lineno", int), ("created", float)):
+        value = getattr(record, name, None)
+        if type(value) is kind:
+            setattr(sound, name, value)
+    if not 0 <= sound.lineno < 1 << 32:
+        sound.lineno = 0
+    return sound
 
 
 class Handler(logging.Handler):
@@ -39,25 +63,68 @@ class Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Writes the record where its level is enabled in the engine."""
+        marks, problem = _NONE, None
         try:
-            name = record.name
-            logger = self._loggers.get(name)
+            try:
+                logger = self._loggers.get(record.name)
+            except TypeError:  # no str, and nothing that a dict takes
+                logger = None
             if logger is None:
-                logger = self._loggers[name] = self._engine.logger(name)
-            level = _LEVELS.get(record.levelno) or _levels.from_stdlib(record.levelno)
+                logger, marks = self._logger(record.name)
+            try:
+                level = _LEVELS.get(record.levelno) or _levels.from_stdlib(record.levelno)
+            except Exception:
+                level, marks = _level(record, marks)
             if not logger.enabled(level):
                 return
-            message = record.getMessage() if self.formatter is None else self.format(record)
+            try:
+                message = record.getMessage() if self.formatter is None else self.format(record)
+            except Exception as error:
+                problem, message = error, self._recovered(record)
+                marks = {**marks, _text.FORMAT_ERROR: safe_str(error)}
             values, extra = vars(record), _NONE
             if list(values) != _USUAL:
                 # A host may have put keys of any type there.
                 extra = {key if type(key) is str else safe_str(key): value
                          for key, value in values.items() if key not in _STANDARD}
             if record.stack_info:
-                extra = {**extra, "stack_info": record.stack_info}
-            logger.put_stdlib(record, level, message, extra)
+                marks = {**marks, "stack_info": record.stack_info}
+            if marks is not _NONE:  # first: where there are too many fields the last ones are cut
+                extra = _record.merged(marks, extra)
+            try:
+                logger.put_stdlib(record, level, message, extra)
+            except Exception:
+                logger.put_stdlib(_sound(record), level, safe_str(message), extra)
+            if problem is not None:
+                raise problem
         except Exception:
             self.handleError(record)
+
+    def _logger(self, name: Any) -> Tuple[Logger, Mapping[str, Any]]:
+        """The logger of a name that is new here. Where the library has none for it (too long, a
+        NUL, one too many, no str): the root's, and a field with the name."""
+        try:
+            made = self._loggers[name] = self._engine.logger(name)
+            return made, _NONE
+        except ClosedError:
+            raise
+        except Exception:
+            return self._engine.logger(""), {_LOGGER_NAME: safe_str(name)}
+
+    def _recovered(self, record: logging.LogRecord) -> str:
+        """What is kept as the message of a record that cannot be formatted."""
+        try:
+            message = record.getMessage()
+        except Exception:
+            message = _text.with_arguments(safe_str(record.msg), record.args)
+            if self.formatter is not None:
+                try:
+                    whole = copy.copy(record)
+                    whole.msg, whole.args = message, None
+                    return self.format(whole)
+                except Exception:
+                    pass
+        return message
 
     def flush(self) -> None:
         """Nothing: a record is kept when emit returns."""

@@ -21,7 +21,8 @@ class HttpOptions(Structure):
         ("struct_size", c_uint32), ("enabled", c_uint32), ("body_bytes_max", c_uint64),
         ("sample_per_million", c_uint32), ("hosts", c_char_p), ("hosts_excluded", c_char_p),
         ("conversation_header", c_char_p), ("redact_headers", c_char_p),
-        ("redact_keys", c_char_p), ("redact_patterns", c_char_p),
+        ("redact_keys", c_char_p), ("redact_patterns", c_char_p), ("keep_text", c_char_p),
+        ("keep_keys", c_char_p),
     ]
 
 
@@ -62,7 +63,7 @@ def _sample(fraction: float) -> int:
 def set_options(
         handle: Optional[int], enabled: bool, body_bytes_max: int, sample: float, hosts: Words,
         hosts_excluded: Words, conversation_header: Optional[str], redact_headers: Words,
-        redact_keys: Words, redact_patterns: Words) -> None:
+        redact_keys: Words, redact_patterns: Words, keep_text: Words, keep_keys: Words) -> None:
     """cw_http_options_set."""
     options = HttpOptions()
     _abi.library.cw_http_options_init(options, sizeof(options))
@@ -77,6 +78,8 @@ def set_options(
     options.redact_headers = _lines("redact_headers", redact_headers)
     options.redact_keys = _lines("redact_keys", redact_keys)
     options.redact_patterns = _lines("redact_patterns", redact_patterns)
+    options.keep_text = _lines("keep_text", keep_text)
+    options.keep_keys = _lines("keep_keys", keep_keys)
     check(_abi.library.cw_http_options_set(handle, options))
 
 

@@ -1,10 +1,11 @@
 """Severity: names and numbers, pure.
 
 Any number from 1 to 24 (OpenTelemetry's) is a level. Unnamed ones show as the named one below with
-the difference: 11 is "NOTICE+1". The standard library's numbers (10 … 50) are another scale:
-`from_stdlib` is the only place where one becomes the other.
+the difference: 11 is "NOTICE+1". The standard library's numbers (10 … 50) are another scale, which
+`from_stdlib` translates. We do not use its 30, 40 and 50: they mean here what they mean there.
 """
-from typing import Union
+import operator
+from typing import Any, Tuple, Union
 
 TRACE = 1
 DEBUG = 5
@@ -17,9 +18,15 @@ OFF = 255
 
 Level = Union[int, str]
 
+# A record whose level is none is kept at this one: most thresholds let it through. Why it is none
+# stands in a field.
+FALLBACK = WARN
+LEVEL_ERROR = "cordwood.level_error"
+
 _NUMBERS = {
     "trace": TRACE, "debug": DEBUG, "info": INFO, "notice": NOTICE, "warn": WARN,
-    "warning": WARN, "error": ERROR, "fatal": FATAL, "critical": FATAL, "off": OFF,
+    "warning": WARN, "error": ERROR, "err": ERROR, "fatal": FATAL, "critical": FATAL,
+    "crit": FATAL, "alert": FATAL, "emerg": FATAL, "panic": FATAL, "off": OFF,
 }
 _NAMES = ((FATAL, "FATAL"), (ERROR, "ERROR"), (WARN, "WARN"), (NOTICE, "NOTICE"),
           (INFO, "INFO"), (DEBUG, "DEBUG"), (TRACE, "TRACE"))
@@ -28,15 +35,37 @@ _STDLIB = ((50, FATAL), (40, ERROR), (30, WARN), (25, NOTICE), (20, INFO), (10, 
 
 def number(level: Level) -> int:
     """1 … 24 or 255 of a name ("warn", "warning", "INFO+2") or number; ValueError otherwise."""
+    # What it really is: objects may claim another __class__.
+    if not issubclass(type(level), (int, str)):
+        try:
+            level = operator.index(level)  # a number of another library's
+        except Exception:  # a host's __index__ may raise anything
+            raise ValueError(f"a level is a number or a name, no {type(level).__name__}") from None
     if isinstance(level, int):
         if 1 <= level <= 24 or level == OFF:
             return level
+        if level in (30, 40, 50):
+            return from_stdlib(level)
         raise ValueError(f"a level is 1 to 24, or 255 for a threshold: {level}")
     name, plus, above = level.strip().lower().partition("+")
     found = _NUMBERS.get(name)
     if found is None or (plus and not above.isdigit()):
         raise ValueError(f"no level has the name {level!r}")
-    return number(found + int(above)) if plus else found
+    total = found + int(above or 0)
+    if plus and total > 24:
+        raise ValueError(f"a level is 1 to 24: {level!r} is {total}")
+    return total
+
+
+def of_call(level: Any) -> Tuple[int, str]:
+    """The level of a log call, which raises for none: FALLBACK, and why the level is none."""
+    try:
+        found = number(level)
+        return (found, "") if found != OFF else (FALLBACK, "255 (off) is a threshold, no level")
+    except ValueError as error:
+        return FALLBACK, str(error)[:200]
+    except Exception as error:  # a str of the host's own, with methods that raise
+        return FALLBACK, f"no level: {type(error).__name__}"
 
 
 def name(level: int) -> str:

@@ -2,8 +2,9 @@
 
 Any thread, any asyncio task, also in a forked child. A call answers whether the record was kept
 when it returns: True survives the death of the process. Below the threshold and after close it
-formats nothing and answers False, as it does where the store is full. It never raises but for a
-level that is none. This is the way through ctypes; _speed.c is the same in C (see _accelerator).
+formats nothing and answers False, as it does where the store is full. It never raises: what is
+wrong with a call (arguments, level, more fields than fit) stands in its record. This is the way
+through ctypes; _speed.c is the same in C (see _accelerator).
 
 A call costs what its bytecode costs, so the way of a usual record is one function, `method` below:
 format, find the place, call C. All else goes through `_put`.
@@ -34,6 +35,11 @@ _NO_FIELDS: Mapping[str, Any] = {}
 _KEPT_BYTES_MAX = _record.KEPT_BYTES_MAX
 
 
+def _marked(fields: Mapping[str, Any], key: str, problem: str) -> Dict[str, Any]:
+    """The fields, and first what is wrong with their call: the first ones are never cut."""
+    return {key: problem, **{name: fields[name] for name in fields if name != key}}
+
+
 def _signature(self: "Logger", message: Message, /, *args: Any, exc_info: Any = None,
                stacklevel: int = 1, **fields: Any) -> bool:
     """What help() and inspect show of the methods: reading keywords from `fields` is cheaper."""
@@ -54,7 +60,7 @@ def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None
         except Exception as error:  # no str, wrong placeholders, surrogates, a host's __str__
             raw, problem = _text.recovered(message, args, text, error)
             if problem:
-                fields[_text.FORMAT_ERROR] = problem
+                fields = _marked(fields, _text.FORMAT_ERROR, problem)
         exc_info = current
         try:
             if fields and ("exc_info" in fields or "stacklevel" in fields):
@@ -85,6 +91,8 @@ def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None
             draft.put_level(level)
         slots = draft.slots
         if len(fields) != len(slots):
+            if len(fields) > 4096:  # FIELDS_MAX
+                fields = _record.cut(fields)
             slots = draft.put_count(len(fields))
         index = 0
         for key in fields:  # not by zip and items: a fifth of the whole call
@@ -151,23 +159,31 @@ class Logger:
         return ctypes.addressof(self._word)
 
     def enabled(self, level: _levels.Level) -> bool:
-        """True where a record of that level would be written."""
+        """True where a record of that level would be written; ValueError: there is none such."""
         return self._word.value + _levels.number(level) > 255
 
     def log(self, level: _levels.Level, message: Message, /, *args: Any, **fields: Any) -> bool:
-        """A record of any level: a name, or a number from 1 to 24 (not the stdlib's 10 to 50)."""
-        return _LEVELED[_levels.number(level)](self, message, *args, **fields)
+        """A record of any level: a name, or a number from 1 to 24 (not the stdlib's 10 to 50). With
+        one that is none the record is a warning, and a field says why."""
+        number, problem = _levels.of_call(level)
+        if problem:
+            fields = _marked(fields, _levels.LEVEL_ERROR, problem)
+        return _LEVELED[number](self, message, *args, **fields)
 
     def write(self, level: _levels.Level, data: Union[bytes, bytearray, memoryview]) -> bool:
-        """A record of bytes as they are: no place in the source, the shortest way."""
-        number, raw = _levels.number(level), data if isinstance(data, bytes) else bytes(data)
+        """A record of bytes as they are: no place in the source, the shortest way. What is no
+        level is as in `log`."""
+        number, problem = _levels.of_call(level)
+        raw = data if isinstance(data, bytes) else bytes(data)
         state = _state()
-        if state is None:
+        if state is None and not problem:
             return bool(self._write_text(self._first, number, raw, len(raw)) == _abi.OK)
-        return self._put(number, raw, _place.NOWHERE, _NO_FIELDS, state, None)
+        fields = {_levels.LEVEL_ERROR: problem} if problem else _NO_FIELDS
+        return self._put(number, raw, _place.NOWHERE, fields, state, None)
 
     def _put(self, level: int, raw: bytes, place: _place.Place, fields: Mapping[str, Any],
-             state: Optional[_context.State], exc_info: Any, time_ns: int = 0) -> bool:
+             state: Optional[_context.State], exc_info: Any,
+             time_ns: Optional[int] = None) -> bool:
         """A record with everything."""
         error = _text.exception(exc_info) if exc_info is not None else None
         try:
@@ -186,11 +202,13 @@ class Logger:
         if draft.level != level:
             draft.put_level(level)
         slots = draft.slots
+        if len(fields) > _text.FIELDS_MAX:
+            fields = _record.cut(fields)
         if len(fields) != len(slots):
             slots = draft.put_count(len(fields))
         for index, key in enumerate(fields):
             length += _put_field(slots[index], key, fields[key])
-        if time_ns:  # always or never at one place
+        if time_ns is not None:  # always or never at one place
             draft.put_time(time_ns)
         if ids is not None:
             draft.put_trace(ids)
@@ -206,10 +224,11 @@ class Logger:
 
     def put_stdlib(self, record: Any, level: int, message: str, extra: Mapping[str, Any]) -> bool:
         """A record of `logging`'s; for Handler, which has looked at the level."""
+        seconds = record.created
         return self._put(
             level, _text.encode(message),
             _place.of_stdlib(record.pathname, record.funcName, record.lineno), extra, _state(),
-            record.exc_info or None, int(record.created * 1e9) or 1)
+            record.exc_info or None, int(seconds * 1e9) if 0 < seconds < 1.8e10 else 0)
 
     def __copy__(self) -> "Logger":
         return self
@@ -222,4 +241,4 @@ class Logger:
 
 
 _LEVELED: Dict[int, Callable[..., bool]] = {
-    number: _method("log", number, "", depth=2) for number in (*range(1, 25), _levels.OFF)}
+    number: _method("log", number, "", depth=2) for number in range(1, 25)}

@@ -8,15 +8,17 @@ plain data; it may be pickled, and needs no engine until it is logged.
 import ctypes
 import sys
 import time
-from typing import Any, Dict, List, Optional, Type, TypeVar
+from typing import Any, Dict, List, Optional, Set, Type, TypeVar
 
 from . import _abi, _context, _levels, _place, _record, _text
 from ._errors import check as check_status
+from ._network_bodies import BYTES_MAX
 from ._network_shapes import Shape, awaited, shape_of
 from ._upload_errors import ErrorDetail, Failure, said
 
 _T = TypeVar("_T")
-_BODY_BYTES_MAX = (256 << 10) + 4  # what is longer is not decoded
+_UNKNOWN = 6  # CW_OUTCOME_UNKNOWN
+_OWN_FIELDS_MAX = 32  # what the library adds to a record of an error, but for its details
 
 
 class NetworkError(Failure, Exception):
@@ -44,20 +46,24 @@ class NetworkError(Failure, Exception):
     @staticmethod
     def check(answer: _T, logger: Any = None) -> _T:
         """The answer, where it went well; raises its error otherwise, after logging it."""
-        return _checked(answer, NetworkError.of(answer), logger)
+        return _checked(answer, NetworkError.of(answer), logger, sys._getframe(1))
 
     @staticmethod
     async def check_async(answer: _T, logger: Any = None) -> _T:
         """As `check`; the body is awaited."""
-        return _checked(answer, await NetworkError.of_async(answer), logger)
+        return _checked(answer, await NetworkError.of_async(answer), logger, sys._getframe(1))
 
     def log(self, logger: Any, message: str = "", *, level: Optional[_levels.Level] = None,
             **fields: Any) -> bool:
         """A record of it under that logger; True: it was kept. Secrets in what came from server
         and transport are replaced by the engine's rules for captured exchanges. message: stands
         before ours. level: by default warning for redirections and 4xx, error for the rest.
-        Further keywords are fields of the record."""
-        number = 0 if level is None else _levels.number(level)
+        What is no level is told in the record. Further keywords are fields of the record."""
+        number = 0
+        if level is not None:
+            number, problem = _levels.of_call(level)
+            if problem:
+                number, fields = 0, {_levels.LEVEL_ERROR: problem, **fields}
         return _written(self, logger, _text.encode(message), number, fields, sys._getframe(1))
 
 
@@ -89,11 +95,11 @@ _CLASSES: Dict[int, Type[NetworkError]] = {
     2: NetworkRequestFailed, 3: NetworkRedirection, 4: NetworkClientError, 5: NetworkServerError}
 
 
-def _checked(answer: _T, error: Optional[NetworkError], logger: Any) -> _T:
+def _checked(answer: _T, error: Optional[NetworkError], logger: Any, frame: Any) -> _T:
     if error is None:
         return answer
     if logger is not None:
-        error.log(logger)
+        _written(error, logger, b"", 0, {}, frame)
     raise error
 
 
@@ -111,7 +117,7 @@ def _made(shape: Shape) -> Optional[NetworkError]:
     result = _abi.NetworkResult(ctypes.sizeof(_abi.NetworkResult))
     result.http_status = min(max(shape.status, 0), 0x7FFFFFFF)
     result.headers, result.header_count = lines, len(shape.headers)
-    result.body = _abi.text(shape.body[:_BODY_BYTES_MAX])
+    result.body = _abi.text(shape.body[:BYTES_MAX])
     result.error, result.error_type = text(shape.error), text(shape.error_type)
     result.method, result.url = text(shape.method), text(shape.url)
     result.exchange_id = shape.exchange_id.encode("ascii", "replace")
@@ -120,7 +126,10 @@ def _made(shape: Shape) -> Optional[NetworkError]:
     if check_status(_abi.library.cw_network_error_from(result, pointer)) != _abi.OK:
         return None
     try:
-        raw, texts = pointer[0], said(pointer)
+        raw = pointer[0]
+        if shape.is_misread:  # by its status it went well, or did not come
+            raw.outcome = _UNKNOWN
+        texts = said(pointer)
         error = _CLASSES.get(raw.outcome, NetworkUnknownOutcome)(texts["en"])
         error._take(raw, texts, "method", "url", "exchange_id")
         return error
@@ -136,7 +145,8 @@ def _view(error: NetworkError, kept: List[Any]) -> _abi.UploadErrorView:
         return _abi.Str(ctypes.cast(ctypes.c_char_p(raw), ctypes.c_void_p), len(raw))
 
     view = _abi.UploadErrorView(ctypes.sizeof(_abi.UploadErrorView))
-    view.outcome = next((number for number, kind in _CLASSES.items() if isinstance(error, kind)), 6)
+    view.outcome = next((number for number, kind in _CLASSES.items() if isinstance(error, kind)),
+                        _UNKNOWN)
     view.http_status = error.http_status
     view.time_ns = int(error.time.timestamp() * 1_000_000) * 1000
     wait = error.retry_after
@@ -152,16 +162,35 @@ def _view(error: NetworkError, kept: List[Any]) -> _abi.UploadErrorView:
     return view
 
 
+def _names(error: NetworkError) -> Set[str]:
+    """Of the fields that the record has of the error itself (network.h)."""
+    known = {
+        "http.request.method": error.method, "url.full": error.url,
+        "http.status": error.http_status, "cause": error.cause, "outcome": error.outcome,
+        "location": error.location, "retry_after_s": error.retry_after is not None,
+        "transaction.id": error.transaction_id, "error.code": error.code,
+        "error.message": error.message, "http.id": error.exchange_id}
+    names = {name for name, value in known.items() if value}
+    for index in range(len(error.details)):
+        names.add(f"error.detail_{index + 1}" if index else "error.detail")
+    return names
+
+
 def _written(error: NetworkError, logger: Any, message: bytes, level: int, fields: Dict[str, Any],
              frame: Any) -> bool:
     """cw_network_error_log, with what is in force here."""
     draft = _record.Draft(_place.find(frame))
     state = _context.current()
     if state is not None:
-        fields = _record.merged(fields, state.fields)
+        own = _names(error)
+        fields = _record.merged(fields, {key: value for key, value in state.fields.items()
+                                         if key not in own})
         draft.put_trace(state.ids)
     draft.data.value, draft.length.value = message, len(message)
     draft.put_level(level)
+    room = _text.FIELDS_MAX - _OWN_FIELDS_MAX - len(error.details)
+    if len(fields) > room:
+        fields = _record.cut(fields, room)
     for slot, key in zip(draft.put_count(len(fields)), fields):
         _record.put_field(slot, key, fields[key])
     kept: List[Any] = []

@@ -4,23 +4,25 @@ exception raised here is TypeError, for an object of another kind.
 
 Texts of exceptions name addresses with their queries; the innermost cause says the same without.
 """
-import inspect
-import io
 import re
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
 from ._hooks_record import EXCHANGE, causes, error_type, is_cancelled
+from ._network_bodies import begun, begun_async, get, had, is_long, look
 from ._text import safe_str
 
 _STATUS = ("status_code", "status", "code")
 _METHOD = ("method", "_method")
 _QUERY = re.compile(r"[?#][^\s'\"<>()]+")
-_USER = re.compile(r"//[^\s/@'\"]*@")
-_BODY_BYTES_MAX = (256 << 10) + 4
+# What stands for a port and is no number is of a password that has a '/', '?' or '#'.
+_USER = re.compile(r"//(?:[^\s/?#'\"]*|[^\s/?#@'\"\[:]*:(?!\d*(?:[/?#\s'\"]|$))\S*)@")
+_PORT = re.compile(
+    r"(?i)(\bport(?:: | could not be cast to integer value as ))(['\"])(?!\d*\2).*\2")
+_WORDS_MAX = 8_192
 
 
 class Shape(NamedTuple):
-    """cw_network_result."""
+    """cw_network_result, and one thing that it cannot say."""
     status: int = 0
     headers: Tuple[Tuple[str, str], ...] = ()
     body: bytes = b""
@@ -29,23 +31,8 @@ class Shape(NamedTuple):
     method: str = ""
     url: str = ""
     exchange_id: str = ""
-
-
-def _get(thing: Any, *names: str) -> Any:
-    """The first of these that it has, is not None and is no method."""
-    for name in names:
-        value = _look(thing, name)
-        if value is not None and not callable(value):
-            return value
-    return None
-
-
-def _look(thing: Any, name: str, otherwise: Any = None) -> Any:
-    """The attribute, or `otherwise` if it is missing or its property raises."""
-    try:
-        return getattr(thing, name, otherwise)
-    except Exception:
-        return otherwise
+    is_misread: bool = False
+    """The answer came, and is not understood."""
 
 
 def _text(value: Any) -> str:
@@ -55,12 +42,12 @@ def _text(value: Any) -> str:
 
 
 def _status(thing: Any) -> int:
-    value = _get(thing, *_STATUS)
+    value = get(thing, *_STATUS)
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _is_answer(thing: Any) -> bool:
-    return bool(_status(thing)) and _look(thing, "headers", _look) is not _look
+    return bool(_status(thing)) and look(thing, "headers", look) is not look
 
 
 def _headers(thing: Any) -> Tuple[Tuple[str, str], ...]:
@@ -74,9 +61,9 @@ def _request(*things: Any) -> Tuple[str, str]:
     """Method and address, of the first that knows them."""
     method = url = ""
     for thing in things:
-        for one in (thing, _get(thing, "request"), _get(thing, "request_info")):
-            method = method or _text(_get(one, *_METHOD))
-            url = url or _text(_get(one, "url"))
+        for one in (thing, get(thing, "request"), get(thing, "request_info")):
+            method = method or _text(get(one, *_METHOD))
+            url = url or _text(get(one, "url"))
     return method.upper(), url
 
 
@@ -84,74 +71,55 @@ def _inside(thing: Any) -> Iterator[Any]:
     """Where the hooks may have left the exchange's id: requests wraps urllib3's answer, and that
     http.client's; urllib's error wraps http.client's."""
     yield thing
-    raw = _get(thing, "raw")
+    raw = get(thing, "raw")
     yield raw
-    yield _get(raw, "_original_response")
-    yield _get(thing, "_original_response")
-    yield _get(thing, "file")
+    yield get(raw, "_original_response")
+    yield get(thing, "_original_response")
+    yield get(thing, "file")
 
 
 def _exchange(*things: Any) -> str:
     for thing in things:
         for one in _inside(thing):
-            found = _get(one, EXCHANGE)
+            found = get(one, EXCHANGE)
             if isinstance(found, str):
                 return found
     return ""
 
 
+def _has_body(answer: Any) -> bool:
+    """Whether an error may be in it."""
+    return 400 <= _status(answer) <= 599
+
+
 def _body(answer: Any) -> bytes:
     """What can be had at once: what was read, or what a client gives without a loop."""
-    for name in ("content", "_body"):
-        value = _get(answer, name)
-        if isinstance(value, bytes):
-            return value
-    read = _look(answer, "read")
-    if read is None or inspect.iscoroutinefunction(read):
-        return b""
-    try:
-        value = read()
-    except Exception:  # closed, or broken off: what the status says is enough
-        return b""
-    if not isinstance(value, bytes):
-        return b""
-    _put_back(answer, value)
-    return value[:_BODY_BYTES_MAX]
-
-
-def _put_back(answer: Any, body: bytes) -> None:
-    """urllib's HTTPError can be read again: its host may still want to."""
-    if isinstance(answer, Exception) and _get(answer, "file", "fp") is not None:
-        try:
-            vars(answer).pop("read", None)
-            again = io.BytesIO(body)
-            vars(answer).update(fp=again, file=again)
-        except Exception:
-            pass
+    body = had(answer)
+    return begun(answer) if body is None and not is_long(_headers(answer)) else body or b""
 
 
 async def awaited(ended: Any) -> Optional[bytes]:
     """The body of an answer that failed, awaited where it must be; None: it need not."""
-    answer = _get(ended, "response") if isinstance(ended, BaseException) else ended
-    if not _is_answer(answer) or 200 <= _status(answer) < 300:
+    answer = get(ended, "response") if isinstance(ended, BaseException) else ended
+    if not _is_answer(answer) or not _has_body(answer) or had(answer) is not None:
         return None
-    for name in ("aread", "read"):
-        read = _look(answer, name)
-        if read is not None and inspect.iscoroutinefunction(read):
-            try:
-                body = await read()
-            except Exception:  # closed, or broken off: what the status says is enough
-                return None
-            return body if isinstance(body, bytes) else None
-    return None
+    return None if is_long(_headers(answer)) else await begun_async(answer)
 
 
 def _words(chain: List[BaseException]) -> str:
     """Of the innermost cause; without queries and users of addresses."""
     inner = chain[-1]
-    words = _look(inner, "strerror") if isinstance(inner, OSError) else None
+    words = look(inner, "strerror") if isinstance(inner, OSError) else None
     text = words if isinstance(words, str) and words else safe_str(inner)
-    return _USER.sub("//", _QUERY.sub("", text)) or type(inner).__name__
+    text = _QUERY.sub("", _USER.sub("//", text[:_WORDS_MAX]))
+    return _PORT.sub(r"\1…", text) or type(inner).__name__
+
+
+def _is_misread(ended: BaseException) -> bool:
+    """The answer came; what it holds is not what the host took it for."""
+    return type(ended).__name__ == "ContentTypeError" or (
+        isinstance(ended, ValueError) and get(ended, "doc") is not None
+        and get(ended, "pos") is not None)
 
 
 def _answered(answer: Any, body: Optional[bytes], *more: Any) -> Shape:
@@ -159,7 +127,7 @@ def _answered(answer: Any, body: Optional[bytes], *more: Any) -> Shape:
     method, url = _request(answer, *more)
     exchange = _exchange(answer, *more)  # before the body: it may be put back in another object
     if body is None:
-        body = b"" if 200 <= status < 300 else _body(answer)
+        body = _body(answer) if _has_body(answer) else b""
     return Shape(status, _headers(answer), body, "", "", method, url, exchange)
 
 
@@ -170,7 +138,7 @@ def shape_of(ended: Any, body: Optional[bytes] = None) -> Shape:
             raise TypeError("NetworkError.of takes an answer or an exception of an HTTP client, "
                             f"not {type(ended).__name__}")
         return _answered(ended, body)
-    inner = _get(ended, "response")
+    inner = get(ended, "response")
     answer = inner if _is_answer(inner) else ended
     shape = _answered(answer, body, ended) if _is_answer(answer) else Shape()
     if shape.status and not 200 <= shape.status < 300:
@@ -179,4 +147,5 @@ def shape_of(ended: Any, body: Optional[bytes] = None) -> Shape:
     kind = "cancelled" if is_cancelled(ended) else error_type(ended)
     method, url = _request(answer, ended)
     return shape._replace(error=_words(chain), error_type=kind, method=method, url=url,
-                          exchange_id=_exchange(*chain) or shape.exchange_id)
+                          exchange_id=_exchange(*chain) or shape.exchange_id,
+                          is_misread=_is_misread(ended))

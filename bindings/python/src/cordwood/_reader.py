@@ -1,19 +1,20 @@
 """Reading a store, also while another process writes it: `for record in cordwood.read(path)`.
 
 A Reader owns a C cursor; one thread at a time. Each record is copied out, so it may be kept.
-Records come merged by time; within a thread the order is exact. Damaged places are passed over
-and counted.
+Records come merged by time; within a thread the order is exact. Damaged places are passed over,
+counted, and told of as a DamageWarning each.
 """
 import ctypes
 import os
 import time
+import warnings
 from datetime import datetime, timedelta, timezone
 from types import TracebackType
 from typing import Any, Dict, Iterable, Iterator, NamedTuple, Optional, Type, Union
 
 from . import _abi, _levels
 from ._engine import PathLike
-from ._errors import check
+from ._errors import DamageWarning, check, describe
 
 Time = Union[datetime, str, int, float]
 FieldValue = Union[int, float, bool, str]
@@ -159,6 +160,8 @@ class Reader(Iterator[Record]):
                 return _record(self._view)
             if status == _abi.E_DAMAGED:
                 self.damaged += 1
+                # For who turns warnings into errors the next call goes on behind the place.
+                warnings.warn(describe(status), DamageWarning, stacklevel=2)
             elif status == _abi.E_ENCRYPTED:
                 self.encrypted += 1
             elif status == _abi.AGAIN:

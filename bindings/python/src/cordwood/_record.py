@@ -7,12 +7,14 @@ What is built borrows bytes objects, which the cells keep alive; nothing is copi
 """
 from ctypes import (Structure, byref, c_bool, c_char_p, c_double, c_int64, c_size_t, c_uint32,
                     c_uint64, sizeof)
+from itertools import islice
 from typing import Any, Dict, List, Mapping, Optional
 
 from . import _abi
 from ._context import TraceIds
 from ._place import Place
-from ._text import INT_MAX, INT_MIN, ExceptionTexts, encode, plain
+from ._text import FIELDS_CUT, FIELDS_MAX, INT_MAX, INT_MIN, ExceptionTexts, encode, plain
+from ._text import key as key_bytes
 
 KEPT_BYTES_MAX = 65_536  # a draft that held more is not kept: it would hold it for long
 _SIZE = sizeof(_abi.Record)
@@ -90,7 +92,7 @@ class Draft:
 def put_field(slot: Slot, key: str, value: Any) -> int:
     """Sets a field; its bytes, where it is a string."""
     if slot[0] is not key:
-        slot[0], slot[10].key = key, _abi.text(encode(key))
+        slot[0], slot[10].key = key, _abi.text(key_bytes(key))
     kind = type(value)
     if kind is str:
         value = encode(value)
@@ -112,6 +114,13 @@ def put_field(slot: Slot, key: str, value: Any) -> int:
         return len(value)
     slot[2].value = value
     return 0
+
+
+def cut(fields: Mapping[str, Any], room: int = FIELDS_MAX) -> Dict[str, Any]:
+    """As many fields as there is room for, the first ones, and how many are not among them."""
+    kept = dict(islice(fields.items(), room - 1))
+    kept[FIELDS_CUT] = len(fields) - len(kept)
+    return kept
 
 
 def merged(own: Mapping[str, Any], context: Mapping[str, Any]) -> Dict[str, Any]:

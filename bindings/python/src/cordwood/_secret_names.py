@@ -8,16 +8,20 @@ from typing import Iterable, List, Set
 # Also within a word.
 _ENDINGS = """password passwords passwd passphrase passcode token tokens secret secrets secretstring
     apikey apikeys credential credentials privatekey privatekeys secretkey accesskey accesskeys
-    authorization sessionid applicationkey masterkey consumerkey phpsessid""".split()
+    authorization sessionid applicationkey masterkey consumerkey phpsessid captcha passwort
+    kennwort motdepasse contraseña contrasena senha wachtwoord lösenord losenord adgangskode
+    salasana hasło haslo heslo jelszó jelszo şifre sifre пароль 密码 密碼 パスワード
+    비밀번호""".split()
 # At the start of a word.
 _WORDS = """authenticationinfo cookie2 setcookie setcookie2 xauth xauthkey authkey functionskey
-    ocpapimsubscriptionkey websocketkey session sid sessid pass pwd pin auth cookie cookies otp
-    totp jwt bearer sig signature csrf xsrf cvv cvc cvv2 cardnumber creditcard ssn iban
+    ocpapimsubscriptionkey websocketkey websocketprotocol xauthentication session sid sessid
+    pass pwd pin auth cookie cookies otp totp jwt bearer sig signature
+    csrf xsrf cvv cvc cvv2 cardnumber creditcard ssn iban
     passportnumber passwordhash passwordconfirmation secretaccesskey signingkey encryptionkey
     subscriptionkey accountkey codeverifier clientassertion assertion samlresponse samlrequest
     sessionkey authcode authorizationcode securityanswer recoverycode
     sharedaccesssignature""".split()
-_PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PIECES = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\U0010ffff]+|[0-9]+")
 
 
 def _ends(pieces: List[str], own: Set[str]) -> bool:

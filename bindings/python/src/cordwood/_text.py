@@ -10,6 +10,11 @@ from typing import Any, Mapping, Optional, Tuple, Union
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
 UINT_MAX = (1 << 64) - 1
 FORMAT_ERROR = "cordwood.format_error"
+# How many fields a record does not have that had more than the library takes.
+FIELDS_CUT = "cordwood.fields_cut"
+FIELDS_MAX = 4096
+_KEY_BYTES_MAX = 65_535
+_KEY_CUT = "…".encode()
 
 ExceptionTexts = Tuple[bytes, bytes, bytes]
 
@@ -23,6 +28,17 @@ def encode(content: str) -> bytes:
             return str.encode(content, "utf-8", "surrogateescape")
         except UnicodeEncodeError:
             return str.encode(content, "utf-8", "surrogatepass")
+
+
+def key(name: str) -> bytes:
+    """A field's key; one that is too long for the library is cut, and ends with "…"."""
+    raw = encode(name)
+    if len(raw) <= _KEY_BYTES_MAX:
+        return raw
+    end = _KEY_BYTES_MAX - len(_KEY_CUT)
+    while end > 0 and raw[end] & 0xC0 == 0x80:  # in the midst of a character
+        end -= 1
+    return raw[:end] + _KEY_CUT
 
 
 def safe_str(value: Any) -> str:
@@ -62,9 +78,33 @@ def formatted(message: Any, args: Tuple[Any, ...]) -> Tuple[bytes, str]:
     return encode(made if _is(made, str) else safe_str(made)), ""
 
 
-def unformatted(text: str, args: Tuple[Any, ...], error: BaseException) -> Tuple[bytes, str]:
+def _shown(args: Any) -> str:
+    """str of a call's arguments, also where one of them cannot be shown."""
+    try:
+        return str(args)
+    except Exception:
+        pass
+    if type(args) is not tuple:
+        return safe_str(args)
+    shown = [_safe_repr(value) for value in args]
+    return f"({', '.join(shown)}{',' if len(shown) == 1 else ''})"
+
+
+def _safe_repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return f"<unprintable {type(value).__name__} object>"
+
+
+def with_arguments(text: str, args: Any) -> str:
+    """A message whose arguments do not fit it, and they."""
+    return f"{text} {_shown(args)}"
+
+
+def unformatted(text: str, args: Any, error: BaseException) -> Tuple[bytes, str]:
     """What is kept of a message whose arguments raised that."""
-    return encode(f"{text} {safe_str(args)}"), safe_str(error)
+    return encode(with_arguments(text, args)), safe_str(error)
 
 
 def recovered(message: Any, args: Tuple[Any, ...], text: Any,
