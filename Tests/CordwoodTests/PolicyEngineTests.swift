@@ -1,6 +1,7 @@
 // B-SAP-9 and B-NET-3 as Swift hosts see them: a policy over the host's own settings, and an upload
 // that fails as a typed error, from a call and from a task. Nobody listens on port 9.
 
+import CordwoodCore
 import Foundation
 import XCTest
 
@@ -29,6 +30,17 @@ final class PolicyEngineTests: XCTestCase {
         try engine.applyPolicy(json: "{}")
         XCTAssertFalse(log.isEnabled(.info))
         XCTAssertTrue(log.isEnabled(.warn))
+    }
+
+    /// B-ROLL-5: on a busy machine the first look at the files may come late.
+    func testTheQuotaHoldsFromTheStart() throws {
+        var options = EngineOptions()
+        options.quotaBytes = 4 << 20
+        for _ in 0..<8 {
+            let engine = try Engine(directory: directory(), options: options)
+            XCTAssertLessThan(Quota.left(engine.block), 4 << 20)
+            try engine.close()
+        }
     }
 
     func testParametersOfTargetsStartNoSecondLine() throws {

@@ -246,6 +246,7 @@ def rolls_by_size_and_age(place):
     host = place.host(place.directory / "size").open(segment=SEGMENT_MIN, age=0)
     host.write(10_000, 100)
     until(lambda: host.totals()["sealed"] >= 15, "segments of 64 KiB for 1.2 MB")
+    equal("cw_roll", int(host.ask("roll")), OK)  # those that are full wait for no thread
     host.write(1, 100)
     sealed = host.totals()["sealed"]
     time.sleep(1.5)  # what must not happen would, within a second

@@ -62,6 +62,18 @@ import Glibc
     /// What archiving so many segments may take beside them.
     func archiveBytes(segments: Int) -> UInt64 { UInt64(segments) * current.segmentBytes }
 
+    /// Before the first look, which may be late on a busy machine: the quota holds from the start.
+    /// What retention keeps free may be made even where archives fill more than the quota.
+    func begin() {
+        keeping.locked {
+            let bounds = current
+            guard bounds.quotaBytes > 0 else { return }
+            let mark = unsafe Quota.mark(engine)
+            let free = room(bounds, beside: count(bounds))
+            unsafe Quota.allow(engine, from: mark, bytes: max(free, bounds.headroomBytes))
+        }
+    }
+
     /// Retention, and how much may be made from here on.
     func keep() {
         keeping.locked {
@@ -76,10 +88,15 @@ import Glibc
                 unsafe Quota.allow(engine, from: mark, bytes: nil)
                 return
             }
-            let quota = max(bounds.quotaBytes, LimitKeeper.segmentsMin * bounds.segmentBytes)
-            let used = files.grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
-            unsafe Quota.allow(engine, from: mark, bytes: quota > used ? quota - used : 0)
+            unsafe Quota.allow(engine, from: mark, bytes: room(bounds, beside: files))
         }
+    }
+
+    /// What the quota leaves beside these files and the archives.
+    private func room(_ bounds: Bounds, beside files: Files) -> UInt64 {
+        let quota = max(bounds.quotaBytes, LimitKeeper.segmentsMin * bounds.segmentBytes)
+        let used = files.grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
+        return quota > used ? quota - used : 0
     }
 
     /// Retention has archives to remove, or hardly a segment can be made.

@@ -118,6 +118,7 @@ import Glibc
     // MARK: Threads
 
     func startThreads() throws(CordwoodError) {
+        limits.begin()
         var bodies: [(StaticString, Bool, @Sendable () -> Void)] = [
             ("cordwood-supply", false, { [self] in supply() }),
             ("cordwood-ship", true, { [self] in asCaller(ship) }),

@@ -160,11 +160,16 @@ public enum Quota {
     }
 
     static func take(_ engine: EngineBlock, bytes: UInt64) -> Bool {
-        // ORDER: acquire-release. Of two makers one gets the last bytes (A26).
-        let before = unsafe cwa_add_u64(made(engine), bytes)
-        if unsafe before &+ bytes <= cwa_load_relaxed_u64(limit(engine)) { return true }
-        unsafe giveBack(engine, bytes: bytes)
-        return false
+        let word = unsafe made(engine)
+        while true {
+            // ORDER: relaxed, then acquire-release. Of two makers one gets the last bytes. Nothing
+            // is added that is not taken: a mark read meanwhile would allow it once more (A26).
+            let before = unsafe cwa_load_relaxed_u64(word)
+            guard unsafe before &+ bytes <= cwa_load_relaxed_u64(limit(engine)) else {
+                return false
+            }
+            if unsafe cwa_cas_u64(word, before, before &+ bytes) { return true }
+        }
     }
 
     static func giveBack(_ engine: EngineBlock, bytes: UInt64) {
