@@ -61,11 +61,13 @@ def of_httpx():
 
 def of_aiohttp():
     import aiohttp
+    import atexit
     loop = asyncio.new_event_loop()
 
     async def made():
         return aiohttp.ClientSession()
     session = loop.run_until_complete(made())
+    atexit.register(lambda: loop.run_until_complete(session.close()))
 
     async def got(url, limit):
         async with session.get(url) as answer:
