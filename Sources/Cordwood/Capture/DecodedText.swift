@@ -1,5 +1,5 @@
-// Texts within texts, decoded: JSON strings by their escapes, values of URLs and forms by their percent
-// codes. Where each byte stood is kept, so that what is found can be replaced there.
+// Texts within texts, decoded: JSON strings by their escapes, values of URLs and forms by their
+// percent codes. Where each byte stood is kept, so that what is found can be replaced there.
 
 import Glibc
 
