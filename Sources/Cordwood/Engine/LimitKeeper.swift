@@ -115,14 +115,15 @@ import Glibc
         unsafe Quota.isUsed(engine) && monitor.locked { looks.ended <= begun }
     }
 
-    /// True for who shall call `keepAndEnd` now, on a thread of its own.
+    /// True for who shall call `keepAndEnd` now, on a thread of its own. The first look is the ship
+    /// thread's, which adopts what others left before retention removes anything for it.
     func beginsSoon(now: UInt64) -> Bool {
         let bounds = current
         guard bounds.quotaBytes > 0, unsafe Quota.left(engine) < bounds.headroomBytes / 2 else {
             return false
         }
         return monitor.locked {
-            guard !isRunning, now >= notBeforeNs else { return false }
+            guard !isRunning, looks.ended > 0, now >= notBeforeNs else { return false }
             isRunning = true
             return true
         }
