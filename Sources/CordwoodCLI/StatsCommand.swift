@@ -56,6 +56,10 @@ struct StatsCommand: ParsableCommand {
 
             """
         for (level, count) in levels(stats) { text += "  \(level): \(count)\n" }
+        if stats.refused > 0 {
+            let causes = stats.refusedCauses.map(PlainText.oneLine).joined(separator: ", ")
+            text += "not kept  \(stats.refused) records\(causes.isEmpty ? "" : ": \(causes)")\n"
+        }
         if !unclean.isEmpty {
             text += "ended without closing:\n"
             for lane in unclean.prefix(StatsCommand.uncleanMax) {
@@ -112,6 +116,8 @@ struct StatsCommand: ParsableCommand {
         var byLevel = JSONObject()
         for (level, count) in levels(stats) { byLevel.add(level, count) }
         object.add("levels", byLevel)
+        object.add("not_kept", stats.refused)
+        object.add("not_kept_causes", stats.refusedCauses)
         object.add("problems", stats.problems)
         object.add("encrypted", stats.encrypted)
         return object.text + "\n"

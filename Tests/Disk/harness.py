@@ -3,6 +3,7 @@ interposer (interpose.c), small file systems, and the files of a store. Python's
 only. A case is a function that takes a Place; it raises Failed or Skipped."""
 
 import errno
+import json
 import mmap
 import os
 import shutil
@@ -110,6 +111,7 @@ class Host:
     def __init__(self, program, store, words=None, interposer=None, environment=None):
         environ = {k: v for k, v in os.environ.items() if not k.startswith("CORDWOOD_")}
         environ.update(environment or {})
+        self.store = store
         if words:
             environ.update(LD_PRELOAD=str(interposer), DISK_WORDS=str(words.path),
                            DISK_STORE=str(store))
@@ -218,6 +220,11 @@ def exact(host, threads=1, closes=True, cause=None):
         holds(read["gaps"] <= total["runs"], f"{read['gaps']} gap records of {total['runs']} gaps")
     if cause and read["gaps"]:
         equal("causes in gap records", host.gaps(), [{cause}] * read["gaps"])
+        told = subprocess.run([TOOL, "stats", "--json", host.store], check=True,
+                              stdout=subprocess.PIPE)
+        told = json.loads(told.stdout)
+        equal("cordwood stats", (told["not_kept"], told["not_kept_causes"]),
+              (total["refused"], [cause]))
     return total, read
 
 

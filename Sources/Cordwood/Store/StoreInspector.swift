@@ -43,6 +43,10 @@ public struct StoreStats: Sendable {
     /// UTC ns; both 0 without records.
     public var timeMin: UInt64 = 0
     public var timeMax: UInt64 = 0
+    /// Records that were not kept, by the gap records.
+    public var refused: UInt64 = 0
+    /// Names of FORMAT §8.6, in the order in which they were met, each once.
+    public var refusedCauses: [String] = []
     public var problems: [String] = []
     /// Archives that no identity opens: no damage, and not counted as records.
     public var encrypted: [String] = []
@@ -111,6 +115,23 @@ public enum StoreInspector {
         stats.recordsByLevel[Int(min(record.level, 24))] &+= 1
         stats.timeMin = isFirst ? record.timeNs : min(stats.timeMin, record.timeNs)
         stats.timeMax = max(stats.timeMax, record.timeNs)
+        if record.kind == RecordRef.gapKind { countGap(record, &stats) }
+    }
+
+    private static func countGap(_ record: RecordRef, _ stats: inout StoreStats) {
+        var fields = RecordFields(record)
+        while let (key, value) = fields.next() {
+            switch value {
+            case .uint(let count) where Bytes.equal(key, Bytes.literal("gap.records")):
+                stats.refused &+= count
+            case .string(let names) where Bytes.equal(key, Bytes.literal("gap.causes")):
+                for name in Bytes.string(names).split(separator: " ").map(String.init)
+                where !stats.refusedCauses.contains(name) {
+                    stats.refusedCauses.append(name)
+                }
+            default: break
+            }
+        }
     }
 
     public static func stats(directory: String) throws(ReadProblem) -> StoreStats {

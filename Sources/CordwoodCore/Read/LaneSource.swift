@@ -415,7 +415,7 @@ public final class LaneSource: RecordSource {
             if readCatalogAgain() { decoder.decode(stream, into: &record) }
             if decoder.hasMissed { tellLostNames() }
         }
-        if record.kind == 1, let gap = decoder.gapCounted(stream) {
+        if record.kind == RecordRef.gapKind, let gap = decoder.gapCounted(stream) {
             gapsSeen[gap.slot] = max(gapsSeen[gap.slot] ?? 0, gap.to)
         }
         lastMonotonic = max(lastMonotonic, record.monotonicNs)

@@ -260,7 +260,7 @@
         record.sections =
             unsafe Bytes.slice(scratch.bytes, message.count, sections.count) ?? Bytes.none
         record.originalLength = UInt64(message.count)
-        record.kind = 1
+        record.kind = RecordRef.gapKind
         record.level = 13
         record.logger = Bytes.literal("Cordwood")
     }

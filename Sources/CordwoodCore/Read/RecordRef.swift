@@ -89,6 +89,7 @@ public struct RecordFlags: OptionSet, Sendable {
     public var level: UInt8 = 0
     /// CW_KIND_….
     public var kind: UInt8 = 0
+    package static let gapKind: UInt8 = 1
     public var flags: RecordFlags = []
     @safe public var logger = Bytes.none
     @safe public var message = Bytes.none
