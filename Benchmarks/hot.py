@@ -10,17 +10,17 @@ from house import KEPT, KEPT_TMPFS, WORKLOADS, last_json, output
 FEW, MANY = 10_000, 40_000
 
 
-def instructions(house, program, workload):
-    """Of the loop, the call and whatever it calls: what 30,000 more records add under callgrind."""
+def instructions(house, program, workload, few=FEW, many=MANY):
+    """Of the loop, the call and whatever it calls: what a record more adds under callgrind."""
     totals = []
-    for count in (FEW, MANY):
+    for count in (few, many):
         store = house.where()
         done = subprocess.run(
             ["valgrind", "--tool=callgrind", f"--toggle-collect=*write_{workload}*",
              f"--callgrind-out-file={store}.callgrind", program, str(store), "count", str(count),
              workload], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         totals.append(int(re.search(r"Collected\s*:\s*(\d+)", done.stderr)[1]))
-    return round((totals[1] - totals[0]) / (MANY - FEW), 1)
+    return round((totals[1] - totals[0]) / (many - few), 1)
 
 
 def counts(house):

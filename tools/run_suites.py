@@ -107,7 +107,7 @@ def suites(everything):
             timed=True),
         Job("server-times", python, "Tests/Servers/run.py", "--part", "alone", *flags,
             minutes=0.6, timed=True, after=pypi),
-        Job("bench", python, "Benchmarks/test_bench.py", minutes=0.4, timed=True),
+        Job("bench", python, "Benchmarks/test_bench.py"),
         Job("demo", python, "tools/demo.py", "--built", alone=True, heavy=True),
     ]
 

@@ -79,7 +79,7 @@ final class ReadDamageTests: XCTestCase {
         let whole = [lane.laneBytes()] + lane.segments.map { $0.bytes() }
         // Most of a file is zero: aim at what is not, and at its neighbours.
         let alive = whole.map { bytes in bytes.indices.filter { bytes[$0] != 0 } }
-        for seed in UInt64(0)..<4_000 {
+        for seed in SeededRandom.seeds(4_000) {
             var random = SeededRandom(state: seed)
             let index = Int(seed) % files.count
             TestFiles.write(mutate(whole[index], alive[index], &random), to: files[index])
@@ -95,7 +95,7 @@ final class ReadDamageTests: XCTestCase {
         let segment = lane.segments[1]
         let whole = segment.bytes()
         let from = segment.offset(of: 0) + 128
-        for seed in UInt64(0)..<6_000 {
+        for seed in SeededRandom.seeds(6_000) {
             var random = SeededRandom(state: seed ^ 0xBEEF)
             var bytes = whole
             for _ in 0..<Int.random(in: 1...4, using: &random) {
@@ -118,7 +118,7 @@ final class ReadDamageTests: XCTestCase {
         let path = "\(store)/lanes/\(lane.name).journal"
         let segment = lane.segments[1].bytes()
         let at = lane.segments[1].offset(of: 0)
-        for seed in UInt64(0)..<2_000 {
+        for seed in SeededRandom.seeds(2_000) {
             var random = SeededRandom(state: seed)
             var w = ByteWriter()
             w.text("CWJRNL01")

@@ -432,6 +432,11 @@ enum TestFiles {
 
 /// A small generator with a seed (splitmix64).
 struct SeededRandom: RandomNumberGenerator {
+    /// Seeds of a test: all with CORDWOOD_TEST_ALL (`./dev test --all`), else the first quarter.
+    static func seeds(_ all: UInt64) -> Range<UInt64> {
+        0..<(getenv("CORDWOOD_TEST_ALL") == nil ? all / 4 : all)
+    }
+
     var state: UInt64
     mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15

@@ -299,7 +299,7 @@ final class AgeArchiveTests: XCTestCase {
         let info = try write(records(11, 40), in: scratch, to: [identity.recipient])
         let whole = readAll(info.path)
         let path = scratch.path + "/damaged"
-        for seed in UInt64(0)..<1_500 {
+        for seed in SplitMix.seeds(1_500) {
             var random = SplitMix(seed)
             var bytes = whole
             for _ in 0..<(1 + random.below(3)) {

@@ -8,6 +8,11 @@ import XCTest
 @testable import CordwoodShip
 
 struct SplitMix: RandomNumberGenerator {
+    /// Seeds of a test: all with CORDWOOD_TEST_ALL (`./dev test --all`), else the first quarter.
+    static func seeds(_ all: UInt64) -> Range<UInt64> {
+        0..<(getenv("CORDWOOD_TEST_ALL") == nil ? all / 4 : all)
+    }
+
     var state: UInt64
     init(_ seed: UInt64) { state = seed }
     mutating func next() -> UInt64 {
