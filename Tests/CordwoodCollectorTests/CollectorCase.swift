@@ -58,6 +58,12 @@ class CollectorCase: XCTestCase {
         return (all ?? []).sorted()
     }
 
+    /// Bytes of one of them; nil: it is gone.
+    func size(of name: String) -> Int? {
+        let path = "\(directory)/archives/\(name)"
+        return try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
+    }
+
     /// A collector takes note of a lost client in its own time.
     func eventually(_ what: String, _ condition: () -> Bool) {
         for _ in 0..<3_000 {
