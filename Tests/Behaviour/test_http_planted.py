@@ -10,6 +10,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import capturing
+import swift_hosts
 from http_hosts import HERE, Hosts, environment
 from planted import DIGITS, MARK, Planted
 from sending import CORDWOOD
@@ -84,10 +85,11 @@ class PlantedTest(Hosts):
         self.assertEqual(places, set(), f"from {self.first} on")
 
     def client(self, name):
-        done = subprocess.run(
-            [self.python, HERE / "http_planted.py", name, self.store, self.base,
-             str(self.first), str(COUNT)],
-            env=environment(), stdout=subprocess.PIPE, check=True)
+        self.run_client(self.python, HERE / "http_planted.py", name)
+
+    def run_client(self, *program):
+        done = subprocess.run([*program, self.store, self.base, str(self.first), str(COUNT)],
+                              env=environment(), stdout=subprocess.PIPE, check=True)
         self.assertGreater(int(done.stdout), COUNT // 3)
         self.nowhere(COUNT)
 
@@ -102,6 +104,9 @@ class PlantedTest(Hosts):
 
     def test_B_HTTP_6_planted_aiohttp(self):
         self.client("aiohttp")
+
+    def test_B_HTTP_6_planted_urlsession(self):
+        self.run_client(swift_hosts.program("HTTPPlanted"))
 
     def test_B_HTTP_6_planted_curl(self):
         program = self.built_curl("http_curl_planted")

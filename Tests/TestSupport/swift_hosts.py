@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The Swift programs that suites and benchmarks start: the examples, the crash tests' writer, the
-consumers' host, the benchmarks' program. Each is of a package that names Cordwood by path. One
+consumers' hosts, the benchmarks' program. Each is of a package that names Cordwood by path. One
 build makes them all: a package in build/swift-hosts depends on those packages, and is built where
 the library was, with the same flags, so that the library's own objects serve.
 
@@ -26,7 +26,7 @@ PACKAGES = {
     "cordwood-example": (ROOT / "examples/swift",
                          ("Example", "Hello", "Transactions", "HTTP", "HTTPErrors")),
     "cordwood-crash-swift": (ROOT / "Tests/Crash/swift-writer", ("Writer",)),
-    "consumer": (PLACE / "consumer", ("Consumer",)),
+    "consumer": (PLACE / "consumer", ("Consumer", "HTTPPlanted")),
     "cordwood-bench-swift": (PLACE / "benchmark", ("HotSwift",)),
 }
 # Copies of packages: SwiftPM tells them apart by their folders' names.

@@ -1,13 +1,22 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A Swift host outside Cordwood's package, which it names by path.
+// Swift hosts outside Cordwood's package, which they name by path.
 let package = Package(
     name: "consumer",
-    products: [.executable(name: "Consumer", targets: ["Consumer"])],
+    products: [
+        .executable(name: "Consumer", targets: ["Consumer"]),
+        .executable(name: "HTTPPlanted", targets: ["HTTPPlanted"]),
+    ],
     dependencies: [.package(name: "cordwood", path: "../../..")],
     targets: [
         .executableTarget(
-            name: "Consumer", dependencies: [.product(name: "Cordwood", package: "cordwood")])
+            name: "Consumer", dependencies: [.product(name: "Cordwood", package: "cordwood")]),
+        .executableTarget(
+            name: "HTTPPlanted",
+            dependencies: [
+                .product(name: "Cordwood", package: "cordwood"),
+                .product(name: "CordwoodHTTPCapture", package: "cordwood"),
+            ]),
     ]
 )
