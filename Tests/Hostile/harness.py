@@ -51,7 +51,7 @@ def run(*command, environment=None, preexec=None, seconds=SECONDS_MAX, megabytes
             time.sleep(0.005)
         child.returncode = code = os.waitstatus_to_exitcode(status)
         out.seek(0)
-        text = out.read(1 << 20).decode(errors="replace")
+        text = out.read(4 << 20).decode(errors="replace")
     done = Done(code, text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024)
     if code < 0 or codes is not None and code not in codes:
         raise Failed(f"{command[1:]}: ends with {code}\n{text[-2000:]}")
