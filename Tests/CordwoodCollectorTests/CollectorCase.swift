@@ -77,6 +77,15 @@ class CollectorCase: XCTestCase {
 extension ArchiveInspector {
     static let text = ArchiveInspector(verify: parse, identify: parse)
 
+    /// Checks an archive once the gate opens, which one signal does for one archive.
+    static func waiting(for gate: DispatchSemaphore) -> ArchiveInspector {
+        ArchiveInspector(
+            verify: {
+                gate.wait()
+                return try parse($0)
+            }, identify: parse)
+    }
+
     @Sendable static func parse(_ path: String) throws -> ArchiveFacts {
         let text = try String(contentsOfFile: path, encoding: .utf8)
         let parts = text.prefix { $0 != "\n" }.split(separator: " ")

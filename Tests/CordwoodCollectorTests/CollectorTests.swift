@@ -141,11 +141,7 @@ final class CollectorTests: CollectorCase {
 
     func testStopFinishesWhatIsBeingStored() throws {
         let gate = DispatchSemaphore(value: 0)
-        let slow = ArchiveInspector(
-            verify: {
-                gate.wait()
-                return try ArchiveInspector.parse($0)
-            }, identify: ArchiveInspector.parse)
+        let slow = ArchiveInspector.waiting(for: gate)
         let client = try RawClient(port: try start(inspector: slow) { $0.stopTimeoutMs = 10_000 })
         client.send(post(archive(), key: CollectorCase.id))
         eventually("the body has arrived") { stored().count == 1 }

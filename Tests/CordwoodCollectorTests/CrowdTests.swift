@@ -95,11 +95,7 @@ final class CrowdTests: CollectorCase {
 
     func testWhatIsStoredDoesNotGiveWay() throws {
         let gate = DispatchSemaphore(value: 0)
-        let slow = ArchiveInspector(
-            verify: {
-                gate.wait()
-                return try ArchiveInspector.parse($0)
-            }, identify: ArchiveInspector.parse)
+        let slow = ArchiveInspector.waiting(for: gate)
         let port = try start(inspector: slow) {
             $0.connectionsMax = 1
             $0.headTimeoutPressedMs = 0
@@ -229,11 +225,7 @@ final class CrowdTests: CollectorCase {
     /// Its archive is still checked, and takes what it took before.
     func testWhoLeavesItsUploadBehindIsCounted() throws {
         let gate = DispatchSemaphore(value: 0)
-        let slow = ArchiveInspector(
-            verify: {
-                gate.wait()
-                return try ArchiveInspector.parse($0)
-            }, identify: ArchiveInspector.parse)
+        let slow = ArchiveInspector.waiting(for: gate)
         let port = try start(inspector: slow) {
             $0.connectionsMax = 3
             $0.stopTimeoutMs = 10_000

@@ -47,11 +47,7 @@ final class FloodTests: CollectorCase {
     func testManyRequestsBehindAnUpload() throws {
         let count = 7_000
         let gate = DispatchSemaphore(value: 0)
-        let slow = ArchiveInspector(
-            verify: {
-                gate.wait()
-                return try ArchiveInspector.parse($0)
-            }, identify: ArchiveInspector.parse)
+        let slow = ArchiveInspector.waiting(for: gate)
         let client = try RawClient(port: try start(inspector: slow))
         client.send(
             post(archive(), key: CollectorCase.id)
