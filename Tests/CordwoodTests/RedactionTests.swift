@@ -138,7 +138,7 @@ final class RedactionTests: RedactionCase {
                 XCTAssertFalse(cut.contains(Self.mark), "seed \(seed), cut at \(end)")
                 XCTAssertTrue(document.wanted.hasPrefix(cut), "seed \(seed), cut at \(end): \(cut)")
             }
-            // One byte that is none of JSON: nothing behind it is kept.
+            // One byte that is not JSON: nothing behind it is kept.
             var broken = bytes
             broken[end % bytes.count] = 1
             let shown = redact(broken, rules)

@@ -229,7 +229,7 @@ static void form(input *in) {
 static void markup(input *in) {
     static const char *const before[] = {"<?xml version=\"1.0\"?>\n", "", "<!-- a -->",
         "<a x='y'>t</a>"};
-    /* The last ones are none of XML. */
+    /* The last ones are not valid XML. */
     static const char *const forms[] = {
         "<%s>" SECRET "</%s>", "<u:%s Type='t'>" SECRET "</u:%s>", "<b %s=\"" SECRET "\"/>%.0s",
         "<b c='1' %s='" SECRET "'>t</b>%.0s",

@@ -341,7 +341,7 @@ def harmless(verb, shown):
 
 def terminal(suite):
     """Escapes in messages, fields, file and process names reach no terminal and no pipe, and forge
-    no line; who asks for bytes gets them."""
+    no line; --raw-control prints the bytes."""
     store = escapes_store(suite, "escapes")
     broken = next((store / "archives").iterdir())
     for verb in (["cat", store], ["tail", store], ["verify", store], ["stats", store],

@@ -5,7 +5,7 @@ import Glibc
 
 enum DecodedText {
     /// Decodes a text and calls `body` with the result; nil: no memory.
-    /// - Parameter next: writes what stands at an index by calling its last argument, and returns
+    /// - Parameter next: writes the bytes at an index by calling its last argument, and returns
     ///   where to go on.
     /// SAFETY: both buffers are this call's own, freed when body returns. What comes out of a step
     /// has at most as many bytes as went in, so slice.count bytes and one offset more are enough.

@@ -263,7 +263,7 @@ enum ItemForm {
         }
     }
 
-    /// A '%': where what it encodes may hide a secret the value that it stands in is decoded and
+    /// A '%': where the bytes that it encodes may hide a secret, the whole value is decoded and
     /// looked at. Returns where to go on.
     private func encoded(_ at: Int, since: Int, _ edits: inout Edits) -> Int {
         guard TextScan.mayHide(text[at &+ 1], text[at &+ 2]) else { return at &+ 1 }

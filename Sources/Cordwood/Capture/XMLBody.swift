@@ -86,7 +86,7 @@ import CExpat
         return end == begin ? 0 : end
     }
 
-    /// Where expat's first byte stands in the text.
+    /// Index in the text of expat's first byte.
     private var base = 0
 
     private static func from(_ user: UnsafeMutableRawPointer?) -> XMLBody? {

@@ -7,8 +7,8 @@ public enum TextLine {
     /// CW_KIND_HTTP
     private static let exchange: UInt8 = 4
 
-    /// - Parameter form: of the message; what stands before and behind it is one line at any rate,
-    ///   but in `raw`.
+    /// - Parameter form: of the message; the text before and after it is one line in every form
+    ///   but `raw`.
     public static func append(
         _ r: borrowing RecordRef, to out: inout [UInt8], utc: Bool, color: Bool,
         form: TextForm = .lines

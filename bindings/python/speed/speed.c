@@ -231,8 +231,9 @@ level_of(Logger *self, PyObject *level)
     return PyErr_Occurred() ? 0 : (uint32_t)number;
 }
 
-/* A log call's level, which is never refused: a warning's, and why it is none. *problem is a new
- * reference or NULL; 0 with an error set: what is no Exception was raised. */
+/* A log call's level, which is never refused: an unknown one becomes a warning, and *problem says
+ * why (a new reference, or NULL). 0 with an error set: something other than an Exception was
+ * raised. */
 static uint32_t
 level_of_call(Logger *self, PyObject *level, PyObject **problem)
 {

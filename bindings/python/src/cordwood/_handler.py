@@ -3,7 +3,7 @@
 `extra=` becomes typed fields, exc_info an exception, `created` the record's time, and the caller's
 place is kept. The logger's name is the record's. Any thread, without the lock other handlers take.
 A failure inside goes to logging.Handler.handleError and never to the host's code. What is wrong
-with a record (arguments that do not fit, a formatter that raises, a level or a name that is none)
+with a record (arguments that do not fit, a formatter that raises, an unknown level, a bad name)
 is told there, too, as `logging` has it; but the record is kept first, and its fields say it.
 """
 import copy
@@ -21,12 +21,12 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 _USUAL = list(vars(logging.LogRecord("", 0, "", 0, "", (), None)))
 _LEVELS = {number: _levels.from_stdlib(number) for number in (10, 20, 25, 30, 40, 50)}
 _NONE: Mapping[str, Any] = {}
-# The record's own name, where it is none for a logger of the library; the record is the root's.
+# The record's own name, where the library takes it for no logger; the record is the root's.
 _LOGGER_NAME = "logger.name"
 
 
 def _level(record: logging.LogRecord, marks: Mapping[str, Any]) -> Tuple[int, Mapping[str, Any]]:
-    """The level of a record whose levelno is no number, and the marks with why it is none."""
+    """The level of a record whose levelno is not a number, and the marks that say so."""
     level, problem = _levels.of_call(record.levelno)
     return level, {**marks, _levels.LEVEL_ERROR: problem} if problem else marks
 
