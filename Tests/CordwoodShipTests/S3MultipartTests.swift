@@ -128,19 +128,11 @@ final class S3MultipartTests: S3Case {
         ]
         for answer in lost {
             let bucket = FakeBucket()
-            bucket.keepsEnded = true
-            var ends = 0
-            bucket.answer = {
-                guard $0.isEnd else { return nil }
-                ends += 1
-                guard ends == 1 else { return FakeBucket.say(412) }
-                _ = bucket.usual($0)
-                return answer
-            }
+            bucket.carriesOutTheFirstEnd(saying: answer, later: FakeBucket.say(412))
             let target = try target(inParts)
             let outcome = try send(target, S3MultipartTests.large, bucket)
             XCTAssertEqual(target.dialect.verdict(outcome, delivery()), .sent(.none))
-            XCTAssertEqual(ends, 2)
+            XCTAssertEqual(bucket.requests.filter(\.isEnd).count, 2)
             XCTAssertEqual(bucket.objects["/logs/\(id)"], S3MultipartTests.large)
             XCTAssertFalse(bucket.lines.contains { $0.hasPrefix("DELETE") }, answer.cause)
         }
@@ -150,15 +142,8 @@ final class S3MultipartTests: S3Case {
     func testARefusalBehindALostAnswerAbortsNothing() throws {
         for status: Int32 in [400, 403, 404] {
             let bucket = FakeBucket()
-            bucket.keepsEnded = true
-            var ends = 0
-            bucket.answer = {
-                guard $0.isEnd else { return nil }
-                ends += 1
-                guard ends == 1 else { return FakeBucket.say(status) }
-                _ = bucket.usual($0)
-                return .failed("timed out")
-            }
+            bucket.carriesOutTheFirstEnd(
+                saying: .failed("timed out"), later: FakeBucket.say(status))
             let outcome = try send(target(inParts), S3MultipartTests.large, bucket)
             XCTAssertEqual(outcome.httpStatus, status)
             XCTAssertEqual(bucket.objects.count, 1)

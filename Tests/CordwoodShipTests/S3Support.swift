@@ -24,6 +24,19 @@ final class FakeBucket {
     var keepsEnded = false
     var lines: [String] { requests.map(\.line) }
 
+    /// The first end of an upload in parts becomes the object, and its answer does not say so; the
+    /// upload stays in the list.
+    func carriesOutTheFirstEnd(saying first: TransferOutcome, later: TransferOutcome) {
+        keepsEnded = true
+        answer = { [unowned self] request in
+            guard request.isEnd else { return nil }
+            // Noted before it is answered.
+            guard requests.filter(\.isEnd).count == 1 else { return later }
+            _ = usual(request)
+            return first
+        }
+    }
+
     func perform(_ request: TransferRequest) -> TransferOutcome {
         var body: [UInt8] = []
         if let source = request.body {
