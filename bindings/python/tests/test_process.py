@@ -60,7 +60,7 @@ class ProcessTest(StoreCase):
         self.assertEqual(self.only().message, message)
 
     def test_console_of_json_on_a_terminal(self) -> None:
-        """JSON is as exact as ever, and nothing in it is obeyed."""
+        """JSON keeps every byte, and a terminal obeys nothing in it."""
         message = "a\u009b31m\x7f\u2028\u202e\u2066b"
         terminal, host = pty.openpty()
         program = (f"import cordwood\nengine = cordwood.open({self.store!r}, console='json')\n"

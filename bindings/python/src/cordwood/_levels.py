@@ -18,8 +18,8 @@ OFF = 255
 
 Level = Union[int, str]
 
-# A record whose level is none is kept at this one: most thresholds let it through. Why it is none
-# stands in a field.
+# A record with an unknown level is kept at this one, which most thresholds let through. A field
+# says what was wrong.
 FALLBACK = WARN
 LEVEL_ERROR = "cordwood.level_error"
 
@@ -58,7 +58,7 @@ def number(level: Level) -> int:
 
 
 def of_call(level: Any) -> Tuple[int, str]:
-    """The level of a log call, which raises for none: FALLBACK, and why the level is none."""
+    """The level of a log call. An unknown one does not raise: FALLBACK, and what is wrong."""
     try:
         found = number(level)
         return (found, "") if found != OFF else (FALLBACK, "255 (off) is a threshold, no level")

@@ -2,8 +2,8 @@
 
 Any thread, any asyncio task, also in a forked child. A call answers whether the record was kept
 when it returns: True survives the death of the process. Below the threshold and after close it
-formats nothing and answers False, as it does where the store is full. It never raises: what is
-wrong with a call (arguments, level, more fields than fit) stands in its record. This is the way
+formats nothing and answers False, as it does where the store is full. It never raises: the
+record says what was wrong with its call (arguments, level, more fields than fit). This is the way
 through ctypes; _speed.c is the same in C (see _accelerator).
 
 A call costs what its bytecode costs, so the way of a usual record is one function, `method` below:
@@ -159,12 +159,12 @@ class Logger:
         return ctypes.addressof(self._word)
 
     def enabled(self, level: _levels.Level) -> bool:
-        """True where a record of that level would be written; ValueError: there is none such."""
+        """True where a record of that level would be written; ValueError: unknown level."""
         return self._word.value + _levels.number(level) > 255
 
     def log(self, level: _levels.Level, message: Message, /, *args: Any, **fields: Any) -> bool:
         """A record of any level: a name, or a number from 1 to 24 (not the stdlib's 10 to 50). With
-        one that is none the record is a warning, and a field says why."""
+        an unknown level the record is a warning, and a field says why."""
         number, problem = _levels.of_call(level)
         if problem:
             fields = _marked(fields, _levels.LEVEL_ERROR, problem)
