@@ -1,4 +1,5 @@
-/* The parser of CJSON.h: a state for what may come next, a bit for each bracket that is open. */
+/* The parser of CJSON.h: a state for what may come next, a bit for each bracket that is open. What
+ * the caller need not see is passed over in blocks of 64 bytes (json_lanes.h). */
 #include "CJSON.h"
 #include "CScan.h"
 #include <stdbool.h>
@@ -139,13 +140,196 @@ static size_t word_end(const uint8_t *text, size_t at, size_t count) {
     return 0;
 }
 
+/* ── Passing over ── */
+
+#if defined(__SSE2__)
+enum { BLOCK = 64, DEPTHS = CWI_JSON_DEPTH };
+
+/* The block at `at`, in `room` with zeros behind it where the text ends within it. */
+INLINE const uint8_t *block_of(const uint8_t *text, size_t at, size_t count, uint8_t *room) {
+    if (count - at >= BLOCK) return text + at;
+    memset(room, 0, BLOCK);
+    return memcpy(room, text + at, count - at);
+}
+
+INLINE uint64_t first(uint64_t bits) { return bits & -bits; }
+
+/* One further where there is a blank. */
+INLINE uint64_t beyond(uint64_t bits, uint64_t blanks) {
+    return (bits & ~blanks) | (bits & blanks) << 1;
+}
+
+/* Behind the runs of which `bits` are the first. */
+INLINE uint64_t behind(uint64_t bits, uint64_t runs) { return (runs + bits) & ~runs; }
+
+/* A bit where those up to it are an odd number. */
+INLINE uint64_t parity(uint64_t bits) {
+    for (int i = 1; i < BLOCK; i *= 2) bits ^= bits << i;
+    return bits;
+}
+
+/* `may` as far as what is neither digits nor dots is a number or a word. */
+INLINE uint64_t words_end(const cwi_json *self, size_t at, uint64_t others, uint64_t scalars,
+                          uint64_t starts, uint64_t may) {
+    while (others &= may) {
+        uint64_t before = starts & (first(others) | (first(others) - 1));
+        if (!before) return 0;
+        size_t from = BLOCK - 1 - (size_t)__builtin_clzll(before), digits;
+        uint8_t byte = self->text[at + from];
+        size_t to = (uint8_t)(byte - '0') < 10 || byte == '-'
+                        ? number_end(self->text, at + from, self->count, &digits)
+                        : word_end(self->text, at + from, self->count);
+        if (to == 0) return may & ((1ull << from) - 1);
+        if (to - at >= BLOCK) break;
+        if (scalars >> (to - at) & 1) return may & ((1ull << from) - 1);
+        others &= ~0ull << (to - at);
+    }
+    return may;
+}
+
+/* The brackets that are open behind what was passed over. */
+typedef struct levels {
+    uint64_t objects, watched, opened;
+    uint32_t depth, least;
+    uint8_t begins[DEPTHS];
+} levels;
+
+/* Takes the brackets one by one. `members`: where the innermost one is an object's. Returns the
+ * bits before the first that is left to the parser. */
+INLINE uint64_t walk(const cwi_json *self, levels *now, const uint8_t *block, uint64_t brackets,
+                     uint64_t *members) {
+    uint64_t objects = self->objects, watched = self->watched, opened = 0;
+    uint32_t depth = self->depth, least = depth;
+    uint64_t is_object = objects >> depth & 1, result = ~0ull;
+    *members = 0 - is_object;
+    for (; brackets; brackets &= brackets - 1) {
+        unsigned at = (unsigned)__builtin_ctzll(brackets);
+        uint8_t byte = block[at];
+        uint64_t was = is_object;
+        if (byte & 2) { /* '{' or '[' */
+            if (depth >= self->limit) {
+                result = first(brackets) - 1;
+                break;
+            }
+            depth++;
+            is_object = byte >> 5 & 1;
+            objects = (objects & ~(1ull << depth)) | is_object << depth;
+            watched &= ~(is_object << depth);
+            opened |= is_object << depth;
+            now->begins[depth] = (uint8_t)at;
+        } else {
+            if (is_object != (byte >> 5 & 1) || depth == 1 || (watched >> depth & 1)) {
+                result = first(brackets) - 1;
+                break;
+            }
+            depth--;
+            if (depth < least) least = depth;
+            is_object = objects >> depth & 1;
+        }
+        if (is_object != was) *members ^= ~0ull << at << 1;
+    }
+    now->objects = objects, now->watched = watched, now->opened = opened;
+    now->depth = depth, now->least = least;
+    return result;
+}
+
+/* The bits before the first name that is left to the parser; `ends` has the colons of names. */
+INLINE uint64_t telling(const cwi_json *self, const cwi_json_names *names, size_t at, uint64_t ends,
+                        uint64_t quotes) {
+    const uint8_t *const text = self->text;
+    for (; ends; ends &= ends - 1) {
+        size_t colon = (size_t)__builtin_ctzll(ends), to = at + colon - 1;
+        if (!(names->pairs[cwi_letters[text[to - 1]]] >> cwi_letters[text[to - 2]] & 1)) continue;
+        /* A quote is before the name, and that is no letter. */
+        uint64_t before = quotes & ((1ull << (colon - 1)) - 1);
+        size_t from = at + BLOCK - (size_t)__builtin_clzll(before);
+        if (may_end(names->members, text, from, to)) return first(ends) - 1;
+        if (!may_end(names->namings, text, from, to)) continue;
+        size_t value = colon + 1 + (text[at + colon + 1] == ' ');
+        if (text[at + value] != '"') continue;
+        /* It ends before the last comma. */
+        size_t end = value + 1 + (size_t)__builtin_ctzll(quotes >> (value + 1));
+        if (may_end(names->named, text, at + value + 1, at + end)) return first(ends) - 1;
+    }
+    return ~0ull;
+}
+
+/* Up to the comma at `last` all has been passed over. */
+INLINE void commit(cwi_json *self, const levels *now, size_t at, size_t last) {
+    for (uint32_t depth = now->least + 1; depth <= now->depth; depth++)
+        self->begins[depth] = at + now->begins[depth];
+    for (int i = 0; i < 4; i++) self->told[i] &= ~now->opened;
+    self->objects = now->objects;
+    self->watched = now->watched;
+    self->depth = now->depth;
+    self->end = at + last;
+}
+
+#define LANE 16
+#define NAME(function) function##_16
+#define TARGET
+typedef char v16 __attribute__((vector_size(16)));
+#define BITS(lane) ((uint64_t)(uint32_t)__builtin_ia32_pmovmskb128((v16)(lane)))
+#define STRINGS(quotes) (parity(quotes))
+#include "json_lanes.h"
+
+#define LANE 32
+#define NAME(function) function##_32
+#define TARGET __attribute__((target("avx2,bmi,bmi2,pclmul")))
+typedef char v32 __attribute__((vector_size(32)));
+#define BITS(lane) ((uint64_t)(uint32_t)__builtin_ia32_pmovmskb256((v32)(lane)))
+typedef long long v2 __attribute__((vector_size(16)));
+#define STRINGS(quotes) \
+    ((uint64_t)__builtin_ia32_pclmulqdq128((v2){(long long)(quotes)}, (v2){-1}, 0)[0])
+#include "json_lanes.h"
+
+static bool is_wide(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
+           __builtin_cpu_supports("pclmul");
+}
+
+#ifndef PASS
+#define PASS(...) (is_wide() ? pass_32(__VA_ARGS__) : pass_16(__VA_ARGS__))
+#endif
+
+/* From behind a comma on; returns where the parser goes on. */
+static __attribute__((noinline)) size_t pass(cwi_json *self, const cwi_json_names *names,
+                                             size_t at) {
+    size_t to = PASS(self, names, at);
+    /* Where it did not help it is tried less. */
+    self->wait = to > at ? 0 : self->wait < 1000 ? 2 * self->wait + 32 : 1000;
+    self->next_pass = to + self->wait;
+    self->passed += to - at;
+    return to;
+}
+#else
+static size_t pass(cwi_json *self, const cwi_json_names *names, size_t at) {
+    (void)names;
+    self->next_pass = SIZE_MAX;
+    return at;
+}
+#endif
+
+cwi_json_names cwi_json_names_of(const uint32_t *members, const uint32_t *namings,
+                                 const uint32_t *named) {
+    cwi_json_names names = {.members = members, .namings = namings, .named = named};
+    for (int i = 0; i < CWI_ENDINGS; i++)
+        if (members[i] | namings[i]) names.pairs[i >> 5] |= 1u << (i & 31);
+    return names;
+}
+
 /* ── The parser ── */
 
-/* Clears what the caller had set for the value that has ended. */
-static __attribute__((noinline)) void let_go(cwi_json *self, uint32_t depth) {
+INLINE bool has_marks(const cwi_json *self) {
+    return self->secret | self->errors | self->schema;
+}
+
+/* Clears what the caller had set for the value that has ended. True: some of it is still set. */
+static __attribute__((noinline)) bool let_go(cwi_json *self, uint32_t depth) {
     if (self->secret == depth + 1) self->secret = 0;
     if (self->errors == depth + 1) self->errors = 0;
     if (self->schema == depth + 1) self->schema = 0;
+    return has_marks(self);
 }
 
 /* Returns an event; the next call continues in that state. */
@@ -161,7 +345,7 @@ int cwi_json_next(cwi_json *self, const cwi_json_names *names) {
     size_t at = self->at, end = self->end, to;
     uint32_t depth = self->depth;
     bool is_object = self->objects >> depth & 1;
-    const bool is_marked = self->secret | self->errors | self->schema;
+    bool is_marked = has_marks(self);
     uint8_t byte;
     switch (self->state) {
     case FIRST_NAME: goto first_name;
@@ -241,11 +425,17 @@ first_byte:
     at = end = to;
 
 after:
-    if (is_marked) let_go(self, depth);
+    if (is_marked) is_marked = let_go(self, depth);
     if (depth == 0) LEAVE(CWI_JSON_WHOLE, AFTER);
     byte = solid(text, &at, count);
     if (byte == ',') {
         at++;
+        if (at >= self->next_pass && !is_marked) {
+            self->depth = depth, self->end = end;
+            at = pass(self, names, at);
+            depth = self->depth, end = self->end;
+            is_object = self->objects >> depth & 1;
+        }
         if (is_object) goto name;
         goto value;
     }

@@ -86,12 +86,13 @@ def cut_archives(suite):
     can be read and its own words are gone."""
     store = written(suite, "cut-archive", 150 if suite.everything else 0)
     tool("archive", store, codes=(0,))
-    archive = sorted((store / "archives").glob("*.cwa"))[-1]
+    archive = max((store / "archives").glob("*.cwa"), key=lambda path: path.stat().st_size)
     log(store, WHOLE)
     content = archive.read_bytes()
     seed = int.from_bytes(os.urandom(3), "little")
     chance = random.Random(seed)
-    cuts = [0, 1, 100, 200, 300, 4096, len(content) - 1]
+    cuts = [cut for cut in (0, 1, 100, 200, 300, 4096) if cut < len(content) - 1]
+    cuts.append(len(content) - 1)
     cuts += [chance.randrange(len(content)) for _ in range(100 if suite.everything else 8)]
     cuts += range(0, len(content), 4096) if suite.everything else []
     for cut in cuts:

@@ -95,7 +95,7 @@ def undefined(log):
     shims = ROOT / "Sources/CShims"
     texts = []
     for test, sources in (("shims_test.c", ["shims.c", "fork.c", "crash_text.c"]),
-                          ("scan_test.c", [])):
+                          ("scan_test.c", []), ("json_test.c", ["scan.c"])):
         program = WORK / test.removesuffix("_test.c")
         run([clang, "-std=gnu11", "-O1", "-g", "-fsanitize=undefined,address",
              "-fno-sanitize-recover=all", "-I", shims / "include", "-I", shims, HERE / test,

@@ -21,6 +21,8 @@ enum {
  * (cwi_may_end). */
 typedef struct cwi_json_names {
     const uint32_t *members, *namings, *named;
+    /* Of the first two: by the last letter, a bit for each that may be before it. */
+    uint32_t pairs[32];
 } cwi_json_names;
 
 /* Words with a bit for each depth: 0 is the value itself, 1 what its bracket holds. */
@@ -29,6 +31,8 @@ typedef struct cwi_json {
     size_t count, at;
     size_t end; /* behind the last value that was whole, or the bracket that was opened last */
     size_t from, to, name_from, name_to;
+    /* From where on what says nothing is passed over again, and how many bytes were so far. */
+    size_t next_pass, wait, passed;
     uint64_t objects;  /* those of which the bracket is one of an object's */
     uint64_t watched;  /* set by the caller; whose end is handed out */
     uint64_t told[4];  /* the caller's own; cleared where an object begins */
@@ -40,6 +44,9 @@ typedef struct cwi_json {
     size_t begins[CWI_JSON_DEPTH];
 } cwi_json;
 
+/* From tables that outlive it. */
+cwi_json_names cwi_json_names_of(const uint32_t *members, const uint32_t *namings,
+                                 const uint32_t *named);
 /* At the value that begins at `at`; `limit`: of depth. */
 void cwi_json_begin(cwi_json *self, const uint8_t *text, size_t at, size_t count, uint32_t limit);
 int cwi_json_next(cwi_json *self, const cwi_json_names *names);

@@ -48,33 +48,41 @@ struct HTTPHeaders: ~Copyable {
             let header = unsafe headers[i]
             let room = HTTPHeaders.bytesMax &- lines.count
             let (name, value) = unsafe (ByteText(header.name), ByteText(header.value))
-            if room > 0 { take(name, value, room: room, redactor, &edits) } else { isCut = true }
-            noteForm(name, value, redactor, &edits)
+            var line: Range<Int>?
+            if room > 0 {
+                line = take(name, value, room: room, redactor, &edits)
+            } else {
+                isCut = true
+            }
+            noteForm(name, value, line, redactor, &edits)
         }
         if lines.count > HTTPHeaders.bytesMax { isCut = true }
         lines.cut(to: HTTPHeaders.bytesMax)
     }
 
+    /// Returns where the value stands in `lines`, if all of it does.
     private mutating func take(
         _ name: ByteText, _ whole: ByteText, room: Int, _ redactor: Redactor,
         _ edits: inout Edits
-    ) {
+    ) -> Range<Int>? {
         guard name.count > 0, name.count <= HTTPHeaders.nameBytesMax else {
             if name.count > 0 { isCut = true }
-            return
+            return nil
         }
         if lines.count > 0 { lines.append(UInt8(ascii: "\n")) }
         // No name: a piece of something else, a folded value perhaps.
         guard HTTPHeaders.isName(name) else {
             lines.append(Edits.replacement)
-            return lines.append(": [redacted]")
+            lines.append(": [redacted]")
+            return nil
         }
         let value = whole.slice(0, room)
         lines.append(name)
         lines.append(": ")
         let from = lines.count
         let isCut = value.count < whole.count
-        if unsafe redactor.rules.isSecretHeader(name) {
+        let isSecret = unsafe redactor.rules.isSecretHeader(name)
+        if isSecret {
             if value.count > 0 { lines.append(Edits.replacement) }
         } else {
             if isCut { self.isCut = true }
@@ -86,6 +94,7 @@ struct HTTPHeaders: ~Copyable {
             }
         }
         unsafe note(name, from..<lines.count, redactor.rules.conversation)
+        return isSecret || isCut ? nil : from..<lines.count
     }
 
     private static let nameBytesMax = 1_024
@@ -112,12 +121,17 @@ struct HTTPHeaders: ~Copyable {
 
     /// What says how the body is to be read, also where the line itself has no room.
     private mutating func noteForm(
-        _ name: ByteText, _ value: ByteText, _ redactor: Redactor, _ edits: inout Edits
+        _ name: ByteText, _ value: ByteText, _ line: Range<Int>?, _ redactor: Redactor,
+        _ edits: inout Edits
     ) {
         switch name.count {
         case 12:
             guard name.has("content-type", at: 0) else { return }
             contentType.cut(to: 0)
+            if let line {
+                let value = lines.text(line.lowerBound, line.upperBound)
+                return contentType.append(value.slice(0, HTTPHeaders.nameBytesMax))
+            }
             HTTPHeaders.add(
                 value.slice(0, HTTPHeaders.nameBytesMax), to: &contentType, redactor, &edits)
         case 16:

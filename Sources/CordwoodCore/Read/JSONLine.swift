@@ -247,12 +247,12 @@ public enum UTF8Scan {
     @safe package static func validCount(_ text: UnsafeRawBufferPointer) -> Int {
         var at = 0
         while at < text.count {
-            if at &+ 8 <= text.count,
-                unsafe text.loadUnaligned(fromByteOffset: at, as: UInt64.self)
-                    & 0x8080_8080_8080_8080 == 0
-            {
-                at &+= 8
-                continue
+            if at &+ 32 <= text.count {
+                let words = unsafe text.loadUnaligned(fromByteOffset: at, as: SIMD4<UInt64>.self)
+                if (words[0] | words[1] | words[2] | words[3]) & 0x8080_8080_8080_8080 == 0 {
+                    at &+= 32
+                    continue
+                }
             }
             let size = length(text, at)
             if size <= 0 { return at }

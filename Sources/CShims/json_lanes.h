@@ -1,0 +1,91 @@
+/* Included by json.c once for each width: LANE bytes, NAME and TARGET of the functions, BITS of a
+ * lane of which each byte is 0 or -1.
+ *
+ * Redaction need not see most members and items. This passes over whole ones, 64 bytes at a time: a
+ * word has a bit for each byte, and the grammar says which bits may follow which. It stops behind
+ * the last comma before anything else, from where the parser goes on: an escape, a name or a string
+ * to be handed out, white space but for one blank behind a comma or colon, a value that is not whole
+ * within the block, or what is not JSON. */
+typedef unsigned char NAME(bytes) __attribute__((vector_size(LANE)));
+typedef unsigned char NAME(anywhere) __attribute__((vector_size(LANE), aligned(1)));
+typedef struct { NAME(bytes) lanes[BLOCK / LANE]; } NAME(block);
+
+TARGET static inline uint64_t NAME(where)(const NAME(block) *block, uint8_t byte) {
+    uint64_t bits = 0;
+    for (int i = 0; i < BLOCK / LANE; i++) bits |= BITS(block->lanes[i] == byte) << (i * LANE);
+    return bits;
+}
+
+TARGET static inline uint64_t NAME(below)(const NAME(block) *block, uint8_t bound, uint8_t flip) {
+    uint64_t bits = 0;
+    for (int i = 0; i < BLOCK / LANE; i++)
+        bits |= BITS((block->lanes[i] ^ flip) < bound) << (i * LANE);
+    return bits;
+}
+
+/* `at` is behind a comma. Returns where the parser goes on: there, or behind a later comma. */
+TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, size_t at) {
+    while (at < self->count) {
+        uint8_t room[BLOCK];
+        const uint8_t *const block = block_of(self->text, at, self->count, room);
+        NAME(block) v, lower;
+        uint64_t odd = 0;
+        for (int i = 0; i < BLOCK / LANE; i++) {
+            v.lanes[i] = *(const NAME(anywhere) *)(const void *)(block + i * LANE);
+            lower.lanes[i] = v.lanes[i] | 0x20;
+            odd |= BITS((v.lanes[i] == '\\') | (v.lanes[i] == '<') | (v.lanes[i] < 0x20))
+                   << (i * LANE);
+        }
+        const uint64_t quotes = NAME(where)(&v, '"');
+        /* Strings with their opening quote and without the closing one. */
+        const uint64_t inside = STRINGS(quotes);
+        const uint64_t strings = inside | quotes, firsts = quotes & inside;
+        const uint64_t blanks = NAME(where)(&v, ' ') & ~strings;
+        const uint64_t opens = NAME(where)(&lower, '{') & ~strings;
+        const uint64_t closes = NAME(where)(&lower, '}') & ~strings;
+        const uint64_t colons = NAME(where)(&v, ':') & ~strings;
+        uint64_t commas = NAME(where)(&v, ',') & ~strings;
+        /* Numbers and words. */
+        const uint64_t scalars = ~(strings | blanks | opens | closes | commas | colons);
+        const uint64_t starts = scalars & ~(scalars << 1);
+        const uint64_t digits = NAME(below)(&v, 10, '0') & scalars;
+        const uint64_t dots = NAME(where)(&v, '.') & scalars;
+
+        /* Where a name or an item must begin, and where any value must: nowhere else may one. */
+        const uint64_t empty = opens << 1 & closes;
+        const uint64_t heads = beyond(commas << 1 | 1, blanks) | opens << 1;
+        const uint64_t wanted = (heads | beyond(colons << 1, blanks)) & ~empty;
+        /* Dots have digits on both sides, only one is in a number, and no digit follows a leading 0. */
+        const uint64_t wrong =
+            odd | (blanks & ~((commas | colons) << 1 | 1)) | (wanted ^ (firsts | starts | opens)) |
+            (dots & ~(digits << 1 & digits >> 1)) | (behind(dots << 1, digits) & dots) |
+            (starts & digits >> 1 & NAME(where)(&v, '0'));
+        uint64_t may = words_end(self, at, scalars & ~(digits | dots), scalars, starts,
+                                 wrong ? first(wrong) - 1 : ~0ull);
+        for (;;) {
+            if (!(commas &= may)) return at;
+            const unsigned last = BLOCK - 1 - (unsigned)__builtin_clzll(commas);
+            const uint64_t all = ~0ull >> (BLOCK - 1 - last);
+            levels now;
+            uint64_t members;
+            may = walk(self, &now, block, (opens | closes) & all, &members);
+            const uint64_t named = firsts & heads & members;
+            const uint64_t name_ends = behind(named, strings);
+            /* In objects names, each with a colon behind it; and no other colons. */
+            const uint64_t misplaced = (heads & members & ~(firsts | empty)) | (name_ends ^ colons);
+            if (misplaced & all) may &= first(misplaced) - 1;
+            may &= telling(self, names, at, name_ends & all & may, quotes);
+            if ((may & all) != all) continue;
+            commit(self, &now, at, last);
+            at += last + 1;
+            break;
+        }
+    }
+    return at;
+}
+
+#undef STRINGS
+#undef BITS
+#undef TARGET
+#undef NAME
+#undef LANE
