@@ -4,8 +4,8 @@
  * Redaction need not see most members and items. This passes over whole ones, 64 bytes at a time: a
  * word has a bit for each byte, and the grammar says which bits may follow which. It stops behind
  * the last comma before anything else, from where the parser goes on: an escape, a name or a string
- * to be handed out, white space but for one blank behind a comma or colon, a value that is not whole
- * within the block, or what is not JSON. */
+ * to be handed out, white space but for one blank behind a comma or colon, a value that is not
+ * whole within the block, or what is not JSON. */
 typedef unsigned char NAME(bytes) __attribute__((vector_size(LANE)));
 typedef unsigned char NAME(anywhere) __attribute__((vector_size(LANE), aligned(1)));
 typedef struct { NAME(bytes) lanes[BLOCK / LANE]; } NAME(block);
@@ -55,7 +55,7 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
         const uint64_t empty = opens << 1 & closes;
         const uint64_t heads = beyond(commas << 1 | 1, blanks) | opens << 1;
         const uint64_t wanted = (heads | beyond(colons << 1, blanks)) & ~empty;
-        /* Dots have digits on both sides, only one is in a number, and no digit follows a leading 0. */
+        /* A number has one dot, with digits on both sides, and no digit behind a leading 0. */
         const uint64_t wrong =
             odd | (blanks & ~((commas | colons) << 1 | 1)) | (wanted ^ (firsts | starts | opens)) |
             (dots & ~(digits << 1 & digits >> 1)) | (behind(dots << 1, digits) & dots) |
