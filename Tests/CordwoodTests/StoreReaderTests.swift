@@ -203,6 +203,33 @@ final class StoreReaderTests: XCTestCase {
         XCTAssertEqual(all(reader), [])
     }
 
+    /// A segment that goes away while it is read, with more of its thread behind it.
+    func testSegmentLostInTheMiddleIsGivenBeforeWhatFollows() throws {
+        for follow in [false, true] {
+            TestFiles.remove(store)
+            mkdir(store, 0o700)
+            let lane = sample()
+            lane.segments[2].state = 3
+            lane.segments[2].chunk(thread: 1, sequence: 4, base: 300).text("3.3", at: 350)
+            let next = lane.segment(4)
+            next.chunk(thread: 1, sequence: 5, base: 400).text("4.0", at: 400)
+            lane.write()
+            var options = ReaderOptions()
+            options.follow = follow
+            let reader = try StoreReader(path: store, options: options)
+            var messages: [String] = []
+            while messages.last != "3.1", let record = reader.nextRecord() {
+                messages.append(record.message)
+            }
+            try archive(lane, 3...3)
+            let other = SegmentBuilder(
+                number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
+            TestFiles.write(other.bytes(), to: lane.path(lane.segments[2]))
+            XCTAssertEqual(messages + all(reader), whole + ["3.3", "4.0"], "follow \(follow)")
+            XCTAssertEqual(all(reader), [])
+        }
+    }
+
     /// A record was given from a chunk that was settled short of it; where it was appended again is
     /// archived before the follower ever saw that segment.
     func testFollowedRecordAppendedAgainIntoAnArchiveIsGivenOnce() throws {

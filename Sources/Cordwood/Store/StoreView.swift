@@ -156,6 +156,7 @@ final class StoreView {
         do throws(ReadProblem) {
             let source = try LaneSource(files: files, runningBoot: runningBoot)
             if options.follow { source.reportsDrops = false }
+            source.pausesAtLoss = true
             return source
         } catch {
             // Gone between listing and opening: an archive has it.
@@ -207,6 +208,7 @@ final class StoreView {
             do throws(ReadProblem) {
                 let again = try LaneSource.open(
                     directory: path, lane: lane, segments: nil, runningBoot: boot)
+                again.pausesAtLoss = true
                 for cover in covers { again.exclude(cover) }
                 again.miss(expected)
                 if let self, self.options.follow { self.passed[id] = again }
@@ -261,10 +263,15 @@ final class StoreView {
         }
     }
 
-    /// A source that was read to its end; an archive may hold what it lost.
+    /// A source that was read to its end, or to where it lost a segment, which an archive may hold.
     func ended(_ source: any RecordSource) {
-        guard let lane = (source as? ChainSource)?.last as? LaneSource else { return }
-        if !lane.lostSegments.isEmpty { lanes[lane.lane] = lane }
+        let last = (source as? ChainSource)?.last ?? source
+        guard let lane = last as? LaneSource, !lane.lostSegments.isEmpty else { return }
+        lanes[lane.lane] = lane
+        guard lane.isPaused else { return }
+        _ = recover()
+        lane.isPaused = false
+        merge.add(MergeInput(lowerBound: 0, order: order(lane.lane)) { lane })
     }
 
     private func isNeeded(_ info: ArchiveInfo) -> Bool {

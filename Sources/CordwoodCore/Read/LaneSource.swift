@@ -12,6 +12,10 @@ public final class LaneSource: RecordSource {
     public private(set) var segmentNumbers: [UInt64] = []
     /// Segments that went away before they were read to the end: an archive holds them now.
     public private(set) var lostSegments: [UInt64] = []
+    /// Where a segment goes away while it is read nothing more is given while `isPaused`: what an
+    /// archive has of it comes before what follows here.
+    public var pausesAtLoss = false
+    public var isPaused = false
     /// Whether refused records that nobody reported end the lane as a gap (FORMAT §3.2).
     public var reportsDrops: Bool
     /// Following: records younger than this monotonic time wait for slower threads. Nil: none.
@@ -21,7 +25,6 @@ public final class LaneSource: RecordSource {
     private let decoder: RecordDecoder
     private var range: ClosedRange<UInt64>?
     private var excluded: [ClosedRange<UInt64>] = []
-    private var sealed: Set<UInt64> = []
     /// Opened, not indexed yet; by number.
     private var waiting: [SegmentFile] = []
     /// Indexed and still growing.
@@ -125,8 +128,6 @@ public final class LaneSource: RecordSource {
     public var process: ProcessInfo? { context.process }
     public var head: LaneHead? { context.head }
     public var isOtherBoot: Bool { context.isOtherBoot }
-    public var firstSegment: UInt64 { segmentNumbers.first ?? 0 }
-    public var lastSegment: UInt64 { segmentNumbers.last ?? 0 }
     public var createdMonotonicNs: UInt64 {
         created == .max ? context.process.createdMonotonic : created
     }
@@ -135,9 +136,6 @@ public final class LaneSource: RecordSource {
     public var filesGone: LaneFiles {
         LaneFiles(lane: lane, directory: context.files.directory)
     }
-
-    /// Whether that segment was sealed when it was looked at last.
-    public func isSealed(_ segment: UInt64) -> Bool { sealed.contains(segment) }
 
     // MARK: Segments
 
@@ -255,7 +253,6 @@ public final class LaneSource: RecordSource {
         waiting.append(segment)
         segmentNumbers.append(segment.number)
         created = min(created, segment.head.createdMonotonic)
-        if segment.isSealed { sealed.insert(segment.number) }
     }
 
     func report(_ problem: ReadProblem) {
@@ -306,6 +303,7 @@ public final class LaneSource: RecordSource {
                 try index(segment)
                 continue
             }
+            if isPaused { return false }
             guard let top = heap.top else { return try drops(&record) }
             if let holdAfter, top.key > holdAfter { return false }
             let stream = top.item
@@ -348,7 +346,6 @@ public final class LaneSource: RecordSource {
     private func takeChunks(of segment: SegmentFile) throws(ReadProblem) {
         let fresh = try segment.scan()
         if segment.isLost { return lose(segment) }
-        if segment.isSealed { sealed.insert(segment.number) }
         lastClock = segment.clock
         for chunk in fresh.sorted(by: { $0.sequence < $1.sequence }) {
             let key = UInt64(chunk.threadSerial) << 8 | UInt64(chunk.stream)
@@ -487,6 +484,7 @@ public final class LaneSource: RecordSource {
             listed = all.first { $0.lane == lane }
         }
         try context.refresh()
+        isPaused = false
         if let listed { addSegments(listed) }
         if let stream = current {
             current = nil
@@ -561,6 +559,7 @@ public final class LaneSource: RecordSource {
     private func lose(_ segment: SegmentFile) {
         guard !lostSegments.contains(segment.number) else { return }
         lostSegments.append(segment.number)
+        isPaused = pausesAtLoss
         growing.removeAll { $0 === segment }
         for stream in streams.values {
             stream.forget(segment) { sequence, count in
