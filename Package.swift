@@ -47,17 +47,43 @@ let package = Package(
         .target(name: "CCurl"),
 
         .target(
+            name: "CordwoodFormats",
+            dependencies: ["CExpat", "CJansson", "CSodium", "CZlib", "CZstd"],
+            swiftSettings: strict),
+        .target(
             name: "CordwoodCore", dependencies: ["CShims", "CCordwood"], swiftSettings: strict),
+        .target(
+            name: "CordwoodStore",
+            dependencies: [
+                "CordwoodCore", "CordwoodFormats", "CLZ4", "CShims", "CSodium", "CZstd",
+            ],
+            swiftSettings: strict),
         .target(
             name: "CordwoodShip",
             dependencies: [
-                "CordwoodCore", "CShims", "CZstd", "CLZ4", "CSodium", "CZlib", "CJansson", "CExpat",
-                "CCurl",
+                "CordwoodStore", "CordwoodCore", "CordwoodFormats", "CCurl", "CLZ4", "CShims",
+                "CSodium", "CZlib", "CZstd",
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "CordwoodTrace",
+            dependencies: [
+                "CordwoodStore", "CordwoodCore", "CordwoodFormats", "CCordwood", "CExpat", "CShims",
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "CordwoodEngine",
+            dependencies: [
+                "CordwoodShip", "CordwoodTrace", "CordwoodStore", "CordwoodCore", "CordwoodFormats",
+                "CCordwood", "CShims",
             ],
             swiftSettings: strict),
         .target(
             name: "Cordwood",
-            dependencies: ["CordwoodShip", "CordwoodCore", "CCordwood", "CShims", "CExpat"],
+            dependencies: [
+                "CordwoodEngine", "CordwoodShip", "CordwoodTrace", "CordwoodStore", "CordwoodCore",
+                "CordwoodFormats", "CCordwood", "CShims",
+            ],
             swiftSettings: strict),
         .target(
             name: "CordwoodLogging",
@@ -70,7 +96,10 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "CordwoodABI",
-            dependencies: ["Cordwood", "CordwoodCore", "CCordwood", "CShims"],
+            dependencies: [
+                "CordwoodEngine", "CordwoodShip", "CordwoodTrace", "CordwoodStore", "CordwoodCore",
+                "CordwoodFormats", "CCordwood", "CShims",
+            ],
             swiftSettings: strict),
         .target(
             name: "CordwoodCollector",
@@ -89,11 +118,21 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        .testTarget(name: "CordwoodCoreTests", dependencies: ["CordwoodCore"]),
         .testTarget(
-            name: "CordwoodShipTests", dependencies: ["CordwoodShip", "CordwoodURLSession"]),
+            name: "CordwoodCoreTests",
+            dependencies: ["CordwoodCore", "CordwoodFormats", "CordwoodStore"]),
         .testTarget(
-            name: "CordwoodTests", dependencies: ["Cordwood", "CordwoodShip", "CordwoodCore"]),
+            name: "CordwoodShipTests",
+            dependencies: [
+                "CordwoodShip", "CordwoodTrace", "CordwoodStore", "CordwoodCore", "CordwoodFormats",
+                "CordwoodURLSession",
+            ]),
+        .testTarget(
+            name: "CordwoodTests",
+            dependencies: [
+                "Cordwood", "CordwoodEngine", "CordwoodShip", "CordwoodTrace", "CordwoodStore",
+                "CordwoodCore",
+            ]),
         .testTarget(
             name: "CordwoodLoggingTests",
             dependencies: [
@@ -101,11 +140,17 @@ let package = Package(
             ]),
         .testTarget(
             name: "CordwoodCollectorTests",
-            dependencies: ["CordwoodCollector", "CordwoodShip", "CordwoodCore"]),
+            dependencies: [
+                "CordwoodCollector", "CordwoodShip", "CordwoodStore", "CordwoodCore",
+            ]),
         .testTarget(
             name: "CordwoodHTTPCaptureTests",
             dependencies: ["CordwoodHTTPCapture", "CordwoodURLSession", "Cordwood"]),
         .testTarget(
-            name: "CordwoodCLITests", dependencies: ["CordwoodCLI", "Cordwood", "CordwoodCore"]),
+            name: "CordwoodCLITests",
+            dependencies: [
+                "CordwoodCLI", "Cordwood", "CordwoodEngine", "CordwoodTrace", "CordwoodStore",
+                "CordwoodCore",
+            ]),
     ]
 )

@@ -74,13 +74,6 @@ rm -f "$abi"
 [ "$only" = library ] || swift_build --product cordwood
 swift_build --product CordwoodABI
 
-# What only Swift hosts can call, `async`, would bring the whole runtime of tasks into both
-# libraries: 0.8 MB on disk, 1.6 MiB resident in every host. Nothing else may refer to these files,
-# or linking fails.
-cp "$abi" "$work/abi.a"
-abi="$work/abi.a"
-ar d "$abi" Reader.swift.o UploadTask.swift.o TaskContext.swift.o TransactionScope.swift.o
-
 # The runtime's locks go through the gate that a fork waits at (Sources/CShims/fork.c): a child
 # would find one that another thread held taken for ever. Its mutexes by name, so that nobody else's
 # are meant; its `once` by the linker.

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYOUTS = ("Sources/CordwoodCore/Format", "Sources/CordwoodShip/Archive")
+LAYOUTS = ("Sources/CordwoodCore/Format", "Sources/CordwoodStore/Archive")
 # Tables of numbers: section, first column → enum, prefix of the constant's name.
 NUMBERED = {
     ("5", "type"): ("CatalogEntry", "type"),

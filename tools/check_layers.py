@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Who may import whom, as docs/ARCHITECTURE.md draws it: modules by their imports and by what
 Package.swift lets them depend on, rooms inside a module by the types they name. Swift modules must
-have the setting for strict memory safety."""
+have the setting for strict memory safety, and no folder may hold too many files. The page's arrows
+are drawn from the imports: `check_layers.py --draw` writes them there."""
 
 import re
 import sys
@@ -9,15 +10,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBC = {"Glibc", "Musl", "Darwin", "Synchronization"}
-CODECS = {"CZstd", "CLZ4", "CSodium", "CZlib", "CJansson", "CExpat", "CCurl"}
+FORMATS = {"CordwoodFormats"}
+STORE = FORMATS | {"CordwoodCore", "CordwoodStore"}
+ENGINE = STORE | {"CordwoodShip", "CordwoodTrace", "CordwoodEngine"}
 MODULES = {
+    "CordwoodFormats": {"CExpat", "CJansson", "CSodium", "CZlib", "CZstd"} | LIBC,
     "CordwoodCore": {"CShims", "CCordwood"} | LIBC,
-    "CordwoodShip": {"CordwoodCore", "CShims"} | CODECS | LIBC,
-    "Cordwood": {"CordwoodShip", "CordwoodCore", "CCordwood", "CShims", "CExpat"} | LIBC,
+    "CordwoodStore": FORMATS | {"CordwoodCore", "CLZ4", "CShims", "CSodium", "CZstd"} | LIBC,
+    "CordwoodShip": STORE | {"CCurl", "CLZ4", "CShims", "CSodium", "CZlib", "CZstd"} | LIBC,
+    "CordwoodTrace": STORE | {"CCordwood", "CExpat", "CShims"} | LIBC,
+    "CordwoodEngine": ENGINE - {"CordwoodEngine"} | {"CCordwood", "CShims"} | LIBC,
+    "Cordwood": ENGINE | {"CCordwood", "CShims"} | LIBC,
     "CordwoodLogging": {"Cordwood", "Logging"},
     "CordwoodURLSession": {"Cordwood", "Foundation", "FoundationNetworking"},
     "CordwoodHTTPCapture": {"Cordwood", "CordwoodURLSession", "Foundation", "FoundationNetworking"},
-    "CordwoodABI": {"Cordwood", "CordwoodShip", "CordwoodCore", "CCordwood", "CShims"} | LIBC,
+    "CordwoodABI": ENGINE | {"CCordwood", "CShims"} | LIBC,
     "CordwoodCollector": {"Cordwood", "NIOCore", "NIOPosix", "NIOHTTP1"} | LIBC,
     "CordwoodCLI": {"Cordwood", "CordwoodCollector", "ArgumentParser", "Foundation"} | LIBC,
     "CShims": set(),
@@ -25,32 +32,50 @@ MODULES = {
 }
 # Room → rooms of the same module whose types it may name. Absent rooms of a module are free.
 ROOMS = {
+    "CordwoodFormats": {
+        "Text": set(),
+        "JSON": {"Text"},
+        "OData": {"JSON"},
+        "Content": set(),
+    },
     "CordwoodCore": {
         "Format": set(),
         "System": set(),
         "Append": {"Format", "System"},
-        "Read": {"Format", "System"},
+    },
+    "CordwoodStore": {
+        "Files": set(),
+        "Age": set(),
+        "Segments": {"Files"},
+        "Archive": {"Age", "Segments"},
+        "Keep": {"Files", "Age", "Segments", "Archive"},
+        "View": {"Files", "Age", "Segments", "Archive"},
     },
     "CordwoodShip": {
-        "Age": set(),
-        "Archive": {"Age"},
-        "Queue": set(),
-        "JSON": set(),
-        "Content": set(),
-        "Transport": {"Queue", "JSON"},
-        "Policy": {"Queue", "Transport", "JSON"},
-        "Encode": {"Queue"},
-        "Targets": {"Queue", "Transport", "Encode", "JSON"},
-        "Upload": {"Queue", "Transport", "Encode", "Targets"},
+        "Transport": set(),
+        "Policy": {"Transport"},
+        "Bodies": set(),
+        "Targets": {"Transport", "Bodies"},
+        "Upload": {"Transport", "Bodies", "Targets"},
+    },
+    "CordwoodTrace": {
+        "Transactions": set(),
+        "HTTP": set(),
+    },
+    "CordwoodEngine": {
+        "Settings": set(),
+        "Stores": {"Settings"},
+        "Services": {"Settings", "Stores"},
+        "Handle": {"Settings", "Stores", "Services"},
     },
     "Cordwood": {
-        "Record": set(),
-        "Engine": {"Record"},
-        "Store": {"Record"},
-        "Capture": {"Record", "Engine", "Store"},
-        "API": {"Record", "Engine", "Store", "Capture"},
+        "Loggers": set(),
+        "Calls": {"Loggers"},
     },
 }
+FILES_MAX = 25  # of a folder
+PAGE = ROOT / "docs/ARCHITECTURE.md"
+DRAWN = "<!-- drawn from the imports -->\n```\n"
 IMPORT = re.compile(
     r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|private|fileprivate)\s+)?"
     r"import\s+(?:(?:struct|class|enum|protocol|typealias|func|var|let)\s+)?(\w+)")
@@ -119,11 +144,52 @@ def check_rooms(problems):
                                         f"{name} of {other}")
 
 
+def imports_of(module):
+    found = set()
+    for path in (ROOT / "Sources" / module).rglob("*.swift"):
+        found |= {line[1] for line in map(IMPORT.match, path.read_text().splitlines()) if line}
+    return found & set(MODULES)
+
+
+def drawing():
+    """A line for each module: what it sees that none of those sees for it."""
+    sees = {module: imports_of(module) for module in MODULES if module.startswith("Cordwood")}
+    below = {module: set() for module in MODULES}
+    for _ in sees:
+        for module, seen in sees.items():
+            below[module] = seen.union(*(below[other] for other in seen))
+    lines = []
+    for module in sorted(sees, key=lambda name: (-len(below[name]), name)):
+        nearest = sees[module] - set().union(*(below[other] for other in sees[module]))
+        lines.append(f"{module:20} → {', '.join(sorted(nearest))}" if nearest else module)
+    return "\n".join(lines)
+
+
+def check_drawing(problems, draws):
+    text = PAGE.read_text()
+    start = text.index(DRAWN) + len(DRAWN)
+    end = text.index("```", start)
+    if draws:
+        PAGE.write_text(text[:start] + drawing() + "\n" + text[end:])
+    elif text[start:end].rstrip("\n") != drawing():
+        problems.append(f"{PAGE.relative_to(ROOT)}: the arrows are not those of the imports; "
+                        "tools/check_layers.py --draw writes them")
+
+
+def check_folders(problems):
+    for folder in sorted({path.parent for path in (ROOT / "Sources").rglob("*.swift")}):
+        count = len(list(folder.glob("*.swift")))
+        if count > FILES_MAX:
+            problems.append(f"{folder.relative_to(ROOT)}: {count} files, over {FILES_MAX}")
+
+
 def main():
     problems = []
     check_imports(problems)
     check_package(problems)
     check_rooms(problems)
+    check_folders(problems)
+    check_drawing(problems, "--draw" in sys.argv[1:])
     print("\n".join(problems) or f"{len(MODULES)} modules")
     return 1 if problems else 0
 

@@ -3,9 +3,12 @@
 // is followed, strings and structs are copied.
 
 import CCordwood
-import Cordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
 import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 
 /// The engine of a C handle, or the status to return.
 func engine(_ handle: OpaquePointer?) throws(CordwoodError) -> Engine {
@@ -262,7 +265,7 @@ public func cw_logger_get(
             throw CordwoodError(Status.argument, "cw_logger_get: name or out is NULL")
         }
         unsafe out.pointee = OpaquePointer(
-            try engine(handle).findLogger(String(cString: name)).block)
+            try engine(handle).loggerBlock(String(cString: name)))
         return Status.ok
     }
 }

@@ -3,8 +3,12 @@
 // in it points into it, and it is freed whole. Whoever passes one passes what we gave.
 
 import CCordwood
-import Cordwood
+import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
 import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 import Glibc
 
 enum ErrorBlock {

@@ -6,8 +6,12 @@
 
 import CCordwood
 import CShims
-import Cordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
+import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 import Glibc
 
 /// Notes a failure with its text and gives its status back.

@@ -3,9 +3,13 @@
 // checked before one is followed. An error is one that we gave (ErrorBlock).
 
 import CCordwood
-import Cordwood
+import CShims
 import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
 import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 
 @_cdecl("cw_network_error_from") @implementation
 public func cw_network_error_from(
@@ -34,7 +38,7 @@ public func cw_network_error_from(
     }
     guard unsafe NetworkCheck.isValid(copy) else { return HTTPCheck.wrong("cw_network_error_from") }
     guard let error = unsafe NetworkCheck.error(copy) else { return Status.end }
-    guard let block = unsafe ErrorBlock.make(ErrorBlock.Whole(error.failure)) else {
+    guard let block = unsafe ErrorBlock.make(ErrorBlock.Whole(error)) else {
         return failed(Status.memory, "no memory for the error")
     }
     unsafe out.pointee = UnsafePointer(block)
@@ -93,7 +97,7 @@ private enum NetworkCheck {
     }
 
     /// nil: it went well.
-    static func error(_ given: cw_network_result) -> NetworkError? {
+    static func error(_ given: cw_network_result) -> RequestFailure? {
         var result = NetworkResult()
         unsafe result.httpStatus = given.http_status
         for index in unsafe 0..<given.header_count {
@@ -109,7 +113,7 @@ private enum NetworkCheck {
         unsafe result.url = text(given.url)
         unsafe result.exchangeID = CText.string(given.exchange_id) ?? ""
         let ms = unsafe given.time_ns / 1_000_000
-        return NetworkError(result, unixMs: ms == 0 ? nil : ms)
+        return RequestFailure(result, unixMs: ms == 0 ? cw_realtime_ns() / 1_000_000 : ms)
     }
 
     private static func text(_ text: cw_str) -> String {

@@ -2,8 +2,12 @@
 // SAFETY: a handle is a retained ReaderHandle from open to close, used by one thread at a time.
 
 import CCordwood
-import Cordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
+import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 import Glibc
 
 /// What a cw_reader is. One thread at a time.

@@ -4,6 +4,11 @@
 
 import CCordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
+import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 import Glibc
 
 enum Stamped {

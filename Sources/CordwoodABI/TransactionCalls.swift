@@ -4,9 +4,12 @@
 
 import CCordwood
 import CShims
-import Cordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
 import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 
 private func transaction(_ handle: OpaquePointer?) -> Transaction? {
     guard let handle = unsafe handle else { return nil }

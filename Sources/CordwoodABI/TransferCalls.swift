@@ -2,9 +2,12 @@
 // SAFETY: as ErrorBlock's, which makes and reads them.
 
 import CCordwood
-import Cordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
 import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 import Glibc
 
 @_cdecl("cw_upload_last_error") @implementation

@@ -5,9 +5,12 @@
 // returns; strings are copied within the call. A NULL is a status.
 
 import CCordwood
-import Cordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
 import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 import Glibc
 
 enum TransportCalls {

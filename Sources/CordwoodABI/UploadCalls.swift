@@ -3,9 +3,12 @@
 // has run; results are written as far as the host's size allows.
 
 import CCordwood
-import Cordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
 import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 
 /// Sizes of the structs' first versions.
 private enum First {

@@ -4,8 +4,12 @@
 
 import CCordwood
 import CShims
-import Cordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
+import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 
 @_cdecl("cw_write") @implementation
 public func cw_write(

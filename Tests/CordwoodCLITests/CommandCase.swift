@@ -3,6 +3,8 @@
 
 import Cordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodTrace
 import Foundation
 import XCTest
 

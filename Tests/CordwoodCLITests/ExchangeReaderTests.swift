@@ -2,6 +2,9 @@
 // open ones, URLs and hosts taken apart.
 
 import Cordwood
+import CordwoodEngine
+import CordwoodStore
+import CordwoodTrace
 import Foundation
 import XCTest
 

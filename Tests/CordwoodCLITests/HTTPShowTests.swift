@@ -6,6 +6,7 @@ import XCTest
 
 @testable import Cordwood
 @testable import CordwoodCLI
+@testable import CordwoodTrace
 
 final class HTTPShowTests: CommandCase {
     private func show(_ arguments: String...) throws -> Done {
@@ -163,7 +164,7 @@ final class HTTPShowTests: CommandCase {
 
     func testJSONThatIsNone() {
         func pretty(_ text: String, _ isSure: Bool = false) -> String? {
-            JSONText.indented(Array(text.utf8)[...], isSure: isSure).map {
+            IndentedJSON.indented(Array(text.utf8)[...], isSure: isSure).map {
                 String(decoding: $0, as: UTF8.self)
             }
         }

@@ -1,7 +1,9 @@
 // `cordwood transactions` and the exports of transactions: figures against a plain count, funnels,
 // deletion, limits, and records that make no sense.
 
-import CordwoodCore
+import CordwoodEngine
+import CordwoodStore
+import CordwoodTrace
 import Foundation
 import XCTest
 

@@ -3,6 +3,7 @@
 
 import CordwoodCore
 import CordwoodShip
+import CordwoodStore
 import Foundation
 import XCTest
 
@@ -62,11 +63,11 @@ private final class Messages: RecordSource {
     private let thread: ThreadInfo
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 8)
     var createdMonotonicNs: UInt64 { 0 }
-    var process: CordwoodCore.ProcessInfo? { thread.process }
+    var process: CordwoodStore.ProcessInfo? { thread.process }
 
     init(_ messages: [String]) {
         left = messages.map { Array($0.utf8) }[...]
-        let process = CordwoodCore.ProcessInfo(
+        let process = CordwoodStore.ProcessInfo(
             laneID: LaneID(high: 1, low: 2), bootID: .zero, processID: 812, name: "p",
             createdRealtime: 0, createdMonotonic: 0, resource: [])
         thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "")

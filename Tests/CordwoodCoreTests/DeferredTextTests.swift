@@ -1,8 +1,10 @@
 // Text of deferred records from bytes that nobody vouches for: whatever a file says, there is a
 // text, and nothing traps. What honest records say is compared with printf itself in Tests/ABI.
 
-@testable import CordwoodCore
+import CordwoodStore
 import XCTest
+
+@testable import CordwoodCore
 
 final class DeferredTextTests: XCTestCase {
     private let text = DeferredText()

@@ -1,7 +1,7 @@
 // Text as people may safely see it: every character, every kind of broken bytes, and the eight
 // bytes that are looked at together.
 
-import CordwoodCore
+import CordwoodStore
 import XCTest
 
 final class PlainTextTests: XCTestCase {

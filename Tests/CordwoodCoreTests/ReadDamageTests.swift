@@ -3,6 +3,7 @@
 // the case.
 
 import CordwoodCore
+import CordwoodStore
 import Glibc
 import XCTest
 

@@ -3,6 +3,7 @@
 // recycled files.
 
 import CordwoodCore
+import CordwoodStore
 import Glibc
 import XCTest
 

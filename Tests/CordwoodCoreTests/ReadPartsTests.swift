@@ -3,6 +3,8 @@
 // sources.
 
 import CordwoodCore
+import CordwoodFormats
+import CordwoodStore
 import XCTest
 
 final class ReadPartsTests: XCTestCase {
@@ -81,7 +83,7 @@ final class ReadPartsTests: XCTestCase {
 
     private func json(_ text: [UInt8]) -> (String, Bool) {
         var out: [UInt8] = []
-        let whole = text.withUnsafeBytes { JSONLine.string($0, &out) }
+        let whole = text.withUnsafeBytes { JSONText.string($0, &out) }
         return (String(decoding: out, as: UTF8.self), whole)
     }
 

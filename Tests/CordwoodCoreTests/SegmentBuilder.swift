@@ -3,6 +3,7 @@
 // limits.
 
 import CordwoodCore
+import CordwoodStore
 import Glibc
 
 struct ByteWriter {

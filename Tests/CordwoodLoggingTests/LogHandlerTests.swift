@@ -2,7 +2,10 @@
 // and what reaches the store.
 
 import Cordwood
+import CordwoodCore
+import CordwoodEngine
 import CordwoodLogging
+import CordwoodStore
 import Foundation
 import Logging
 import XCTest

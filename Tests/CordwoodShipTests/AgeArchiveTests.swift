@@ -7,6 +7,7 @@ import Glibc
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class AgeArchiveTests: XCTestCase {
     private let identity = AgeIdentity.generate()

@@ -7,6 +7,7 @@ import Glibc
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 /// An age file as the tests make and take it.
 enum AgeFile {

@@ -4,6 +4,7 @@
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 /// Of the specification's own example (c2sp.org/age).
 enum ExampleKey {

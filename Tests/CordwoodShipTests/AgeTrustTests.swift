@@ -5,6 +5,7 @@ import CordwoodCore
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class AgeTrustTests: XCTestCase {
     private let hour: UInt64 = 3_600_000_000_000

@@ -8,6 +8,7 @@ import Glibc
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class ArchiveFaultTests: XCTestCase {
     private func open(_ bytes: [UInt8], _ path: String) -> (

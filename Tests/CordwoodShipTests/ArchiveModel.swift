@@ -6,6 +6,7 @@ import Glibc
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 struct SplitMix: RandomNumberGenerator {
     /// Seeds of a test: all with CORDWOOD_TEST_ALL (`./dev test --all`), else the first quarter.
@@ -124,7 +125,7 @@ struct RecordMaker {
     init(seed: UInt64, processes: Int = 4, threadsEach: Int = 6) {
         random = SplitMix(seed)
         for process in 0..<processes {
-            let info = CordwoodCore.ProcessInfo(
+            let info = CordwoodStore.ProcessInfo(
                 laneID: LaneID(high: random.next(), low: random.next()),
                 bootID: LaneID(high: random.next(), low: 7), processID: UInt32(100 + process),
                 name: "process-\(process)", createdRealtime: random.next() >> 2,
@@ -266,7 +267,7 @@ final class FakeSource: RecordSource {
     deinit { memory.deallocate() }
 
     var createdMonotonicNs: UInt64 { records.first?.model.monotonic ?? 0 }
-    var process: CordwoodCore.ProcessInfo? { records.first?.thread.process }
+    var process: CordwoodStore.ProcessInfo? { records.first?.thread.process }
 
     func advance() throws(ReadProblem) -> RecordRef? {
         if let problem = problems.removeValue(forKey: index) { throw problem }

@@ -1,5 +1,6 @@
 // Names of objects that say who wrote an archive: one for each archive, whoever sends it.
 
+import CordwoodStore
 import XCTest
 
 @testable import CordwoodCore
@@ -50,8 +51,8 @@ final class ArchiveOriginTests: XCTestCase {
 /// Of a process with a service and a host.
 private final class OriginSource: RecordSource {
     var createdMonotonicNs: UInt64 { 0 }
-    var process: CordwoodCore.ProcessInfo? {
-        CordwoodCore.ProcessInfo(
+    var process: CordwoodStore.ProcessInfo? {
+        CordwoodStore.ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 812, name: "p", createdRealtime: 0,
             createdMonotonic: 0, resource: [("service.name", "shop"), ("host.name", "hé")])
     }

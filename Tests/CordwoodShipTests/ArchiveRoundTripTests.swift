@@ -1,10 +1,10 @@
 // What goes into an archive comes out of it, record for record and byte for byte, whatever the
 // codec; what standard tools see of it; and what headers and footers say.
 
-import CordwoodCore
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class ArchiveRoundTripTests: XCTestCase {
     private func check(_ records: [Staged], codec: Codec, level: Int32, seed: UInt64) throws {

@@ -1,6 +1,7 @@
 // What servers were seen to answer, as they say it, and what each dialect makes of it. Beside the
 // tests of each kind: these are the words that a fake of ours would not think of.
 
+import CordwoodStore
 import XCTest
 
 @testable import CordwoodCore
@@ -117,7 +118,7 @@ final class DialectAnswerTests: XCTestCase {
         let none = try target("elasticsearch") { $0.parameters = "index_in=none" }
         XCTAssertEqual(none.dialect.limits.entryBytes, 256_000)
         XCTAssertEqual(try target("elasticsearch").dialect.limits.entryBytes, 0)
-        let process = CordwoodCore.ProcessInfo(
+        let process = CordwoodStore.ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 812, name: "test", createdRealtime: 0,
             createdMonotonic: 0, resource: [])
         let thread = ThreadInfo(process: process, serial: 1, threadID: 813, name: "")

@@ -8,6 +8,7 @@ import XCTest
 
 @testable import CordwoodCore
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 /// What a record says, told without the code under test.
 struct Given {
@@ -108,7 +109,7 @@ struct HostileMaker {
                     ("service.name", "shop \"#\(number)\n"), ("service.version", "1.\(number)"),
                     ("host.name", "höst-\(number)"), ("team", "first"), ("team", "a\u{0}b"),
                 ]
-            let process = CordwoodCore.ProcessInfo(
+            let process = CordwoodStore.ProcessInfo(
                 laneID: LaneID(high: 1, low: UInt64(number)), bootID: .zero,
                 processID: 800 + UInt32(number), name: number == 2 ? "" : "proc\t\(number)",
                 createdRealtime: 0, createdMonotonic: 0, resource: resource)

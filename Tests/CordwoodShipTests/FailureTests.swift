@@ -1,6 +1,7 @@
 // B-NET-1, B-NET-4, B-NET-5: what is known of a failed transfer, what is said of it in both
 // languages, and that nothing of it is secret.
 
+import CordwoodFormats
 import Foundation
 import XCTest
 

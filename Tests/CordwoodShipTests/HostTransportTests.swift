@@ -1,6 +1,7 @@
 // The host's own transport: what it is given, and that nothing it does or answers is more than an
 // outcome (B-NET-1). Credentials that are asked for when a server refuses those it had.
 
+import CordwoodStore
 import Foundation
 import Glibc
 import XCTest

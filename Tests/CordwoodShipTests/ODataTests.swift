@@ -4,6 +4,7 @@
 import Foundation
 import XCTest
 
+@testable import CordwoodFormats
 @testable import CordwoodShip
 
 final class ODataTests: XCTestCase {

@@ -6,13 +6,14 @@ import CordwoodCore
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 /// Records laid out by hand.
 enum OTLPSamples {
     static let archiveID = "00000000-0000-4000-8000-000000000001"
 
     static let thread = ThreadInfo(
-        process: CordwoodCore.ProcessInfo(
+        process: CordwoodStore.ProcessInfo(
             laneID: LaneID(high: 0x0706_0504_0302_0100, low: 0x0F0E_0D0C_0B0A_0908),
             bootID: .zero, processID: 812, name: "shop", createdRealtime: 0, createdMonotonic: 0,
             resource: [("service.version", "1.2"), ("host.name", "hé")]),
@@ -273,7 +274,7 @@ final class OTLPEncoderTests: XCTestCase {
 
     func testOfTwoAttributesOfAResourceTheLastCounts() throws {
         var staged = OTLPSamples.record("a", level: 1, time: 0, [])
-        let process = CordwoodCore.ProcessInfo(
+        let process = CordwoodStore.ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 0, name: "", createdRealtime: 0,
             createdMonotonic: 0, resource: [("service.name", "a"), ("t", "1"), ("t", "2")])
         staged.thread = ThreadInfo(process: process, serial: 1, threadID: 0, name: "")
@@ -303,7 +304,7 @@ final class OTLPEncoderTests: XCTestCase {
     }
 
     func testResourceIsBounded() throws {
-        let process = CordwoodCore.ProcessInfo(
+        let process = CordwoodStore.ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 0, name: "", createdRealtime: 0,
             createdMonotonic: 0,
             resource: (0..<100).map { ("key\($0)", String(repeating: "v", count: 4_096)) })
@@ -387,7 +388,7 @@ final class OTLPEncoderTests: XCTestCase {
         let scratch = Scratch()
         let paths = StorePaths(scratch.path)
         try paths.makeDirectories()
-        let process = CordwoodCore.ProcessInfo(
+        let process = CordwoodStore.ProcessInfo(
             laneID: LaneID(high: 1, low: 2), bootID: .zero, processID: 7, name: "p",
             createdRealtime: 0, createdMonotonic: 0,
             resource: (0..<100).map { ("key\($0)", String(repeating: "\u{1}v", count: 100)) })

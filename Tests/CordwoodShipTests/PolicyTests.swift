@@ -1,6 +1,7 @@
 // B-SAP-9: policies as documents, what a store keeps of them, and one look at a URL, against a
 // server on loopback that answers as it is told.
 
+import CordwoodStore
 import Foundation
 import XCTest
 

@@ -4,7 +4,9 @@
 import Foundation
 import XCTest
 
+@testable import CordwoodFormats
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class QueueTests: XCTestCase {
     // ── States ──
@@ -57,8 +59,8 @@ final class QueueTests: XCTestCase {
 
     /// A server that is asked again refuses the same record again.
     func testARecordIsKeptOnce() {
-        func refusal(_ ordinal: UInt64) -> Refusal {
-            Refusal(
+        func refusal(_ ordinal: UInt64) -> RefusedRecords {
+            RefusedRecords(
                 PartRange(first: ordinal, end: ordinal + 1), count: 1, httpStatus: 400, reason: "r")
         }
         var refusals = Refusals()

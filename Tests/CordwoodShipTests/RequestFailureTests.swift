@@ -1,6 +1,7 @@
 // B-NET-1, B-NET-2: what is known of a request of the host's own that failed; every status and
 // error is exactly one case, and nothing that is kept of the address is a secret.
 
+import CordwoodFormats
 import XCTest
 
 @testable import CordwoodShip

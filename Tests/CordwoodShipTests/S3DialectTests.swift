@@ -1,6 +1,7 @@
 // Kind s3 against a bucket in this process that answers as it is told: keys, conditions, clocks,
 // answers. Tests/Servers has the real servers.
 
+import CordwoodStore
 import Glibc
 import XCTest
 

@@ -4,6 +4,7 @@ import Glibc
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 /// One bucket. Notes every request; `answer` may speak before it does.
 final class FakeBucket {

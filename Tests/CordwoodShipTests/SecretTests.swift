@@ -1,6 +1,7 @@
 // No part of a secret that a request held is shown, in whatever form its server repeats it: cut,
 // escaped, decoded by one of our readers.
 
+import CordwoodFormats
 import XCTest
 
 @testable import CordwoodShip

@@ -4,6 +4,7 @@
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class SigV4Tests: XCTestCase {
     private let signer = SigV4(

@@ -4,6 +4,7 @@
 // as a confirmation is said here a second time, from the protocols (docs/UPLOADS.md), not asked of
 // the product. Kind `transactions` gives up nothing either: Tests/Behaviour/test_txn_trouble.py.
 
+import CordwoodStore
 import Foundation
 import XCTest
 

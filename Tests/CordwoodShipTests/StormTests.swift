@@ -3,6 +3,7 @@
 // client that nothing answers tries again at the time its state says, not at its timer's next tick.
 // With CORDWOOD_STORM=FILE the curves are written there, for Benchmarks/storm.py to draw.
 
+import CordwoodStore
 import Foundation
 import XCTest
 

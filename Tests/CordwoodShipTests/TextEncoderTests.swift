@@ -1,6 +1,7 @@
 // Encoders of text and JSON: bytes of one record by hand, and hostile records by seed whose bodies
 // the strict fakes take and read back as what went in, within every limit, each record once.
 
+import CordwoodStore
 import Foundation
 import XCTest
 
@@ -26,7 +27,7 @@ final class TextEncoderTests: XCTestCase {
     // ── One record by hand ──
 
     private func plainRecord() -> Given {
-        let process = CordwoodCore.ProcessInfo(
+        let process = CordwoodStore.ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 812, name: "shop", createdRealtime: 0,
             createdMonotonic: 0,
             resource: [("service.name", "web"), ("host.name", "h1"), ("service.version", "2.0")])

@@ -2,6 +2,7 @@
 // answer makes of the archive, what is sent again and what never is (TARGETS; B-SAP-4 to B-SAP-6,
 // B-ROLL-8, B-ROLL-10).
 
+import CordwoodStore
 import Foundation
 import XCTest
 
@@ -10,7 +11,7 @@ import XCTest
 
 final class TextTargetTests: XCTestCase {
     private func records(_ count: Int) -> [Given] {
-        let process = CordwoodCore.ProcessInfo(
+        let process = CordwoodStore.ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 812, name: "test", createdRealtime: 0,
             createdMonotonic: 0, resource: [])
         let thread = ThreadInfo(process: process, serial: 1, threadID: 813, name: "")

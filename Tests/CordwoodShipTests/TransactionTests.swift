@@ -2,11 +2,14 @@
 // deleted left out, hostile records by seed that the strict fake takes; the file `deleted`; ids,
 // headers and challenges that come from others.
 
+import CordwoodTrace
 import Foundation
 import XCTest
 
 @testable import CordwoodCore
+@testable import CordwoodFormats
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class TransactionTests: XCTestCase {
     private var held: TestStore?
@@ -32,7 +35,7 @@ final class TransactionTests: XCTestCase {
         _ op: String, _ id: String, _ event: Int64? = nil, code: [UInt8]? = nil,
         text: [UInt8]? = nil, at seconds: UInt64 = 0
     ) -> Given {
-        let process = CordwoodCore.ProcessInfo(
+        let process = CordwoodStore.ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 812, name: "shop", createdRealtime: 0,
             createdMonotonic: 0,
             resource: [

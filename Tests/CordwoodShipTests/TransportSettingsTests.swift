@@ -1,6 +1,7 @@
 // Settings that cannot be right are refused when a target is added, saying which and why, without a
 // secret in the text; where redirections may lead; headers and credentials that cannot be sent.
 
+import CordwoodStore
 import Foundation
 import Glibc
 import XCTest

@@ -3,6 +3,7 @@
 
 import CZlib
 import CZstd
+import CordwoodStore
 import Glibc
 import XCTest
 

@@ -1,6 +1,7 @@
 // Archives that go in parts: where a body ends, what a part is called, what survives a restart,
 // what a target does not want, and several targets and requests at a time.
 
+import CordwoodStore
 import Foundation
 import XCTest
 

@@ -6,6 +6,7 @@ import XCTest
 
 @testable import CordwoodCore
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class UploadRefusalTests: XCTestCase {
     private func add(
@@ -164,7 +165,8 @@ final class UploadRefusalTests: XCTestCase {
         XCTAssertEqual(service.pass().0, .upload)
         let key = TargetKey(name: "t")
         var refusals = Refusals()
-        refusals.keep(Refusal(PartRange(first: 2, end: 3), count: 1, httpStatus: 400, reason: "r"))
+        refusals.keep(
+            RefusedRecords(PartRange(first: 2, end: 3), count: 1, httpStatus: 400, reason: "r"))
         try service.outbox.set(
             store.stem(1), key,
             to: .retry(

@@ -6,6 +6,7 @@ import Foundation
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class UploadRulesTests: XCTestCase {
     private let nowhere = "http://127.0.0.1:9"

@@ -7,6 +7,7 @@ import Glibc
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class UploadServerTests: XCTestCase {
     private let id1 = "\"00000000-0000-4000-8000-000000000001\""

@@ -7,6 +7,7 @@ import XCTest
 
 @testable import CordwoodCore
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class UploadStateTests: XCTestCase {
     private let key = TargetKey(name: "t")
@@ -100,7 +101,8 @@ final class UploadStateTests: XCTestCase {
         }
         eventually("the call has begun") { runner.gate.isBusy }
         var refusals = Refusals()
-        refusals.keep(Refusal(PartRange(first: 2, end: 3), count: 1, httpStatus: 400, reason: "r"))
+        refusals.keep(
+            RefusedRecords(PartRange(first: 2, end: 3), count: 1, httpStatus: 400, reason: "r"))
         let state = PairState.retry(
             attempts: 0, notBeforeMs: 0, reason: .stopped, progress: Progress(done: 5, lines: 1))
         try service.outbox.set(store.stem(1), key, to: state, refusals: refusals)
@@ -204,7 +206,7 @@ final class UploadStateTests: XCTestCase {
     /// A record that is too large and one that is refused are kept once each, whether the part goes
     /// again by what was asked for or, after a restart, whole.
     func testAPartThatIsTakenInPartsForgetsNothing() throws {
-        let process = CordwoodCore.ProcessInfo(
+        let process = CordwoodStore.ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 812, name: "test", createdRealtime: 0,
             createdMonotonic: 0, resource: [])
         let thread = ThreadInfo(process: process, serial: 1, threadID: 813, name: "")

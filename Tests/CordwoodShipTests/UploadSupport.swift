@@ -8,6 +8,7 @@ import XCTest
 
 @testable import CordwoodCore
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 /// SAFETY: guarded by its lock.
 final class FakeClock: @unchecked Sendable {
@@ -141,14 +142,14 @@ final class TestRecords: RecordSource {
     private var current: [UnsafeMutableRawBufferPointer] = []
     private let thread: ThreadInfo
     var createdMonotonicNs: UInt64 { 0 }
-    var process: CordwoodCore.ProcessInfo? { thread.process }
+    var process: CordwoodStore.ProcessInfo? { thread.process }
 
     init(_ path: String) throws(ReadProblem) {
         guard let data = FileManager.default.contents(atPath: path) else {
             throw ReadProblem.system("open", errno: ENOENT)
         }
         lines = data.split(separator: 10).map { Array($0) }.reversed()
-        let process = CordwoodCore.ProcessInfo(
+        let process = CordwoodStore.ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 812, name: "test", createdRealtime: 0,
             createdMonotonic: 0, resource: [])
         thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "main")

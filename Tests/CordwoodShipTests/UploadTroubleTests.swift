@@ -8,6 +8,7 @@ import XCTest
 
 @testable import CordwoodCore
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class UploadTroubleTests: XCTestCase {
     private let ok = UploadResponse(status: 200)

@@ -4,6 +4,7 @@ import XCTest
 
 @testable import Cordwood
 @testable import CordwoodCore
+@testable import CordwoodTrace
 
 final class BodyTests: RedactionCase {
     private func assertShown(

@@ -1,9 +1,11 @@
 // A flush to the machine keeps its deadline, and calls that wait together share one sync.
 
-@testable import Cordwood
-import Foundation
 import CordwoodCore
+import Foundation
 import XCTest
+
+@testable import Cordwood
+@testable import CordwoodEngine
 
 final class FlusherTests: XCTestCase {
     private static func start(_ body: @escaping @Sendable () -> Void) -> Bool {

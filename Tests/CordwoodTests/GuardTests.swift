@@ -2,6 +2,8 @@
 // host without the option dies of the same (suite disk: without_guard).
 
 import Cordwood
+import CordwoodEngine
+import CordwoodStore
 import Foundation
 import Glibc
 import XCTest

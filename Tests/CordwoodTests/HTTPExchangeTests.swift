@@ -2,6 +2,8 @@
 // told is not, and one that nobody ended ends with its last reference.
 
 import Cordwood
+import CordwoodEngine
+import CordwoodTrace
 import Foundation
 import XCTest
 

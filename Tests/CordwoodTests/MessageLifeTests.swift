@@ -3,6 +3,7 @@
 // makes many kinds of records. A message that is gone is a remark, never another's bytes.
 
 import CShims
+import CordwoodStore
 import Foundation
 import XCTest
 

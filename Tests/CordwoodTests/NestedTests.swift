@@ -5,6 +5,8 @@
 
 import CShims
 import Cordwood
+import CordwoodEngine
+import CordwoodStore
 import XCTest
 
 @testable import CordwoodCore

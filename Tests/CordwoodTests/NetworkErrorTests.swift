@@ -2,6 +2,11 @@
 // the task's context, and that secrets which a server repeats are in no record.
 
 import Cordwood
+import CordwoodCore
+import CordwoodEngine
+import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
 import Foundation
 import XCTest
 

@@ -2,10 +2,12 @@
 // that fails as a typed error, from a call and from a task. Nobody listens on port 9.
 
 import CordwoodCore
+import CordwoodStore
 import Foundation
 import XCTest
 
 @testable import Cordwood
+@testable import CordwoodEngine
 @testable import CordwoodShip
 
 final class PolicyEngineTests: XCTestCase {

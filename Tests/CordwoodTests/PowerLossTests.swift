@@ -4,6 +4,8 @@
 
 import Cordwood
 import CordwoodCore
+import CordwoodEngine
+import CordwoodStore
 import Foundation
 import XCTest
 

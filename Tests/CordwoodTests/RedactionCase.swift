@@ -1,9 +1,11 @@
 // What tests of redaction share: rules, what is kept of a body and of a line, a generator by seed.
 
+import CordwoodEngine
 import XCTest
 
 @testable import Cordwood
 @testable import CordwoodCore
+@testable import CordwoodTrace
 
 /// Of the processor, by this thread: what runs beside it does not count.
 func threadSeconds() -> Double {

@@ -6,6 +6,7 @@ import XCTest
 
 @testable import Cordwood
 @testable import CordwoodCore
+@testable import CordwoodTrace
 
 final class RedactionTests: RedactionCase {
     // MARK: A random text and what must come of it

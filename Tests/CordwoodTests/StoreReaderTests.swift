@@ -4,7 +4,7 @@
 
 import Cordwood
 import CordwoodCore
-import CordwoodShip
+import CordwoodStore
 import Glibc
 import XCTest
 

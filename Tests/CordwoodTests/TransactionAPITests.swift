@@ -1,12 +1,14 @@
 // Transactions for Swift hosts: handles and closures, names by enums, tasks that keep their ids,
 // the list and what was deleted of it; and the table of names beside a plain model.
 
-import CordwoodShip
+import CordwoodEngine
+import CordwoodStore
 import Foundation
 import XCTest
 
 @testable import Cordwood
 @testable import CordwoodCore
+@testable import CordwoodTrace
 
 private enum Shop: Int32, TransactionUseCase {
     case checkout = 17

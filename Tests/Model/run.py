@@ -16,7 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
-SOURCES = [ROOT / "Sources/CordwoodCore", ROOT / "Sources/Cordwood/Engine"]
+SOURCES = [ROOT / "Sources" / name for name in ("CordwoodCore", "CordwoodStore/Segments",
+                                                "CordwoodStore/Keep", "CordwoodEngine/Services")]
 STEPS = HERE / "steps.txt"
 TAG = re.compile(r"\[([A-Z]\w+)\.(\w+)\]")
 TOKEN = re.compile(r"""\s*(?:(?P<comment>//[^\n]*|/\*.*?\*/)

@@ -11,9 +11,8 @@ entry changes both, and says so. `heavy`: a case of `./dev test --all`."""
 from dataclasses import dataclass
 
 CORE = "Sources/CordwoodCore/Append/"
-READ = "Sources/CordwoodCore/Read/"
-ENGINE = "Sources/Cordwood/Engine/"
-SHIP = "Sources/CordwoodShip/"
+STORE = "Sources/CordwoodStore/"
+ENGINE = "Sources/CordwoodEngine/"
 
 
 @dataclass(frozen=True)
@@ -48,89 +47,89 @@ def mutation(rule, name, file, lines, becomes, catch, why, *, also=(), heavy=Fal
 
 # ── Claim, seal, stragglers ──
 
-mutation("R1", "cut-off-is-kept", CORE + "AppendPath.swift",
+mutation("R1", "cut-off-is-kept", CORE + "Paths/AppendPath.swift",
          "            unsafe !AppendSlow.settledKept(thread)\n",
          "            unsafe !AppendSlow.settledKept(thread), false\n",
          "c-abi roll_steps", "a record behind the sealer's length is not written again")
-mutation("R1", "no-first-membarrier", CORE + "Sealer.swift",
+mutation("R1", "no-first-membarrier", CORE + "Chunks/Sealer.swift",
          "SegmentHeader.stateSealing)\n        fence()\n",
          "SegmentHeader.stateSealing)\n",
          "c-abi seal_fences", "a claim's chunk and its look at the state pass the sealer's")
-mutation("R1", "no-second-membarrier", CORE + "Sealer.swift",
+mutation("R1", "no-second-membarrier", CORE + "Chunks/Sealer.swift",
          "        fence()\n        unsafe ThreadBlocks.forEach(engine) { unsafe Settle.forced",
          "        unsafe ThreadBlocks.forEach(engine) { unsafe Settle.forced",
          "c-abi seal_fences", "committed and the look at the limit pass the poison")
-mutation("R1", "no-poison", CORE + "Sealer.swift",
+mutation("R1", "no-poison", CORE + "Chunks/Sealer.swift",
          "                unsafe cwa_store_release_u64(AppendPath.limitWord(thread), 0)\n", "",
          "c-abi roll_steps", "a thread goes on in a sealed chunk")
-mutation("R2", "claim-id-stays", CORE + "Claim.swift",
+mutation("R2", "claim-id-stays", CORE + "Chunks/Claim.swift",
          "Verdict.load(thread).claim &+ 1\n", "Verdict.load(thread).claim\n",
          "c-abi seal_steps", "the sealer closes a chunk that the thread has claimed since")
-mutation("R2", "owner-leaves-final", CORE + "Settle.swift",
+mutation("R2", "owner-leaves-final", CORE + "Chunks/Settle.swift",
          "        if hasCommitted, settled.offset < end {", "        if false {",
          "crash --points --mode duels --sample 200",
          "a kill before the sealer's final shows the record in both chunks", builds="library")
-mutation("R2", "sealer-leaves-final", CORE + "Settle.swift",
+mutation("R2", "sealer-leaves-final", CORE + "Chunks/Settle.swift",
          "                unsafe cwa_store_release_u32(chunk + ChunkHeader.final, committed)\n", "",
          "c-abi sealed_chunks", "a sealed chunk without length has no checksum either")
-mutation("R3", "no-second-look", CORE + "Claim.swift",
+mutation("R3", "no-second-look", CORE + "Chunks/Claim.swift",
          "        if unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.open,\n"
          "            unsafe UnsafeMutableRawPointer(segment.pointee.base) == base\n",
          "        if unsafe UnsafeMutableRawPointer(segment.pointee.base) == base\n",
          "c-abi roll_steps", "a claim that was not published when sealing began goes on")
-mutation("R3", "no-checksum", CORE + "Sealer.swift",
+mutation("R3", "no-checksum", CORE + "Chunks/Sealer.swift",
          "                unsafe chunk.storeBytes(of: crc, toByteOffset: ChunkHeader.crc, "
          "as: UInt32.self)\n", "                _ = crc\n",
          "c-abi sealed_chunks", "after a power cut a sealed chunk cannot be believed")
-mutation("R4", "salt-first", CORE + "Claim.swift",
+mutation("R4", "salt-first", CORE + "Chunks/Claim.swift",
          "        unsafe chunk.storeBytes(of: bytes, toByteOffset: ChunkHeader.size, "
          "as: UInt32.self)\n",
          "        unsafe cwa_store_release_u64(chunk + ChunkHeader.salt, segment.pointee.salt)\n"
          "        unsafe chunk.storeBytes(of: bytes, toByteOffset: ChunkHeader.size, "
          "as: UInt32.self)\n",
          "c-abi reused_steps", "a header of the file's earlier life exists before the new one")
-mutation("R5", "busy-is-quiet", CORE + "Quiescence.swift",
+mutation("R5", "busy-is-quiet", CORE + "Chunks/Quiescence.swift",
          "AppendPath.busyWord(thread)) != 0 else { return }\n",
          "AppendPath.busyWord(thread)) == 1 else { return }\n",
          "c-abi frozen_steps", "a file is used again under a thread stopped inside an append")
-mutation("R6", "busy-is-not-set", CORE + "AppendPath.swift",
+mutation("R6", "busy-is-not-set", CORE + "Paths/AppendPath.swift",
          "        unsafe cwa_store_relaxed_u64(busyWord(thread), UInt64(cwi_frame()))\n", "",
          "c-abi frozen_steps", "nobody sees that an append is running")
-mutation("R6", "no-block-salt", CORE + "Settle.swift",
+mutation("R6", "no-block-salt", CORE + "Chunks/Settle.swift",
          "cwa_load_acquire_u64(ThreadBlocks.saltWord(thread)) == segment.pointee.salt\n",
          "cwa_load_acquire_u64(ThreadBlocks.saltWord(thread)) != 0\n",
          "c-abi reused_idle", "an idle thread's old chunk cuts another's in the file's next life")
-mutation("R7", "no-writer-fence", CORE + "Membarrier.swift",
+mutation("R7", "no-writer-fence", CORE + "Chunks/Membarrier.swift",
          "        if isMissing { cwa_fence_full() } else { cwa_fence_compiler() }\n",
          "        cwa_fence_compiler()\n",
          "c-abi append_fences", "without membarrier nobody orders the writer's look")
-mutation("R7", "not-marked", CORE + "Membarrier.swift",
+mutation("R7", "not-marked", CORE + "Chunks/Membarrier.swift",
          "            ThreadBlocks.markAll()\n", "",
          "c-abi append_fences", "threads that have a block stay on the path without fences")
-mutation("R8", "only-busy-are-settled", CORE + "Settle.swift",
+mutation("R8", "only-busy-are-settled", CORE + "Chunks/Settle.swift",
          "        for _ in 0..<4 {\n            let verdict = unsafe Verdict.load(thread)\n",
          "        guard unsafe thread.pointee.busy != 0 else { return }\n"
          "        for _ in 0..<4 {\n            let verdict = unsafe Verdict.load(thread)\n",
          "c-abi sealed_chunks", "an idle thread's chunk is never settled")
-mutation("R9", "roll-does-not-seal", ENGINE + "Services.swift",
+mutation("R9", "roll-does-not-seal", ENGINE + "Services/Services.swift",
          "            eventsAtRoll = events\n        }\n        seal()\n",
          "            eventsAtRoll = events\n        }\n",
          "c-abi sealed_chunks", "cw_roll returns before what was written is sealed")
-mutation("R9", "empty-is-sealed", CORE + "EngineCore.swift",
+mutation("R9", "empty-is-sealed", CORE + "Lanes/EngineCore.swift",
          "segment.pointee.in_lane != 0 || !isEmpty(segment)\n",
          "segment.pointee.in_lane != 0 || !isEmpty(segment) || true\n",
          "c-abi publish_steps", "a segment that is about to be current is sealed (A10)")
-mutation("R10", "not-counted", CORE + "Drops.swift",
+mutation("R10", "not-counted", CORE + "Paths/Drops.swift",
          "        let before = unsafe cwa_add_u64(slot + DropSlot.dropped, 1)\n",
          "        let before = unsafe cwa_load_relaxed_u64(slot + DropSlot.dropped)\n",
          "c-abi file_limit_exact", "refused records are not told")
-mutation("R10", "not-reported", CORE + "Drops.swift",
+mutation("R10", "not-reported", CORE + "Paths/Drops.swift",
          "            unsafe cwa_store_release_u64(slot + DropSlot.reported, to)\n", "",
          "c-abi gap_told_once", "after a kill the archived gap is told again")
 
 # ── Recycling, mapping, readers ──
 
-mutation("R6", "ready-order", CORE + "Segments.swift",
+mutation("R6", "ready-order", CORE + "Segments/Segments.swift",
          """        while shown < target {
             if unsafe cwa_cas_u64(header, shown, target) { break }
             shown = unsafe cwa_load_relaxed_u64(header)
@@ -148,66 +147,66 @@ mutation("R6", "ready-order", CORE + "Segments.swift",
             shown = unsafe cwa_load_relaxed_u64(header)
         }
 """, "c-abi grow_steps", "another thread's record lies beyond what readers look at (A6)")
-mutation("R11", "read-while-reused", CORE + "Recycling.swift",
+mutation("R11", "read-while-reused", CORE + "Segments/Recycling.swift",
          "            unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0\n",
          "            true\n",
          "c-abi reused", "a file that a reader has open is used again", builds="library")
-mutation("R11", "no-recheck", READ + "SegmentFile.swift",
+mutation("R11", "no-recheck", STORE + "Segments/SegmentFile.swift",
          "        if !same { isLost = true }\n", "",
          "c-abi reused", "a reader returns records of the file's next use; both checks",
-         also=[(READ + "SegmentFile.swift",
+         also=[(STORE + "Segments/SegmentFile.swift",
                 "            && Bytes.u32(now.bytes, SegmentHeader.state) != "
                 "SegmentHeader.stateDead\n",
                 "            && Bytes.u32(now.bytes, SegmentHeader.state) != "
                 "SegmentHeader.stateDead || true\n"),
-               (CORE + "Recycling.swift",
+               (CORE + "Segments/Recycling.swift",
                 "            unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0\n",
                 "            true\n")])
-mutation("R13", "no-watch", CORE + "Lost.swift",
+mutation("R13", "no-watch", CORE + "Segments/Lost.swift",
          "                UInt64(max(0, status.st_size)) < whole\n",
          "                UInt64(max(0, status.st_size)) < whole, false\n",
          "disk cut_mends_itself", "a file that somebody cut is not extended again",
          builds="library")
-mutation("R14", "no-write-mode", CORE + "WriteThrough.swift",
+mutation("R14", "no-write-mode", CORE + "Segments/WriteThrough.swift",
          "        guard isFirst, error == EOPNOTSUPP || error == ENOSYS else { return error }\n",
          "        guard isFirst, error == EOPNOTSUPP, false else { return error }\n",
          "c-abi no_fallocate", "where nothing is preallocated nothing can be logged")
-mutation("R15", "not-resident", CORE + "Recycling.swift",
+mutation("R15", "not-resident", CORE + "Segments/Recycling.swift",
          "unsafe Quiescence.isQuiet(engine, segment), unsafe isResident(segment),\n",
          "unsafe Quiescence.isQuiet(engine, segment),\n",
          "c-abi evicted", "a file is used again whose pages have left memory")
-mutation("R16", "salt-stays", CORE + "Recycling.swift",
+mutation("R16", "salt-stays", CORE + "Segments/Recycling.swift",
          "        unsafe segment.pointee.salt = Machine.random()\n", "",
          "c-abi reused_steps", "chunks of the file's earlier life exist in the new one")
-mutation("R17", "one-count-a-stream", CORE + "Claim.swift",
+mutation("R17", "one-count-a-stream", CORE + "Chunks/Claim.swift",
          "        let own = unsafe thread.pointee.own ?? thread\n"
          "        // ORDER: acquire-release, for its indivisibility alone",
          "        let own = unsafe thread\n"
          "        // ORDER: acquire-release, for its indivisibility alone",
          "c-abi alternate_steps", "two chunks of a thread have one number (A30)")
-mutation("R18", "no-stack-question", CORE + "Abandoned.swift",
+mutation("R18", "no-stack-question", CORE + "Threads/Abandoned.swift",
          "guard unsafe next != nil, cwi_on_alternate_stack() == 0 else",
          "guard unsafe next != nil else",
          "c-abi alternate_steps", "an append that a handler interrupted is taken for abandoned")
-mutation("R18", "never-abandoned", CORE + "Abandoned.swift",
+mutation("R18", "never-abandoned", CORE + "Threads/Abandoned.swift",
          "            if frame &+ slowPathBytes > busy { break }\n", "",
          "c-abi longjmp", "an append that was left is busy for ever, and each later call nested")
-mutation("R19", "cancellable", CORE + "AppendSlow.swift",
+mutation("R19", "cancellable", CORE + "Paths/AppendSlow.swift",
          "        let cancel = cwi_disable_cancel()\n        defer { cwi_restore_cancel(cancel) }\n"
          "        // ORDER: acquire. Pairs with close",
          "        // ORDER: acquire. Pairs with close",
          "c-abi cancel_pending", "a thread is cancelled within an append")
-mutation("R20", "no-settle-at-exit", CORE + "ThreadBlocks.swift",
+mutation("R20", "no-settle-at-exit", CORE + "Threads/ThreadBlocks.swift",
          "            _ = unsafe Settle.own(block)\n"
          "            unsafe cwa_store_release_u64(AppendPath.busyWord(block), 0)\n",
          "            unsafe cwa_store_release_u64(AppendPath.busyWord(block), 0)\n",
          "c-abi sealed_chunks", "the chunk of a thread that has ended has no length")
-mutation("R21", "sequence-stays", CORE + "Claim.swift",
+mutation("R21", "sequence-stays", CORE + "Chunks/Claim.swift",
          "MemoryLayout<cwi_thread>.offset(of: \\.chunk_sequence)!,\n            1)\n",
          "MemoryLayout<cwi_thread>.offset(of: \\.chunk_sequence)!,\n            0)\n",
          "c-abi alternate_steps", "two chunks of a thread have one number")
 
-mutation("R23", "not-pinned", CORE + "EngineCore.swift",
+mutation("R23", "not-pinned", CORE + "Lanes/EngineCore.swift",
          "        cwi_pin_module()\n", "",
          "processes unload", "a plugin with the static library is unloaded under our threads",
          builds="all")
@@ -218,24 +217,24 @@ mutation("R24", "blocks-not-wiped", "Sources/CordwoodCore/System/Mapping.swift",
          "        if wipedOnFork, unsafe madvise(",
          "        if wipedOnFork, bytes < 0, unsafe madvise(",
          "processes fork_clone", "a child without handlers goes on in its parent's chunk")
-mutation("R25", "not-overlaid", CORE + "Lanes.swift",
+mutation("R25", "not-overlaid", CORE + "Lanes/Lanes.swift",
          "                    unsafe Mapping.overlay(\n"
          "                        UnsafeMutableRawPointer(base), bytes: "
          "Int(segment.pointee.size))\n", "",
          "processes fork_idle", "an idle child keeps deleted files", builds="library")
-mutation("R27", "sites-not-told", CORE + "CatalogWriter.swift",
+mutation("R27", "sites-not-told", CORE + "Lanes/CatalogWriter.swift",
          "        guard unsafe Sites.writeAll(engine, lane) else { return false }\n", "",
          "c-abi places_fork", "a child's records refer to places that its lane does not name")
 
 # ── Catalog, time ──
 
-mutation("R28", "names-not-told", CORE + "CatalogWriter.swift",
+mutation("R28", "names-not-told", CORE + "Lanes/CatalogWriter.swift",
          "            guard status == Status.ok else { return false }\n"
          "            at += (keptHeaderBytes + count + 3) & ~3\n",
          "            guard status == Status.ok else { return false }\n            break\n",
          "c-abi fork_names", "a child's records have loggers that its lane does not name")
 
-mutation("R30", "step-unseen", CORE + "ClockWatch.swift",
+mutation("R30", "step-unseen", CORE + "Segments/ClockWatch.swift",
          "sample.monotonic >= nextPairNs || step.magnitude > ClockWatch.stepNs else {",
          "sample.monotonic >= nextPairNs else {",
          "disk utc_set", "records behind a step of UTC show the time before it", builds="library")
@@ -246,37 +245,37 @@ mutation("R31", "lock-inherited", "Sources/CordwoodCore/System/Mapping.swift",
          "        guard unsafe madvise(page, holdBytes, 10 /* MADV_DONTFORK */) == 0 else {\n",
          "        guard holdBytes > 0 else {\n",
          "processes clone_orphan", "a clone keeps the lock of its dead parent")
-mutation("R31", "lock-of-a-descriptor", CORE + "OwnerLock.swift",
+mutation("R31", "lock-of-a-descriptor", CORE + "Lanes/OwnerLock.swift",
          "            return unsafe lane.pointee.life == nil ? errno : 0\n        }\n",
          "            unsafe release(lane)\n"
          "            return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno\n        }\n",
          "processes owner_written", "a host that closes all descriptors loses its lock")
-mutation("R31", "mapping-is-believed", CORE + "OwnerLock.swift",
+mutation("R31", "mapping-is-believed", CORE + "Lanes/OwnerLock.swift",
          "        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {\n",
          "        guard unsafe lane.pointee.life == nil,\n"
          "            flock(descriptor, LOCK_EX | LOCK_NB) == 0\n        else {\n",
          "processes owner_on_overlay", "a mapping is believed that holds no lock")
-mutation("R31", "busy-is-overruled", ENGINE + "LaneLock.swift",
+mutation("R31", "busy-is-overruled", STORE + "Keep/LaneLock.swift",
          "        if owner.lockIsLife { return isLocked }\n", "",
          "processes owner_executes", "/proc is asked where the lock says it", builds="all")
-mutation("R31", "no-quiet-time", ENGINE + "LaneLock.swift",
+mutation("R31", "no-quiet-time", STORE + "Keep/LaneLock.swift",
          # Not the look at it: `cordwood archive` sleeps for as long itself, which masks that.
          "    public static let quietNs: UInt64 = 10_000_000_000\n",
          "    public static let quietNs: UInt64 = 1_000\n",
          "processes clone_orphan_descriptor", "a lane is adopted while a vfork child may write",
          builds="all")
-mutation("R32", "inode-not-asked", ENGINE + "LaneLock.swift",
+mutation("R32", "inode-not-asked", STORE + "Keep/LaneLock.swift",
          "        guard cwi_lock_file(descriptor) == 0, LaneLock.isSameFile(descriptor, path),\n",
          "        guard cwi_lock_file(descriptor) == 0,\n",
          "processes lane_replaced", "the lock of a file without its name guards nothing",
          builds="all")
-mutation("R32", "lock-after-rename", CORE + "Lanes.swift",
+mutation("R32", "lock-after-rename", CORE + "Lanes/Lanes.swift",
          "        var error = unsafe OwnerLock.take(lane, descriptor, directory, temporary)\n",
          "        var error: Int32 = 0\n"
          "        defer { _ = unsafe OwnerLock.take(lane, descriptor, directory, name) }\n",
          "c-abi locked_first", "a lane has its name before it is locked")
 
-mutation("R33", "other-machines", ENGINE + "LaneLock.swift",
+mutation("R33", "other-machines", STORE + "Keep/LaneLock.swift",
          "                if unsafe OtherMachine.made(header, descriptor) { return .remote }\n",
          "",
          "disk another_machines_lane", "a lane whose owner lives elsewhere is adopted",
@@ -284,45 +283,45 @@ mutation("R33", "other-machines", ENGINE + "LaneLock.swift",
 
 # ── Archive, upload, power ──
 
-mutation("R34", "name-not-synced", SHIP + "Archive/PartFile.swift",
+mutation("R34", "name-not-synced", STORE + "Archive/PartFile.swift",
          "        guard fsync(directory) == 0 else {\n", "        guard directory >= 0 else {\n",
          "simulation --seeds 200", "segments go before the archive's name is safe",
          builds="library")
-mutation("R35", "journal-not-synced", CORE + "JournalWriter.swift",
+mutation("R35", "journal-not-synced", CORE + "Lanes/JournalWriter.swift",
          "        if result == 0 { result = Files.syncData(descriptor) }\n", "",
          "simulation --seeds 200", "a flush answers OK for bytes that are not on the disk",
          builds="library")
 
-mutation("R34", "names-not-synced", SHIP + "Queue/ArchiveLock.swift",
+mutation("R34", "names-not-synced", STORE + "Files/ArchiveLock.swift",
          "        if Files.exists(paths.lanes) { try Files.syncDirectory(paths.lanes) }\n", "",
          "c-abi names_synced",
          "an archive is deleted before its segments' names are durably gone; both syncs",
-         also=[(ENGINE + "ServicesArchiving.swift",
+         also=[(ENGINE + "Services/ServicesArchiving.swift",
                 "            SegmentLink.remove(segment.path)\n"
                 "        }\n        _ = Directories.sync(directory + \"/lanes\")\n",
                 "            SegmentLink.remove(segment.path)\n        }\n")])
-mutation("R36", "failure-forgotten", CORE + "JournalWriter.swift",
+mutation("R36", "failure-forgotten", CORE + "Lanes/JournalWriter.swift",
          "        failure = result\n", "        failure = 0\n",
          "disk failed_sync_is_told", "after a failed sync the old journal is believed",
          builds="library")
-mutation("R36", "journal-is-replaced", CORE + "JournalWriter.swift",
+mutation("R36", "journal-is-replaced", CORE + "Lanes/JournalWriter.swift",
          "            unsafe result = unsynced.isEmpty ? publish(engine, lane) : unsyncedError\n",
          "            unsafe result = publish(engine, lane)\n",
          "disk failed_sync_heals", "a new journal lacks segments that only the old one had",
          builds="library")
-mutation("R36", "lane-is-kept", CORE + "JournalWriter.swift",
+mutation("R36", "lane-is-kept", CORE + "Lanes/JournalWriter.swift",
          "                unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)\n", "",
          "disk failed_catalog", "names that the disk refused are believed after the next sync",
          builds="library")
-mutation("R37", "all-believed", READ + "StreamCursor.swift",
+mutation("R37", "all-believed", STORE + "Segments/StreamCursor.swift",
          "        believed = segment.isOtherBoot ? [] : nil\n", "        believed = nil\n",
          "simulation --seeds 200", "what was torn by a power cut is shown as verified",
          builds="library")
-mutation("R38", "archive-not-locked", SHIP + "Queue/ArchiveLock.swift",
+mutation("R38", "archive-not-locked", STORE + "Files/ArchiveLock.swift",
          "                cwi_lock_file(opened)\n            }\n        var held",
          "                Int32(0)\n            }\n        var held",
          "c-abi archive_held", "an archive that somebody sends is deleted")
-mutation("R38", "unread-clocks-are-none", SHIP + "Queue/ClockFile.swift",
+mutation("R38", "unread-clocks-are-none", STORE + "Keep/ClockFile.swift",
          "            default: return nil\n",
          "            default: return AgeTrust()\n",
          "disk a_jump_deletes_nothing", "archives go for their age by a clock that jumped")

@@ -40,7 +40,7 @@ public enum ArgumentType {
     enum Length { case int, long, extended }
 
     /// Bytes in the record, a string's content aside; 0: no type of ours.
-    static func fixedBytes(_ type: UInt8) -> Int {
+    package static func fixedBytes(_ type: UInt8) -> Int {
         switch type {
         case bool, char: 1
         case int, text, wide, error, uint, float: 4
@@ -94,20 +94,20 @@ public enum LengthWord {
 }
 
 /// Payload of a site's catalog entry (FORMAT §5).
-enum SiteLayout {
-    static let line = 0
+package enum SiteLayout {
+    package static let line = 0
     static let level = 4
-    static let argumentCount = 5
-    static let style = 6
-    static let strings = 8
+    package static let argumentCount = 5
+    package static let style = 6
+    package static let strings = 8
 
     static let stylePrintf: UInt8 = 0
     /// The format is the text.
-    static let styleText: UInt8 = 1
+    package static let styleText: UInt8 = 1
     /// As std::format.
-    static let styleBraces: UInt8 = 2
+    package static let styleBraces: UInt8 = 2
     /// As std::format, but what Swift's interpolation shows otherwise.
-    static let styleSwift: UInt8 = 3
+    package static let styleSwift: UInt8 = 3
 }
 
 /// Reads a format's numbers, and says which argument comes where: all by position, or all by

@@ -2,30 +2,30 @@
 // arguments, the reader what to print. No memory is taken.
 // SAFETY: as FormatCursor.
 
-@safe struct BraceFormat {
+@safe package struct BraceFormat {
     /// A width or precision.
-    enum Number: Equatable {
+    package enum Number: Equatable {
         case none
         case value(Int)
         case argument(Int)
     }
 
-    enum Align { case none, left, right, center }
+    package enum Align { case none, left, right, center }
 
-    struct Field {
-        var argument = 0
+    package struct Field {
+        package var argument = 0
         /// Of the fill character; empty: a space.
-        var fillStart = 0
-        var fillEnd = 0
-        var align = Align.none
+        package var fillStart = 0
+        package var fillEnd = 0
+        package var align = Align.none
         /// `+`, `-` or a space.
-        var sign: UInt8 = 0x2D
-        var isAlternate = false
-        var isZeroPadded = false
-        var width = Number.none
-        var precision = Number.none
+        package var sign: UInt8 = 0x2D
+        package var isAlternate = false
+        package var isZeroPadded = false
+        package var width = Number.none
+        package var precision = Number.none
         /// 0: none.
-        var type: UInt8 = 0
+        package var type: UInt8 = 0
 
         /// True where an argument of that type can be shown so; of `c` and an integer its value
         /// decides (BraceText).
@@ -53,7 +53,7 @@
         }
     }
 
-    enum Piece {
+    package enum Piece {
         /// From, up to; a doubled brace is one byte of it.
         case literal(Int, Int)
         case field(Field)
@@ -63,7 +63,7 @@
 
     private var cursor: FormatCursor
 
-    @safe init(_ bytes: UnsafeRawBufferPointer) { cursor = FormatCursor(bytes) }
+    @safe package init(_ bytes: UnsafeRawBufferPointer) { cursor = FormatCursor(bytes) }
 
     private var at: Int {
         get { cursor.at }
@@ -72,7 +72,7 @@
 
     private func byte(_ index: Int) -> UInt8 { cursor.byte(index) }
 
-    mutating func piece() -> Piece {
+    package mutating func piece() -> Piece {
         guard !cursor.isAtEnd else { return .end }
         let open: UInt8 = 0x7B
         let close: UInt8 = 0x7D

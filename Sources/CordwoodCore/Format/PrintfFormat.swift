@@ -3,32 +3,32 @@
 // in a signal handler.
 // SAFETY: as FormatCursor.
 
-@safe struct PrintfFormat {
+@safe package struct PrintfFormat {
     /// Where a width or precision comes from.
-    enum Number: Equatable {
+    package enum Number: Equatable {
         case none
         case value(Int)
         /// `*`: the argument of that index.
         case argument(Int)
     }
 
-    struct Directive {
+    package struct Directive {
         /// Of the `%`, and behind the conversion.
-        var start = 0
-        var end = 0
+        package var start = 0
+        package var end = 0
         /// Of the flags.
-        var flagsStart = 0
-        var flagsEnd = 0
-        var width = Number.none
-        var precision = Number.none
+        package var flagsStart = 0
+        package var flagsEnd = 0
+        package var width = Number.none
+        package var precision = Number.none
         /// Index of the argument; -1: it takes none (`%m`).
-        var argument = -1
+        package var argument = -1
         /// ArgumentType; ArgumentType.error for `%m`.
-        var type: UInt8 = 0
-        var conversion: UInt8 = 0
+        package var type: UInt8 = 0
+        package var conversion: UInt8 = 0
     }
 
-    enum Piece {
+    package enum Piece {
         /// From, up to; `%%` is one byte of it.
         case literal(Int, Int)
         case directive(Directive)
@@ -39,9 +39,9 @@
 
     private var cursor: FormatCursor
 
-    @safe init(_ bytes: UnsafeRawBufferPointer) { cursor = FormatCursor(bytes) }
+    @safe package init(_ bytes: UnsafeRawBufferPointer) { cursor = FormatCursor(bytes) }
 
-    mutating func piece() -> Piece {
+    package mutating func piece() -> Piece {
         guard !cursor.isAtEnd else { return .end }
         if byte(at) == percent, byte(at + 1) == percent {
             at += 2

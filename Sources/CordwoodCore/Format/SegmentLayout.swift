@@ -102,7 +102,7 @@ public enum RecordType {
     public static let described: UInt8 = 9
 
     /// Those that a reader shows, and that take a number of the chunk's sequence.
-    static func isCounted(_ type: UInt8) -> Bool {
+    package static func isCounted(_ type: UInt8) -> Bool {
         type >= text && type <= site || type == gap || type == described
     }
 }

@@ -4,6 +4,8 @@
 // Services hands to its clients are understood, too. Pure.
 
 import CordwoodCore
+import CordwoodFormats
+import CordwoodStore
 
 public struct PolicyDocument: Equatable, Sendable {
     public struct Level: Equatable, Sendable {

@@ -3,7 +3,7 @@
 // document as it came (FORMAT §2.2). It names the URL by a checksum only: URLs may hold secrets. A
 // kept policy of another URL, or one that cannot be read, counts as none. Any thread, any process.
 
-import CordwoodCore
+import CordwoodStore
 
 public struct PolicyFile: Equatable, Sendable {
     public static let fileName = "policy"

@@ -2,6 +2,8 @@
 // than what we have. It knows nothing of engines: it says what came. Owned by one thread
 // (PolicyKeeper), which may wait here as long as the server lets it.
 
+import CordwoodStore
+
 public struct PolicyOptions: Equatable, Sendable {
     public var url: String
     /// `Name: value` lines.

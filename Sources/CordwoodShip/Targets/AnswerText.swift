@@ -1,7 +1,8 @@
 // What answers say beyond their status: the one object of JSON that some servers answer with, and a
 // search in error texts. Bounded, like the answers themselves. Pure.
 
-import CordwoodCore
+import CordwoodFormats
+import CordwoodStore
 
 enum AnswerText {
     /// Of an error text no more is looked through.

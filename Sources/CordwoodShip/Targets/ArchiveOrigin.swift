@@ -4,6 +4,7 @@
 // not count where it is sent without one. A value.
 
 import CordwoodCore
+import CordwoodStore
 import Glibc
 
 struct ArchiveOrigin: Equatable, Sendable {

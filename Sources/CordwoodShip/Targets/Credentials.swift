@@ -3,6 +3,8 @@
 // asked once. Nothing here is logged, stored or shown.
 
 import CordwoodCore
+import CordwoodFormats
+import CordwoodStore
 
 /// Never logged, stored or shown.
 public struct Credentials: Equatable, Sendable {

@@ -2,7 +2,7 @@
 // means. One conformer a kind, one file each; UploadAttempt knows none of them by name. Values:
 // any thread.
 
-import CordwoodCore
+import CordwoodStore
 
 /// What a server is to be sent: one part of one archive.
 struct Delivery: Sendable {

@@ -1,5 +1,8 @@
 // What a URL of the host's already holds, and options that several dialects read alike. Pure.
 
+import CordwoodFormats
+import CordwoodStore
+
 extension URLText {
     static func has(_ text: String, _ part: StaticString) -> Bool {
         AnswerText.has(Array(text.utf8), part)
@@ -37,5 +40,31 @@ extension DialectOptions {
         case "off": return false
         default: throw UploadError.argument("parameter '\(name)' is neither on nor off")
         }
+    }
+}
+
+extension DialectOptions {
+    /// The URL as a base for a fixed path: without query, fragment and final slashes.
+    func base(of kind: TargetKind) throws(UploadError) -> String {
+        let (base, query) = try baseAndQuery(of: kind)
+        guard query == nil else {
+            throw UploadError.argument(
+                "the url of kind \(kind.rawValue) is a base without query or fragment")
+        }
+        return base
+    }
+
+    /// The same for kinds that hand a query on to their server.
+    func baseAndQuery(
+        of kind: TargetKind
+    ) throws(UploadError) -> (url: String, query: String?) {
+        guard !url.contains("#") else {
+            throw UploadError.argument(
+                "the url of kind \(kind.rawValue) is a base without fragment")
+        }
+        let parts = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        var base = parts[0]
+        while base.hasSuffix("/") { base = base.dropLast() }
+        return (String(base), parts.count == 2 && !parts[1].isEmpty ? String(parts[1]) : nil)
     }
 }

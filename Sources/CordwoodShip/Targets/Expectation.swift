@@ -1,6 +1,8 @@
 // What a host expects of an answer that means "I have it", where a 2xx alone says too little:
 // `status:202;header:X-Stored=yes;body:accepted`, all of them. Pure.
 
+import CordwoodStore
+
 struct Expectation: Equatable, Sendable {
     private enum Condition: Equatable, Sendable {
         case status(Int32)

@@ -1,6 +1,8 @@
 // What only one kind of target knows: the region of a bucket, an index, a table. `name=value`
 // lines. Pure. Values may be secrets: errors name the name only.
 
+import CordwoodStore
+
 struct Parameters: Equatable, Sendable {
     private var values: [String: String]
     static let bytesMax = 65_536

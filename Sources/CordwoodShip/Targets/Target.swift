@@ -3,7 +3,7 @@
 // its state in the store and must not change between runs; the default is derived from kind, URL
 // and format (a checksum, for URLs may hold secrets).
 
-import CordwoodCore
+import CordwoodStore
 
 /// What the host is told and asked; on the threads of the target's runs, several at a time.
 public struct TargetCallbacks: Sendable {

@@ -1,6 +1,8 @@
 // The kinds of targets: which forms of bodies and encodings each takes, what it takes where the
 // host says nothing (TARGETS), and who speaks its dialect. Pure.
 
+import CordwoodStore
+
 public enum TargetKind: String, CaseIterable, Sendable {
     case collector, http, sap, loggly, s3, otlp, loki, elasticsearch, splunk, datadog, clickhouse
     case transactions

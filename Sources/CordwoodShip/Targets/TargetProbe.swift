@@ -1,6 +1,8 @@
 // `cordwood target test`: one harmless request to a target, and what its answer says. Stores
 // nothing on the server and registers nothing here. Each dialect defines its own request.
 
+import CordwoodStore
+
 /// The request that a kind sends, and how it reads the answer.
 struct Probe {
     enum Finding: Equatable {

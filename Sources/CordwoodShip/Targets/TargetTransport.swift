@@ -1,6 +1,8 @@
 // How a target's requests get to its server: who makes the exchanges, and what happens where the
 // server refuses our credentials. One transport a thread, made where it is used.
 
+import CordwoodStore
+
 extension Target {
     /// Whether requests can be sent at all; says what is missing. When a target is added.
     func requireTransport() throws(UploadError) {

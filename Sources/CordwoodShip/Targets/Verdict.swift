@@ -1,6 +1,8 @@
 // What the end of an exchange means for the part that was sent (TARGETS, rules for every target).
 // Pure.
 
+import CordwoodStore
+
 /// Records of a body that its server will not take, and said so.
 struct Refused: Equatable {
     var count: UInt32 = 0

@@ -6,6 +6,7 @@
 
 import CCurl
 import CSodium
+import CordwoodStore
 import Glibc
 
 @safe final class CurlTransport: Transport {

@@ -2,6 +2,8 @@
 // of a redirection's address scheme, host and port alone are kept, for tokens stand in paths, too.
 // A value, made of the outcome where an attempt fails. Pure.
 
+import CordwoodFormats
+
 public struct FailureDetail: Equatable, Sendable {
     /// Never `success`.
     public var kind: OutcomeKind

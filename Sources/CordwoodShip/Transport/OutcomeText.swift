@@ -2,6 +2,8 @@
 // longer text with what is known of a failure. English and German; other languages get English.
 // Pure. Causes and the server's own message stay in the language they came in.
 
+import CordwoodFormats
+
 public enum OutcomeLanguage: String, CaseIterable, Sendable {
     case english = "en"
     case german = "de"

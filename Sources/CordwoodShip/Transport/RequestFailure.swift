@@ -1,6 +1,8 @@
 // How a request of the host's own ended, as the host tells it, and what is known of one that failed
 // (B-NET-1, B-NET-2): the same outcomes, decoder and words as for our uploads. Pure.
 
+import CordwoodFormats
+
 /// What a host knows of a request that is over.
 public struct NetworkResult: Sendable {
     /// 0: no HTTP answer.

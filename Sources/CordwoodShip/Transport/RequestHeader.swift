@@ -2,6 +2,8 @@
 // own are refused, for two of them would contradict each other. Pure. Values may be secrets:
 // errors name the header only.
 
+import CordwoodStore
+
 struct RequestHeader: Equatable, Sendable {
     var name: String
     var value: String

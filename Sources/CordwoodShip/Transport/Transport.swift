@@ -3,6 +3,7 @@
 // that ended. One thread at a time.
 
 import CShims
+import CordwoodStore
 import Glibc
 
 protocol Transport: AnyObject {

@@ -3,6 +3,7 @@
 // secrets and is never written anywhere; texts name options and files, never contents.
 
 import CSodium
+import CordwoodStore
 import Glibc
 
 struct TransportSettings: Equatable, Sendable {

@@ -2,6 +2,8 @@
 // origin for redirects and a text without secrets for names and logs. libcurl parses the URL it
 // connects to; what looks unusual is refused here rather than guessed. Pure.
 
+import CordwoodStore
+
 struct WebAddress: Equatable {
     var scheme: String
     var host: String

@@ -2,6 +2,7 @@
 // fields of the record that says it (B-NET-2, B-NET-4). In memory only; any thread.
 
 import CordwoodCore
+import CordwoodFormats
 
 /// A failed transfer, and of what.
 public struct TransferFailure: Equatable, Sendable {

@@ -4,6 +4,9 @@
 // Callbacks are called after the deletions, with no lock held. An archive that cannot be deleted
 // (immutable, somebody else's) stays, is told of once, and holds nothing else up.
 
+import CordwoodFormats
+import CordwoodStore
+
 struct Janitor {
     let service: UploadService
 

@@ -2,6 +2,7 @@
 // things they may do about it by hand: let it be tried again now, or give it up. Any thread, any
 // process; a pair that is being sent at the moment is left to who sends it.
 
+import CordwoodStore
 import Glibc
 
 public struct QueueEntry: Sendable {

@@ -2,6 +2,8 @@
 // there, refused credentials, an answer that is not this protocol's. Derived from the states of its
 // archives, so it survives a restart. Pure.
 
+import CordwoodStore
+
 struct TargetHold: Equatable {
     /// Unix ms; the server said so.
     var serverMs: UInt64 = 0

@@ -3,6 +3,7 @@
 // Shared by the run's threads; lives until the last of them has ended.
 
 import CordwoodCore
+import CordwoodStore
 
 /// SAFETY: the private variables are guarded by the runner's gate.
 final class TargetRun: @unchecked Sendable {

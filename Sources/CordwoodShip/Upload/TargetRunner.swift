@@ -4,6 +4,8 @@
 // its own threads, so a slow or dead server holds up no other. State that must survive lives in
 // file names (Outbox).
 
+import CordwoodStore
+
 /// SAFETY: the private variables are guarded by the gate.
 final class TargetRunner: @unchecked Sendable {
     let id: UInt32

@@ -4,6 +4,7 @@
 // (UploadEnd). A part's id and bytes are the same on every attempt.
 
 import CordwoodCore
+import CordwoodStore
 
 struct UploadAttempt {
     let run: TargetRun

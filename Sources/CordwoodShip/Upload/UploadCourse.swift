@@ -3,6 +3,8 @@
 // taken another since, and refused this one again, alone: a server that refuses everything is not
 // the record's fault. A value of one attempt.
 
+import CordwoodStore
+
 struct UploadCourse {
     /// What the next state's name says, but for the lines of its file.
     var progress: Progress
@@ -21,9 +23,9 @@ struct UploadCourse {
     /// The next record to go; beyond `progress.done` where suspects stand between.
     var next: UInt64
     /// Refused alone, and nothing was taken since.
-    private(set) var suspects: [Refusal] = []
+    private(set) var suspects: [RefusedRecords] = []
     /// Kept since the target took another: each goes once more, alone.
-    private(set) var retrials: [Refusal] = []
+    private(set) var retrials: [RefusedRecords] = []
     /// The end of what was refused as a whole, and how far the half goes that is asked about.
     private(set) var halving: (end: UInt64, half: UInt64)?
     /// Records before this one were refused together, as too much or for what they hold; and the
@@ -180,7 +182,7 @@ struct UploadCourse {
 
     /// One record was refused alone. True: again, and the target took another between; it is kept.
     /// - Parameter end: of its body's range.
-    mutating func suspect(_ refusal: Refusal, to end: UInt64) -> Bool {
+    mutating func suspect(_ refusal: RefusedRecords, to end: UInt64) -> Bool {
         if !retrials.isEmpty {
             retrials.removeFirst()
             return true

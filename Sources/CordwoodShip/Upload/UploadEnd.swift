@@ -1,7 +1,7 @@
 // How an attempt ends: the pair's new state, written down; what the host is told; the archive's
 // deletion where all have it.
 
-import CordwoodCore
+import CordwoodStore
 
 extension UploadAttempt {
     func settle(

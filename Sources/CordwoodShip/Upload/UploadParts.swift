@@ -2,7 +2,7 @@
 // limits allow, smaller where the server says so, halved where it refuses what they hold, until the
 // one record is found that it will not take.
 
-import CordwoodCore
+import CordwoodStore
 
 extension UploadAttempt {
     func parts(
@@ -90,7 +90,7 @@ extension UploadAttempt {
                     noteRecovered(archive.stem, outcome, "the target refuses some of the records")
                 case .refuse, .shrink:
                     let only = part.ordinals.last?.upperBound ?? range.end
-                    let refusal = Refusal(
+                    let refusal = RefusedRecords(
                         PartRange(first: only - 1, end: only), count: 1,
                         httpStatus: outcome.httpStatus, reason: outcome.cause)
                     if course.suspect(refusal, to: range.end) {
@@ -150,7 +150,7 @@ extension UploadAttempt {
         let cause = "larger than the target takes"
         var count: UInt32 = 0
         for ordinal in ordinals {
-            let refusal = Refusal(
+            let refusal = RefusedRecords(
                 PartRange(first: ordinal, end: ordinal + 1), count: 1, httpStatus: 0, reason: cause)
             if course.refusals.keep(refusal) { count += 1 }
         }
@@ -169,7 +169,7 @@ extension UploadAttempt {
         if others > 0 { ranges.append((range, others)) }
         var kept: UInt32 = 0
         for (range, count) in ranges {
-            let refusal = Refusal(
+            let refusal = RefusedRecords(
                 range, count: count, httpStatus: outcome.httpStatus, reason: outcome.cause)
             if course.refusals.keep(refusal) { kept &+= count }
         }

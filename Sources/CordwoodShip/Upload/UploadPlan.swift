@@ -2,6 +2,7 @@
 // byte (B-SAP-10). Changes nothing in the store but for temporary files without names. Any thread.
 // SAFETY: pieces hold during the call that hands them out.
 
+import CordwoodStore
 import Glibc
 
 /// One request that would be made.

@@ -5,6 +5,7 @@
 // and what their servers taught us.
 
 import CordwoodCore
+import CordwoodStore
 
 /// SAFETY: the private variables are guarded by `monitor`, which is held for no call out of here.
 public final class UploadService: @unchecked Sendable {

@@ -3,6 +3,7 @@
 
 import CShims
 import CordwoodCore
+import CordwoodStore
 import Glibc
 
 /// The clocks in milliseconds; handed in, so that tests own the time.

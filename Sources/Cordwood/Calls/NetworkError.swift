@@ -1,0 +1,85 @@
+// How a request of the host's own failed, for Swift hosts: one case for each outcome that is no
+// success (B-NET-1), with what is known of it, words for people in English and German, and the
+// record of it. Without Foundation: `CordwoodURLSession` makes one of what URLSession gives.
+
+import CShims
+import CordwoodCore
+import CordwoodEngine
+import CordwoodFormats
+import CordwoodShip
+
+public enum NetworkError: Error, Equatable, Sendable {
+    /// No HTTP answer, or not all of one: DNS, connect, TLS, timeout.
+    case requestFailed(RequestFailure)
+    /// 3xx.
+    case redirection(RequestFailure)
+    /// 4xx; `detail.odata` where the server sent an error in OData's form.
+    case client(RequestFailure)
+    /// 5xx.
+    case server(RequestFailure)
+    /// Anything else.
+    case unknown(RequestFailure)
+
+    public init(_ failure: RequestFailure) {
+        switch failure.detail.kind {
+        case .requestFailed: self = .requestFailed(failure)
+        case .redirection: self = .redirection(failure)
+        case .client: self = .client(failure)
+        case .server: self = .server(failure)
+        case .none, .success, .unknown: self = .unknown(failure)
+        }
+    }
+
+    /// Of a request that is over, whatever client made it; nil: it went well.
+    /// - Parameter unixMs: when it ended; nil: now.
+    public init?(_ result: NetworkResult, unixMs: UInt64? = nil) {
+        let ended = unixMs ?? cw_realtime_ns() / 1_000_000
+        guard let failure = RequestFailure(result, unixMs: ended)
+        else { return nil }
+        self.init(failure)
+    }
+
+    public var failure: RequestFailure {
+        switch self {
+        case .requestFailed(let failure), .redirection(let failure), .client(let failure),
+            .server(let failure), .unknown(let failure):
+            return failure
+        }
+    }
+
+    public var detail: FailureDetail { failure.detail }
+
+    /// Finds the request in the server's own logs; empty: the server named none.
+    public var transactionID: String { detail.odata?.transactionID ?? "" }
+
+    /// `en`, `de`, also with a region; other languages get English.
+    public func localizedDescription(language: String = "en") -> String {
+        detail.text(OutcomeLanguage(language))
+    }
+
+    /// Writes the record of it, with fields to search by (docs/HTTP.md); the host's stand behind.
+    /// Secrets in what came from server and transport are replaced by the engine's rules for
+    /// captured exchanges.
+    /// - Parameters:
+    ///   - message: stands before ours.
+    ///   - level: nil: warn for a redirection and a refusal, error for the rest.
+    /// - Returns: a status of cordwood.h.
+    @discardableResult
+    public func log(
+        to logger: Logger, _ message: String = "", level: Level? = nil,
+        fields: KeyValuePairs<String, any LogValue> = [:]
+    ) -> Int32 {
+        var content = FailureRecord.Content()
+        let status = unsafe FailureRecord.make(
+            logger.block, level: UInt32(level?.number ?? 0), failure, &content)
+        guard status == 0 else { return status }
+        return logger.record(
+            content.level,
+            message: message.isEmpty ? content.message : "\(message): \(content.message)",
+            fields: content.fields + fields.map { ($0.key, $0.value.fieldInput) })
+    }
+}
+
+extension NetworkError: CustomStringConvertible {
+    public var description: String { localizedDescription() }
+}

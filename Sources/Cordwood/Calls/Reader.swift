@@ -1,0 +1,76 @@
+// Reading a store from Swift as an asynchronous sequence, also while other processes write.
+// Blocking file access happens on the task's own thread in small steps; following polls every 20
+// ms.
+
+import CordwoodCore
+import CordwoodEngine
+import CordwoodStore
+
+/// Records of stores or single files, merged by time; within a thread the order is exact.
+/// What is damaged is passed over and collected in `problems` of the underlying StoreReader.
+public struct Reader: AsyncSequence, Sendable {
+    public typealias Element = Record
+
+    private let paths: [String]
+    private var options: ReaderOptions
+
+    public init(_ paths: [String], options: ReaderOptions = ReaderOptions()) {
+        self.paths = paths
+        self.options = options
+    }
+
+    public init(_ path: String, options: ReaderOptions = ReaderOptions()) {
+        self.init([path], options: options)
+    }
+
+    /// The same with narrower choices; what is not named stays.
+    public func filter(
+        level: Level? = nil, logger: String? = nil, since: UInt64? = nil, until: UInt64? = nil
+    ) -> Reader {
+        var reader = self
+        if let level { reader.options.level = level.number }
+        if let logger { reader.options.logger = logger }
+        if let since { reader.options.since = since }
+        if let until { reader.options.until = until }
+        return reader
+    }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(paths: paths, options: options) }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        private let paths: [String]
+        private let options: ReaderOptions
+        private var reader: StoreReader?
+
+        init(paths: [String], options: ReaderOptions) {
+            self.paths = paths
+            self.options = options
+        }
+
+        /// nil at the end; while following it waits for more until the task is cancelled.
+        public mutating func next() async throws -> Record? {
+            do {
+                let reader = try self.reader ?? StoreReader(paths: paths, options: options)
+                self.reader = reader
+                while true {
+                    if let record = reader.nextRecord() { return record }
+                    guard options.follow else { return nil }
+                    try await Task.sleep(nanoseconds: 20_000_000)
+                }
+            } catch let problem as ReadProblem {
+                throw CordwoodError(problem)
+            }
+        }
+    }
+}
+
+extension Engine {
+    public enum ReadMode: Sendable { case all, follow }
+
+    /// The records of this engine's store; `.follow` goes on with what is written later.
+    public func reader(_ mode: ReadMode = .all) -> Reader {
+        var options = ReaderOptions()
+        options.follow = mode == .follow
+        return Reader(directory, options: options)
+    }
+}

@@ -1,0 +1,73 @@
+// Application transactions for Swift hosts: a use case, the events in it, one id that client and
+// server share. Forms with a closure, whose records carry the id, are in TransactionScope.swift.
+//
+//     let checkout = try engine.transaction(17)
+//     checkout.event(1, error: "42", description: "Baad!")
+//     request.setValue(checkout.id, forHTTPHeaderField: Transaction.header)
+//     checkout.end()
+
+import CShims
+import CordwoodCore
+import CordwoodEngine
+import CordwoodTrace
+import Glibc
+
+/// A use case of a program by name: an enum of Int32. Its cases' names are registered when the
+/// first transaction of it begins, and stand beside the numbers from then on.
+public protocol TransactionUseCase: RawRepresentable, CaseIterable, Sendable
+where RawValue == Int32 {
+    /// What happens in it: an enum of Int32; `Int32` where its events have no names.
+    associatedtype Event: RawRepresentable & CaseIterable & Sendable = NoNamedEvents
+    where Event.RawValue == Int32
+}
+
+/// Events are numbers alone.
+public enum NoNamedEvents: Int32, CaseIterable, Sendable { case none = -2_147_483_648 }
+
+extension Transaction {
+    /// The header that carries the id where the host names no other.
+    public static let header = "X-Transaction-Id"
+
+    /// As a number, by its name.
+    @discardableResult
+    public func event<Code: RawRepresentable>(
+        _ event: Code, error: String? = nil, description: String? = nil
+    ) -> Int32 where Code.RawValue == Int32 {
+        self.event(event.rawValue, error: error, description: description)
+    }
+}
+
+extension Engine {
+    /// The same by name.
+    public func transaction<UseCase: TransactionUseCase>(
+        _ usecase: UseCase
+    ) throws(CordwoodError) -> Transaction {
+        try registerTransactions(UseCase.self)
+        return try transaction(usecase.rawValue)
+    }
+
+    /// Registers the names of an enum's cases; those that have one keep it.
+    public func registerTransactions<UseCase: TransactionUseCase>(
+        _ type: UseCase.Type
+    ) throws(CordwoodError) {
+        for usecase in UseCase.allCases {
+            try nameOnce(usecase.rawValue, TransactionTable.noEvent, "\(usecase)")
+            guard UseCase.Event.self != NoNamedEvents.self else { continue }
+            for event in UseCase.Event.allCases {
+                try nameOnce(usecase.rawValue, event.rawValue, "\(event)")
+            }
+        }
+    }
+
+    private func nameOnce(
+        _ usecase: Int32, _ event: Int32, _ name: String
+    ) throws(CordwoodError) {
+        let table = transactionTable
+        let length = unsafe withUnsafeTemporaryAllocation(
+            byteCount: TransactionTable.nameRoom, alignment: 8
+        ) { unsafe table.name(usecase, event, into: $0.baseAddress.unsafelyUnwrapped) }
+        guard length == 0 else { return }
+        try setTransactionName(
+            usecase: usecase, event: event == TransactionTable.noEvent ? nil : event, name)
+    }
+}

@@ -1,0 +1,178 @@
+// A body for people: JSON indented, also where it was cut; form fields a line each; other text line
+// by line; bytes as the beginning of a hex dump. Lines are escaped one by one. Pure.
+
+import Cordwood
+
+enum BodyText {
+    /// Shown of what is no text.
+    private static let hexBytesMax = 256
+
+    static func append(_ message: CapturedExchange.Message, to out: inout [UInt8]) {
+        let body = message.body ?? []
+        let type = message.header("Content-Type") ?? ""
+        if !body.isEmpty {
+            if let text = text(body) {
+                if BodyKind.isForm(type) {
+                    form(text, &out)
+                } else if let json = IndentedJSON.indented(text, isSure: BodyKind.isJSON(type)) {
+                    lines(json[...], &out)
+                } else {
+                    lines(text, &out)
+                }
+            } else {
+                hex(body, &out)
+            }
+        }
+        let note = ending(message)
+        if !note.isEmpty { put("  [\(note)]\n", &out) }
+    }
+
+    /// What is not shown of it, or not as it came.
+    private static func ending(_ message: CapturedExchange.Message) -> String {
+        message.isBodyWhole && message.bodyNote.isEmpty ? "" : extent(message)
+    }
+
+    /// `cut: 65536 bytes of 1000000`. The kept ones are counted as redaction left them.
+    static func extent(_ message: CapturedExchange.Message) -> String {
+        let kept = message.body?.count ?? 0
+        let note = message.bodyNote.isEmpty ? "not kept" : PlainText.oneLine(message.bodyNote)
+        guard let bytes = message.bodyBytes else { return "\(note): \(kept) bytes" }
+        if message.isNoted("unpacked") { return "\(note): \(kept) bytes, \(bytes) as they came" }
+        return UInt64(kept) <= bytes
+            ? "\(note): \(kept) bytes of \(bytes)" : "\(note): of \(bytes) bytes"
+    }
+
+    /// nil: no UTF-8. A character that was cut at the end is left out.
+    private static func text(_ body: [UInt8]) -> ArraySlice<UInt8>? {
+        for cut in 0..<min(4, body.count) {
+            let rest = body[..<(body.count - cut)]
+            // SAFETY: the view is read in the call only.
+            guard unsafe rest.withUnsafeBytes({ UTF8Scan.isValid($0) }) else { continue }
+            // NUL and its like are of no text that people read.
+            let isBinary = rest.contains { $0 < 0x20 && !(0x09...0x0d).contains($0) && $0 != 0x1b }
+            return isBinary ? nil : rest
+        }
+        return nil
+    }
+
+    private static func form(_ text: ArraySlice<UInt8>, _ out: inout [UInt8]) {
+        for item in CapturedURL.items(text) {
+            put("  ", &out)
+            ExchangeLine.bytes(item.name, &out)
+            if item.hasValue {
+                put(" = ", &out)
+                ExchangeLine.bytes(item.value, &out)
+            }
+            put("\n", &out)
+        }
+    }
+
+    private static func lines(_ text: ArraySlice<UInt8>, _ out: inout [UInt8]) {
+        let all = text.split(separator: 0x0a, omittingEmptySubsequences: false)
+        for (index, line) in all.enumerated() {
+            // A newline at the end ends a line and begins none.
+            if index == all.count - 1, line.isEmpty { break }
+            put("  ", &out)
+            ExchangeLine.bytes(Array(line.last == 0x0d ? line.dropLast() : line), &out)
+            put("\n", &out)
+        }
+    }
+
+    private static func hex(_ body: [UInt8], _ out: inout [UInt8]) {
+        put("  \(body.count) bytes\n", &out)
+        let shown = body.prefix(hexBytesMax)
+        for start in stride(from: 0, to: shown.count, by: 16) {
+            let row = shown[start..<min(start + 16, shown.count)]
+            let offset = String(start, radix: 16)
+            put("  \(String(repeating: "0", count: max(0, 8 - offset.utf8.count)))\(offset) ", &out)
+            for index in 0..<16 {
+                if index == 8 { put(" ", &out) }
+                guard index < row.count else {
+                    put("   ", &out)
+                    continue
+                }
+                let byte = row[start + index]
+                put(byte < 16 ? " 0" : " ", &out)
+                put(String(byte, radix: 16), &out)
+            }
+            put("  |", &out)
+            out += row.map { (0x20..<0x7f).contains($0) ? $0 : 0x2e }
+            put("|\n", &out)
+        }
+        if body.count > hexBytesMax { put("  …\n", &out) }
+    }
+
+    private static func put(_ text: String, _ out: inout [UInt8]) {
+        out.append(contentsOf: text.utf8)
+    }
+}
+
+/// JSON, each member in a line. Tokens are moved and never changed, so what is no JSON further on,
+/// or ends too early, is shown as far as it goes.
+enum IndentedJSON {
+    /// Deeper ones are not indented further.
+    private static let indentMax = 40
+    /// A text that grows beyond this, as one of brackets alone does, goes on as it is.
+    private static func bytesMax(_ count: Int) -> Int { count * 4 + 65_536 }
+
+    /// nil: it does not look like JSON.
+    static func indented(_ text: ArraySlice<UInt8>, isSure: Bool) -> [UInt8]? {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        let text = text.starts(with: mark) ? text.dropFirst(3) : text
+        let first = text.first { !isSpace($0) }
+        guard isSure || first == 0x7b || first == 0x5b else { return nil }
+        var out: [UInt8] = []
+        out.reserveCapacity(text.count + text.count / 2)
+        var depth = 0
+        var isString = false
+        var isEscaped = false
+        var isEmptyOpen = false
+        for (index, byte) in zip(text.indices, text) {
+            if out.count > bytesMax(text.count) { return out + text[index...] }
+            if isString {
+                out.append(byte)
+                if isEscaped {
+                    isEscaped = false
+                } else if byte == 0x5c {
+                    isEscaped = true
+                } else if byte == 0x22 {
+                    isString = false
+                }
+                continue
+            }
+            if isSpace(byte) { continue }
+            if isEmptyOpen, byte != 0x7d, byte != 0x5d { newline(depth, &out) }
+            switch byte {
+            case 0x7b, 0x5b:
+                out.append(byte)
+                depth += 1
+                isEmptyOpen = true
+                continue
+            case 0x7d, 0x5d:
+                // More closes than opens: this is no JSON.
+                guard depth > 0 else { return nil }
+                depth -= 1
+                if !isEmptyOpen { newline(depth, &out) }
+                out.append(byte)
+            case 0x2c:
+                out.append(byte)
+                newline(depth, &out)
+            case 0x3a: out += [byte, 0x20]
+            default:
+                out.append(byte)
+                isString = byte == 0x22
+            }
+            isEmptyOpen = false
+        }
+        return out
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x0a || byte == 0x0d || byte == 0x09
+    }
+
+    private static func newline(_ depth: Int, _ out: inout [UInt8]) {
+        out.append(0x0a)
+        for _ in 0..<min(depth, indentMax) { out += [0x20, 0x20] }
+    }
+}

@@ -1,0 +1,497 @@
+// One open store, for Swift hosts and for the C interface alike. Any thread may call anything at
+// any time, also in a forked child. Handles stay safe after close: they answer `closed`.
+// SAFETY: `block` is never unmapped. `slot` holds a retained Services; who reads it while close
+// empties it is covered by ClosedServices.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
+import Glibc
+
+@safe public final class Engine: @unchecked Sendable {
+    // SAFETY: block and settings never change; `slot` is one atomic word.
+    public let block: EngineBlock
+    /// The store's directory, absolute; for ":memory:" where it lies until close.
+    public let directory: String
+    private let settings: Settings
+    package let transactionTable = TransactionTable()
+    /// Retained Services of this process; 0 once closed. A forked child replaces it.
+    private let slot = UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8)
+
+    deinit { unsafe slot.deallocate() }
+
+    /// Opens a store for writing; makes it and missing parents where they are missing.
+    /// directory nil: environment CORDWOOD_DIR. ":memory:" keeps everything in memory.
+    public init(
+        directory: String? = nil, options: EngineOptions = EngineOptions()
+    ) throws(CordwoodError) {
+        settings = try Settings(directory: directory, options: options)
+        let path =
+            settings.isMemory
+            ? try MemoryStore.make() : try Directories.absolute(settings.directory)
+        self.directory = path
+        unsafe slot.storeBytes(of: 0, as: UInt64.self)
+        let lanes = try Directories.openStore(path, consent: settings.options.consent)
+        var memory: Int32 = -1
+        if options.segmentsInMemory {
+            memory = MemorySegments.openFolder()
+            guard memory >= 0 else {
+                Glibc.close(lanes)
+                throw CordwoodError(
+                    memory == -ENOTSUP ? Status.unsupported : Status.of(errno: -memory),
+                    "segments in memory: /dev/shm/cordwood-segments-\(geteuid()) cannot be used")
+            }
+        }
+        // Where the system refuses it the engine runs as without.
+        if options.guardsAgainstBusErrors { _ = cwi_guard_install() }
+        let name = options.processName ?? Environment.processName()
+        var configuration = EngineCore.Configuration(
+            lanesDirectory: lanes, segmentBytes: settings.segmentBytes,
+            overflow: settings.options.overflow.rawValue, processName: Array(name.utf8),
+            echoInLine: options.syncConsole && settings.console != .off,
+            coarseClock: options.coarseClock, memoryDirectory: memory,
+            ringMax: settings.ringMax, lanesPath: path + "/lanes")
+        configuration.guards = options.guardsAgainstBusErrors
+        let opened = unsafe EngineCore.open(configuration)
+        switch unsafe opened {
+        case .failure(let error):
+            Glibc.close(lanes)
+            if memory >= 0 { Glibc.close(memory) }
+            throw CordwoodError(error.status, "could not make an engine for \(path)")
+        case .success(let block): unsafe self.block = block
+        }
+        try start()
+    }
+
+    private func start() throws(CordwoodError) {
+        let process = unsafe cwi_process_get()!
+        unsafe process.pointee.start_helper = { unsafe Engine.childStarts($0) }
+        unsafe process.pointee.echo = { unsafe $0.flatMap { unsafe Engine.of($0) }?.echoInLine() }
+        unsafe block.pointee.services = Unmanaged.passRetained(self).toOpaque()
+        let services: Services
+        do throws(CordwoodError) {
+            services = try makeServices()
+        } catch {
+            unsafe block.pointee.services = nil
+            unsafe Unmanaged.passUnretained(self).release()
+            unsafe EngineCore.dispose(block)
+            throw error
+        }
+        do throws(CordwoodError) {
+            _ = try unsafe services.logger("")
+            for (key, value) in Environment.resource() { try services.setResource(key, value) }
+            let status = unsafe EngineCore.start(block)
+            guard status == Status.ok else {
+                throw CordwoodError(status, "could not make a lane in \(directory)/lanes")
+            }
+            store(services)
+            services.tellWriteMode()
+            try services.startThreads()
+            try addEnvironmentTarget()
+        } catch {
+            _ = services.close(Deadline(afterMs: 1_000))
+            throw error
+        }
+    }
+
+    private func makeServices() throws(CordwoodError) -> Services {
+        try unsafe Services(
+            engine: block, settings: settings, directory: directory,
+            levels: LevelTable(root: settings.rootLevel, settings.levels),
+            transactions: transactionTable)
+    }
+
+    private func addEnvironmentTarget() throws(CordwoodError) {
+        guard let url = Environment.value("CORDWOOD_TARGET"), !url.isEmpty else { return }
+        _ = try addTarget(TargetOptions(url: url))
+    }
+
+    /// The engine of a block; nil after close.
+    public static func of(_ block: EngineBlock) -> Engine? {
+        guard let pointer = unsafe block.pointee.services else { return nil }
+        return unsafe Unmanaged<Engine>.fromOpaque(pointer).takeUnretainedValue()
+    }
+
+    // MARK: Services of this process
+
+    /// Marks the lane with them, which lies in memory that every child sees as zero, also one of a
+    /// raw clone(2): there they are another process's.
+    private func store(_ services: Services) {
+        let word = unsafe UInt64(UInt(bitPattern: Unmanaged.passRetained(services).toOpaque()))
+        unsafe block.pointee.lane?.pointee.services_mark = services.mark
+        // ORDER: release. What the services hold is there when they are found (A13).
+        unsafe cwa_store_release_u64(slot, word)
+    }
+
+    /// This process's services. A forked child gets its own from a thread of its own, and its calls
+    /// wait for that: were a lock of the language's runtime held at the fork, that thread alone
+    /// hangs.
+    package func services() throws(CordwoodError) -> Services {
+        if let services = try current() { return services }
+        _ = unsafe EngineCore.makeLane(block)
+        unsafe Engine.childStarts(block)
+        let deadline = Deadline(afterMs: Engine.childWaitMs)
+        while !deadline.hasPassed {
+            if let services = try current() { return services }
+            usleep(500)
+        }
+        throw CordwoodError(Status.timeout, "the engine did not start in this forked child")
+    }
+
+    private static let childWaitMs: UInt64 = 5_000
+
+    /// nil: a forked child that has none yet.
+    private func current() throws(CordwoodError) -> Services? {
+        // ORDER: acquire. Pairs with `store` (A13).
+        let word = unsafe cwa_load_acquire_u64(slot)
+        guard word != 0, let pointer = unsafe UnsafeRawPointer(bitPattern: UInt(word)) else {
+            throw CordwoodError(Status.closed, "the engine is closed")
+        }
+        let services = unsafe Unmanaged<Services>.fromOpaque(pointer).takeUnretainedValue()
+        return unsafe services.mark == block.pointee.lane?.pointee.services_mark ? services : nil
+    }
+
+    /// In a forked child, once: its services and threads start on a thread of the engine's. The
+    /// parent's are left alone for ever: their locks may be held by threads that are gone.
+    private static func childStarts(_ block: UnsafeMutablePointer<cwi_engine>?) {
+        guard let block = unsafe block, unsafe EngineCore.takesHelperStart(block),
+            let engine = unsafe of(block)
+        else { return }
+        _ = EngineThread.start("cordwood-child") {
+            guard let fresh = try? engine.makeServices() else { return }
+            engine.store(fresh)
+            try? fresh.startThreads()
+        }
+    }
+
+    private func echoInLine() {
+        guard let services = try? services() else { return }
+        unsafe services.echo?.pump(lane: EngineCore.laneName(block))
+    }
+
+    // MARK: Loggers and levels
+
+    /// The block of a logger, which lives as long as the process.
+    package func loggerBlock(_ name: String) throws(CordwoodError) -> LoggerBlock {
+        unsafe try services().logger(name)
+    }
+
+    /// Threshold of a name and all dotted names below it.
+    public func setLevel(_ level: Level, prefix: String = "") throws(CordwoodError) {
+        try services().setLevel(prefix: prefix, level: level.number)
+    }
+
+    /// Applies a policy (B-SAP-9): levels, limits, and whether anything is uploaded, from a JSON
+    /// object. It replaces the policy before. Where it is not valid it throws and changes nothing.
+    public func applyPolicy(json: String) throws(CordwoodError) {
+        try services().applyPolicy(json: Array(json.utf8))
+    }
+
+    public func applyPolicy(json: [UInt8]) throws(CordwoodError) {
+        try services().applyPolicy(json: json)
+    }
+
+    /// An attribute of what logs (service.name, service.version, …); an empty value removes it.
+    public func setResource(_ key: String, _ value: String) throws(CordwoodError) {
+        try services().setResource(key, value)
+    }
+
+    /// Opt-in, once a process: a fatal signal writes a last record at FATAL of the logger
+    /// `Cordwood.Crash`, with address and backtrace, and then goes its way to the handler that was
+    /// there before, or to the core dump. See cw_crash_handler_install.
+    public func installCrashHandler() throws(CordwoodError) {
+        let logger = unsafe try loggerBlock(CrashRecord.loggerName)
+        // The calling thread gets an alternate stack, which is to go with it.
+        ThreadContext.registerThread()
+        let status = unsafe CrashRecord.install(logger)
+        guard status == Status.ok else {
+            throw CordwoodError(
+                status,
+                status == Status.limit
+                    ? "64 engines have the crash handler already"
+                    : "no memory for the crash handler's stacks")
+        }
+    }
+
+    // MARK: Flush, roll, archive
+
+    public enum Durability: UInt32, Sendable { case process, machine }
+
+    /// Makes every record whose call returned before this one as durable as named.
+    public func flush(
+        _ durability: Durability = .process, timeoutMs: UInt32 = .max
+    ) throws(CordwoodError) {
+        let services = try services()
+        unsafe services.echo?.pump(lane: EngineCore.laneName(block))
+        guard durability == .machine, !settings.isMemory else { return }
+        switch services.flushToMachine(Deadline(timeoutMs: timeoutMs)) {
+        case .done(0): return
+        case .done(let error):
+            throw CordwoodError(
+                Status.of(errno: error),
+                "could not write and sync the journal in \(directory)/lanes: "
+                    + systemText(error))
+        case .timeout:
+            throw CordwoodError(
+                Status.timeout, "\(directory)/lanes: the journal's sync did not end in time")
+        case .closed: throw CordwoodError(Status.closed, "the engine is closed")
+        }
+    }
+
+    /// Seals what is open, so that it is archived in the background.
+    public func roll() throws(CordwoodError) { try services().roll() }
+
+    /// Waits until all that was sealed before the call is archived.
+    public func archiveWait(timeoutMs: UInt32 = .max) throws(CordwoodError) {
+        try services().archiveWait(Deadline(timeoutMs: timeoutMs))
+    }
+
+    // MARK: Uploading
+
+    /// Adds a place where archives go; returns its number.
+    @discardableResult
+    public func addTarget(
+        _ options: TargetOptions, callbacks: TargetCallbacks = TargetCallbacks()
+    ) throws(CordwoodError) -> UInt32 {
+        let services = try services()
+        do {
+            let target = try Target(options, callbacks: callbacks)
+            let number = try services.uploads.addTarget(target)
+            services.wakeShipper()
+            return number
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    public func removeTarget(_ name: String) throws(CordwoodError) {
+        do {
+            try services().uploads.removeTarget(name)
+        } catch let error as UploadError {
+            throw CordwoodError(error.status.rawValue, error.text)
+        } catch {
+            throw error as? CordwoodError ?? CordwoodError(Status.internal, "\(error)")
+        }
+    }
+
+    /// Lets what targets refused, and the store keeps, be tried again at the next occasion: of
+    /// archives that were taken but for some records those alone.
+    /// - Parameter target: nil: of all.
+    /// - Returns: how many pairs of archive and target.
+    @discardableResult
+    public func retryQuarantined(target: String? = nil) throws(CordwoodError) -> Int {
+        let uploads = try services().uploads
+        do throws(UploadError) {
+            return try uploads.retryQuarantined(target: target)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    /// Seals, archives and sends what waits; one attempt each. The status is cw_upload's.
+    public func upload(timeoutMs: UInt32, result: inout UploadResult) throws(CordwoodError) -> Int32
+    {
+        try services().upload(Deadline(timeoutMs: timeoutMs), &result)
+    }
+
+    /// As upload, to targets of the kind `transactions` alone; `records` counts the events.
+    public func flushTransactions(
+        timeoutMs: UInt32, result: inout UploadResult
+    ) throws(CordwoodError) -> Int32 {
+        try services().upload(Deadline(timeoutMs: timeoutMs), kind: .transactions, &result)
+    }
+
+    /// As the other, for Swift hosts. Throws where something was not sent.
+    public func upload(timeoutMs: UInt32 = 60_000) throws(CordwoodError) -> UploadResult {
+        var result = UploadResult()
+        let status = try upload(timeoutMs: timeoutMs, result: &result)
+        guard status >= 0 else {
+            throw uploadError(status, result)
+        }
+        return result
+    }
+
+    /// Shows what the next upload to a target would carry, byte for byte, and sends nothing: seals
+    /// what is open and waits until it is archived. Each body comes in pieces and ends with an
+    /// empty one; false from `piece` ends it.
+    /// - Returns: how many bodies.
+    public func uploadPreview(
+        target number: UInt32, timeoutMs: UInt32 = 60_000,
+        piece: (UnsafeRawBufferPointer) -> Bool
+    ) throws(CordwoodError) -> Int {
+        let services = try services()
+        guard let target = services.uploads.target(number) else {
+            throw CordwoodError(Status.notFound, "no target has the number \(number)")
+        }
+        guard !services.isOwnThread else {
+            throw CordwoodError(Status.busy, "a callback cannot wait for what it holds up")
+        }
+        try services.prepareUpload(Deadline(timeoutMs: timeoutMs))
+        do throws(UploadError) {
+            var isFirst = true
+            var goesOn = true
+            let count = try unsafe services.uploads.plan(
+                target,
+                begin: { _ in
+                    if !isFirst { goesOn = unsafe piece(Bytes.none) }
+                    isFirst = false
+                    return goesOn
+                },
+                piece: {
+                    goesOn = unsafe piece($0)
+                    return goesOn
+                })
+            if count > 0 && goesOn { _ = unsafe piece(Bytes.none) }
+            return count
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    /// As upload, on the engine's thread; done gets the status and the result.
+    public func uploadAsync(
+        _ done: (@Sendable (Int32, UploadResult) -> Void)?
+    ) throws(CordwoodError) {
+        guard try services().uploadAsync(done) else {
+            throw CordwoodError(Status.busy, "an upload is under way already")
+        }
+    }
+
+    /// Sets and stores the store's consent. Denied removes what is not sent yet.
+    public func setConsent(_ consent: Consent) throws(CordwoodError) {
+        let services = try services()
+        do {
+            _ = try StoreFile.setConsent(storeDirectory: directory, to: consent)
+            services.monitor.locked { services.keeping.consent = consent }
+            if consent == .denied { _ = try services.uploads.removeWaiting() }
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    // MARK: Stats and close
+
+    public struct Stats: Sendable {
+        public var lanes: UInt32 = 0
+        public var recordsWritten: UInt64 = 0
+        public var recordsDropped: UInt64 = 0
+        public var bytesWritten: UInt64 = 0
+        public var slowAppends: UInt64 = 0
+        public var segmentsSealed: UInt64 = 0
+        public var segmentsRecovered: UInt64 = 0
+        public var archivesWritten: UInt64 = 0
+        public var archiveBytesIn: UInt64 = 0
+        public var archiveBytesOut: UInt64 = 0
+        public var archivesRemoved: UInt64 = 0
+        public var uploadsSucceeded: UInt64 = 0
+        public var uploadsFailed: UInt64 = 0
+        public var uploadBytes: UInt64 = 0
+        public var segmentsReused: UInt64 = 0
+        public var recordsRefused: UInt64 = 0
+        /// Of `recordsDropped`: there was no space on the disk.
+        public var droppedDiskFull: UInt64 = 0
+        /// The user's disk quota was used up.
+        public var droppedDiskQuota: UInt64 = 0
+        /// The store's quota was reached.
+        public var droppedStoreQuota: UInt64 = 0
+        /// RLIMIT_FSIZE was reached.
+        public var droppedFileLimit: UInt64 = 0
+        /// No file descriptor was free.
+        public var droppedDescriptors: UInt64 = 0
+        /// Memory ran out.
+        public var droppedMemory: UInt64 = 0
+        /// No segment was ready, and the engine does not wait (`Overflow.drop`, or sealing is
+        /// far behind).
+        public var droppedNotReady: UInt64 = 0
+        /// Anything else.
+        public var droppedOther: UInt64 = 0
+    }
+
+    /// Counts since open.
+    public func stats() throws(CordwoodError) -> Stats {
+        let services = try services()
+        let counts = unsafe EngineCore.counts(block)
+        let totals = services.totals
+        let uploads = services.uploads.totals
+        var stats = Stats()
+        stats.lanes = UInt32(LaneListing(directory: directory).lanes.count)
+        stats.recordsWritten = counts.records
+        stats.recordsDropped = counts.dropped
+        stats.bytesWritten = counts.bytes
+        stats.slowAppends = counts.slow
+        stats.segmentsSealed = totals.segmentsSealed
+        stats.segmentsRecovered = totals.segmentsRecovered
+        stats.archivesWritten = UInt64(totals.archiving.archives)
+        stats.archiveBytesIn = totals.archiving.bytesIn
+        stats.archiveBytesOut = totals.archiving.bytesOut
+        stats.archivesRemoved = uploads.archivesRemoved
+        stats.uploadsSucceeded = uploads.succeeded
+        stats.uploadsFailed = uploads.failed
+        stats.uploadBytes = uploads.bytes
+        stats.segmentsReused = totals.segmentsReused
+        stats.recordsRefused = uploads.refused
+        stats.droppedDiskFull = counts.causes[.diskFull] ?? 0
+        stats.droppedDiskQuota = counts.causes[.diskQuota] ?? 0
+        stats.droppedStoreQuota = counts.causes[.storeQuota] ?? 0
+        stats.droppedFileLimit = counts.causes[.fileLimit] ?? 0
+        stats.droppedDescriptors = counts.causes[.descriptors] ?? 0
+        stats.droppedMemory = counts.causes[.memory] ?? 0
+        stats.droppedNotReady = counts.causes[.notReady] ?? 0
+        stats.droppedOther = counts.causes[.other] ?? 0
+        return stats
+    }
+
+    /// Seals everything and stops the engine's threads; later calls answer closed. Idempotent.
+    /// False: a thread is still busy after the time given and finishes by itself.
+    @discardableResult
+    public func close(timeoutMs: UInt32 = 10_000) throws(CordwoodError) -> Bool {
+        guard let services = try? services() else { return true }
+        guard !services.isOwnThread else {
+            throw CordwoodError(Status.busy, "an engine cannot be closed from its own callback")
+        }
+        guard unsafe cwa_exchange_u64(slot, 0) != 0 else { return true }
+        unsafe HTTPSwitch.close(block)
+        let ended = services.close(Deadline(timeoutMs: timeoutMs))
+        ClosedServices.keep(services)
+        return ended
+    }
+}
+
+/// The engines that were closed last. Another thread may have read an engine's slot just before
+/// close emptied it and not retained its services yet, or be inside a call on the block, so they
+/// are let go only after 64 more closes; and the engine's object, whose address stands in the
+/// block, only 64 after that.
+private enum ClosedServices {
+    private static let count = 64
+    // SAFETY: a ring of services and one of engines, each an index and `count` atomic words that
+    // hold retained references; never freed.
+    nonisolated(unsafe) private static let words: UnsafeMutableRawPointer = {
+        let bytes = (count + 1) * 16
+        let words = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 8)
+        unsafe words.initializeMemory(as: UInt64.self, repeating: 0, count: bytes / 8)
+        return unsafe words
+    }()
+
+    /// Takes over the reference that the slot held.
+    static func keep(_ services: Services) {
+        let word = unsafe UInt(bitPattern: Unmanaged.passUnretained(services).toOpaque())
+        guard let pointer = unsafe put(word, in: words) else { return }
+        let oldest = unsafe Unmanaged<Services>.fromOpaque(pointer).takeRetainedValue()
+        let engine = unsafe UInt(bitPattern: oldest.engine.pointee.services)
+        guard oldest.isFinished else { return }
+        unsafe EngineCore.retire(oldest.engine)
+        guard let gone = unsafe put(engine, in: words + (count + 1) * 8) else { return }
+        unsafe Unmanaged<Engine>.fromOpaque(gone).release()
+    }
+
+    /// What it takes the place of.
+    private static func put(
+        _ word: UInt, in ring: UnsafeMutableRawPointer
+    ) -> UnsafeRawPointer? {
+        let index = unsafe Int(cwa_add_u64(ring, 1) % UInt64(count)) + 1
+        let oldest = unsafe cwa_exchange_u64(ring + index * 8, UInt64(word))
+        return unsafe UnsafeRawPointer(bitPattern: UInt(oldest))
+    }
+}

@@ -1,0 +1,130 @@
+// Application transactions of an engine by number: begin, join, names, the store's, forget, send.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
+import Glibc
+
+extension Engine {
+    /// Begins a transaction of that use case. It ends with `end`, or when nobody holds it.
+    public func transaction(_ usecase: Int32) throws(CordwoodError) -> Transaction {
+        var random = SystemRandomNumberGenerator()
+        let id = TransactionID(usecase: usecase, random: (random.next(), random.next()))
+        return try makeTransaction(id, joins: false)
+    }
+
+    /// Joins a transaction that another process or an earlier run began: events logged here belong
+    /// to it, also after it was sent.
+    public func joinTransaction(_ id: String) throws(CordwoodError) -> Transaction {
+        guard let id = TransactionID(id) else {
+            throw CordwoodError(
+                Status.argument,
+                "'\(id.prefix(80))' is no id of a transaction: TXN<use case>-<UUID, upper case>")
+        }
+        return try makeTransaction(id, joins: true)
+    }
+
+    private func makeTransaction(
+        _ id: TransactionID, joins: Bool
+    ) throws(CordwoodError) -> Transaction {
+        let logger = unsafe try services().logger(Transaction.loggerName)
+        let transaction = unsafe Transaction(
+            id, logger, transactionTable, spanID: UInt64.random(in: 1 ... .max))
+        let status = transaction.begin(joins: joins)
+        guard status == Status.ok else {
+            transaction.discard()
+            throw CordwoodError(status, "the transaction could not begin: no record was kept")
+        }
+        return transaction
+    }
+
+    // MARK: Names
+
+    /// Registers a name of a use case (event nil) or of an event; nil removes it. Records made
+    /// later carry it.
+    public func setTransactionName(
+        usecase: Int32, event: Int32? = nil, _ name: String?
+    ) throws(CordwoodError) {
+        let name = Array((name ?? "").utf8)
+        let services = try services()
+        guard name.count <= TransactionTable.nameBytesMax else {
+            throw CordwoodError(
+                Status.limit,
+                "the name of use case \(usecase) is over \(TransactionTable.nameBytesMax) bytes")
+        }
+        let table = transactionTable
+        let isSet = services.monitor.locked {
+            table.set(usecase, event ?? TransactionTable.noEvent, name)
+        }
+        guard isSet else {
+            throw CordwoodError(
+                Status.limit, "an engine has at most \(TransactionTable.namesMax) names")
+        }
+    }
+
+    // MARK: The store's
+
+    /// The transactions of the store, oldest first, those of other processes included, without
+    /// those that were deleted. `problem`: a place that could not be read; the rest is given.
+    public func transactions(
+        problem: inout CordwoodError?
+    ) throws(CordwoodError) -> [TransactionSummary] {
+        let services = try services()
+        let list = try TransactionList(
+            directory: directory, identities: services.settings.identities)
+        problem = list.problem.map { CordwoodError($0) }
+        return list.all
+    }
+
+    /// The same; throws where a place could not be read.
+    public func transactions() throws(CordwoodError) -> [TransactionSummary] {
+        var problem: CordwoodError?
+        let all = try transactions(problem: &problem)
+        if let problem { throw problem }
+        return all
+    }
+
+    /// Forgets a transaction, or (nil) all of the store, as at a logout: its records up to now are
+    /// neither listed nor sent any more, and leave the disk with their segments and archives.
+    public func deleteTransactions(_ id: String? = nil) throws(CordwoodError) {
+        _ = try services()
+        var wanted: TransactionID?
+        if let id {
+            wanted = TransactionID(id)
+            guard wanted != nil else {
+                throw CordwoodError(
+                    Status.argument, "'\(id.prefix(80))' is no id of a transaction")
+            }
+        }
+        // Times of records are out by 200 microseconds at most (FORMAT §11.4): what was logged
+        // before is older than this, what is logged after the call is younger.
+        let until = StoreMoment.now(plusNs: Engine.deletionMarginNs)
+        do throws(UploadError) {
+            try DeletedFile.forget(storeDirectory: directory, id: wanted, until: until)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        // By the clock that may be a tick of the kernel behind, for engines may have it, too.
+        let waitUntil = Deadline(afterMs: 20 &* Engine.deletionMarginNs / 1_000_000)
+        while cw_clock_ns(CLOCK_MONOTONIC_COARSE) <= until.monotonicNs &+ Engine.deletionMarginNs,
+            !waitUntil.hasPassed
+        {
+            usleep(200)
+        }
+    }
+
+    /// Sends what was logged before the call to the targets of the kind `transactions`; one attempt
+    /// each. Throws where something was not sent.
+    /// - Returns: how many events were taken.
+    @discardableResult
+    public func flushTransactions(timeoutMs: UInt32 = 60_000) throws(CordwoodError) -> UInt64 {
+        var result = UploadResult()
+        let status = try flushTransactions(timeoutMs: timeoutMs, result: &result)
+        guard status >= 0 else { throw uploadError(status, result) }
+        return result.records
+    }
+
+    private static let deletionMarginNs: UInt64 = 1_000_000
+}

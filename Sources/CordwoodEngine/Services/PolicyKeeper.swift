@@ -1,0 +1,140 @@
+// Looks for an engine's policy at its URL, again and again, on a thread of its own: a server that
+// is slow or gone holds up nothing. What comes is checked, applied, and kept in the store, so that
+// the next start begins with it; what is wrong, or does not come, changes nothing and is said under
+// Cordwood.Uploader. A forked child makes its own.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import CordwoodStore
+
+final class PolicyKeeper: @unchecked Sendable {
+    // SAFETY: `isStopping` and `isWanted` are read and written under the monitor; the others by the
+    // thread that calls `begin`, and after that by the one of `run`.
+    let source: PolicySource
+    private let directory: String
+    private let monitor = Monitor()
+    private var isStopping = false
+    private var isWanted = false
+    private var known: PolicyFile?
+    private var failures: UInt32 = 0
+    private(set) var begun: PolicyDocument?
+
+    private static let debug: UInt8 = 5
+    private static let warn: UInt8 = 13
+
+    init(_ source: PolicySource, directory: String) {
+        self.source = source
+        self.directory = directory
+    }
+
+    /// What the last run of a program left here; nil: nothing.
+    func begin() -> PolicyDocument? {
+        guard let (document, file) = source.kept(storeDirectory: directory) else { return nil }
+        known = file
+        begun = document
+        return document
+    }
+
+    /// Until `stop`. What `apply` cannot do wholly, false, is applied again at the next look.
+    func run(
+        apply: (PolicyDocument) -> Bool, report: (UploadDiagnostic) -> Void
+    ) {
+        while !stops {
+            let answer = look()
+            if case .stopped = answer { return }
+            failures = answer.isFailure ? failures &+ 1 : 0
+            take(answer, apply, report)
+            let delay = source.delayMs(
+                after: answer, failures: failures, random: .random(in: .min ... .max))
+            wait(ms: delay)
+        }
+    }
+
+    /// A server says that a policy forbids what was sent: looks at once, where it did not just now.
+    func lookSoon() {
+        monitor.locked {
+            isWanted = true
+            monitor.notify()
+        }
+    }
+
+    /// The thread ends within a moment, also where a server keeps it waiting.
+    func stop() {
+        monitor.locked {
+            isStopping = true
+            monitor.notify()
+        }
+    }
+
+    private var stops: Bool { monitor.locked { isStopping } }
+
+    private func look() -> PolicySource.Answer {
+        source.look(known: known, nowUnixMs: cw_realtime_ns() / 1_000_000, shouldStop: { stops })
+    }
+
+    private func take(
+        _ answer: PolicySource.Answer, _ apply: (PolicyDocument) -> Bool,
+        _ report: (UploadDiagnostic) -> Void
+    ) {
+        switch answer {
+        case .unchanged, .stopped: break
+        case .fresh(let document, let file):
+            let isNew = file.json != known?.json
+            if isNew, !apply(document) {
+                // The next look asks for it whole and applies it again, also after a restart.
+                known = nil
+                return
+            }
+            if isNew || file.etag != known?.etag || file.modified != known?.modified {
+                keep(file, report)
+            }
+        case .invalid(let text):
+            report(
+                diagnostic(PolicyKeeper.warn, "a policy is not valid; nothing was changed", text))
+        case .failed(let detail, _):
+            var record = diagnostic(
+                PolicyKeeper.warn, "no policy came; the last one holds", detail.cause)
+            record.fields += detail.fields
+            report(record)
+        }
+    }
+
+    private func keep(_ file: PolicyFile, _ report: (UploadDiagnostic) -> Void) {
+        known = file
+        do throws(UploadError) {
+            try source.keep(file, storeDirectory: directory)
+        } catch {
+            report(
+                diagnostic(
+                    PolicyKeeper.warn, "the policy could not be kept for the next start",
+                    error.text))
+        }
+    }
+
+    private func diagnostic(_ level: UInt8, _ message: String, _ cause: String) -> UploadDiagnostic
+    {
+        UploadDiagnostic(
+            level: level, message: message,
+            fields: [("origin", .text(source.origin)), ("cause", .text(cause))])
+    }
+
+    private func wait(ms: UInt64) {
+        monitor.locked {
+            isWanted = false
+            var deadline = Deadline(afterMs: ms)
+            var isShortened = false
+            while !isStopping {
+                if !monitor.wait(until: deadline) { return }
+                // Once a wait: who asks again and again must not put it off.
+                guard isWanted, !isShortened else { continue }
+                isShortened = true
+                let soon = Deadline(afterMs: PolicyKeeper.soonMs)
+                if soon.monotonicMs < deadline.monotonicMs { deadline = soon }
+            }
+        }
+    }
+
+    /// Explicit uploads one after the other must not make as many questions.
+    private static let soonMs: UInt64 = 1_000
+}

@@ -1,0 +1,543 @@
+// The mutable half of an engine in this process: names and levels under one lock, the threads, and
+// what they have sealed and archived. A forked child makes a new one and never touches its
+// parent's.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import CordwoodStore
+import CordwoodTrace
+import Glibc
+
+@safe package final class Services: @unchecked Sendable {
+    // SAFETY: everything below `monitor` is read and written under it; the rest never changes.
+    let engine: EngineBlock
+    let settings: Settings
+    let directory: String
+    let transactions: TransactionTable
+    /// Tells these services from those of the process that forked this one; never 0.
+    let mark = UInt32.random(in: 1 ... .max)
+    let monitor = Monitor()
+    /// Sealing is one thread at a time (Sealer).
+    let sealing = Monitor()
+    let uploads: UploadService
+    let limits: LimitKeeper
+    let echo: Echo?
+    let journal = Monitor()
+    let journalWriter = JournalWriter()
+    let flusher = Flusher()
+    /// Up to a tenth less than the host's: programs that start together roll and send apart.
+    private let rollAgeNs: UInt64
+    let adoption: Adoption
+    let policyKeeper: PolicyKeeper?
+    /// Policies are applied one at a time.
+    let applying = Monitor()
+    /// Of the last policy; told once. Under `applying`.
+    var unknownPolicyKeys: [String] = []
+    /// `retry_quarantined` of the last policy, if it was followed.
+    var retryWord: String?
+
+    /// Loggers by name (LoggerNames).
+    var names: [String: LoggerBlock] = unsafe [:]
+    var levels: LevelTable
+    var isStopping = false
+    private var threadsRunning = 0
+    private var finishesAtEnd = false
+    /// Sealed segments of this lane, by number, that wait for the archiver; ascending.
+    var sealedWaiting: [UInt64] = []
+    private var sealedCount: UInt64 = 0
+    var archivedCount: UInt64 = 0
+    private var recoveredCount: UInt64 = 0
+    var reusedCount: UInt64 = 0
+    var archiveFailure: CordwoodError?
+    /// Archived, and its segments not removed yet: they are never archived again (FORMAT §11).
+    var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
+    /// Counts the lanes that `sealedWaiting` has been of.
+    var laneEpoch = 0
+    /// Of the lane that is being archived now.
+    var archivingEpoch: Int?
+    /// Of this process's lanes, in archives that stood.
+    var ownArchived: UInt64 = 0
+    /// Of lanes that are left (ServicesLane).
+    var keeping = LaneKeeping()
+    var archiving = ArchivingSummary()
+    private var hostRecordsAtRoll: UInt64 = 0
+    private var eventsAtRoll: UInt64 = 0
+    /// When events may next make an archive; 0: as soon as there are any.
+    private var transactionsDue: UInt64 = 0
+    /// The engine's threads that call the host back.
+    private var callers: [pthread_t] = []
+    private var shipper: pthread_t?
+    private var isShipperWoken = false
+    /// Of uploads (ServicesUploads).
+    var isAsyncUploading = false
+    var hasRunEnded = false
+    var diagnosticRecords: UInt64 = 0
+    /// Of a policy (ServicesPolicy).
+    var uploadInterval: UInt32 = 30
+    var transactionInterval: UInt32 = 300
+    var haveLimitsChanged = false
+    /// The supply thread's, once it runs.
+    private var control = ControlKeeper()
+    private var finished = false
+
+    init(
+        engine: EngineBlock, settings: Settings, directory: String, levels: LevelTable,
+        transactions: TransactionTable = TransactionTable()
+    ) throws(CordwoodError) {
+        unsafe self.engine = engine
+        self.settings = settings
+        self.directory = directory
+        self.levels = levels
+        self.transactions = transactions
+        adoption = Adoption(directory: directory)
+        let age = UInt64(settings.options.rollAgeSeconds) * 1_000_000_000
+        rollAgeNs = age - .random(in: 0...age / 10)
+        policyKeeper = settings.policySource.map { PolicyKeeper($0, directory: directory) }
+        echo = Echo(
+            console: settings.console, level: settings.options.consoleLevel, store: directory)
+        let link = UploaderLink()
+        do {
+            uploads = try UploadService(
+                storeDirectory: directory,
+                hooks: UploadWiring.hooks(
+                    directory: directory, diagnostics: { link.write($0) },
+                    startThread: { link.start($0) }, policyWanted: { link.policyWanted() },
+                    runEnded: { link.runEnded() }, replanned: { link.replanned() },
+                    removed: settings.options.archiveRemoved, identities: settings.identities),
+                random: { UInt64.random(in: .min ... .max) })
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        limits = unsafe LimitKeeper(
+            engine: engine, directory: directory, settings: settings, uploads: uploads)
+        link.services = self
+        restoreNames()
+        beginPolicy()
+        beginControl(&control)
+    }
+
+    // MARK: Threads
+
+    func startThreads() throws(CordwoodError) {
+        limits.begin()
+        var bodies: [(StaticString, Bool, @Sendable () -> Void)] = [
+            ("cordwood-supply", false, { [self] in supply() }),
+            ("cordwood-ship", true, { [self] in asCaller(ship) }),
+        ]
+        if policyKeeper != nil {
+            bodies.append(("cordwood-policy", true, { [self] in policyLoop() }))
+        }
+        if echo != nil { bodies.append(("cordwood-echo", false, { [self] in echoLoop() })) }
+        for (name, background, body) in bodies {
+            monitor.locked { threadsRunning += 1 }
+            guard
+                EngineThread.start(
+                    name, background: background,
+                    { [self] in
+                        body()
+                        threadEnds()
+                    })
+            else {
+                monitor.locked { threadsRunning -= 1 }
+                throw CordwoodError(Status.memory, "the system gave no thread")
+            }
+        }
+    }
+
+    private func threadEnds() {
+        let finishes = monitor.locked {
+            threadsRunning -= 1
+            monitor.notify()
+            return threadsRunning == 0 && finishesAtEnd
+        }
+        if finishes { finish() }
+    }
+
+    private var stops: Bool { monitor.locked { isStopping } }
+
+    /// Keeps the append path supplied: room ahead of the writers, clock pairs, rolls by age.
+    private func supply() {
+        unsafe EngineCore.helperStarts(engine)
+        var supply = Supply()
+        var clock = ClockWatch()
+        var nextWatch: UInt64 = 0
+        var reaping = Reaping()
+        while !stops {
+            let pause = unsafe supply.prepare(engine)
+            let now = cw_monotonic_ns()
+            if reaping.isDue(now) { sealing.locked { _ = unsafe EngineCore.reapThreads(engine) } }
+            if sealing.locked({ unsafe clock.look(engine) }) { _ = try? roll(onSupply: true) }
+            if now >= nextWatch {
+                sealing.locked { unsafe EngineCore.watchFiles(engine) }
+                watchLane(now: now)
+                unsafe EngineCore.watchSpares(engine)
+                nextWatch = now + 100_000_000
+            }
+            followControl(&control, now: now)
+            if limits.beginsSoon(now: now) { keepLimitsSoon() }
+            rollByAge(now)
+            sealAndRelease()
+            unsafe EngineCore.sleep(engine, ns: clock.isWaiting ? min(pause, 5_000_000) : pause)
+        }
+    }
+
+    /// The ship thread may be in the midst of an archive or an upload.
+    private func keepLimitsSoon() {
+        if !startThread("cordwood-limits", limits.keepAndEnd) { limits.ends() }
+    }
+
+    /// One more of the engine's threads, which close waits for. False: the system gives none.
+    func startThread(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
+        monitor.locked { threadsRunning += 1 }
+        let started = EngineThread.start(name) { [self] in
+            asCaller(body)
+            threadEnds()
+        }
+        if !started { monitor.locked { threadsRunning -= 1 } }
+        return started
+    }
+
+    /// Runs the body as one of the threads that close must not wait for when they call it.
+    private func asCaller(_ body: () -> Void) {
+        monitor.locked { callers.append(pthread_self()) }
+        body()
+        monitor.locked { callers.removeAll { pthread_equal($0, pthread_self()) != 0 } }
+    }
+
+    /// What holds nothing but the engine's own diagnostics stays open: an archive of it would be
+    /// sent, and of every failure to send it there would be more.
+    private func rollByAge(_ now: UInt64) {
+        let since = unsafe EngineCore.currentSince(engine)
+        guard rollAgeNs > 0, since > 0, now > since, now - since >= rollAgeNs, hasNewRecords
+        else { return }
+        _ = try? roll(onSupply: true)
+    }
+
+    private func echoLoop() {
+        while !stops {
+            unsafe echo?.pump(lane: EngineCore.laneName(engine))
+            echo?.wait(ms: 20)
+        }
+        unsafe echo?.pump(lane: EngineCore.laneName(engine))
+    }
+
+    /// Copies what is committed to the journal and syncs that.
+    func flushToMachine(_ deadline: Deadline) -> Flusher.Outcome {
+        flusher.flush(
+            deadline,
+            start: { startThread("cordwood-sync", $0) },
+            sync: { [self] in
+                journal.locked {
+                    let error = leftLaneError
+                    guard error == 0 else { return error }
+                    return unsafe journalWriter.flush(
+                        engine,
+                        JournalGuards(
+                            copying: { copy in
+                                self.sealing.locked { copy(self.waitingForArchive) }
+                            },
+                            syncing: { self.syncSealed($0) }))
+                }
+            })
+    }
+
+    private var waitingForArchive: Set<UInt64> { monitor.locked { Set(sealedWaiting) } }
+
+    /// Makes sealed segments of this lane durable where they are.
+    private func syncSealed(_ numbers: Set<UInt64>) -> SyncedFiles {
+        let lane = unsafe EngineCore.laneName(engine)
+        var synced = SyncedFiles()
+        guard let files = try? StoreArchiver.files(directory, lane) else {
+            synced.error = EAGAIN
+            return synced
+        }
+        for segment in files.segments where numbers.contains(segment.number) {
+            let error = Directories.sync(segment.path)
+            if error != ENOENT { synced.add(segment.number, error) }
+        }
+        let error = Directories.sync(directory + "/lanes")
+        for number in numbers { synced.add(number, error) }
+        let gone = numbers.subtracting(files.segments.map(\.number)).subtracting([0])
+        if synced.error == 0, isMissing(gone) { synced.error = EIO }
+        return synced
+    }
+
+    /// True where one of these has no file, and no archive either: a flush must not say that it
+    /// lasts.
+    private func isMissing(_ numbers: Set<UInt64>) -> Bool {
+        monitor.locked {
+            sealedWaiting.contains { numbers.contains($0) && archivedRun?.run.contains($0) != true }
+        }
+    }
+
+    // MARK: Rolling and archiving
+
+    /// Seals what is open. Everything whose call returned before is covered.
+    /// onSupply: called by the thread that releases what is sealed and quiet.
+    func roll(onSupply: Bool = false) throws(CordwoodError) {
+        let (records, events) = (hostRecords(), transactions.events)
+        var status = sealing.locked { unsafe EngineCore.roll(engine) }
+        let deadline = Deadline(afterMs: 5_000)
+        var look = limits.looksBegun
+        var (isLast, isArchiving) = (false, false)
+        var adopting: UInt64?
+        while status == Status.full, !deadline.hasPassed, !isLast, !stops {
+            if unsafe !EngineCore.hasFreeSlot(engine) {
+                // What is sealed and quiet makes room.
+                seal()
+                if onSupply { sealing.locked { unsafe EngineCore.releaseQuiet(engine) } }
+            } else {
+                // Retention makes room, which these threads look after.
+                guard !onSupply, !isShipper, !limits.isRunningHere else { break }
+                // Archives make room, those of what dead processes left, too; and the look behind
+                // the last one sees it.
+                let wasArchiving = isArchiving
+                let goal = adopting ?? adoption.makeRoom(wake: wakeShipper)
+                adopting = goal
+                isArchiving = hasMore || !adoption.isOver(goal)
+                if isArchiving || wasArchiving { look = limits.looksBegun }
+                isLast = !isArchiving && !limits.mayMakeRoom(since: look)
+            }
+            unsafe EngineCore.wakeHelper(engine)
+            usleep(1_000)
+            status = sealing.locked { unsafe EngineCore.roll(engine) }
+        }
+        guard status == Status.ok else {
+            throw CordwoodError(status, "no new segment could be made in \(directory)/lanes")
+        }
+        monitor.locked {
+            hostRecordsAtRoll = records
+            eventsAtRoll = events
+        }
+        seal()
+    }
+
+    /// A few at a time: writers that wait for a slot get it before the rest is sealed.
+    private func sealAndRelease() {
+        for _ in 0..<Int(CWI_SEGMENTS_MAX) / Services.sealedAtOnce {
+            let sealed = seal(atMost: Services.sealedAtOnce)
+            // Never while a flush copies or a roll looks at what is mapped.
+            sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
+            if sealed < Services.sealedAtOnce { return }
+        }
+    }
+
+    private static let sealedAtOnce = 16
+
+    /// How many.
+    @discardableResult
+    private func seal(atMost: Int = .max) -> Int {
+        sealing.locked {
+            let numbers = unsafe EngineCore.sealRetired(engine, all: false, atMost: atMost)
+            guard !numbers.isEmpty else { return 0 }
+            monitor.locked {
+                sealedWaiting = (sealedWaiting + numbers).sorted()
+                sealedCount += UInt64(numbers.count)
+                isShipperWoken = true
+                monitor.notify()
+            }
+            return numbers.count
+        }
+    }
+
+    /// Records that the host wrote, without the engine's own diagnostics.
+    private func hostRecords() -> UInt64 {
+        let all = unsafe EngineCore.counts(engine).records
+        return monitor.locked { all &- min(all, diagnosticRecords) }
+    }
+
+    /// Rolls where the host wrote something since the last roll.
+    func rollForUpload() throws(CordwoodError) {
+        let events = transactions.events
+        if hasNewRecords || monitor.locked({ events > eventsAtRoll }) { try roll() }
+    }
+
+    private var hasNewRecords: Bool {
+        let records = hostRecords()
+        return monitor.locked { records > hostRecordsAtRoll }
+    }
+
+    /// Events were written since, which a target of theirs waits for.
+    private func rollForTransactions(_ now: UInt64) {
+        let events = transactions.events
+        guard monitor.locked({ events > eventsAtRoll && now >= transactionsDue }),
+            uploads.wantsTransactions
+        else { return }
+        let isRolled = (try? roll()) != nil
+        monitor.locked {
+            transactionsDue = now + UInt64(isRolled ? transactionInterval : 1) * 1_000_000_000
+        }
+    }
+
+    func archiveWait(_ deadline: Deadline) throws(CordwoodError) {
+        seal()
+        let failure: CordwoodError? = monitor.locked {
+            let goal = sealedCount
+            while archivedCount < goal {
+                if isStopping { return CordwoodError(Status.closed, "the engine is closed") }
+                if !monitor.wait(until: deadline), archivedCount < goal {
+                    return archiveFailure
+                        ?? CordwoodError(Status.timeout, "archiving did not end in time")
+                }
+            }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    /// Archives, adopts, applies retention and uploads, until the engine closes.
+    private func ship() {
+        monitor.locked { shipper = pthread_self() }
+        // What others left in the store counts from the first segment on.
+        keepLimits()
+        adoption.begin()
+        var nextTick: UInt64 = 0
+        while true {
+            let now = cw_monotonic_ns()
+            let adopts = adoption.isDue(now)
+            if adopts { adopt() }
+            if now >= nextTick { rollForTransactions(now) }
+            let archived = archiveNext()
+            if takesNewLimits() {
+                keepLimits()
+                if unsafe EngineCore.isOversize(engine) { _ = try? roll() }
+                nextTick = min(nextTick, now + UInt64(interval) * 1_000_000_000)
+            } else if archived || adopts || now >= nextTick {
+                keepLimits()
+            }
+            // At a full rate there is always a next one.
+            if archived && now < nextTick && hasMore {
+                if stops { return }
+                continue
+            }
+            if archived || now >= nextTick {
+                // The first interval is a random part of one: fleets that start together part.
+                let span = UInt64(interval) * 1_000_000_000
+                nextTick = cw_monotonic_ns() + (nextTick == 0 ? .random(in: 0...span) : span)
+                uploads.startBackground()
+            } else if isUploadDue {
+                uploads.startBackground()
+            }
+            let wake = min(nextTick, adoption.next, nsOf(ms: uploads.nextWakeMonotonicMs))
+            if !waitForWork(until: wake) { return }
+        }
+    }
+
+    private var interval: UInt32 { monitor.locked { uploadInterval } }
+
+    private func nsOf(ms: UInt64) -> UInt64 {
+        let (ns, overflow) = ms.multipliedReportingOverflow(by: 1_000_000)
+        return overflow ? .max : ns
+    }
+
+    /// False: the engine closes.
+    private func waitForWork(until ns: UInt64) -> Bool {
+        monitor.locked {
+            var deadline = Deadline(timeoutMs: 0)
+            // After a failure the same segment is tried again, but not at once.
+            let retry = archiveFailure == nil ? UInt64.max : cw_monotonic_ns() + 1_000_000_000
+            deadline.monotonicNs = min(ns, retry)
+            while !isStopping, !isShipperWoken {
+                if !monitor.wait(until: deadline) { break }
+            }
+            isShipperWoken = false
+            return !isStopping
+        }
+    }
+
+    func wakeShipper() {
+        monitor.locked {
+            isShipperWoken = true
+            monitor.notify()
+        }
+    }
+
+    private var hasMore: Bool { monitor.locked { !sealedWaiting.isEmpty } }
+
+    private var isUploadDue: Bool {
+        uploads.nextWakeMonotonicMs <= cw_monotonic_ns() / 1_000_000
+            || monitor.locked {
+                defer { hasRunEnded = false }
+                return hasRunEnded
+            }
+    }
+
+    /// On the ship thread.
+    private func keepLimits() {
+        if adoption.mayMakeRoom(cw_monotonic_ns()), limits.isShort { adopt() }
+        limits.keep()
+    }
+
+    private func adopt() {
+        guard let summary = adoption.run(settings.form) else { return }
+        monitor.locked {
+            archiving.add(summary)
+            recoveredCount += UInt64(summary.segments)
+        }
+    }
+
+    // MARK: Stats and close
+
+    struct Totals {
+        var segmentsSealed: UInt64
+        var segmentsRecovered: UInt64
+        var segmentsReused: UInt64
+        var archiving: ArchivingSummary
+    }
+
+    var totals: Totals {
+        monitor.locked {
+            Totals(
+                segmentsSealed: sealedCount, segmentsRecovered: recoveredCount,
+                segmentsReused: reusedCount, archiving: archiving)
+        }
+    }
+
+    /// On the engine's own threads, or in a callback of theirs: close would wait for itself.
+    var isOwnThread: Bool {
+        uploads.isPassing || limits.isRunningHere
+            || monitor.locked { callers.contains { pthread_equal($0, pthread_self()) != 0 } }
+    }
+
+    var isShipper: Bool {
+        monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+    }
+
+    /// The engine's memory is nobody's any more but that of handles.
+    var isFinished: Bool { monitor.locked { finished } }
+
+    /// Stops the threads and finishes. False: one is still busy; it finishes when it ends.
+    func close(_ deadline: Deadline) -> Bool {
+        unsafe EngineCore.closeHandles(engine)
+        uploads.requestStop()
+        adoption.stop()
+        flusher.stop()
+        policyKeeper?.stop()
+        let ended = monitor.locked {
+            isStopping = true
+            monitor.notify()
+            unsafe EngineCore.wakeHelper(engine)
+            echo?.wake()
+            while threadsRunning > 0 {
+                if !monitor.wait(until: deadline), threadsRunning > 0 {
+                    finishesAtEnd = true
+                    return false
+                }
+            }
+            return true
+        }
+        return ended && finish()
+    }
+
+    @discardableResult
+    private func finish() -> Bool {
+        let ended = journal.locked {
+            sealing.locked { unsafe EngineCore.finish(engine, left: keeping.left) }
+        }
+        guard ended else { return false }
+        monitor.locked { finished = true }
+        if settings.isMemory { MemoryStore.remove(directory) }
+        return true
+    }
+}

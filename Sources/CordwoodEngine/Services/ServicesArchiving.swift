@@ -1,0 +1,101 @@
+// What the ship thread makes of sealed segments: an archive of a few neighbours at a time, after
+// which they are used again or removed. A lane that is left meanwhile (ServicesLane) keeps its lock
+// until the archive stands under its name: an adopter that does not see it yet would archive the
+// same segments once more.
+
+import CShims
+import CordwoodCore
+import CordwoodStore
+import Glibc
+
+extension Services {
+    /// Archives the oldest that is sealed and its neighbours. True: something was.
+    func archiveNext() -> Bool {
+        let most = limits.segmentsAtOnce
+        var epoch = 0
+        let run: ClosedRange<UInt64>? = monitor.locked {
+            guard !isStopping else { return nil }
+            epoch = laneEpoch
+            archivingEpoch = epoch
+            if let archivedRun { return archivedRun.run }
+            guard let first = sealedWaiting.first else { return nil }
+            var last = first
+            for number in sealedWaiting.dropFirst()
+            where number == last + 1 && last - first + 1 < most {
+                last = number
+            }
+            return first...last
+        }
+        defer { monitor.locked { archivingEpoch = nil } }
+        // The lane that these numbers are of; nil: it was left meanwhile, and adoption has it.
+        guard let run, let lane = laneName(at: epoch) else { return false }
+        do {
+            let known = monitor.locked { epoch == laneEpoch ? archivedRun?.summary : nil }
+            if known == nil, try settleMissing(run, of: lane, at: epoch) { return true }
+            let done = if let known { known } else { try archive(run, of: lane) }
+            monitor.locked { if epoch == laneEpoch { archivedRun = (run, done) } }
+            try removeArchived(run, at: epoch)
+            monitor.locked {
+                archiving.add(done)
+                archiveFailure = nil
+                // Those of a lane that was left are counted, or told as lost at most.
+                guard epoch == laneEpoch else { return }
+                ownArchived += done.records
+                archivedRun = nil
+                sealedWaiting.removeAll { run.contains($0) }
+                archivedCount += UInt64(run.count)
+                monitor.notify()
+            }
+            return true
+        } catch {
+            monitor.locked { archiveFailure = error }
+            limits.keep()  // takes the charge back
+            // Who cleaned up /dev/shm took the names only.
+            sealing.locked { unsafe EngineCore.putOnDisk(engine, namelessOnly: true) }
+            return false
+        }
+    }
+
+    private func laneName(at epoch: Int) -> String? {
+        sealing.locked {
+            monitor.locked({ epoch == laneEpoch }) ? unsafe EngineCore.laneName(engine) : nil
+        }
+    }
+
+    private func archive(
+        _ run: ClosedRange<UInt64>, of lane: String
+    ) throws(CordwoodError) -> ArchivingSummary {
+        unsafe Quota.charge(engine, bytes: limits.archiveBytes(segments: run.count))
+        return try StoreArchiver.archive(
+            directory: directory,
+            files: StoreArchiver.files(directory, lane), segments: run,
+            form: settings.form, endsLane: false)
+    }
+
+    /// CRASH: the archive stands under its name; readers and adopters see that these are covered.
+    /// Of a lane that was left meanwhile all of that is adoption's.
+    private func removeArchived(
+        _ run: ClosedRange<UInt64>, at epoch: Int
+    ) throws(CordwoodError) {
+        guard let name = laneName(at: epoch) else { return }
+        if run.lowerBound == 0 {
+            let error = unsafe EngineCore.markArchived(engine, of: name, below: 1)
+            guard error == 0 else {
+                throw CordwoodError(Status.of(errno: error), "could not sync the lane file")
+            }
+        }
+        var reused: Set<UInt64> = []
+        let lane: String? = sealing.locked {
+            guard monitor.locked({ epoch == laneEpoch }) else { return nil }
+            reused = unsafe EngineCore.recycle(engine, run)
+            return unsafe EngineCore.laneName(engine)
+        }
+        guard let lane else { return }
+        monitor.locked { reusedCount += UInt64(reused.count) }
+        for segment in try StoreArchiver.files(directory, lane).segments
+        where run.contains(segment.number) && !reused.contains(segment.number) {
+            SegmentLink.remove(segment.path)
+        }
+        _ = Directories.sync(directory + "/lanes")
+    }
+}

@@ -1,0 +1,65 @@
+// Sealed segments that somebody removed before they were archived. The archiver looks for them
+// before each archive, for an archive without one would cover its number all the same. What is
+// still mapped gets a file again; the rest is given up, reported and counted, and never holds up
+// what was logged after it. Only the ship thread.
+
+import CCordwood
+import CordwoodCore
+import CordwoodShip
+import CordwoodStore
+import Glibc
+
+extension Services {
+    /// True: segments of that run were given up, and there is another run now. Throws where one of
+    /// them may get its file later, when the disk has room again.
+    func settleMissing(
+        _ run: ClosedRange<UInt64>, of lane: String, at epoch: Int
+    ) throws(CordwoodError) -> Bool {
+        let missing = missing(run, of: lane, at: epoch)
+        guard !missing.isEmpty else { return false }
+        // One at a time: others wait for the lock while it is copied.
+        let isRestored = missing.sorted().allSatisfy { number in
+            sealing.locked { unsafe EngineCore.restoreNameless(engine, number) }
+        }
+        guard isRestored else {
+            throw CordwoodError(
+                Status.full, "removed segments could not be written to \(directory)/lanes again")
+        }
+        let lost = self.missing(run, of: lane, at: epoch)
+        guard !lost.isEmpty else { return false }
+        monitor.locked {
+            guard epoch == laneEpoch else { return }
+            sealedWaiting.removeAll { lost.contains($0) }
+            archivedCount += UInt64(lost.count)
+            monitor.notify()
+        }
+        let most = unsafe EngineCore.recordsMax(engine)
+        sealing.locked { unsafe EngineCore.tellLost(engine, most * UInt64(lost.count)) }
+        for number in lost.sorted() {
+            report(
+                UploadDiagnostic(
+                    level: UInt8(CW_LEVEL_ERROR),
+                    message: "a segment was removed before it was archived; its records are lost",
+                    fields: [
+                        ("lane", .text(lane)),
+                        ("segment", .number(Int64(number))),
+                        ("records_lost_at_most", .number(Int64(clamping: most))),
+                    ]), as: "Cordwood.Store")
+        }
+        return true
+    }
+
+    /// Segments of the run that wait for the archiver and have no name in lanes/. Nobody but the
+    /// archiver renames a sealed one, so that a listing misses none.
+    private func missing(
+        _ run: ClosedRange<UInt64>, of lane: String, at epoch: Int
+    ) -> Set<UInt64> {
+        let waiting: Set<UInt64> = monitor.locked {
+            // Segment 0 lies in the lane file.
+            epoch == laneEpoch ? Set(sealedWaiting.filter { run.contains($0) && $0 != 0 }) : []
+        }
+        let listing = LaneListing(directory: directory)
+        guard listing.isWhole else { return [] }
+        return waiting.subtracting((listing.lanes[lane]?.segments ?? []).map(\.number))
+    }
+}

@@ -1,0 +1,141 @@
+// Uploads on the host's word, and what the background says when it ends or has something to tell.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import CordwoodStore
+
+extension Services {
+    /// Makes archives of what was written and tries every waiting one once.
+    /// - Parameter kind: nil: at targets of every kind.
+    func upload(
+        _ deadline: Deadline, kind: TargetKind? = nil, _ result: inout UploadResult
+    ) throws(CordwoodError) -> Int32 {
+        // In a callback: what it would wait for waits for it.
+        if uploads.isPassing || limits.isRunningHere || isShipper { return Status.busy }
+        return try uploads.holdingBackground { () throws(CordwoodError) in
+            // What a background run that was under way does from here on counts as done here.
+            let before = uploads.totals
+            try prepareUpload(deadline)
+            let status = uploads.pass(
+                explicit: true, kind: kind, deadlineMonotonicMs: deadline.monotonicMs,
+                result: &result
+            ).rawValue
+            if kind == .transactions {
+                // What other targets did meanwhile is none of this call's.
+                let after = uploads.totals
+                result.records = max(result.records, after.events &- before.events)
+                result.refused = max(
+                    result.refused,
+                    UInt32(truncatingIfNeeded: after.eventsRefused &- before.eventsRefused))
+                result.quarantined = max(
+                    result.quarantined,
+                    UInt32(truncatingIfNeeded: after.eventsQuarantined &- before.eventsQuarantined))
+                if result.quarantined > 0 { return status >= 0 ? Status.upload : status }
+                return status == Status.end && result.records > 0 ? Status.ok : status
+            }
+            return Services.add(uploads.totals, since: before, to: &result, status)
+        }
+    }
+
+    private static func add(
+        _ after: UploadTotals, since before: UploadTotals, to result: inout UploadResult,
+        _ status: Int32
+    ) -> Int32 {
+        let sent = UInt32(truncatingIfNeeded: after.succeeded &- before.succeeded)
+        if sent > result.uploaded {
+            result.uploaded = sent
+            result.bytesSent = after.bytes &- before.bytes
+            if result.lastOutcome == .none {
+                result.lastOutcome = .success
+                result.lastHTTPStatus = 200
+            }
+        }
+        result.refused = max(
+            result.refused, UInt32(truncatingIfNeeded: after.refused &- before.refused))
+        let quarantined = UInt32(truncatingIfNeeded: after.quarantined &- before.quarantined)
+        result.quarantined = max(result.quarantined, quarantined)
+        if quarantined > result.failed {
+            result.failed = quarantined
+            if result.lastOutcome == .none {
+                result.lastOutcome = after.lastRefusal.outcome
+                result.lastHTTPStatus = after.lastRefusal.httpStatus
+            }
+            return status >= 0 ? Status.upload : status
+        }
+        return status == Status.end && sent > 0 ? Status.ok : status
+    }
+
+    /// Makes archives of all that was written before the call, of dead processes too.
+    func prepareUpload(_ deadline: Deadline) throws(CordwoodError) {
+        adoption.now(deadline) { wakeShipper() }
+        try rollForUpload()
+        try archiveWait(deadline)
+    }
+
+    /// As the other, on a thread of its own. False: one is under way.
+    func uploadAsync(
+        _ done: (@Sendable (Int32, UploadResult) -> Void)?
+    ) throws(CordwoodError) -> Bool {
+        let begins = monitor.locked {
+            defer { isAsyncUploading = true }
+            return !isAsyncUploading
+        }
+        guard begins else { return false }
+        let started = startThread("cordwood-upload") { [self] in
+            var result = UploadResult()
+            var status = Status.ok
+            do throws(CordwoodError) {
+                status = try upload(Deadline.never, &result)
+            } catch {
+                status = error.status
+            }
+            monitor.locked { isAsyncUploading = false }
+            done?(status, result)
+        }
+        if !started {
+            monitor.locked { isAsyncUploading = false }
+            throw CordwoodError(Status.memory, "the system gave no thread")
+        }
+        return true
+    }
+
+    /// A background run has ended: what came meanwhile may go now.
+    func uploadRunEnded() {
+        monitor.locked { hasRunEnded = true }
+        wakeShipper()
+    }
+
+    /// Says, once an open, that a record costs system calls here, and why (R14).
+    func tellWriteMode() {
+        guard unsafe engine.pointee.write_mode != 0 else { return }
+        let system = unsafe FileSystem(engine.pointee.lanes_fd)
+        let cause =
+            system.kind == .mapped
+            ? "it has no preallocation" : "its mappings are not known to keep what they are told"
+        let info: UInt8 = 9
+        report(
+            UploadDiagnostic(
+                level: info, message: "records are written by pwrite(2) on this file system",
+                fields: [("file_system", .text(system.name)), ("cause", .text(cause))]),
+            as: "Cordwood.Engine")
+    }
+
+    /// One line of the engine's own log; never counted as a reason to roll.
+    func report(_ diagnostic: UploadDiagnostic, as name: String = "Cordwood.Uploader") {
+        guard let logger = try? unsafe logger(name) else { return }
+        monitor.locked { diagnosticRecords += 1 }
+        let fields = diagnostic.fields.map { field -> (String, FieldInput) in
+            switch field.value {
+            case .text(let text): return (field.key, .string(text))
+            case .number(let number): return (field.key, .int(number))
+            }
+        }
+        let words = unsafe cwi_tls_get()!
+        unsafe words.pointee.helper |= UInt8(CWI_HELPER_WRITES)
+        let status = unsafe RecordWriter.write(
+            logger, level: diagnostic.level, message: diagnostic.message, fields: fields)
+        unsafe words.pointee.helper &= ~UInt8(CWI_HELPER_WRITES)
+        if status != Status.ok { monitor.locked { diagnosticRecords -= 1 } }
+    }
+}

@@ -1,0 +1,19 @@
+// From the uploader back to the services that own it.
+
+import CordwoodShip
+
+/// Breaks the circle between the services and the uploader that they own.
+final class UploaderLink: @unchecked Sendable {
+    // SAFETY: set once, before any thread of the engine starts.
+    weak var services: Services?
+
+    func write(_ diagnostic: UploadDiagnostic) { services?.report(diagnostic) }
+    func runEnded() { services?.uploadRunEnded() }
+    func replanned() { services?.wakeShipper() }
+    func policyWanted() { services?.policyKeeper?.lookSoon() }
+
+    /// A thread that close waits for.
+    func start(_ body: @escaping @Sendable () -> Void) -> Bool {
+        services?.startThread("cordwood-upload", body) ?? false
+    }
+}

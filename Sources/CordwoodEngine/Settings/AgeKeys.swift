@@ -1,0 +1,46 @@
+// Keys of age as hosts and people name them: recipients as text, identities by the path of a file.
+// Errors name the option and what is wrong, never a secret. Values; any thread.
+
+import CordwoodCore
+import CordwoodStore
+import Glibc
+
+public enum AgeKeys {
+    /// `age1…`, separated by spaces or commas; nil: none. `option` is named in errors.
+    public static func recipients(
+        _ text: String?, option: String
+    ) throws(CordwoodError) -> [AgeRecipient] {
+        guard let text else { return [] }
+        do throws(AgeError) {
+            return try AgeRecipient.list(text)
+        } catch {
+            throw CordwoodError(error, option: option)
+        }
+    }
+
+    /// Of an identity file, which is read now and may be a pipe; nil: none.
+    public static func identities(
+        _ path: String?, option: String
+    ) throws(CordwoodError) -> [AgeIdentity] {
+        guard let path else { return [] }
+        do throws(AgeError) {
+            return try AgeIdentity.file(path)
+        } catch {
+            throw CordwoodError(error, option: option)
+        }
+    }
+}
+
+extension CordwoodError {
+    fileprivate init(_ error: AgeError, option: String) {
+        switch error {
+        case .argument(let text), .damaged(let text), .version(let text):
+            self.init(Status.argument, "\(option): \(text)")
+        case .system(let text, let number):
+            // SAFETY: the text is copied at once.
+            self.init(
+                Status.of(errno: number),
+                unsafe "\(option): could not \(text): \(String(cString: strerror(number)))")
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// Where ":memory:" lives: a directory on tmpfs that close removes. The process's newest one is what
+// a reader of ":memory:" opens.
+
+import CordwoodCore
+import CordwoodStore
+import Glibc
+
+public enum MemoryStore {
+    private static let monitor = Monitor()
+    // SAFETY: read and written under `monitor` only.
+    @safe nonisolated(unsafe) private static var newest: String?
+
+    /// The directory to read for a path: itself, or the newest memory store's.
+    public static func directory(for path: String) -> String {
+        guard path == ":memory:" else { return path }
+        return monitor.locked { newest } ?? path
+    }
+
+    static func make() throws(CordwoodError) -> String {
+        removeLeftovers()
+        for parent in parents {
+            let path = "\(parent)/cordwood-\(getpid())-\(UInt64.random(in: 1 ... .max))"
+            guard unsafe mkdir(path, 0o700) == 0 else { continue }
+            monitor.locked { newest = path }
+            return path
+        }
+        throw Directories.failure("make directory", "/dev/shm/cordwood-\(getpid())")
+    }
+
+    static func remove(_ path: String) {
+        Directories.removeTree(path)
+        monitor.locked { if newest == path { newest = nil } }
+    }
+
+    private static var parents: [String] {
+        ["/dev/shm", Environment.value("TMPDIR") ?? "/tmp", "/tmp"]
+    }
+
+    /// What processes that were killed left behind.
+    private static func removeLeftovers() {
+        for parent in Set(parents) {
+            for name in Directories.names(parent) where name.hasPrefix("cordwood-") {
+                let parts = name.split(separator: "-")
+                guard parts.count == 3, let owner = UInt32(parts[1]), owner != UInt32(getpid()),
+                    UInt64(parts[2]) != nil, Machine.isGone(owner, startedAt: 0),
+                    isLeft("\(parent)/\(name)")
+                else { continue }
+                Directories.removeTree("\(parent)/\(name)")
+            }
+        }
+    }
+
+    /// Nobody writes there: a forked child may outlive the process that made the store, and a
+    /// process of another pid namespace has a number that means nothing here.
+    private static func isLeft(_ path: String) -> Bool {
+        let lanes = Directories.names(path + "/lanes").filter { $0.hasSuffix(".lane") }
+        guard lanes.isEmpty else {
+            return !lanes.contains { LaneFiles.isLocked("\(path)/lanes/\($0)") }
+        }
+        var status = stat()
+        return unsafe lstat(path, &status) == 0
+            && time(nil) - status.st_mtim.tv_sec > unusedSecondsMin
+    }
+
+    /// A store without a lane is being made, or was left by a process that died while it did so.
+    private static let unusedSecondsMin = 600
+}

@@ -1,0 +1,179 @@
+// What an engine was opened with: checked, copied, and never changed, so that a forked child may
+// use it without a lock.
+
+import CordwoodCore
+import CordwoodShip
+import CordwoodStore
+
+public enum Console: UInt32, Sendable { case off, text, json, auto }
+public enum Overflow: UInt32, Sendable { case grow, drop, block }
+
+/// Options of `Engine(directory:options:)`; the defaults are the header's.
+public struct EngineOptions: Sendable {
+    public var processName: String?
+    public var level: Level? = nil
+    public var segmentBytes: UInt64 = 16 << 20
+    public var rollAgeSeconds: UInt32 = 86_400
+    public var quotaBytes: UInt64 = 5 << 30
+    public var archivesMax: UInt32 = 0
+    public var expirationDays: UInt32 = 30
+    public var codec: Codec = .zstd
+    public var codecLevel: Int32 = 0
+    public var consent: Consent = .granted
+    public var overflow: Overflow = .grow
+    public var console: Console? = nil
+    public var consoleLevel: UInt8 = 0
+    public var syncConsole = false
+    /// Times to a tick of the kernel (1 to 10 ms) instead of nanoseconds, for 7 ns less a record.
+    public var coarseClock = false
+    /// Segments lie in memory (/dev/shm) until they are archived: no writeback under the writers,
+    /// but a restart of the machine takes what is not archived or flushed to the machine.
+    public var segmentsInMemory = false
+    /// A handler of SIGBUS for the process: a store's file that somebody cuts, or a file system
+    /// that turns read-only, does not kill it.
+    public var guardsAgainstBusErrors = false
+    /// 0: 30.
+    public var uploadIntervalSeconds: UInt32 = 0
+    /// Archives are encrypted to these age recipients (`age1…`, separated by spaces or commas);
+    /// nil: they are plain.
+    public var encryptTo: String?
+    /// An age identity file that opens encrypted archives for targets that need plain records;
+    /// read at open, and kept in memory. nil: such targets wait.
+    public var identityFile: String?
+    /// Where a policy for this engine is looked for; nil: nowhere.
+    public var policy: PolicyOptions?
+    /// Called once per archive that retention removed, on an engine thread.
+    public var archiveRemoved: (@Sendable (_ archive: String, _ reason: RemovalReason) -> Void)?
+
+    public init() {}
+}
+
+struct Settings: Sendable {
+    static let segmentBytesMin: UInt64 = 64 << 10
+    static let segmentBytesMax: UInt64 = 1 << 30
+    static let segmentBytesDefault: UInt64 = 16 << 20
+
+    var directory: String
+    var isMemory: Bool
+    var options: EngineOptions
+    var rootLevel: UInt8
+    var levels: [(prefix: String, level: UInt8)]
+    var console: Console
+    var segmentBytes: UInt64
+    var form: ArchiveForm
+    var identities: [AgeIdentity]
+    var policySource: PolicySource?
+
+    /// Fills what the host left unset from the environment and checks the bounds.
+    init(directory: String?, options: EngineOptions) throws(CordwoodError) {
+        let named = directory ?? Environment.value("CORDWOOD_DIR")
+        guard let named, !named.isEmpty else {
+            throw CordwoodError(
+                Status.noDirectory,
+                "no store: neither a directory was given nor is CORDWOOD_DIR set")
+        }
+        self.options = options
+        isMemory = named == ":memory:"
+        self.directory = named
+        let size = options.segmentBytes == 0 ? Settings.segmentBytesDefault : options.segmentBytes
+        guard size >= Settings.segmentBytesMin, size <= Settings.segmentBytesMax else {
+            throw CordwoodError(
+                Status.limit, "segment_bytes \(size) is outside 65,536 … 1,073,741,824")
+        }
+        segmentBytes = Settings.segmentBytes(size, quotaBytes: options.quotaBytes)
+        let limit: Int32 = options.codec == .zstd ? 19 : 12
+        guard options.codecLevel >= 0, options.codecLevel <= limit else {
+            throw CordwoodError(
+                Status.limit, "codec_level \(options.codecLevel) is outside 0 … \(limit)")
+        }
+        let recipients = try AgeKeys.recipients(options.encryptTo, option: "encrypt_to")
+        form = ArchiveForm(
+            codec: options.codec, level: options.codecLevel, recipients: recipients)
+        identities = try AgeKeys.identities(options.identityFile, option: "identity_file")
+        (rootLevel, levels) = Settings.levels(options)
+        console = options.console ?? Settings.console()
+        if let policy = options.policy {
+            do throws(UploadError) {
+                policySource = try PolicySource(policy)
+                try PolicySource.load()
+            } catch {
+                throw CordwoodError(error.status.rawValue, error.text)
+            }
+        }
+    }
+
+    /// What a size that is within the bounds comes to.
+    static func segmentBytes(_ wanted: UInt64, quotaBytes quota: UInt64) -> UInt64 {
+        let whole = (wanted + 65_535) & ~65_535
+        // What is not archived yet must leave room for what is.
+        let eighth = max(Settings.segmentBytesMin, quota / 8 & ~65_535)
+        return quota == 0 ? whole : min(whole, eighth)
+    }
+
+    var ringMax: UInt32 {
+        Settings.ringMax(segmentBytes: segmentBytes, quotaBytes: options.quotaBytes)
+    }
+
+    /// Files kept for use again take at most an eighth of the quota.
+    static func ringMax(segmentBytes: UInt64, quotaBytes quota: UInt64) -> UInt32 {
+        let most = UInt64(Recycling.segmentsMax)
+        return UInt32(quota == 0 ? most : min(most, quota / 8 / segmentBytes))
+    }
+
+    private static func levels(
+        _ options: EngineOptions
+    ) -> (UInt8, [(prefix: String, level: UInt8)]) {
+        var root: UInt8 = 9
+        var levels: [(prefix: String, level: UInt8)] = []
+        for part in (Environment.value("CORDWOOD_LEVEL") ?? "").split(separator: ",") {
+            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let word = pair.last.map { String($0).trimmed } ?? ""
+            guard let level = threshold(word) else {
+                StandardError.complain(
+                    "CORDWOOD_LEVEL",
+                    "'\(word)' is no level: trace debug info notice warn error "
+                        + "fatal off, or 1 to 24, as in warn,app.db=debug")
+                continue
+            }
+            if word == "10" || word == "20" {
+                StandardError.complain(
+                    "CORDWOOD_LEVEL",
+                    "\(word) is \(levelName(level)) here, not what Python's "
+                        + "logging calls \(word): use a name")
+            }
+            if pair.count == 2 {
+                levels.append((String(pair[0]).trimmed, level))
+            } else {
+                root = level
+            }
+        }
+        return (options.level?.number ?? root, levels)
+    }
+
+    private static func threshold(_ text: String) -> UInt8? {
+        text.lowercased() == "off" ? 255 : parseLevel(text)
+    }
+
+    private static func console() -> Console {
+        let word = Environment.value("CORDWOOD_CONSOLE") ?? ""
+        switch word.lowercased() {
+        case "text": return .text
+        case "json": return .json
+        case "auto": return .auto
+        case "", "off": return .off
+        default:
+            StandardError.complain(
+                "CORDWOOD_CONSOLE", "'\(word)' is not known; use off, text, json or auto")
+            return .off
+        }
+    }
+}
+
+extension String {
+    fileprivate var trimmed: String {
+        let isInner = { (byte: UInt8) in byte != 0x20 && byte != 0x09 }
+        guard let first = utf8.firstIndex(where: isInner), let last = utf8.lastIndex(where: isInner)
+        else { return "" }
+        return String(self[first...last])
+    }
+}

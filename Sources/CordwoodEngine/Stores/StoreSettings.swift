@@ -1,0 +1,149 @@
+// What a store remembers about sending: its targets and its consent, for programs that are not one
+// of its writers. Any thread; any process at the same time.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import CordwoodStore
+
+public enum StoreSettings {
+    /// Makes a directory a store, and its missing parents; an existing store is left as it is.
+    public static func make(
+        directory: String, consent: Consent = .granted
+    ) throws(CordwoodError) {
+        try Directories.makeStore(directory, consent: consent)
+    }
+
+    public static func targets(directory: String) throws(CordwoodError) -> [RegisteredTarget] {
+        try requireStore(directory)
+        do throws(UploadError) {
+            return try TargetRegistry(storeDirectory: directory).list()
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    /// Archives no longer wait for it. Throws where no target has that name.
+    public static func removeTarget(_ name: String, directory: String) throws(CordwoodError) {
+        try requireStore(directory)
+        do throws(UploadError) {
+            try TargetRegistry(storeDirectory: directory).remove(name: name)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    /// What waits, for whom, why and until when; oldest archive first.
+    public static func queue(directory: String) throws(CordwoodError) -> [QueueEntry] {
+        try onQueue(directory) { listing throws(UploadError) in try listing.list() }
+    }
+
+    /// Lets what failed, was refused or is paused be tried at the next occasion; nil: all.
+    /// - Returns: how many pairs of archive and target.
+    public static func retry(
+        archive: String?, target: String?, directory: String
+    ) throws(CordwoodError) -> Int {
+        try onQueue(directory) { listing throws(UploadError) in
+            try listing.retry(archive: archive, target: target)
+        }
+    }
+
+    /// Gives an archive up for a target (nil: for all): it is kept under retention, and not sent.
+    public static func quarantine(
+        archive: String, target: String?, directory: String
+    ) throws(CordwoodError) -> Int {
+        try onQueue(directory) { listing throws(UploadError) in
+            try listing.quarantine(archive: archive, target: target)
+        }
+    }
+
+    private static func onQueue<Result>(
+        _ directory: String, _ body: (QueueListing) throws(UploadError) -> Result
+    ) throws(CordwoodError) -> Result {
+        try requireStore(directory)
+        do throws(UploadError) {
+            return try body(
+                QueueListing(
+                    storeDirectory: directory,
+                    archiveInfo: { path throws(ReadProblem) in
+                        try UploadWiring.summary(path: path)
+                    }))
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    public static func consent(directory: String) throws(CordwoodError) -> Consent {
+        try requireStore(directory)
+        do throws(UploadError) {
+            return try StoreFile.read(storeDirectory: directory)?.consent ?? .pending
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    /// Denied removes what is not sent yet.
+    public static func setConsent(
+        _ consent: Consent, directory: String
+    ) throws(CordwoodError) {
+        try requireStore(directory)
+        do throws(UploadError) {
+            _ = try StoreFile.setConsent(storeDirectory: directory, to: consent)
+            guard consent == .denied else { return }
+            let service = try UploadService(
+                storeDirectory: directory,
+                hooks: UploadWiring.hooks(
+                    directory: directory, diagnostics: { _ in }, removed: nil),
+                random: { UInt64.random(in: .min ... .max) })
+            _ = try service.removeWaiting()
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    /// What a policy from a URL left in the store; nil: nothing.
+    public static func policy(directory: String) throws(CordwoodError) -> StoredPolicy? {
+        try requireStore(directory)
+        do throws(UploadError) {
+            return try PolicyFile.read(storeDirectory: directory).map { StoredPolicy($0) }
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    /// Nothing is made where there is no store.
+    static func requireStore(_ directory: String) throws(CordwoodError) {
+        do throws(UploadError) {
+            if try StoreFile.read(storeDirectory: directory) != nil { return }
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        throw CordwoodError(Status.notFound, "\(directory) is no store")
+    }
+}
+
+/// A policy as a store keeps it.
+public struct StoredPolicy: Sendable {
+    /// `https://host:port`.
+    public let origin: String
+    /// When it came: UTC, ns.
+    public let savedNs: UInt64
+    public let json: [UInt8]
+    /// nil: it is not valid in this version.
+    public let document: PolicyDocument?
+    /// Why not.
+    public let problem: String
+
+    init(_ file: PolicyFile) {
+        origin = file.origin
+        savedNs = UInt64(clamping: file.savedUnixSeconds) &* 1_000_000_000
+        json = file.json
+        do throws(UploadError) {
+            document = try PolicyDocument(json: file.json)
+            problem = ""
+        } catch {
+            document = nil
+            problem = error.text
+        }
+    }
+}

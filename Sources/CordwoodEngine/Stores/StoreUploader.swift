@@ -1,0 +1,145 @@
+// Sends what waits in a store without being one of its writers: no lane is made, so a store can be
+// emptied by a program that logs nothing. One call at a time per store and target; the locks of the
+// queue keep it apart from engines that send at the same time.
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import CordwoodStore
+
+public enum StoreUploader {
+    public struct Outcome: Sendable {
+        /// cw_upload's.
+        public var status: Int32
+        public var result = UploadResult()
+        /// What went wrong on the way, for people.
+        public var diagnostics: [String] = []
+    }
+
+    /// One target of a store, and what its server taught us so far.
+    public struct Session: Sendable {
+        private let service: UploadService
+        private let notes: Notes
+        private let directory: String
+
+        /// Registers the target; what was paused for it may be tried again. With identities
+        /// encrypted archives go to targets that need plain records, too.
+        public init(
+            directory: String, target options: TargetOptions,
+            callbacks: TargetCallbacks = TargetCallbacks(), identities: [AgeIdentity] = []
+        ) throws(CordwoodError) {
+            try StoreSettings.requireStore(directory)
+            self.directory = directory
+            notes = Notes()
+            do throws(UploadError) {
+                let target = try Target(options, callbacks: callbacks)
+                service = try makeService(directory, notes, identities)
+                _ = try service.addTarget(target)
+            } catch {
+                throw CordwoodError(error.status.rawValue, error.text)
+            }
+        }
+
+        /// Makes one attempt for each archive that waits for the target. Explicit overrides
+        /// backoff and byte rate, never consent or a server's Retry-After.
+        public func upload(
+            timeoutMs: UInt32 = .max, explicit: Bool = true
+        ) throws(CordwoodError) -> Outcome {
+            do throws(UploadError) {
+                try StoreUploader.obey(directory, service)
+            } catch {
+                throw CordwoodError(error.status.rawValue, error.text)
+            }
+            let now = cw_monotonic_ns() / 1_000_000
+            let deadline = timeoutMs == .max ? UInt64.max : now + UInt64(timeoutMs)
+            var outcome = Outcome(status: Status.ok)
+            let status = service.pass(
+                explicit: explicit, deadlineMonotonicMs: deadline, result: &outcome.result)
+            outcome.status = status.rawValue
+            outcome.diagnostics = notes.take()
+            return outcome
+        }
+    }
+
+    /// A session of one upload.
+    public static func upload(
+        directory: String, target options: TargetOptions,
+        callbacks: TargetCallbacks = TargetCallbacks(), timeoutMs: UInt32 = .max,
+        explicit: Bool = true, identities: [AgeIdentity] = []
+    ) throws(CordwoodError) -> Outcome {
+        try Session(
+            directory: directory, target: options, callbacks: callbacks, identities: identities
+        ).upload(timeoutMs: timeoutMs, explicit: explicit)
+    }
+
+    /// Visits every request that `upload` would make, and its body's bytes, and sends nothing; the
+    /// target is not registered. Also without consent.
+    public static func plan(
+        directory: String, target options: TargetOptions, identities: [AgeIdentity] = [],
+        begin: (PlannedRequest) -> Bool?, piece: (UnsafeRawBufferPointer) -> Bool
+    ) throws(CordwoodError) -> Int {
+        try StoreSettings.requireStore(directory)
+        do throws(UploadError) {
+            return try unsafe makeService(directory, Notes(), identities).plan(
+                try Target(options), begin: begin, piece: piece)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    /// Sends one harmless request and says what the answer tells. Blocks; touches no store.
+    public static func probe(_ options: TargetOptions) throws(CordwoodError) -> ProbeReport {
+        do throws(UploadError) {
+            return try Target(options).probe(nowUnixMs: cw_realtime_ns() / 1_000_000)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
+    private static func makeService(
+        _ directory: String, _ notes: Notes, _ identities: [AgeIdentity]
+    ) throws(UploadError) -> UploadService {
+        let service = try UploadService(
+            storeDirectory: directory,
+            hooks: UploadWiring.hooks(
+                directory: directory, diagnostics: { notes.add($0) }, removed: nil,
+                identities: identities),
+            random: { UInt64.random(in: .min ... .max) })
+        try obey(directory, service)
+        return service
+    }
+
+    /// What programs were told by a policy holds for who sends in their place.
+    private static func obey(
+        _ directory: String, _ service: UploadService
+    ) throws(UploadError) {
+        let policy = try PolicyFile.read(storeDirectory: directory).map { StoredPolicy($0) }
+        service.setEnabled(policy?.document?.isEnabled ?? true)
+    }
+
+    /// SAFETY: `kept` is used under the monitor only.
+    private final class Notes: @unchecked Sendable {
+        private static let warn: UInt8 = 13
+        private let monitor = Monitor()
+        private var kept: [String] = []
+
+        func take() -> [String] {
+            monitor.locked {
+                defer { kept = [] }
+                return kept
+            }
+        }
+
+        func add(_ diagnostic: UploadDiagnostic) {
+            guard diagnostic.level >= Notes.warn else { return }
+            var text = diagnostic.message
+            for (key, value) in diagnostic.fields {
+                switch value {
+                case .text(let value): text += " \(key)=\(value)"
+                case .number(let value): text += " \(key)=\(value)"
+                }
+            }
+            monitor.locked { kept.append(text) }
+        }
+    }
+}

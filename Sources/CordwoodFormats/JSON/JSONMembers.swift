@@ -1,0 +1,91 @@
+// Writes one JSON object, member after member, into a growing array. Escapes are JSONText's: valid
+// UTF-8 and valid JSON whatever the bytes. One thread at a time.
+// SAFETY: views are read while they are written out, and not kept.
+
+package struct JSONMembers {
+    private var isEmpty = true
+
+    package init(_ out: inout [UInt8]) { out.append(0x7b) }
+
+    package func end(_ out: inout [UInt8]) { out.append(0x7d) }
+
+    /// The name needs no escapes.
+    package mutating func name(_ name: StaticString, _ out: inout [UInt8]) {
+        separate(&out)
+        out.append(0x22)
+        Literal.append(name, &out)
+        Literal.append("\":", &out)
+    }
+
+    package mutating func name(_ name: [UInt8], _ out: inout [UInt8]) {
+        separate(&out)
+        unsafe name.withUnsafeBytes { _ = JSONText.string($0, &out) }
+        out.append(0x3a)
+    }
+
+    /// Nothing where the text is empty.
+    @safe package mutating func text(
+        _ name: StaticString, _ text: UnsafeRawBufferPointer, _ out: inout [UInt8]
+    ) {
+        guard text.count > 0 else { return }
+        self.name(name, &out)
+        _ = JSONText.string(text, &out)
+    }
+
+    /// Nothing where there is none or it is empty.
+    package mutating func text(_ name: StaticString, _ text: String?, _ out: inout [UInt8]) {
+        guard let text, !text.isEmpty else { return }
+        self.name(name, &out)
+        Literal.string(text, &out)
+    }
+
+    package mutating func number(_ name: StaticString, _ number: UInt64, _ out: inout [UInt8]) {
+        self.name(name, &out)
+        Digits.append(number, to: &out)
+    }
+
+    @safe package mutating func hex(
+        _ name: StaticString, _ bytes: UnsafeRawBufferPointer, _ out: inout [UInt8]
+    ) {
+        guard bytes.count > 0 else { return }
+        self.name(name, &out)
+        out.append(0x22)
+        Digits.appendHex(bytes, to: &out)
+        out.append(0x22)
+    }
+
+    /// UTC with so many digits of the second.
+    package mutating func time(
+        _ name: StaticString, _ ns: UInt64, digits: Int, _ out: inout [UInt8]
+    ) {
+        self.name(name, &out)
+        out.append(0x22)
+        Times.append(ns, digits: digits, to: &out)
+        Literal.append("Z\"", &out)
+    }
+
+    package static func object(of attributes: [(key: String, value: String)], _ out: inout [UInt8])
+    {
+        var inner = JSONMembers(&out)
+        for (key, value) in attributes {
+            inner.name(Array(key.utf8), &out)
+            Literal.string(value, &out)
+        }
+        inner.end(&out)
+    }
+
+    /// An object of JSON as a string of JSON.
+    package mutating func quoted(
+        _ name: StaticString, _ out: inout [UInt8], _ make: (inout [UInt8]) -> Void
+    ) {
+        var text: [UInt8] = []
+        make(&text)
+        self.name(name, &out)
+        unsafe text.withUnsafeBytes { _ = JSONText.string($0, &out) }
+    }
+
+    private mutating func separate(_ out: inout [UInt8]) {
+        if !isEmpty { out.append(0x2c) }
+        isEmpty = false
+    }
+}

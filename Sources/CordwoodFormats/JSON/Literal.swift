@@ -1,0 +1,15 @@
+// Text that stands in the source, as bytes. No state: any thread.
+
+package enum Literal {
+    @inline(__always)
+    package static func append(_ text: StaticString, _ out: inout [UInt8]) {
+        unsafe out.append(
+            contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// As a JSON string.
+    package static func string(_ text: String, _ out: inout [UInt8]) {
+        var text = text
+        text.withUTF8 { _ = JSONText.string(UnsafeRawBufferPointer($0), &out) }
+    }
+}

@@ -1,0 +1,76 @@
+// Times as text, written as bytes into a growing array.
+// SAFETY: the C library's struct is on the stack, for one call.
+
+import Glibc
+
+package enum Times {
+    /// UTC ns as servers count them that have 64 bits and a sign: until 2262.
+    package static func signed(_ ns: UInt64) -> UInt64 { min(ns, UInt64(Int64.max)) }
+
+    /// Year, month, day of a count of days since 1970 (proleptic Gregorian, years from March on).
+    static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
+        let shifted = days &+ 719_468
+        let era = (shifted >= 0 ? shifted : shifted &- 146_096) / 146_097
+        let inEra = shifted &- era &* 146_097
+        let inEraYears = (inEra &- inEra / 1_460 &+ inEra / 36_524 &- inEra / 146_096) / 365
+        let inYear = inEra &- (365 &* inEraYears &+ inEraYears / 4 &- inEraYears / 100)
+        let shiftedMonth = (5 &* inYear &+ 2) / 153
+        let month = shiftedMonth < 10 ? shiftedMonth &+ 3 : shiftedMonth &- 9
+        let year = inEraYears &+ era &* 400 &+ (month <= 2 ? 1 : 0)
+        return (year, month, inYear &- (153 &* shiftedMonth &+ 2) / 5 &+ 1)
+    }
+
+    /// `2026-11-21T08:15:30` with that separator, of seconds since 1970.
+    package static func append(seconds: Int64, separator: UInt8, to out: inout [UInt8]) {
+        let days = seconds >= 0 ? seconds / 86_400 : (seconds &- 86_399) / 86_400
+        let inDay = UInt64(seconds &- days &* 86_400)
+        let (year, month, day) = civil(days)
+        Digits.append(UInt64(max(year, 0)), to: &out, width: 4)
+        out.append(0x2d)
+        Digits.append(UInt64(month), to: &out, width: 2)
+        out.append(0x2d)
+        Digits.append(UInt64(day), to: &out, width: 2)
+        out.append(separator)
+        Digits.append(inDay / 3_600, to: &out, width: 2)
+        out.append(0x3a)
+        Digits.append(inDay / 60 % 60, to: &out, width: 2)
+        out.append(0x3a)
+        Digits.append(inDay % 60, to: &out, width: 2)
+    }
+
+    /// `2026-11-21T08:15:30.123456789Z`.
+    package static func appendExact(_ ns: UInt64, to out: inout [UInt8]) {
+        append(ns, digits: 9, to: &out)
+        out.append(0x5a)
+    }
+
+    /// `2026-11-21T08:15:30.123` with so many digits of the second, 1 to 9, cut rather than
+    /// rounded; in UTC, without saying so.
+    package static func append(_ ns: UInt64, digits: Int, to out: inout [UInt8]) {
+        append(seconds: Int64(ns / 1_000_000_000), separator: 0x54, to: &out)
+        out.append(0x2e)
+        var fraction = ns % 1_000_000_000
+        for _ in digits..<9 { fraction /= 10 }
+        Digits.append(fraction, to: &out, width: digits)
+    }
+
+    /// `2026-11-21 09:15:30.123+01:00`, or in UTC with a Z.
+    package static func appendReadable(_ ns: UInt64, utc: Bool, to out: inout [UInt8]) {
+        let seconds = Int64(ns / 1_000_000_000)
+        var offset: Int64 = 0
+        if !utc {
+            var clock = time_t(seconds)
+            var parts = unsafe tm()
+            if unsafe localtime_r(&clock, &parts) != nil { offset = unsafe Int64(parts.tm_gmtoff) }
+        }
+        append(seconds: seconds &+ offset, separator: 0x20, to: &out)
+        out.append(0x2e)
+        Digits.append(ns / 1_000_000 % 1_000, to: &out, width: 3)
+        if utc { return out.append(0x5a) }
+        out.append(offset < 0 ? 0x2d : 0x2b)
+        let minutes = UInt64(offset.magnitude / 60)
+        Digits.append(minutes / 60, to: &out, width: 2)
+        out.append(0x3a)
+        Digits.append(minutes % 60, to: &out, width: 2)
+    }
+}

@@ -1,0 +1,324 @@
+// Makes the bodies of one archive for one target, part after part: opens its records once, passes
+// over what the target does not want, asks the encoder for entries and ends a body where the next
+// entry would exceed a limit. One gzip member or one zstd frame a body, for servers refuse more
+// (TARGETS). Memory: one block of the archive, what the encoder holds (at most a body's limit), and
+// the coder. Owned by one attempt on one thread.
+
+import CShims
+import CordwoodCore
+import CordwoodStore
+import Glibc
+
+/// One body, and what it holds.
+struct Part: ~Copyable {
+    let body: Body
+    let range: PartRange
+    /// Nothing of the archive comes behind it.
+    let isLast: Bool
+    let entries: UInt32
+    /// Their ordinals, in the body's order; empty only without entries.
+    let ordinals: [Range<UInt64>]
+    /// Before compression: at most.
+    let rawBytes: UInt64
+    /// Records of the range that would not fit this target's limits even with an empty message, by
+    /// ordinal.
+    let oversized: [UInt64]
+}
+
+struct ArchiveParts: ~Copyable {
+    enum Next: ~Copyable {
+        case part(Part)
+        /// Of the records before `upTo` this target wants none that would fit.
+        case nothing(upTo: UInt64, isLast: Bool, oversized: [UInt64])
+        case stopped
+    }
+
+    /// So many damaged places are passed over in one archive before it counts as unreadable.
+    static let problemsMax = 10_000
+
+    private let paths: StorePaths
+    private let stem: String
+    private let place: RecordPlace
+    private let filter: TargetFilter
+    private let limits: BodyLimits
+    private let openRecords: OpenRecords
+    private var encoder: any RecordEncoder
+    private var source: (any RecordSource)?
+    /// Read and not taken yet; its ordinal is `nextOrdinal`.
+    private var current: RecordRef?
+    private var nextOrdinal: UInt64 = 0
+    private var problems = 0
+    /// What was passed over so far for damage, in words; nil: nothing.
+    private(set) var damage: String?
+    private var times = DistinctTimes()
+    private var isAtEnd = false
+
+    init(
+        paths: StorePaths, stem: String, archiveID: String, filter: TargetFilter,
+        limits: BodyLimits, encoder: any RecordEncoder, openRecords: @escaping OpenRecords
+    ) {
+        self.paths = paths
+        self.stem = stem
+        place = RecordPlace(archiveID: archiveID, ordinal: 0)
+        self.filter = filter
+        self.limits = limits
+        self.encoder = encoder
+        self.openRecords = openRecords
+    }
+
+    /// The body of the records from `first` on.
+    /// - Parameters:
+    ///   - end: the body ends before this record at the latest; an earlier attempt's range.
+    ///   - only: of the range, these alone; nil: all.
+    ///   - wanted: of the archive, what is to be sent at all.
+    ///   - bytesMax: a server's own limit, learnt from a 413: a body of several entries stays below
+    ///     it, one entry alone may exceed it; 0: none.
+    ///   - shouldStop: asked now and then.
+    mutating func next(
+        from first: UInt64, end: UInt64?, only: Set<UInt64>? = nil, wanted: Refusals = .none,
+        encoding: BodyEncoding, bytesMax: UInt64 = 0, shouldStop: () -> Bool
+    ) throws(UploadError) -> Next {
+        guard try seek(first, shouldStop) else { return .stopped }
+        let descriptor = try TemporaryBody.open(paths, stem)
+        var isTaken = false
+        defer { if !isTaken { cwi_file_close(descriptor) } }
+        var sink = try CompressingSink(
+            descriptor: descriptor, path: paths.queue, encoding: encoding)
+        var filled = Filled()
+        encoder.begin(&filled.out)
+        while let record = try peek(), end.map({ nextOrdinal < $0 }) ?? true {
+            if filter.matches(record), wanted.wants(nextOrdinal),
+                only.map({ $0.contains(nextOrdinal) }) ?? true
+            {
+                guard let entry = makeEntry(record) else {
+                    filled.oversized.append(nextOrdinal)
+                    skip()
+                    continue
+                }
+                // The form has no place for this kind of record.
+                if entry.isEmpty {
+                    skip()
+                    continue
+                }
+                let cost = UInt64(encoder.cost(entry, record))
+                if !filled.hasRoom(cost, limits, bytesMax, frameBytes: encoder.frameBytes) {
+                    break
+                }
+                encoder.take(entry, record, &filled.out)
+                filled.note(nextOrdinal)
+                filled.bytes += cost
+            }
+            skip()
+            if filled.out.count >= CompressingSink.chunkBytes {
+                if shouldStop() { return .stopped }
+                try sink.append(filled.out[...])
+                filled.out.removeAll(keepingCapacity: true)
+            }
+        }
+        // Of what the filter passes over behind the last entry, all belongs to this part.
+        while only == nil, let record = try peek(), end.map({ nextOrdinal < $0 }) ?? true,
+            !filter.matches(record) || !wanted.wants(nextOrdinal)
+        {
+            skip()
+        }
+        let isLast = try peek() == nil
+        guard filled.entries > 0 else {
+            return .nothing(upTo: nextOrdinal, isLast: isLast, oversized: filled.oversized)
+        }
+        encoder.end(&filled.out)
+        try sink.append(filled.out[...])
+        let bytes = try sink.finish()
+        isTaken = true
+        return .part(
+            Part(
+                body: Body(
+                    temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
+                    encoding: encoding),
+                range: PartRange(first: first, end: nextOrdinal), isLast: isLast,
+                entries: filled.entries, ordinals: filled.ordinals,
+                rawBytes: filled.bytes + UInt64(encoder.frameBytes), oversized: filled.oversized))
+    }
+
+    /// What a body holds so far.
+    private struct Filled {
+        var out: [UInt8] = []
+        var entries: UInt32 = 0
+        var ordinals: [Range<UInt64>] = []
+        var bytes: UInt64 = 0
+        var oversized: [UInt64] = []
+
+        mutating func note(_ ordinal: UInt64) {
+            entries += 1
+            if let last = ordinals.last, last.upperBound == ordinal {
+                ordinals[ordinals.count - 1] = last.lowerBound..<(ordinal + 1)
+            } else {
+                ordinals.append(ordinal..<(ordinal + 1))
+            }
+        }
+
+        func hasRoom(
+            _ cost: UInt64, _ limits: BodyLimits, _ bytesMax: UInt64, frameBytes: Int
+        ) -> Bool {
+            guard entries > 0 else { return true }
+            if limits.entries > 0, entries >= limits.entries { return false }
+            let all = bytes + cost + UInt64(frameBytes)
+            return (limits.bytes == 0 || all <= limits.bytes) && (bytesMax == 0 || all <= bytesMax)
+        }
+    }
+
+    // ── Entries ──
+
+    /// With as much of the message as fits; nil: not even without any of it.
+    private func makeEntry(_ record: RecordRef) -> [UInt8]? {
+        var entryMax = Int(limits.entryBytes == 0 ? .max : limits.entryBytes)
+        if limits.bytes > 0 {
+            entryMax = min(entryMax, max(0, Int(clamping: limits.bytes) - encoder.frameBytes))
+        }
+        var place = self.place
+        place.ordinal = nextOrdinal
+        place.distinctNs = times.given
+        var entry: [UInt8] = []
+        var messageMax = Int.max
+        while true {
+            entry.removeAll(keepingCapacity: true)
+            encoder.makeEntry(record, place, messageBytesMax: messageMax, &entry)
+            if entry.count <= entryMax { return entry }
+            if messageMax == 0 { return nil }
+            // What does not fit is cut from the message; escapes make that more than one byte each.
+            let used = min(messageMax, record.message.count)
+            let over = entry.count - entryMax
+            messageMax = over < used / 2 ? used - over - ArchiveParts.markBytesMax : used / 2
+            messageMax = max(0, messageMax < ArchiveParts.markBytesMax ? 0 : messageMax)
+        }
+    }
+
+    private static let markBytesMax = 64
+
+    // ── Records ──
+
+    /// Makes `first` the next record. False: it was asked to stop.
+    private mutating func seek(
+        _ first: UInt64, _ shouldStop: () -> Bool
+    ) throws(UploadError) -> Bool {
+        if first < nextOrdinal {
+            source = nil
+            current = nil
+            nextOrdinal = 0
+            problems = 0
+            times = DistinctTimes()
+            isAtEnd = false
+        }
+        while nextOrdinal < first, try peek() != nil {
+            skip()
+            if nextOrdinal & 0xFFFF == 0, shouldStop() { return false }
+        }
+        return true
+    }
+
+    private mutating func skip() {
+        current = nil
+        nextOrdinal += 1
+    }
+
+    /// The next record, without moving on; nil at the end.
+    private mutating func peek() throws(UploadError) -> RecordRef? {
+        if let current { return current }
+        if isAtEnd { return nil }
+        let path = paths.archive(stem)
+        while true {
+            do throws(ReadProblem) {
+                let opened = if let source { source } else { try openRecords(path) }
+                source = opened
+                current = try opened.advance()
+                if let current { times.note(current.timeNs) } else { isAtEnd = true }
+                return current
+            } catch {
+                try note(error, path)
+            }
+        }
+    }
+
+    /// Damage is passed over, up to a limit; the rest ends the archive's reading.
+    private mutating func note(_ problem: ReadProblem, _ path: String) throws(UploadError) {
+        switch problem {
+        case .damaged(let text):
+            problems += 1
+            damage = damage ?? ArchiveParts.told(text, of: path)
+            // What cannot even be opened will not be read by asking again.
+            guard source != nil, problems < ArchiveParts.problemsMax else {
+                throw .damaged(ArchiveParts.told(text, of: path))
+            }
+        case .version(let text): throw .version(ArchiveParts.told(text, of: path))
+        case .system(let text, let code):
+            let call = text.hasSuffix(" " + path) ? text.dropLast(path.count + 1) : text[...]
+            throw .system(call: String(call), path: path, errno: code)
+        case .locked(let text): throw .locked(text)
+        }
+    }
+
+    /// With the path, which most problems name themselves.
+    private static func told(_ text: String, of path: String) -> String {
+        text.contains(path) ? text : "\(path): \(text)"
+    }
+}
+
+/// Times of an archive's records, from its first on, so that a record's does not depend on where a
+/// part begins.
+private struct DistinctTimes {
+    private var last: UInt64?
+    private(set) var given: UInt64 = 0
+
+    mutating func note(_ time: UInt64) {
+        let isTaken = last.map { time >= $0 && time <= given } ?? false
+        given = isTaken ? given &+ 1 : time
+        last = time
+    }
+}
+
+enum TemporaryBody {
+    /// An empty file for a body. It has no name any more when it is given; the name began with a
+    /// dot, so it meant nothing.
+    static func open(_ paths: StorePaths, _ stem: String) throws(UploadError) -> Int32 {
+        // Two targets may make bodies of one archive at once: the thread's number keeps them apart.
+        let path = paths.queue + "/" + StorePaths.body(of: stem, thread: cw_gettid())
+        unsafe unlink(path)
+        let descriptor = unsafe cwi_file_open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        guard descriptor >= 0 else {
+            throw UploadError.system(call: "open", path: path, errno: errno)
+        }
+        // CRASH: an empty file; Outbox.removeOrphans takes it when the archive is gone.
+        unsafe unlink(path)
+        return descriptor
+    }
+
+    /// The archive's own bytes, compressed; nil: stopped.
+    static func copy(
+        _ archive: borrowing ArchiveLock, _ paths: StorePaths, encoding: BodyEncoding,
+        shouldStop: () -> Bool
+    ) throws(UploadError) -> Body? {
+        let descriptor = try open(paths, archive.stem)
+        var isTaken = false
+        defer { if !isTaken { cwi_file_close(descriptor) } }
+        var sink = try CompressingSink(
+            descriptor: descriptor, path: paths.queue, encoding: encoding)
+        var buffer = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
+        var offset: UInt64 = 0
+        while offset < archive.bytes {
+            if shouldStop() { return nil }
+            // SAFETY: at most the buffer's own count is read.
+            let got = unsafe pread(archive.descriptor, &buffer, buffer.count, off_t(offset))
+            if got < 0 && errno == EINTR { continue }
+            guard got > 0 else {
+                throw UploadError.system(
+                    call: "pread", path: paths.archive(archive.stem), errno: got < 0 ? errno : EIO)
+            }
+            try sink.append(buffer[0..<got])
+            offset += UInt64(got)
+        }
+        let bytes = try sink.finish()
+        isTaken = true
+        return Body(
+            temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
+            encoding: encoding)
+    }
+}

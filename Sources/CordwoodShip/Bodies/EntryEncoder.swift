@@ -1,0 +1,83 @@
+// Bodies that are nothing but entries: one behind the other, each with what ends it (lines,
+// concatenated objects), or the elements of one JSON array. What an entry looks like is said by a
+// function of the record; a file each. Holds nothing back. One thread at a time.
+
+import CordwoodFormats
+import CordwoodStore
+
+/// Appends a record, its message already cut and marked (`Cut`), as one entry. What appends nothing
+/// does not want the record.
+typealias RenderEntry =
+    @Sendable (_ record: RecordRef, _ place: RecordPlace, _ into: inout [UInt8]) -> Void
+
+struct EntryEncoder: RecordEncoder {
+    enum Frame {
+        /// Entries end themselves.
+        case none
+        /// `[`, entries with a comma and a newline between them, `]`.
+        case array
+    }
+
+    private let frame: Frame
+    private let render: RenderEntry
+    private var isFirst = true
+
+    init(_ frame: Frame, _ render: @escaping RenderEntry) {
+        self.frame = frame
+        self.render = render
+    }
+
+    var frameBytes: Int { frame == .array ? 3 : 0 }
+
+    mutating func begin(_ out: inout [UInt8]) {
+        isFirst = true
+        if frame == .array { out.append(0x5b) }
+    }
+
+    func makeEntry(
+        _ record: RecordRef, _ place: RecordPlace, messageBytesMax: Int, _ out: inout [UInt8]
+    ) {
+        render(Cut.message(of: record, to: messageBytesMax), place, &out)
+    }
+
+    func cost(_ entry: [UInt8], _ record: RecordRef) -> Int {
+        entry.count + (frame == .array ? 2 : 0)
+    }
+
+    mutating func take(_ entry: [UInt8], _ record: RecordRef, _ out: inout [UInt8]) {
+        if frame == .array, !isFirst { Literal.append(",\n", &out) }
+        isFirst = false
+        out += entry
+    }
+
+    mutating func end(_ out: inout [UInt8]) {
+        if frame == .array { Literal.append("]\n", &out) }
+    }
+}
+
+/// Entries that need no file of their own.
+enum CommonEntries {
+    /// A JSON line's object, without its newline.
+    static let json: RenderEntry = { record, _, out in
+        out.append(0x7b)
+        appendMembers(record, &out)
+        out.append(0x7d)
+    }
+
+    /// A JSON line's members, where it differs marked as cut, no key twice.
+    static func appendMembers(_ record: RecordRef, _ out: inout [UInt8]) {
+        JSONLine.appendHead(record, mark: Cut.mark(of: record), to: &out)
+        let fields = UniqueFields.of(record)
+        if !fields.isEmpty {
+            Literal.append(",\"fields\":", &out)
+            JSONMembers.object(of: fields, &out)
+        }
+        JSONLine.appendTail(record, to: &out)
+    }
+
+    /// B-SAP-4: only logs, as `cordwood export --format sap`.
+    static let sap: RenderEntry = { record, _, out in
+        guard record.kind == 0 else { return }
+        SAPLine.append(record, mark: Cut.mark(of: record), to: &out)
+    }
+}

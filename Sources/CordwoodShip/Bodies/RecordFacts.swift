@@ -1,0 +1,191 @@
+// What several encoders ask of a record: its id, who logged it, its fields with each key once,
+// names that a server's rules allow. Pure; nothing of the machine it runs on goes in, so that the
+// same archive gives the same bytes everywhere.
+// SAFETY: a record's views hold while it is encoded; nothing here outlives that.
+
+import CordwoodCore
+import CordwoodFormats
+import CordwoodStore
+
+extension RecordPlace {
+    /// `<archive id>-<ordinal>`.
+    func appendID(_ out: inout [UInt8]) {
+        out.append(contentsOf: archiveID.utf8)
+        out.append(0x2d)
+        Digits.append(ordinal, to: &out)
+    }
+
+    /// The ordinal of such an id; nil: of another archive, or none of ours.
+    static func ordinal(of id: ArraySlice<UInt8>, archiveID: String) -> UInt64? {
+        let count = archiveID.utf8.count
+        guard id.count > count + 1, id.prefix(count).elementsEqual(archiveID.utf8),
+            id[id.startIndex + count] == 0x2d
+        else { return nil }
+        return Numbers.decimal(id.dropFirst(count + 1))
+    }
+}
+
+enum Numbers {
+    /// Digits alone, without leading zeros; nil: anything else, or more than 64 bits.
+    static func decimal(_ digits: ArraySlice<UInt8>) -> UInt64? {
+        guard let first = digits.first, digits.count <= 20, first != 0x30 || digits.count == 1
+        else { return nil }
+        var value: UInt64 = 0
+        for digit in digits {
+            guard digit >= 0x30, digit <= 0x39 else { return nil }
+            let (tens, isOver) = value.multipliedReportingOverflow(by: 10)
+            let (sum, isMore) = tens.addingReportingOverflow(UInt64(digit &- 0x30))
+            guard !isOver, !isMore else { return nil }
+            value = sum
+        }
+        return value
+    }
+}
+
+/// Who logged: what the host told a target, else the resource attributes of the process.
+struct Origin: Sendable {
+    var service: String?
+    var host: String?
+
+    func service(of record: borrowing RecordRef) -> String {
+        if let service { return service }
+        let process = record.thread.process
+        if let name = process.attribute("service.name") { return name }
+        return process.name.isEmpty ? "unknown_service" : process.name
+    }
+
+    func host(of record: borrowing RecordRef) -> String? {
+        host ?? record.thread.process.attribute("host.name")
+    }
+
+    /// The attributes that have no place of their own, each once: the last of a key is the one
+    /// that holds.
+    static func others(
+        _ process: ProcessInfo, without known: [String]
+    ) -> [(key: String, value: String)] {
+        var found: [(key: String, value: String)] = []
+        for (key, value) in process.resource where !known.contains(key) && !value.isEmpty {
+            found.removeAll { $0.key == key }
+            found.append((key, value))
+        }
+        return found
+    }
+}
+
+/// A record's fields, each key once: its own before the context's, of both the last.
+@safe struct UniqueFields {
+    @safe struct Field {
+        @safe var key: UnsafeRawBufferPointer
+        var value: FieldValue
+        var part: RecordFields.Part
+    }
+
+    static func of(_ record: borrowing RecordRef) -> [Field] {
+        if record.sections.count == 0 && record.context.count == 0 { return [] }
+        var all: [Field] = []
+        var fields = RecordFields(record)
+        while let (key, value) = fields.next() {
+            unsafe all.append(Field(key: key, value: value, part: fields.part))
+        }
+        if all.count < 2 { return all }
+        var seen: Set<[UInt8]> = []
+        var isKept = [Bool](repeating: false, count: all.count)
+        for isOwn in [true, false] {
+            for index in all.indices.reversed() where (all[index].part == .own) == isOwn {
+                isKept[index] = seen.insert(unsafe [UInt8](all[index].key)).inserted
+            }
+        }
+        return all.indices.filter { isKept[$0] }.map { all[$0] }
+    }
+
+    /// What the exception's field of that name says; empty: nothing.
+    @safe static func exception(
+        _ name: StaticString, in fields: [Field]
+    ) -> UnsafeRawBufferPointer {
+        for field in fields where field.part == .exception {
+            guard case .string(let text) = field.value else { continue }
+            if Bytes.equal(field.key, Bytes.literal(name)) { return unsafe text }
+        }
+        return Bytes.none
+    }
+}
+
+/// Names of one record's fields under a server's rules. Where two become the same, or one is the
+/// server's own, the later gets `_2`, `_3`, ….
+struct FieldNames: Sendable {
+    enum Rule: Sendable {
+        /// Letters, digits and `_`, no digit first.
+        case identifier
+        /// The same, a letter first.
+        case letterFirst
+        /// Any but `.`, which some servers take for a path.
+        case dotless
+        /// Any, of any length.
+        case any
+    }
+
+    static let bytesMax = 255
+    private let rule: Rule
+    /// Name to the number of its next namesake.
+    private var taken: [[UInt8]: Int] = [:]
+
+    /// - Parameter own: names of the server's or ours.
+    init(_ rule: Rule, own: [String] = []) {
+        self.rule = rule
+        for name in own { taken[Array(name.utf8)] = 2 }
+    }
+
+    @safe mutating func name(_ key: UnsafeRawBufferPointer) -> [UInt8] {
+        var name = allowed(key)
+        let first = name.first ?? 0
+        switch rule {
+        case .identifier where first <= 0x39: name.insert(0x5f, at: 0)
+        case .letterFirst where first <= 0x39 || first == 0x5f:
+            name.insert(contentsOf: "f_".utf8, at: 0)
+        case .dotless where !name.contains(where: { $0 > 0x20 }): name = [0x5f]
+        default: break
+        }
+        guard var number = taken[name] else {
+            taken[name] = 2
+            return name
+        }
+        while true {
+            let next = name + Array("_\(number)".utf8)
+            number += 1
+            guard taken[next] != nil else {
+                taken[name] = number
+                taken[next] = 2
+                return next
+            }
+        }
+    }
+
+    /// What is not UTF-8 becomes U+FFFD here, not only when it is written: two such keys may
+    /// become the same.
+    @safe private func allowed(_ key: UnsafeRawBufferPointer) -> [UInt8] {
+        var name: [UInt8] = []
+        let end = rule == .any ? key.count : UTF8Scan.end(of: key, at: FieldNames.bytesMax)
+        var at = 0
+        while at < end {
+            let byte = Bytes.u8(key, at)
+            let size = byte < 0x80 ? 1 : UTF8Scan.length(key, at)
+            switch rule {
+            case .identifier, .letterFirst:
+                name.append(FieldNames.isWordByte(byte) ? byte : 0x5f)
+            case .dotless where byte == 0x2e: name.append(0x5f)
+            case .dotless, .any:
+                if size < 0 { name.append(contentsOf: "\u{FFFD}".utf8) }
+                for index in 0..<max(0, size) { name.append(Bytes.u8(key, at &+ index)) }
+            }
+            at &+= abs(size)
+        }
+        return name
+    }
+
+    private static func isWordByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x5f, 0x61...0x7a: true
+        default: false
+        }
+    }
+}

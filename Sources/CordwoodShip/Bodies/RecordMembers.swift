@@ -1,0 +1,86 @@
+// Members of an object of JSON that encoders of records have in common. One thread at a time.
+// SAFETY: views are read while they are written out, and not kept.
+
+import CordwoodCore
+import CordwoodFormats
+import CordwoodStore
+
+extension JSONMembers {
+    /// Always; what is not UTF-8 follows in base64 under the other name.
+    mutating func message(
+        _ name: StaticString, base64: StaticString, _ record: borrowing RecordRef,
+        _ out: inout [UInt8]
+    ) {
+        self.name(name, &out)
+        if JSONText.string(record.message, mark: Cut.mark(of: record), &out) { return }
+        self.name(base64, &out)
+        out.append(0x22)
+        JSONText.base64(record.message, &out)
+        out.append(0x22)
+    }
+
+    /// `INFO`, `INFO+2`; nothing for a record without a level.
+    mutating func level(_ name: StaticString, _ level: UInt8, _ out: inout [UInt8]) {
+        guard level > 0 else { return }
+        self.name(name, &out)
+        out.append(0x22)
+        Levels.append(level, to: &out)
+        out.append(0x22)
+    }
+
+    mutating func kind(_ name: StaticString, _ kind: UInt8, _ out: inout [UInt8]) {
+        self.name(name, &out)
+        out.append(0x22)
+        JSONLine.kind(kind, &out)
+        out.append(0x22)
+    }
+
+    /// `<archive id>-<ordinal>`: the same for a record for ever.
+    mutating func recordID(_ name: StaticString, _ place: RecordPlace, _ out: inout [UInt8]) {
+        self.name(name, &out)
+        out.append(0x22)
+        place.appendID(&out)
+        out.append(0x22)
+    }
+
+    /// Fields under their own keys, typed, as an object; nothing where there are none.
+    mutating func fields(
+        _ name: StaticString, _ fields: [UniqueFields.Field], _ out: inout [UInt8]
+    ) {
+        guard !fields.isEmpty else { return }
+        self.name(name, &out)
+        JSONMembers.object(of: fields, &out)
+    }
+
+    static func object(of fields: [UniqueFields.Field], _ out: inout [UInt8]) {
+        var inner = JSONMembers(&out)
+        var names = FieldNames(.any)
+        for field in fields {
+            inner.name(names.name(field.key), &out)
+            JSONLine.append(field.value, &out)
+        }
+        inner.end(&out)
+    }
+
+    /// Attributes of a resource as an object; nothing where there are none.
+    mutating func resource(
+        _ name: StaticString, _ attributes: [(key: String, value: String)], _ out: inout [UInt8]
+    ) {
+        guard !attributes.isEmpty else { return }
+        self.name(name, &out)
+        JSONMembers.object(of: attributes, &out)
+    }
+}
+
+enum FieldJSON {
+    /// Any value as a JSON string.
+    static func appendString(_ value: FieldValue, _ out: inout [UInt8]) {
+        if case .string(let text) = value {
+            _ = JSONText.string(text, &out)
+        } else {
+            out.append(0x22)
+            FieldText.append(value, to: &out)
+            out.append(0x22)
+        }
+    }
+}

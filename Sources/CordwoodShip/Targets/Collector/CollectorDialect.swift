@@ -1,0 +1,44 @@
+// Our collector: archives as they are stored, by POST to /v1/archives below the base URL. It
+// answers a repeated id with 2xx and stores it once, and 409 while an earlier attempt with that id
+// is still being taken in.
+
+import CordwoodFormats
+import CordwoodStore
+
+struct CollectorDialect: Dialect {
+    private let address: String
+    private let health: String
+    let contentType = HTTPDialect.contentType(.archive)
+
+    init(_ options: DialectOptions) throws(UploadError) {
+        try options.parameters.require(only: [], kind: .collector)
+        guard options.method == nil || options.method == "POST" else {
+            throw UploadError.argument("kind collector takes method POST only")
+        }
+        let base = try options.base(of: .collector)
+        address = base + "/v1/archives"
+        health = base + "/healthz"
+    }
+
+    func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? { nil }
+
+    func url(_ delivery: Delivery) -> String { address }
+
+    var probe: Probe {
+        Probe(
+            method: "GET", url: health, shownPath: "/healthz",
+            read: {
+                AnswerText.object($0.body)?["status"]?.string == "ok"
+                    ? .fine("a collector answers") : .foreign
+            }, notLookedAt: "the token, and the room it has")
+    }
+
+    /// It names what it has; newer ones also how much, and what it is.
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        guard let answer = AnswerText.object(outcome.body),
+            answer["id"]?.string == delivery.archiveID, answer["stored"] == .bool(true)
+        else { return false }
+        guard let bytes = answer["bytes"] else { return true }
+        return bytes.whole.map { UInt64(exactly: $0) == delivery.contentBytes } ?? false
+    }
+}

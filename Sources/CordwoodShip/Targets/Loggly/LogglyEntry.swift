@@ -1,0 +1,24 @@
+// A record for Loggly: a line of JSON or of text, which ends with its newline, for Loggly splits a
+// batch there. `timestamp` is what Loggly files an event under; it reads six digits of a second,
+// `time` has all nine. Pure.
+
+import CordwoodFormats
+import CordwoodStore
+
+enum LogglyEntry {
+    static let timestampDigits = 6
+
+    static let json: RenderEntry = { record, _, out in
+        Literal.append("{\"timestamp\":\"", &out)
+        Times.append(record.timeNs, digits: timestampDigits, to: &out)
+        Literal.append("Z\",", &out)
+        CommonEntries.appendMembers(record, &out)
+        Literal.append("}\n", &out)
+    }
+
+    /// As `cordwood cat --utc` shows it, but that newlines in a message are `\n`, so that one event
+    /// stays one.
+    static let text: RenderEntry = { record, _, out in
+        TextLine.append(record, to: &out, utc: true, color: false, form: .oneLine)
+    }
+}

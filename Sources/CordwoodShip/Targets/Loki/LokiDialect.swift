@@ -1,0 +1,150 @@
+// Grafana Loki's push interface: JSON with streams, 204. A 400 may have stored some lines and
+// refused others (too old, too long), and says so: the part counts as taken, with so many refused,
+// which are kept. One that is about a stream has stored no line of it, and says not of how many: it
+// is no success. What is sent twice is merged by Loki: same stream, time and text.
+
+import CordwoodFormats
+import CordwoodStore
+
+struct LokiDialect: Dialect {
+    let contentType = "application/json"
+    let limits: BodyLimits
+    private let address: String
+    private let tenant: String?
+    private let origin: Origin
+    private let labels: [(name: String, value: String)]
+    private let hasMetadata: Bool
+
+    /// Loki's parts take 4 MB from each other, and 4 MB/s of a tenant.
+    static let bodyBytesMax: UInt64 = 1 << 20
+    /// Less would not hold one line with what belongs to it.
+    static let bodyBytesMin: UInt64 = 32 << 10
+    static let labelsMax = 10
+
+    init(_ options: DialectOptions) throws(UploadError) {
+        try options.parameters.require(
+            only: ["tenant", "service", "labels", "metadata"], kind: .loki)
+        try options.requirePost(.loki)
+        address = try options.base(of: .loki) + "/loki/api/v1/push"
+        limits = options.limits(BodyLimits(bytes: LokiDialect.bodyBytesMax))
+        guard limits.bytes >= LokiDialect.bodyBytesMin else {
+            throw UploadError.argument(
+                "kind loki needs bodies of at least \(LokiDialect.bodyBytesMin) bytes")
+        }
+        tenant = options.parameters["tenant"]
+        origin = Origin(service: options.parameters["service"])
+        labels = try LokiDialect.labels(options.parameters["labels"] ?? "")
+        hasMetadata = try options.flag("metadata") ?? true
+    }
+
+    /// `name=value,…`
+    private static func labels(
+        _ text: String
+    ) throws(UploadError) -> [(name: String, value: String)] {
+        var labels: [(name: String, value: String)] = []
+        for part in text.split(separator: ",") {
+            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = String(pair[0])
+            guard pair.count == 2, isName(name), !labels.contains(where: { $0.name == name }),
+                name != "service_name", name != "level", pair[1].utf8.count <= 1_000
+            else {
+                throw UploadError.argument(
+                    "parameter 'labels' is not name=value,…, with names of letters, digits and _")
+            }
+            labels.append((name, String(pair[1])))
+        }
+        guard labels.count <= labelsMax else {
+            throw UploadError.argument("parameter 'labels' holds more than \(labelsMax)")
+        }
+        return labels
+    }
+
+    private static func isName(_ name: String) -> Bool {
+        guard let first = name.utf8.first, first > 0x39 else { return false }
+        return name.utf8.allSatisfy {
+            switch $0 {
+            case 0x30...0x39, 0x41...0x5a, 0x5f, 0x61...0x7a: true
+            default: false
+            }
+        }
+    }
+
+    func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
+        LokiEncoder(origin: origin, labels: labels, hasMetadata: hasMetadata)
+    }
+
+    func url(_ delivery: Delivery) -> String { address }
+
+    var probe: Probe {
+        Probe(
+            method: "POST", url: address, shownPath: "/loki/api/v1/push",
+            content: Array("{\"streams\":[]}".utf8),
+            read: {
+                // Some say that there is nothing in it, which is what was meant.
+                let isEmptyPush = AnswerText.has($0.body, "at least one valid stream")
+                return isEmptyPush || $0.httpStatus == 204
+                    ? .fine("a Loki takes an empty push") : .foreign
+            }, notLookedAt: "its limits, and how old a record may be")
+    }
+
+    func headers(_ delivery: Delivery) -> [RequestHeader] {
+        var headers = delivery.credentials.authorization.map { [$0] } ?? []
+        if let tenant { headers.append(RequestHeader(name: "X-Scope-OrgID", value: tenant)) }
+        return headers
+    }
+
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        switch outcome.httpStatus {
+        case 204: return true
+        case 200: return outcome.body.isEmpty || LokiDialect.isGreptimeReceipt(outcome.body)
+        default: return false
+        }
+    }
+
+    /// GreptimeDB's Loki interface says how many rows it has, as to an INSERT.
+    private static func isGreptimeReceipt(_ body: [UInt8]) -> Bool {
+        guard let answer = AnswerText.object(body), answer["output"] != nil else { return false }
+        return answer["error"] == nil && (answer["code"] == nil || answer["code"]?.whole == 0)
+    }
+
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+        switch outcome.httpStatus {
+        case 400:
+            // It has no place for metadata: the host has to say `metadata=off`.
+            if AnswerText.has(outcome.body, "structured metadata, but this feature is disallowed") {
+                return .stray
+            }
+            guard let refused = LokiDialect.refused(outcome.body) else { return .stray }
+            guard refused > 0 else { return nil }
+            return .sent(Refused(count: UInt32(clamping: refused)))
+        case 500:
+            // What one of its parts says of another's limit.
+            let isTooLarge = AnswerText.has(outcome.body, "message larger than max")
+            return isTooLarge ? .shrink : nil
+        default: return nil
+        }
+    }
+
+    /// Lines that it found fault with, having understood the body; 0: none; nil: some of what it
+    /// counts are streams. Its distributor says `2 errors like: …; 1 errors like: …`, and leaves
+    /// the count away where there is one error; an ingester says `total ignored: 3 out of 5` behind
+    /// lines that it names; of several streams the last alone answers, so there may be more.
+    private static func refused(_ body: [UInt8]) -> UInt64? {
+        var sum = AnswerText.number(body, after: "total ignored: ") ?? 0
+        for group in AnswerText.groups(body, " errors like: ") {
+            guard isAboutLines(group.text) else { return nil }
+            sum &+= group.number
+        }
+        if sum > 0 { return sum }
+        return isAboutLines(body) ? 1 : 0
+    }
+
+    private static func isAboutLines(_ body: [UInt8]) -> Bool {
+        let faults: [StaticString] = [
+            "timestamp too old", "timestamp too new", "too far behind", "out of order",
+            "max entry size", "structured metadata too large",
+            "too many structured metadata labels",
+        ]
+        return faults.contains { AnswerText.has(body, $0) }
+    }
+}

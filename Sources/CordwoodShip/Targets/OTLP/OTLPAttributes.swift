@@ -1,0 +1,143 @@
+// What a record says beside its message, as the attributes of an OTLP LogRecord: the host's fields,
+// the context's, the exception's, then what the record itself knows (place, thread, kind). Keys are
+// unique there: the record's own stand over the context's, of either the last. What exceeds the
+// bytes for attributes is left out and counted. Values: they hold as long as the record's views.
+// SAFETY: views of the record, or literals; they are read and not kept beyond the entry.
+
+import CordwoodCore
+import CordwoodStore
+
+@safe struct OTLPAttribute {
+    @safe let key: UnsafeRawBufferPointer
+    let value: FieldValue
+}
+
+struct OTLPAttributes {
+    private(set) var kept: [OTLPAttribute] = []
+    /// Those that did not fit.
+    private(set) var dropped: UInt32 = 0
+
+    private let form: OTLPForm
+    private var bytesLeft: Int
+    /// By key, once there are so many that looking at each would take long.
+    private var index: [[UInt8]: Int] = [:]
+    private static let lookedAtMax = 16
+    /// Around key and value, at most, in either form.
+    private static let frameBytes = 48
+
+    init(_ record: borrowing RecordRef, _ form: OTLPForm, bytesMax: Int) {
+        self.form = form
+        bytesLeft = bytesMax
+        if record.sections.count > 0 || record.context.count > 0 {
+            var fields = RecordFields(record)
+            var ownCount: Int?
+            while let (key, value) = fields.next() {
+                // Receivers refuse a body for one key without a name.
+                let name = key.count > 0 ? unsafe key : Bytes.literal("_")
+                let attribute = unsafe OTLPAttribute(key: name, value: value)
+                if fields.part != .own, ownCount == nil { ownCount = kept.count }
+                guard let position = position(of: attribute.key) else {
+                    add(attribute)
+                    continue
+                }
+                if position >= ownCount ?? 0 { replace(position, attribute) }
+            }
+        }
+        addPlace(record)
+        addThread(record)
+        addKind(record)
+    }
+
+    private mutating func addPlace(_ record: borrowing RecordRef) {
+        if record.file.count > 0 { unsafe addOwn("code.file.path", .string(record.file)) }
+        if record.line > 0 { addOwn("code.line.number", .int(Int64(record.line))) }
+        if record.function.count > 0 {
+            unsafe addOwn("code.function.name", .string(record.function))
+        }
+    }
+
+    private mutating func addThread(_ record: borrowing RecordRef) {
+        if record.thread.threadID > 0 {
+            addOwn("thread.id", .int(Int64(record.thread.threadID)))
+        }
+    }
+
+    private mutating func addKind(_ record: borrowing RecordRef) {
+        switch record.kind {
+        case 0: break
+        case 1: unsafe addOwn("cordwood.kind", .string(Bytes.literal("gap")))
+        case 2: unsafe addOwn("cordwood.kind", .string(Bytes.literal("lifecycle")))
+        case 3: unsafe addOwn("cordwood.kind", .string(Bytes.literal("transaction")))
+        case 4: unsafe addOwn("cordwood.kind", .string(Bytes.literal("http")))
+        default: addOwn("cordwood.kind", .int(Int64(record.kind)))
+        }
+        if record.flags.contains(.truncated) {
+            addOwn("cordwood.original_bytes", .uint(record.originalLength))
+        }
+        if record.flags.contains(.unverified) { addOwn("cordwood.unverified", .bool(true)) }
+    }
+
+    /// The record's own knowledge, unless the host says something else under that name.
+    private mutating func addOwn(_ key: StaticString, _ value: FieldValue) {
+        let view = Bytes.literal(key)
+        guard position(of: view) == nil else { return }
+        unsafe add(OTLPAttribute(key: view, value: value))
+    }
+
+    @safe func contains(_ key: UnsafeRawBufferPointer) -> Bool { position(of: key) != nil }
+
+    /// Who says a thing twice means the later: that is no loss, unless it does not fit.
+    private mutating func replace(_ position: Int, _ attribute: OTLPAttribute) {
+        let room = bytesLeft + bytes(kept[position])
+        let bytes = self.bytes(attribute)
+        guard bytes <= room else {
+            dropped &+= 1
+            return
+        }
+        bytesLeft = room - bytes
+        kept[position] = attribute
+    }
+
+    /// Of a key that is not there.
+    private mutating func add(_ attribute: OTLPAttribute) {
+        let bytes = self.bytes(attribute)
+        guard bytes <= bytesLeft else {
+            dropped &+= 1
+            return
+        }
+        bytesLeft -= bytes
+        kept.append(attribute)
+        if kept.count > OTLPAttributes.lookedAtMax {
+            if index.isEmpty {
+                for (position, known) in kept.enumerated() {
+                    unsafe index[Array(known.key)] = position
+                }
+            } else {
+                unsafe index[Array(attribute.key)] = kept.count - 1
+            }
+        }
+    }
+
+    @safe private func position(of key: UnsafeRawBufferPointer) -> Int? {
+        if index.isEmpty { return kept.firstIndex { Bytes.equal($0.key, key) } }
+        return unsafe index[Array(key)]
+    }
+
+    /// What it takes of an entry, at most.
+    private func bytes(_ attribute: OTLPAttribute) -> Int {
+        let key = textBytes(attribute.key) + OTLPAttributes.frameBytes
+        guard case .string(let text) = attribute.value else { return key }
+        return key + textBytes(text)
+    }
+
+    @safe private func textBytes(_ text: UnsafeRawBufferPointer) -> Int {
+        guard form == .json else { return text.count }
+        // Base64 takes a third more, an escape six bytes for one.
+        var bytes = text.count + text.count / 3
+        for at in 0..<text.count {
+            let byte = Bytes.u8(text, at)
+            if byte < 0x20 || byte == 0x22 || byte == 0x5C { bytes += 5 }
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,108 @@
+// An OpenTelemetry receiver over HTTP: protobuf or JSON to /v1/logs below the base URL. Success may
+// be 200, 201 or 204 and say nothing; a partial success is one, and what it refuses is never sent
+// again. Many collectors answer 400, not 413, to what is too large uncompressed.
+
+import CordwoodStore
+
+struct OTLPDialect: Dialect {
+    let contentType: String
+    let limits: BodyLimits
+    private let address: String
+    private let isJSON: Bool
+
+    static let path = "/v1/logs"
+    /// What Fluent Bit says of all that it cannot take.
+    private static let fluentBits: StaticString = "invalid request: deserialisation error"
+    /// Collectors take 20 MiB or 64 MiB; smaller bodies are cheaper to send again.
+    static let bodyBytesMax: UInt64 = 4 << 20
+    /// Less would not hold one record with its resource.
+    static let bodyBytesMin: UInt64 = 64 << 10
+    /// Logger and resource of a record stand in the body beside it.
+    private static let groupBytesMax: UInt64 = 40 << 10
+    /// A 400 to a body of at most this size is about its content.
+    static let certainlySmallBytes: UInt64 = 1 << 20
+
+    init(_ options: DialectOptions) throws(UploadError) {
+        try options.parameters.require(only: [], kind: .otlp)
+        guard options.method == nil || options.method == "POST" else {
+            throw UploadError.argument("kind otlp takes method POST only")
+        }
+        let base = try options.base(of: .otlp)
+        address = base.hasSuffix(OTLPDialect.path) ? base : base + OTLPDialect.path
+        isJSON = options.format == .otlpJSON
+        contentType = HTTPDialect.contentType(options.format)
+        limits = try OTLPDialect.limits(options)
+    }
+
+    /// Of bodies in OTLP, whatever the kind: an entry leaves room for its groups, and the encoder
+    /// holds a whole body.
+    static func limits(_ options: DialectOptions) throws(UploadError) -> BodyLimits {
+        var limits = options.limits(BodyLimits(bytes: bodyBytesMax))
+        guard limits.bytes >= bodyBytesMin else {
+            throw UploadError.argument("OTLP needs bodies of at least \(bodyBytesMin) bytes")
+        }
+        limits.entryBytes = UInt32(clamping: limits.bytes - groupBytesMax)
+        return limits
+    }
+
+    func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
+        OTLPEncoder(isJSON ? .json : .protobuf, entryBytesMax: Int(limits.entryBytes))
+    }
+
+    func url(_ delivery: Delivery) -> String { address }
+
+    var probe: Probe {
+        Probe(
+            method: "POST", url: address, shownPath: OTLPDialect.path,
+            // One ResourceLogs with nothing in it: some refuse a body without bytes.
+            content: isJSON ? Array("{}".utf8) : [0x0A, 0],
+            read: { outcome in
+                if outcome.kind == .success, OTLPAnswer(outcome.body) != nil {
+                    return .fine("a receiver takes an empty export")
+                }
+                // It takes no export without records, in whatever form.
+                if outcome.httpStatus == 400, AnswerText.has(outcome.body, OTLPDialect.fluentBits) {
+                    return .fine("Fluent Bit is there, which takes no export without records")
+                }
+                // Quickwit's word for an export without records.
+                return outcome.kind == .server && !OTLPAnswer.failure(outcome.body).isEmpty
+                    ? .wrong("a receiver answers, but not to an empty export") : .foreign
+            }, notLookedAt: "what it does with records")
+    }
+
+    /// The outcome says what the receiver said.
+    func send(
+        _ request: TransferRequest, _ delivery: Delivery, _ body: borrowing Body,
+        _ perform: (TransferRequest) -> TransferOutcome
+    ) throws(UploadError) -> TransferOutcome {
+        var outcome = perform(request)
+        guard outcome.httpStatus > 0 else { return outcome }
+        var message = ""
+        if outcome.kind == .success {
+            let answer = OTLPAnswer(outcome.body) ?? OTLPAnswer()
+            if answer.rejected > 0 { outcome.cause += ", \(answer.rejected) records refused" }
+            message = answer.message
+        } else {
+            message = OTLPAnswer.failure(outcome.body)
+        }
+        guard !message.isEmpty else { return outcome }
+        let secrets = SentSecrets(request, also: delivery.credentials.secrets)
+        outcome.cause += ": \(OTLPAnswer.shown(secrets.cleaned(message)))"
+        return outcome
+    }
+
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        OTLPAnswer(outcome.body) != nil
+    }
+
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+        if outcome.kind == .success {
+            return OTLPAnswer(outcome.body).map { .sent(Refused(count: $0.rejected)) } ?? .stray
+        }
+        guard outcome.httpStatus == 400, delivery.contentBytes > OTLPDialect.certainlySmallBytes
+        else { return nil }
+        // An encoding that was never taken is the likelier reason.
+        if delivery.encoding != .none, !delivery.isEncodingProven { return nil }
+        return .shrink
+    }
+}

@@ -1,0 +1,272 @@
+// The two forms of OTLP as bytes: protobuf by the field numbers of opentelemetry/proto/logs/v1 and
+// common/v1, JSON by the rules of OTLP (lowerCamelCase, ids in hex, enums as integers, 64-bit
+// integers as strings, else proto3's JSON). A string of protobuf must be UTF-8, or receivers
+// refuse the whole request: keys and names are repaired, values go as bytes. No state: any thread.
+// SAFETY: views are those of the record that is written, and are not kept.
+
+import CordwoodCore
+import CordwoodFormats
+import CordwoodStore
+
+enum OTLPForm {
+    case protobuf
+    case json
+}
+
+// ── Protobuf ──
+
+enum OTLPProtobuf {
+    /// A LogRecord as the field `log_records` of its ScopeLogs.
+    static func append(
+        _ record: borrowing RecordRef, _ attributes: OTLPAttributes, uid: [UInt8],
+        to out: inout [UInt8]
+    ) {
+        ProtobufBytes.nest(0x12, in: &out) { out in
+            if record.timeNs > 0 {
+                out.append(0x09)
+                ProtobufBytes.append(fixed64: Times.signed(record.timeNs), to: &out)
+            }
+            if record.level > 0 {
+                out.append(0x10)
+                ProtobufBytes.append(varint: UInt64(record.level), to: &out)
+                ProtobufBytes.append(0x1A, Array(levelName(record.level).utf8), to: &out)
+            }
+            ProtobufBytes.nest(0x2A, in: &out) { unsafe append(.string(record.message), to: &$0) }
+            for attribute in attributes.kept {
+                append(0x32, attribute.key, attribute.value, to: &out)
+            }
+            if !uid.isEmpty {
+                unsafe uid.withUnsafeBytes {
+                    unsafe append(0x32, OTLP.uidKey, .string($0), to: &out)
+                }
+            }
+            if attributes.dropped > 0 {
+                out.append(0x38)
+                ProtobufBytes.append(varint: UInt64(attributes.dropped), to: &out)
+            }
+            let trace = OTLP.trace(of: record)
+            if trace.flags > 0 { out += [0x45, trace.flags, 0, 0, 0] }
+            if let id = trace.id { ProtobufBytes.append(0x4A, id, to: &out) }
+            if let span = trace.span { ProtobufBytes.append(0x52, span, to: &out) }
+            if record.writtenNs > 0 {
+                out.append(0x59)
+                ProtobufBytes.append(fixed64: Times.signed(record.writtenNs), to: &out)
+            }
+        }
+    }
+
+    /// A KeyValue as field `tag`.
+    @safe static func append(
+        _ tag: UInt8, _ key: UnsafeRawBufferPointer, _ value: FieldValue, to out: inout [UInt8]
+    ) {
+        ProtobufBytes.nest(tag, in: &out) { out in
+            if key.count > 0 { ProtobufBytes.append(0x0A, OTLP.repaired(key), to: &out) }
+            ProtobufBytes.nest(0x12, in: &out) { append(value, to: &$0) }
+        }
+    }
+
+    /// An AnyValue's one field: written also where it is the type's zero, for that is a value.
+    private static func append(_ value: FieldValue, to out: inout [UInt8]) {
+        switch value {
+        case .string(let text):
+            ProtobufBytes.append(UTF8Scan.isValid(text) ? 0x0A : 0x3A, text, to: &out)
+        case .bool(let flag): out += [0x10, flag ? 1 : 0]
+        case .int(let number):
+            out.append(0x18)
+            ProtobufBytes.append(varint: UInt64(bitPattern: number), to: &out)
+        case .uint(let number) where number <= UInt64(Int64.max):
+            out.append(0x18)
+            ProtobufBytes.append(varint: number, to: &out)
+        case .uint(let number):
+            ProtobufBytes.append(0x0A, Array(String(number).utf8), to: &out)
+        case .double(let number):
+            out.append(0x21)
+            ProtobufBytes.append(fixed64: number.bitPattern, to: &out)
+        }
+    }
+
+    /// A Resource as the field `resource` of its ResourceLogs.
+    static func resource(_ attributes: [(key: String, value: OTLP.ResourceValue)], dropped: UInt64)
+        -> [UInt8]
+    {
+        var out: [UInt8] = []
+        ProtobufBytes.nest(0x0A, in: &out) { out in
+            for (key, value) in attributes {
+                ProtobufBytes.nest(0x0A, in: &out) { out in
+                    ProtobufBytes.append(0x0A, Array(key.utf8), to: &out)
+                    ProtobufBytes.nest(0x12, in: &out) { out in
+                        switch value {
+                        case .text(let text):
+                            ProtobufBytes.append(0x0A, Array(text.utf8), to: &out)
+                        case .number(let number):
+                            out.append(0x18)
+                            ProtobufBytes.append(varint: number, to: &out)
+                        }
+                    }
+                }
+            }
+            if dropped > 0 {
+                out.append(0x10)
+                ProtobufBytes.append(varint: dropped, to: &out)
+            }
+        }
+        return out
+    }
+
+    /// An InstrumentationScope as the field `scope` of its ScopeLogs.
+    @safe static func scope(_ logger: UnsafeRawBufferPointer) -> [UInt8] {
+        var out: [UInt8] = []
+        ProtobufBytes.nest(0x0A, in: &out) { out in
+            if logger.count > 0 { ProtobufBytes.append(0x0A, OTLP.repaired(logger), to: &out) }
+        }
+        return out
+    }
+}
+
+// ── JSON ──
+
+enum OTLPJSON {
+    static func append(
+        _ record: borrowing RecordRef, _ attributes: OTLPAttributes, uid: [UInt8],
+        to out: inout [UInt8]
+    ) {
+        put("{\"timeUnixNano\":\"\(Times.signed(record.timeNs))\"", &out)
+        put(",\"observedTimeUnixNano\":\"\(Times.signed(record.writtenNs))\"", &out)
+        if record.level > 0 {
+            put(",\"severityNumber\":\(record.level)", &out)
+            put(",\"severityText\":\"\(levelName(record.level))\"", &out)
+        }
+        put(",\"body\":", &out)
+        unsafe append(.string(record.message), to: &out)
+        if !attributes.kept.isEmpty || !uid.isEmpty {
+            put(",\"attributes\":[", &out)
+            for (position, attribute) in attributes.kept.enumerated() {
+                if position > 0 { out.append(0x2C) }
+                append(attribute.key, attribute.value, to: &out)
+            }
+            if !uid.isEmpty {
+                if !attributes.kept.isEmpty { out.append(0x2C) }
+                unsafe uid.withUnsafeBytes {
+                    unsafe append(OTLP.uidKey, .string($0), to: &out)
+                }
+            }
+            out.append(0x5D)
+        }
+        if attributes.dropped > 0 {
+            put(",\"droppedAttributesCount\":\(attributes.dropped)", &out)
+        }
+        let trace = OTLP.trace(of: record)
+        if trace.flags > 0 { put(",\"flags\":\(trace.flags)", &out) }
+        if let id = trace.id { put(",\"traceId\":\"\(ContentHash.hexText(id))\"", &out) }
+        if let span = trace.span { put(",\"spanId\":\"\(ContentHash.hexText(span))\"", &out) }
+        out.append(0x7D)
+    }
+
+    /// A KeyValue.
+    @safe private static func append(
+        _ key: UnsafeRawBufferPointer, _ value: FieldValue, to out: inout [UInt8]
+    ) {
+        put("{\"key\":", &out)
+        _ = JSONText.string(key, &out)
+        put(",\"value\":", &out)
+        append(value, to: &out)
+        out.append(0x7D)
+    }
+
+    /// An AnyValue.
+    private static func append(_ value: FieldValue, to out: inout [UInt8]) {
+        switch value {
+        case .string(let text):
+            string(text, &out)
+        case .bool(let flag): put("{\"boolValue\":\(flag)}", &out)
+        case .int(let number): put("{\"intValue\":\"\(number)\"}", &out)
+        case .uint(let number) where number <= UInt64(Int64.max):
+            put("{\"intValue\":\"\(number)\"}", &out)
+        case .uint(let number): put("{\"stringValue\":\"\(number)\"}", &out)
+        case .double(let number) where number.isNaN: put("{\"doubleValue\":\"NaN\"}", &out)
+        case .double(let number) where number.isInfinite:
+            put("{\"doubleValue\":\"\(number < 0 ? "-Infinity" : "Infinity")\"}", &out)
+        case .double(let number): put("{\"doubleValue\":\(number)}", &out)
+        }
+    }
+
+    /// Bytes that are not UTF-8 go as what they are.
+    @safe private static func string(_ text: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
+        guard UTF8Scan.isValid(text) else {
+            put("{\"bytesValue\":\"", &out)
+            JSONText.base64(text, &out)
+            return put("\"}", &out)
+        }
+        put("{\"stringValue\":", &out)
+        _ = JSONText.string(text, &out)
+        out.append(0x7D)
+    }
+
+    static func resource(_ attributes: [(key: String, value: OTLP.ResourceValue)], dropped: UInt64)
+        -> [UInt8]
+    {
+        var out: [UInt8] = []
+        put("{\"attributes\":[", &out)
+        for (position, (key, value)) in attributes.enumerated() {
+            put(position > 0 ? ",{\"key\":" : "{\"key\":", &out)
+            quote(key, &out)
+            switch value {
+            case .text(let text):
+                put(",\"value\":{\"stringValue\":", &out)
+                quote(text, &out)
+                put("}}", &out)
+            case .number(let number): put(",\"value\":{\"intValue\":\"\(number)\"}}", &out)
+            }
+        }
+        put("]", &out)
+        if dropped > 0 { put(",\"droppedAttributesCount\":\(dropped)", &out) }
+        put("}", &out)
+        return out
+    }
+
+    @safe static func scope(_ logger: UnsafeRawBufferPointer) -> [UInt8] {
+        var out: [UInt8] = []
+        put("{\"name\":", &out)
+        _ = JSONText.string(logger, &out)
+        put("}", &out)
+        return out
+    }
+
+    static func put(_ text: String, _ out: inout [UInt8]) {
+        out.append(contentsOf: text.utf8)
+    }
+
+    private static func quote(_ text: String, _ out: inout [UInt8]) {
+        var copy = text
+        copy.withUTF8 { _ = JSONText.string(UnsafeRawBufferPointer($0), &out) }
+    }
+}
+
+// ── Both ──
+
+enum OTLP {
+    enum ResourceValue {
+        case text(String)
+        case number(UInt64)
+    }
+
+    /// Two records with the same id are one: a receiver may drop the second.
+    @safe static var uidKey: UnsafeRawBufferPointer { Bytes.literal("log.record.uid") }
+
+    /// Without ids that are all zero, which mean none.
+    static func trace(
+        of record: borrowing RecordRef
+    ) -> (id: [UInt8]?, span: [UInt8]?, flags: UInt8) {
+        func unlessZero(_ at: Int, _ count: Int) -> [UInt8]? {
+            guard let bytes = Bytes.slice(record.trace, at, count) else { return nil }
+            let copy = unsafe Array(bytes)
+            return copy.allSatisfy { $0 == 0 } ? nil : copy
+        }
+        return (unlessZero(0, 16), unlessZero(16, 8), Bytes.u8(record.trace, 24))
+    }
+
+    @safe static func repaired(_ text: UnsafeRawBufferPointer) -> [UInt8] {
+        if UTF8Scan.isValid(text) { return unsafe Array(text) }
+        return Array(Bytes.string(text).utf8)
+    }
+}

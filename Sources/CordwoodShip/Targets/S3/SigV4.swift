@@ -1,0 +1,133 @@
+// AWS Signature Version 4 for S3, over libsodium's SHA-256 and HMAC. What is signed is exactly what
+// goes over the wire: path and query are encoded once, here, and handed to the transport as they
+// are. Pure. Values: any thread; they hold secrets and are never shown.
+// SAFETY: libsodium reads as many bytes as it is told and fills 32; states are initialised first.
+
+import CSodium
+import CordwoodFormats
+import CordwoodStore
+
+struct SigV4: Sendable {
+    var accessKey: String
+    var secretKey: String
+    /// Of temporary credentials.
+    var sessionToken: String?
+    var region: String
+
+    static let service = "s3"
+    static let emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+    /// A request as it is signed: `path` encoded, `query` not.
+    struct Request {
+        var method: String
+        /// As the Host header says it.
+        var host: String
+        var path: String
+        var query: [(name: String, value: String)] = []
+        /// All of them are signed; without Host and those that `headers` adds.
+        var headers: [RequestHeader] = []
+        /// SHA-256 of the body in lowercase hex.
+        var bodyHash: String
+    }
+
+    /// The headers that a request needs beside its own.
+    func headers(_ request: Request, unixSeconds: Int64) -> [RequestHeader] {
+        let time = SigV4.time(unixSeconds)
+        var added = [
+            RequestHeader(name: "x-amz-content-sha256", value: request.bodyHash),
+            RequestHeader(name: "x-amz-date", value: time),
+        ]
+        if let sessionToken {
+            added.append(RequestHeader(name: "x-amz-security-token", value: sessionToken))
+        }
+        var signed = request
+        signed.headers += added
+        let (canonical, names) = SigV4.canonical(signed)
+        let scope = "\(time.prefix(8))/\(region)/\(SigV4.service)/aws4_request"
+        let text =
+            "AWS4-HMAC-SHA256\n\(time)\n\(scope)\n"
+            + ContentHash.hex(Array(canonical.utf8), bytes: 32)
+        let signature = ContentHash.hexText(SigV4.hmac(signingKey(time), text))
+        added.append(
+            RequestHeader(
+                name: "Authorization",
+                value: "AWS4-HMAC-SHA256 Credential=\(accessKey)/\(scope), "
+                    + "SignedHeaders=\(names), Signature=\(signature)"))
+        return added
+    }
+
+    private func signingKey(_ time: String) -> [UInt8] {
+        var key = Array("AWS4\(secretKey)".utf8)
+        for part in [String(time.prefix(8)), region, SigV4.service, "aws4_request"] {
+            key = SigV4.hmac(key, part)
+        }
+        return key
+    }
+
+    /// The canonical request, and the names of the signed headers.
+    static func canonical(_ request: Request) -> (text: String, names: String) {
+        var values: [String: String] = ["host": request.host]
+        for header in request.headers {
+            let value = collapsed(header.value)
+            // Of two headers of one name the values stand in their order.
+            values[header.lowercasedName] =
+                values[header.lowercasedName].map { "\($0),\(value)" } ?? value
+        }
+        let names = values.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        let lines = names.map { "\($0):\(values[$0] ?? "")\n" }.joined()
+        let list = names.joined(separator: ";")
+        let text =
+            "\(request.method)\n\(request.path)\n\(encode(query: request.query))\n\(lines)\n"
+            + "\(list)\n\(request.bodyHash)"
+        return (text, list)
+    }
+
+    /// Without spaces at its ends, one where several stood.
+    private static func collapsed(_ value: String) -> String {
+        value.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " ")
+    }
+
+    // ── Encoding ──
+
+    /// Everything but letters, digits and `-._~` as %XX. A path keeps its slashes.
+    static func encode(_ text: String, isPath: Bool) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var out: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: out.append(byte)
+            case 0x2F where isPath: out.append(byte)
+            default: out += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    /// Sorted, as it is signed and as it is sent.
+    static func encode(query: [(name: String, value: String)]) -> String {
+        let pairs = query.map {
+            (name: encode($0.name, isPath: false), value: encode($0.value, isPath: false))
+        }
+        let sorted = pairs.sorted {
+            $0.name == $1.name
+                ? $0.value.utf8.lexicographicallyPrecedes($1.value.utf8)
+                : $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
+        }
+        return sorted.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
+    }
+
+    /// `20130524T000000Z`.
+    static func time(_ unixSeconds: Int64) -> String {
+        UTCText.seconds(unixSeconds).filter { $0 != "-" && $0 != ":" }
+    }
+
+    static func hmac(_ key: [UInt8], _ text: String) -> [UInt8] {
+        var state = crypto_auth_hmacsha256_state()
+        unsafe crypto_auth_hmacsha256_init(&state, key, key.count)
+        let bytes = Array(text.utf8)
+        unsafe crypto_auth_hmacsha256_update(&state, bytes, UInt64(bytes.count))
+        var code = [UInt8](repeating: 0, count: 32)
+        unsafe crypto_auth_hmacsha256_final(&state, &code)
+        return code
+    }
+}

@@ -1,0 +1,76 @@
+// Splunk's HTTP Event Collector: `Authorization: Splunk TOKEN`, objects one behind the other. Its
+// answer has a code: 0 took it; 7, 10, 11 and 16 say that the target is set up wrongly, which
+// pauses it, for no record is to blame; the rest follows its HTTP status (503 again later, 400
+// refused). A 400 for one event names it (`invalid-event-number`), and Splunk has stored those
+// before it. Nothing is made of that, for the OpenTelemetry Collector's receiver gives the number,
+// too, and has stored nothing: so they are there twice after the body was halved, and never lost.
+
+import CordwoodFormats
+import CordwoodStore
+
+struct SplunkDialect: Dialect {
+    let contentType = "application/json"
+    let limits: BodyLimits
+    private let address: String
+    private let health: String
+    private let entry: SplunkEntry
+    private let channel: String?
+
+    /// What Splunk Cloud takes.
+    static let bodyBytesMax: UInt64 = 1_000_000
+
+    init(_ options: DialectOptions) throws(UploadError) {
+        let parameters = options.parameters
+        try parameters.require(
+            only: ["host", "source", "sourcetype", "index", "service", "channel"], kind: .splunk)
+        try options.requirePost(.splunk)
+        let base = try options.base(of: .splunk)
+        address = base + "/services/collector/event"
+        health = base + "/services/collector/health"
+        entry = SplunkEntry(
+            origin: Origin(service: parameters["service"], host: parameters["host"]),
+            source: parameters["source"], sourceType: parameters["sourcetype"],
+            index: parameters["index"])
+        channel = parameters["channel"]
+        limits = options.limits(BodyLimits(bytes: SplunkDialect.bodyBytesMax))
+    }
+
+    func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
+        let entry = self.entry
+        return EntryEncoder(.none) { entry.append($0, $1, &$2) }
+    }
+
+    func url(_ delivery: Delivery) -> String { address }
+
+    var probe: Probe {
+        Probe(
+            method: "GET", url: health, shownPath: "/services/collector/health",
+            read: {
+                guard let code = AnswerText.object($0.body)?["code"]?.whole else { return .foreign }
+                // Fluent Bit says 200, as it does of events.
+                let isHealthy = $0.httpStatus == 200 && [0, 17, 200].contains(code)
+                return isHealthy ? .fine("an event collector is healthy") : .wrong("code \(code)")
+            }, notLookedAt: "the token, and the index")
+    }
+
+    func headers(_ delivery: Delivery) -> [RequestHeader] {
+        var headers = delivery.credentials.authorization.map { [$0] } ?? []
+        if let token = delivery.credentials.token {
+            headers = [RequestHeader(name: "Authorization", value: "Splunk \(token)")]
+        }
+        if let channel {
+            headers.append(RequestHeader(name: "X-Splunk-Request-Channel", value: channel))
+        }
+        return headers
+    }
+
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        AnswerText.object(outcome.body)?["code"]?.whole == 0
+    }
+
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+        let code = AnswerText.object(outcome.body)?["code"]?.whole
+        guard outcome.httpStatus == 400, let code else { return nil }
+        return [7, 10, 11, 16].contains(code) ? .stray : nil
+    }
+}

@@ -1,0 +1,125 @@
+// A server of application transactions (B-TXN-4 to B-TXN-7): one POST a batch of events, JSON, a
+// token in an Authorization of the host's own making. Only a 2xx takes a batch; every other answer
+// keeps it, for what is given up is lost and what waits is not. So nothing is ever quarantined for
+// what the server said: it is sent again, later and later. One thing is passed over, counted and
+// said, as for every kind: an event that is too large for the server even by itself, for those
+// behind it would never go.
+
+import CordwoodStore
+
+struct TransactionsDialect: Dialect {
+    let contentType: String
+    let limits: BodyLimits
+    private let address: String
+    /// `Token token=`.
+    private let authorization: String
+    private let device: TransactionsDevice
+
+    static let bodyBytesMax: UInt64 = 256 << 10
+    static let eventsMax: UInt32 = 1_000
+    /// Less would not hold one event with what belongs to it.
+    static let bodyBytesMin: UInt64 = 16 << 10
+    static let versionDefault = "1"
+    static let schemeDefault = "Token"
+    static let parameterDefault = "token"
+    static let wordBytesMax = 100
+
+    init(_ options: DialectOptions) throws(UploadError) {
+        try options.parameters.require(
+            only: [
+                "prefix", "version", "scheme", "param", "device_make", "device_os",
+                "device_os_version",
+            ], kind: .transactions)
+        try options.requirePost(.transactions)
+        address = options.url
+        limits = options.limits(
+            BodyLimits(
+                bytes: TransactionsDialect.bodyBytesMax, entries: TransactionsDialect.eventsMax))
+        guard limits.bytes >= TransactionsDialect.bodyBytesMin else {
+            throw UploadError.argument(
+                "kind transactions needs bodies of at least \(TransactionsDialect.bodyBytesMin) "
+                    + "bytes")
+        }
+        func word(_ name: String, _ fallback: String) throws(UploadError) -> String {
+            let word = options.parameters[name] ?? fallback
+            guard word.utf8.count <= TransactionsDialect.wordBytesMax,
+                word.utf8.allSatisfy(TransactionsDialect.isWordByte)
+            else {
+                throw UploadError.argument(
+                    "parameter '\(name)' is not letters, digits and !#$&-^_.+ alone")
+            }
+            return word
+        }
+        let prefix = try word("prefix", "")
+        let version = try word("version", TransactionsDialect.versionDefault)
+        contentType = "application/\(prefix)apptxnset-v\(version)+json;charset=UTF-8"
+        let scheme = try word("scheme", TransactionsDialect.schemeDefault)
+        let parameter = try word("param", TransactionsDialect.parameterDefault)
+        guard !scheme.isEmpty, !parameter.isEmpty, !version.isEmpty else {
+            throw UploadError.argument("parameters scheme, param and version must not be empty")
+        }
+        authorization = "\(scheme) \(parameter)="
+        device = TransactionsDevice(
+            make: options.parameters["device_make"], os: options.parameters["device_os"],
+            osVersion: options.parameters["device_os_version"])
+    }
+
+    /// RFC 6838, 4.2.
+    private static func isWordByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+        default: "!#$&-^_.+".utf8.contains(byte)
+        }
+    }
+
+    func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
+        TransactionsEncoder(device: device, deleted: DeletedFile())
+    }
+
+    func makeEncoder(
+        _ lines: LineRenderers, store: StorePaths
+    ) throws(UploadError) -> (any RecordEncoder)? {
+        do throws(UploadError) {
+            let deleted = try DeletedFile.read(storeDirectory: store.root)
+            return TransactionsEncoder(device: device, deleted: deleted, store: store.root)
+        } catch .damaged(let text), .version(let text) {
+            // Not the archive's fault: it waits until somebody has looked.
+            throw .limit(text + "; nothing is sent before it can be read")
+        }
+    }
+
+    func url(_ delivery: Delivery) -> String { address }
+
+    var probe: Probe { .head(address) }
+
+    func headers(_ delivery: Delivery) -> [RequestHeader] {
+        guard let token = delivery.credentials.token else {
+            return delivery.credentials.authorization.map { [$0] } ?? []
+        }
+        var value = authorization + "\""
+        for scalar in token.unicodeScalars {
+            if scalar == "\"" || scalar == "\\" { value.unicodeScalars.append("\\") }
+            value.unicodeScalars.append(scalar)
+        }
+        return [RequestHeader(name: "Authorization", value: value + "\"")]
+    }
+
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+        switch outcome.kind {
+        case .success, .requestFailed, .none: return nil
+        case .unknown where outcome.httpStatus == 0: return nil
+        case .redirection, .client, .server, .unknown: break
+        }
+        if outcome.isStopped { return nil }
+        switch outcome.httpStatus {
+        case HTTPStatus.unauthorized: return .pause
+        case 413 where delivery.entries > 1 || !isForNow(outcome): return .shrink
+        default: return Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
+        }
+    }
+
+    /// RFC 9110, 15.5.14: with Retry-After a body is too large at the moment, not for good.
+    private func isForNow(_ outcome: TransferOutcome) -> Bool {
+        outcome.header("retry-after") != nil
+    }
+}

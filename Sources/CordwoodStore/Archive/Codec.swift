@@ -1,0 +1,201 @@
+// One payload to one standard frame and back (FORMAT §11): a zstd frame with its content size, an
+// LZ4 frame with its content size, or a skippable frame that holds the bytes as they are. The
+// owners of the C contexts live as long as one writer or reader; one thread at a time.
+// SAFETY: a context is freed once, in deinit; the C libraries get the room that was reserved as
+// their bound, and frames by their count.
+
+import CLZ4
+import CZstd
+import Glibc
+
+/// The numbers are the header's CW_CODEC_….
+public enum Codec: UInt8, Sendable, CaseIterable {
+    case zstd = 0
+    case lz4 = 1
+    case none = 2
+
+    /// 0 gives the default; what is outside of the codec's range is moved to its end.
+    func level(_ wanted: Int32) -> Int32 {
+        switch self {
+        case .zstd: wanted == 0 ? 3 : min(max(wanted, 1), 19)
+        case .lz4: wanted == 0 ? 1 : min(max(wanted, 1), 12)
+        case .none: 0
+        }
+    }
+
+    /// Whether a frame of `stored` bytes can hold `raw` bytes at all. Asked before memory is.
+    func plausible(raw: UInt64, stored: UInt64) -> Bool {
+        guard raw <= UInt64(ArchiveLimits.payloadMax) else { return false }
+        switch self {
+        case .zstd: return raw / UInt64(ArchiveLimits.zstdRatioMax) <= stored
+        case .lz4: return raw / UInt64(ArchiveLimits.lz4RatioMax) <= stored
+        case .none: return stored == raw &+ UInt64(SkippableFrame.headerBytes)
+        }
+    }
+
+    /// No frame of a payload within the limits is larger.
+    static let storedMax = UInt64(ArchiveLimits.payloadMax) + UInt64(ArchiveLimits.payloadMax >> 6)
+}
+
+/// FORMAT §11.
+enum SkippableFrame {
+    static let magicValue: UInt32 = 0x184D_2A50
+    static let headerBytes = 8
+}
+
+@safe struct BlockCompressor: ~Copyable {
+    private let codec: Codec
+    private let level: Int32
+    private let context: OpaquePointer?
+
+    /// Nil where memory ran out.
+    init?(codec: Codec, level: Int32) {
+        self.codec = codec
+        self.level = codec.level(level)
+        guard codec == .zstd else {
+            unsafe context = nil
+            return
+        }
+        guard let made = unsafe ZSTD_createCCtx() else {
+            unsafe context = nil
+            return nil
+        }
+        unsafe context = made
+        unsafe ZSTD_CCtx_setParameter(made, ZSTD_c_compressionLevel, self.level)
+        unsafe ZSTD_CCtx_setParameter(made, ZSTD_c_contentSizeFlag, 1)
+        unsafe ZSTD_CCtx_setParameter(made, ZSTD_c_checksumFlag, 0)
+    }
+
+    deinit {
+        if let context = unsafe context { unsafe ZSTD_freeCCtx(context) }
+    }
+
+    /// Appends one frame; false where memory ran out.
+    @safe func append(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes) -> Bool {
+        switch codec {
+        case .zstd: appendZstd(payload, to: &out)
+        case .lz4: appendLZ4(payload, to: &out)
+        case .none: appendPlain(payload, to: &out)
+        }
+    }
+
+    @safe private func appendZstd(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes)
+        -> Bool
+    {
+        let bound = ZSTD_compressBound(payload.count)
+        guard out.reserve(bound) else { return false }
+        let size = unsafe ZSTD_compress2(
+            context, out.base + out.count, bound, payload.baseAddress, payload.count)
+        guard ZSTD_isError(size) == 0 else { return false }
+        out.resize(out.count + size)
+        return true
+    }
+
+    @safe private func appendLZ4(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes)
+        -> Bool
+    {
+        var preferences = LZ4F_preferences_t()
+        preferences.frameInfo.blockSizeID = LZ4F_max4MB
+        preferences.frameInfo.contentSize = UInt64(payload.count)
+        preferences.compressionLevel = level
+        let bound = unsafe LZ4F_compressFrameBound(payload.count, &preferences)
+        guard out.reserve(bound) else { return false }
+        let size = unsafe LZ4F_compressFrame(
+            out.base + out.count, bound, payload.baseAddress, payload.count, &preferences)
+        guard LZ4F_isError(size) == 0 else { return false }
+        out.resize(out.count + size)
+        return true
+    }
+
+    @safe private func appendPlain(
+        _ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes
+    ) -> Bool {
+        out.append(word: SkippableFrame.magicValue)
+        out.append(word: UInt32(truncatingIfNeeded: payload.count))
+        out.append(payload)
+        return !out.failed
+    }
+}
+
+@safe struct BlockDecompressor: ~Copyable {
+    private var zstd: OpaquePointer?
+    private var lz4: OpaquePointer?
+
+    init() {}
+
+    deinit {
+        if let zstd = unsafe zstd { unsafe ZSTD_freeDCtx(zstd) }
+        if let lz4 = unsafe lz4 { unsafe LZ4F_freeDecompressionContext(lz4) }
+    }
+
+    /// Inflates one whole frame into exactly `raw` bytes of `out`; false where the frame is
+    /// anything else. The caller has checked `plausible`.
+    @safe mutating func inflate(
+        _ frame: UnsafeRawBufferPointer, codec: Codec, raw: Int, into out: inout GrowingBytes
+    ) -> Bool {
+        out.removeAll()
+        guard out.reserve(max(raw, 1)) else { return false }
+        let done =
+            switch codec {
+            case .zstd: unsafe inflateZstd(frame, raw: raw, into: out.base)
+            case .lz4: unsafe inflateLZ4(frame, raw: raw, into: out.base)
+            case .none: unsafe inflatePlain(frame, raw: raw, into: out.base)
+            }
+        if done { out.resize(raw) }
+        return done
+    }
+
+    private mutating func inflateZstd(
+        _ frame: UnsafeRawBufferPointer, raw: Int, into out: UnsafeMutableRawPointer
+    ) -> Bool {
+        guard unsafe ZSTD_getFrameContentSize(frame.baseAddress, frame.count) == UInt64(raw),
+            unsafe ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count) == frame.count
+        else { return false }
+        if unsafe zstd == nil { unsafe zstd = ZSTD_createDCtx() }
+        guard let zstd = unsafe zstd else { return false }
+        let size = unsafe ZSTD_decompressDCtx(zstd, out, raw, frame.baseAddress, frame.count)
+        return size == raw
+    }
+
+    private mutating func inflateLZ4(
+        _ frame: UnsafeRawBufferPointer, raw: Int, into out: UnsafeMutableRawPointer
+    ) -> Bool {
+        if unsafe lz4 == nil {
+            let made = unsafe LZ4F_createDecompressionContext(&lz4, UInt32(LZ4F_VERSION))
+            if LZ4F_isError(made) != 0 { unsafe lz4 = nil }
+        }
+        guard let lz4 = unsafe lz4, let start = frame.baseAddress else { return false }
+        unsafe LZ4F_resetDecompressionContext(lz4)
+        var read = 0
+        var written = 0
+        var options = LZ4F_decompressOptions_t()
+        while true {
+            var inSize = frame.count - read
+            var outSize = raw - written
+            let hint = unsafe LZ4F_decompress(
+                lz4, out + written, &outSize, start + read, &inSize, &options)
+            if LZ4F_isError(hint) != 0 { return false }
+            read += inSize
+            written += outSize
+            if hint == 0 { return read == frame.count && written == raw }
+            // No progress: the frame wants more bytes than there are, or holds more than it said.
+            if inSize == 0 && outSize == 0 { return false }
+        }
+    }
+
+    private func inflatePlain(
+        _ frame: UnsafeRawBufferPointer, raw: Int, into out: UnsafeMutableRawPointer
+    ) -> Bool {
+        guard frame.count == raw + SkippableFrame.headerBytes, let start = frame.baseAddress,
+            frame.word(0, UInt32.self) == SkippableFrame.magicValue,
+            frame.word(4, UInt32.self) == UInt32(raw)
+        else { return false }
+        unsafe memcpy(out, start + SkippableFrame.headerBytes, raw)
+        return true
+    }
+}
+
+extension Codec {
+    /// The level that 0 stands for.
+    package var defaultLevel: Int32 { self == .zstd ? 3 : 1 }
+}

@@ -1,0 +1,145 @@
+// Streams 0 and 1 of a block (FORMAT §11.4): the processes and threads its records come from.
+// Sources hand out one object per thread, so identity answers nearly always; objects that say the
+// same get one entry. Owned by one BlockBuilder.
+
+struct PeopleColumns: ~Copyable {
+    private struct ThreadKey: Hashable {
+        var process: Int
+        var serial: UInt32
+        var threadID: UInt32
+        var name: String
+    }
+    private struct Slot {
+        var identity: ObjectIdentifier?
+        var index: Int
+    }
+
+    private(set) var processes = GrowingBytes()
+    private(set) var threads = GrowingBytes()
+    /// Held so that no other object takes over an identity within the block.
+    private var knownThreads: [ThreadInfo] = []
+    private var knownProcesses: [ProcessInfo] = []
+    private var threadIndices: [ThreadKey: Int] = [:]
+    /// Sequence of the record after each thread's last.
+    private var expected: [UInt64] = []
+    private var entryCount = 0
+    private var attributeCount = 0
+    private var lastIdentity: ObjectIdentifier?
+    private var lastIndex = 0
+    private var slots = [Slot](repeating: Slot(identity: nil, index: 0), count: 256)
+
+    init() {}
+
+    var processCount: Int { knownProcesses.count }
+    var threadCount: Int { entryCount }
+    var size: Int { processes.count &+ threads.count }
+    var failed: Bool { processes.failed || threads.failed }
+
+    /// A record of yet another thread or process could exceed a limit of the format.
+    var full: Bool {
+        // Objects are counted, not entries: they are held.
+        knownThreads.count >= ArchiveLimits.dictionaryMax
+            || knownProcesses.count >= ArchiveLimits.processesMax
+            || attributeCount >= ArchiveLimits.dictionaryMax / 2
+    }
+
+    mutating func removeAll() {
+        processes.removeAll()
+        threads.removeAll()
+        knownThreads.removeAll(keepingCapacity: true)
+        knownProcesses.removeAll(keepingCapacity: true)
+        threadIndices.removeAll(keepingCapacity: true)
+        expected.removeAll(keepingCapacity: true)
+        entryCount = 0
+        attributeCount = 0
+        lastIdentity = nil
+        for index in slots.indices { slots[index].identity = nil }
+    }
+
+    @inline(__always)
+    mutating func index(_ thread: ThreadInfo) -> Int {
+        let identity = ObjectIdentifier(thread)
+        if identity == lastIdentity { return lastIndex }
+        lastIndex = slotted(thread, identity)
+        lastIdentity = identity
+        return lastIndex
+    }
+
+    /// The difference that stream 8 stores, and the next one's base.
+    @inline(__always)
+    mutating func sequenceStep(thread index: Int, sequence: UInt64) -> UInt64 {
+        let step = sequence &- expected[index]
+        expected[index] = sequence &+ 1
+        return step
+    }
+
+    private mutating func slotted(_ thread: ThreadInfo, _ identity: ObjectIdentifier) -> Int {
+        let address = UInt(bitPattern: identity)
+        let slot = Int((address &>> 4 ^ address &>> 12) & 255)
+        if slots[slot].identity == identity { return slots[slot].index }
+        let index = entry(thread)
+        slots[slot] = Slot(identity: identity, index: index)
+        return index
+    }
+
+    private mutating func entry(_ thread: ThreadInfo) -> Int {
+        let key = ThreadKey(
+            process: process(thread.process), serial: thread.serial, threadID: thread.threadID,
+            name: thread.name)
+        if let known = threadIndices[key] {
+            knownThreads.append(thread)
+            return known
+        }
+        let index = entryCount
+        entryCount &+= 1
+        knownThreads.append(thread)
+        threadIndices[key] = index
+        expected.append(0)
+        threads.append(varint: UInt64(key.process))
+        threads.append(varint: UInt64(thread.serial))
+        threads.append(varint: UInt64(thread.threadID))
+        threads.append(string: thread.name, max: ArchiveLimits.stringMax)
+        return index
+    }
+
+    private mutating func process(_ wanted: ProcessInfo) -> Int {
+        for (index, known) in knownProcesses.enumerated().reversed()
+        where known === wanted || same(known, wanted) {
+            return index
+        }
+        knownProcesses.append(wanted)
+        processes.append(id: wanted.laneID)
+        processes.append(id: wanted.bootID)
+        processes.append(varint: UInt64(wanted.processID))
+        processes.append(varint: wanted.createdRealtime)
+        processes.append(varint: wanted.createdMonotonic)
+        processes.append(string: wanted.name, max: ArchiveLimits.stringMax)
+        let kept = keptAttributes(wanted)
+        processes.append(varint: UInt64(kept))
+        for attribute in wanted.resource.prefix(kept) {
+            processes.append(string: attribute.key, max: ArchiveLimits.stringMax)
+            processes.append(string: attribute.value, max: ArchiveLimits.stringMax)
+        }
+        attributeCount &+= kept
+        return knownProcesses.count - 1
+    }
+
+    /// How many attributes of one process fit its share of a block.
+    private func keptAttributes(_ process: ProcessInfo) -> Int {
+        var size = 0
+        var kept = 0
+        for attribute in process.resource {
+            size &+= attribute.key.utf8.count &+ attribute.value.utf8.count &+ 10
+            if size > ArchiveLimits.resourceMax || kept >= ArchiveLimits.dictionaryMax / 2 { break }
+            kept &+= 1
+        }
+        return kept
+    }
+
+    private func same(_ left: ProcessInfo, _ right: ProcessInfo) -> Bool {
+        left.laneID == right.laneID && left.bootID == right.bootID
+            && left.processID == right.processID && left.createdRealtime == right.createdRealtime
+            && left.createdMonotonic == right.createdMonotonic && left.name == right.name
+            && left.resource.elementsEqual(right.resource) { $0 == $1 }
+    }
+}

@@ -1,0 +1,79 @@
+// Possession of one archive file: of the whole, to delete it, or for one target, to send it there.
+// Several targets may send one archive at a time, in one process or in many; nobody deletes it
+// meanwhile (R38). The locks are the open file's (OFD): a byte far behind its end for each target,
+// and the whole range for who deletes. After one is had, the name is looked up again, for the file
+// may have been deleted in between. Released on deinit, explicitly: a forked child may still hold
+// the descriptor.
+
+import CShims
+import Glibc
+
+package struct ArchiveLock: ~Copyable {
+    package let stem: String
+    package let descriptor: Int32
+    package let bytes: UInt64
+
+    /// Beyond every archive's end.
+    private static let targetsAt: UInt64 = 1 << 56
+    private static let targetsSpan: UInt64 = 1 << 48
+
+    /// nil: someone else has it, or it is gone.
+    /// - Parameter target: nil: the whole archive.
+    package init?(paths: StorePaths, stem: String, target: TargetKey?) throws(UploadError) {
+        let path = paths.archive(stem)
+        let opened = unsafe cwi_file_open(path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0)
+        guard opened >= 0 else {
+            // A link is no archive, whoever put it there.
+            if errno == ENOENT || errno == ELOOP || errno == ENXIO || errno == EISDIR {
+                return nil
+            }
+            throw UploadError.system(call: "open", path: path, errno: errno)
+        }
+        guard Files.isRegular(opened) else {
+            cwi_file_close(opened)
+            return nil
+        }
+        let refused =
+            if let target { cwi_lock_byte(opened, ArchiveLock.byte(of: target)) } else {
+                cwi_lock_file(opened)
+            }
+        var held = stat()
+        var named = stat()
+        guard refused == 0, unsafe fstat(opened, &held) == 0, unsafe lstat(path, &named) == 0,
+            held.st_ino == named.st_ino, held.st_dev == named.st_dev
+        else {
+            cwi_unlock_file(opened)
+            cwi_file_close(opened)
+            return nil
+        }
+        self.stem = stem
+        descriptor = opened
+        bytes = UInt64(max(held.st_size, 0))
+    }
+
+    deinit {
+        cwi_unlock_file(descriptor)
+        cwi_file_close(descriptor)
+    }
+
+    /// From one target's to the whole. False: another target is at it.
+    package func widen() -> Bool { cwi_lock_file(descriptor) == 0 }
+
+    /// Two targets that share a byte take turns.
+    private static func byte(of target: TargetKey) -> off_t {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in target.text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return off_t(targetsAt + hash % targetsSpan)
+    }
+
+    /// Deletes the archive and forgets its states, in this order. That the segments it covers are
+    /// gone must outlast a power cut first, or they come back and are archived again (R34). The
+    /// whole must be had.
+    /// CRASH: after the unlink, states without an archive stay; Outbox.removeOrphans takes them.
+    package func deleteArchive(paths: StorePaths) throws(UploadError) {
+        if Files.exists(paths.lanes) { try Files.syncDirectory(paths.lanes) }
+        try Files.remove(paths.archive(stem))
+        try Files.syncDirectory(paths.archives)
+        try Outbox(paths: paths).removeAll(of: stem)
+    }
+}

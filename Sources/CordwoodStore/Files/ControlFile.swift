@@ -1,0 +1,147 @@
+// The file `control` of a store: what somebody asks of running programs from outside, whether they
+// capture HTTP exchanges and at which levels they log. Text (FORMAT §2.4), replaced as a whole, so
+// that who reads it finds the old or the new one. Engines look whether it is another file now and
+// then read it; one that cannot be read changes nothing. Any thread, any process.
+// SAFETY: the structs are lent to one system call each.
+
+import Glibc
+
+public struct ControlFile: Equatable, Sendable {
+    public struct Level: Equatable, Sendable {
+        /// A dotted name; "": the root.
+        public var prefix: String
+        /// 1…24, or 255: off.
+        public var number: UInt8
+    }
+
+    public static let fileName = "control"
+    static let temporaryName = ".control.new"
+    private static let firstLine = "cordwood control"
+    public static let levelsMax = 4_096
+    public static let prefixBytesMax = 255
+
+    /// nil: the host decides.
+    public var http: Bool?
+    /// In the order of the file; of one prefix the last holds.
+    public var levels: [Level] = []
+
+    public init() {}
+
+    /// nil: there is none.
+    public static func read(storeDirectory: String) throws(UploadError) -> ControlFile? {
+        guard let bytes = try Files.read(storeDirectory + "/" + fileName) else { return nil }
+        return try parse(bytes, path: storeDirectory + "/" + fileName)
+    }
+
+    /// Changes what stands in the file, or makes it; two at once come one after the other. A
+    /// file that cannot be read is not touched: it may be a later version's.
+    public static func change(
+        storeDirectory: String, _ body: (inout ControlFile) -> Void
+    ) throws(UploadError) {
+        // The store's own directory may be a link (StoreFile).
+        let root = storeDirectory + "/."
+        let lock = try Files.lockDirectory(root)
+        defer { _ = lock.number }
+        var file = try read(storeDirectory: storeDirectory) ?? ControlFile()
+        body(&file)
+        guard file.levels.count <= levelsMax else {
+            throw .limit("over \(levelsMax) level prefixes")
+        }
+        try Files.replace(
+            storeDirectory + "/" + fileName, temporary: storeDirectory + "/" + temporaryName,
+            directory: root, with: Array(file.text.utf8))
+    }
+
+    /// nil takes the prefix's line out.
+    public mutating func setLevel(_ prefix: String, _ number: UInt8?) {
+        levels.removeAll { $0.prefix == prefix }
+        if let number { levels.append(Level(prefix: prefix, number: number)) }
+    }
+
+    /// False: a prefix that cannot stand in a line.
+    public static func isPrefix(_ text: String) -> Bool {
+        text.utf8.count <= prefixBytesMax && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+    }
+
+    var text: String {
+        var lines = [ControlFile.firstLine, "format 1"]
+        if let http { lines.append("http \(http ? "on" : "off")") }
+        for level in levels { lines.append("level \(level.number) \(level.prefix)") }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    static func parse(_ bytes: [UInt8], path: String) throws(UploadError) -> ControlFile {
+        var lines = String(decoding: bytes, as: UTF8.self)
+            .split(separator: "\n", omittingEmptySubsequences: true)[...]
+        guard lines.popFirst() == Substring(firstLine) else {
+            throw UploadError.damaged("\(path) does not begin with '\(firstLine)'")
+        }
+        var file = ControlFile()
+        var format: UInt64?
+        for line in lines {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            let value = parts.count == 2 ? parts[1] : ""
+            switch parts.first {
+            case "format": format = UInt64(value)
+            case "http":
+                guard value == "on" || value == "off" else {
+                    throw UploadError.damaged("\(path): '\(shown(line))' is neither on nor off")
+                }
+                file.http = value == "on"
+            case "level":
+                guard let level = level(value) else {
+                    throw UploadError.damaged(
+                        "\(path): '\(shown(line))' is no 'level <1…24 or 255> <prefix>'")
+                }
+                file.setLevel(level.prefix, level.number)
+            // Lines of later versions.
+            default: break
+            }
+        }
+        guard let format else { throw UploadError.damaged("\(path) has no format") }
+        guard format == 1 else {
+            throw UploadError.version("\(path): format \(format) is newer than this library")
+        }
+        guard file.levels.count <= levelsMax else {
+            throw UploadError.damaged("\(path) has over \(levelsMax) levels")
+        }
+        return file
+    }
+
+    /// `<number> <prefix>`; without a prefix: the root.
+    private static func level(_ text: Substring) -> Level? {
+        let parts = text.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let word = parts.first, let number = UInt8(word),
+            (1...24).contains(number) || number == 255
+        else { return nil }
+        let prefix = parts.count == 2 ? String(parts[1]) : ""
+        return isPrefix(prefix) ? Level(prefix: prefix, number: number) : nil
+    }
+
+    private static func shown(_ line: Substring) -> String {
+        String(
+            line.unicodeScalars.prefix(60).map { scalar in
+                scalar.value < 0x20 || scalar.value == 0x7F ? "?" : Character(scalar)
+            })
+    }
+
+    /// Which file it is, as far as one system call tells; nil: there is none.
+    public struct Stamp: Equatable, Sendable {
+        var inode: UInt64
+        var modifiedNs: UInt64
+        var changedNs: UInt64
+        var bytes: UInt64
+    }
+
+    public static func stamp(storeDirectory: String) -> Stamp? {
+        var status = stat()
+        guard unsafe lstat(storeDirectory + "/" + fileName, &status) == 0 else { return nil }
+        return Stamp(
+            inode: UInt64(status.st_ino), modifiedNs: ns(status.st_mtim),
+            changedNs: ns(status.st_ctim), bytes: UInt64(clamping: status.st_size))
+    }
+
+    private static func ns(_ time: timespec) -> UInt64 {
+        UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
+    }
+}

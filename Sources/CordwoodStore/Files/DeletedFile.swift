@@ -1,0 +1,212 @@
+// The file `deleted` of a store: which transactions were forgotten, and until when (FORMAT §2.3).
+// Their records stay in segments and archives until those go, but are neither listed nor sent. One
+// that cannot be read stops both: what somebody wanted forgotten must not go out. Any thread, any
+// process.
+
+import CShims
+import CordwoodCore
+import Glibc
+
+/// A moment by both clocks: of records of one boot the monotonic one decides which came first,
+/// however the other was set meanwhile.
+package struct StoreMoment: Equatable, Sendable {
+    /// UTC.
+    package var timeNs: UInt64
+    /// Zero: not known.
+    package var boot = LaneID.zero
+    package var monotonicNs: UInt64 = 0
+
+    package init(timeNs: UInt64, boot: LaneID = .zero, monotonicNs: UInt64 = 0) {
+        self.timeNs = timeNs
+        self.boot = boot
+        self.monotonicNs = monotonicNs
+    }
+
+    package static func now(plusNs: UInt64 = 0) -> StoreMoment {
+        let boot = Machine.bootID()
+        return StoreMoment(
+            timeNs: cw_realtime_ns() &+ plusNs, boot: LaneID(high: boot.high, low: boot.low),
+            monotonicNs: cw_monotonic_ns() &+ plusNs)
+    }
+
+    func isSameBoot(_ other: StoreMoment) -> Bool { boot != .zero && boot == other.boot }
+
+    /// Whether that is not younger.
+    func covers(_ record: StoreMoment) -> Bool {
+        isSameBoot(record)
+            ? record.monotonicNs <= monotonicNs : record.timeNs <= timeNs
+    }
+}
+
+package struct DeletedFile: Equatable, Sendable {
+    package static let fileName = "deleted"
+    static let temporaryName = ".deleted.new"
+    package static let idsMax = 65_536
+    private static let firstLine = "cordwood deleted"
+    /// Deletions of all, of as many boots.
+    static let allMax = 16
+    /// A line has at most 127 bytes.
+    private static let bytesMax = 8 << 20
+
+    /// When all were forgotten, in this order: the last of each boot.
+    package private(set) var all: [StoreMoment] = []
+    /// Of each, the last of each boot in which it was forgotten.
+    package private(set) var ids: [TransactionID: [StoreMoment]] = [:]
+
+    package init() {}
+
+    /// Whether a record of that transaction and moment was forgotten.
+    package func covers(_ id: TransactionID, _ record: StoreMoment) -> Bool {
+        // What is younger than a deletion of its own boot is younger than those before it.
+        for deletion in all.reversed() {
+            if deletion.covers(record) { return true }
+            if deletion.isSameBoot(record) { break }
+        }
+        guard !ids.isEmpty, let deletions = ids[id] else { return false }
+        return deletions.contains { $0.covers(record) }
+    }
+
+    /// Empty where there is no file.
+    package static func read(storeDirectory: String) throws(UploadError) -> DeletedFile {
+        let path = storeDirectory + "/" + fileName
+        guard let bytes = try Files.read(path, bytesMax: bytesMax) else { return DeletedFile() }
+        return try parse(bytes, path: path)
+    }
+
+    /// Adds what is forgotten from now on.
+    /// - Parameter id: nil: all of the store.
+    package static func forget(
+        storeDirectory: String, id: TransactionID?, until: StoreMoment
+    ) throws(UploadError) {
+        // The store's own directory may be a link (StoreFile).
+        let root = storeDirectory + "/."
+        let lock = try Files.lockDirectory(root)
+        defer { _ = lock.number }
+        var file = try read(storeDirectory: storeDirectory)
+        if let id {
+            try file.forget(id, until)
+        } else {
+            file.forgetAll(until)
+        }
+        try Files.replace(
+            storeDirectory + "/" + fileName, temporary: storeDirectory + "/" + temporaryName,
+            directory: root, with: file.bytes)
+    }
+
+    private mutating func forget(
+        _ id: TransactionID, _ given: StoreMoment
+    ) throws(UploadError) {
+        var until = given
+        var deletions = ids[id] ?? []
+        if let old = deletions.firstIndex(where: { $0.boot == until.boot }) {
+            until.timeNs = max(until.timeNs, deletions.remove(at: old).timeNs)
+        }
+        ids[id] = deletions + [until]
+        if idLines > DeletedFile.idsMax { dropOldest() }
+        guard idLines <= DeletedFile.idsMax else {
+            throw UploadError.limit(
+                "\(DeletedFile.idsMax) deletions of transactions are remembered already")
+        }
+    }
+
+    private var idLines: Int { ids.values.reduce(0) { $0 + $1.count } }
+
+    /// Of boots that are over, where a deletion of all covers them by its time.
+    private mutating func dropOldest() {
+        guard let last = all.last else { return }
+        keepIDs { $0.boot == last.boot || $0.timeNs > last.timeNs }
+    }
+
+    private mutating func keepIDs(_ isKept: (StoreMoment) -> Bool) {
+        ids = ids.compactMapValues { deletions in
+            let kept = deletions.filter(isKept)
+            return kept.isEmpty ? nil : kept
+        }
+    }
+
+    private mutating func forgetAll(_ given: StoreMoment) {
+        var until = given
+        // The one of this boot, else the oldest where there are too many.
+        let old = all.firstIndex { $0.boot == until.boot }
+        if let index = old ?? (all.count < DeletedFile.allMax ? nil : 0) {
+            let gone = all.remove(at: index).timeNs
+            // What it covered of other boots stays covered.
+            if old != nil { until.timeNs = max(until.timeNs, gone) }
+            if old == nil { all[0].timeNs = max(all[0].timeNs, gone) }
+        }
+        all.append(until)
+        // What was forgotten one by one before goes with all; but for what only a deletion in the
+        // same boot knows to be older, where the clock ran ahead.
+        keepIDs {
+            $0.timeNs > until.timeNs || $0.boot != until.boot && $0.boot != .zero
+        }
+    }
+
+    var bytes: [UInt8] {
+        var text = "\(DeletedFile.firstLine)\nformat 1\n"
+        for moment in all { text += "all \(DeletedFile.text(moment))\n" }
+        let lines = ids.flatMap { id, deletions in deletions.map { (id, $0) } }
+        for (id, moment) in lines.sorted(by: { $0.1.timeNs < $1.1.timeNs }) {
+            text += "\(id.text) \(DeletedFile.text(moment))\n"
+        }
+        return Array(text.utf8)
+    }
+
+    private static func text(_ moment: StoreMoment) -> String {
+        guard moment.boot != .zero else { return "\(moment.timeNs)" }
+        let boot = [moment.boot.high, moment.boot.low].flatMap { word in
+            (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(8 * $0)) }
+        }
+        return "\(moment.timeNs) \(ContentHash.hexText(boot)) \(moment.monotonicNs)"
+    }
+
+    /// Unknown keys are passed over.
+    static func parse(_ bytes: [UInt8], path: String) throws(UploadError) -> DeletedFile {
+        var file = DeletedFile()
+        var format: UInt64?
+        for (number, line) in bytes.split(separator: 0x0A).enumerated() {
+            let text = String(decoding: line, as: UTF8.self)
+            if number == 0 {
+                guard text == firstLine else { break }
+                continue
+            }
+            let parts = text.split(separator: " ")
+            guard parts.count >= 2 else { continue }
+            if parts[0] == "format" {
+                format = UInt64(parts[1])
+            } else if parts[0] == "all" {
+                file.all.append(try moment(parts[1...], path, number))
+                guard file.all.count <= allMax else {
+                    throw UploadError.damaged("\(path): over \(allMax) deletions of all")
+                }
+            } else if let id = TransactionID(String(parts[0])) {
+                file.ids[id, default: []].append(try moment(parts[1...], path, number))
+            }
+        }
+        guard let format else {
+            throw UploadError.damaged("\(path) does not begin with '\(firstLine)' and a format")
+        }
+        guard format == 1 else {
+            throw UploadError.version("\(path): format \(format) is newer than this library")
+        }
+        return file
+    }
+
+    /// A time, and its boot and monotonic time where they are known.
+    private static func moment(
+        _ words: ArraySlice<Substring>, _ path: String, _ line: Int
+    ) throws(UploadError) -> StoreMoment {
+        let words = Array(words)
+        guard let ns = UInt64(words[0]) else {
+            throw UploadError.damaged("\(path), line \(line + 1): no time")
+        }
+        guard words.count > 1 else { return StoreMoment(timeNs: ns) }
+        guard words.count > 2, StoreFile.isIdentity(words[1]),
+            let high = UInt64(words[1].prefix(16), radix: 16),
+            let low = UInt64(words[1].suffix(16), radix: 16), let monotonic = UInt64(words[2])
+        else { throw UploadError.damaged("\(path), line \(line + 1): no boot and its time") }
+        return StoreMoment(
+            timeNs: ns, boot: LaneID(high: high.byteSwapped, low: low.byteSwapped),
+            monotonicNs: monotonic)
+    }
+}

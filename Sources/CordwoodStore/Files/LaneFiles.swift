@@ -1,0 +1,127 @@
+// What stands in a store's lanes/ directory, by lane (FORMAT §2). Names only: nothing is
+// opened. A listing is a moment's view; whoever opens a file of it must expect that it was
+// renamed since. readdir(3) is not even a moment's: a file that is renamed while it runs may be
+// missed under both names, so it runs twice. What stood before and is renamed once (a segment that
+// is sealed) is in one of the two; a file that is renamed again meanwhile is in an archive.
+
+import CShims
+import CordwoodCore
+import Glibc
+
+public struct LaneFiles: Sendable {
+    public struct Segment: Sendable {
+        public let number: UInt64
+        public let generation: UInt32
+        public let isSealed: Bool
+        public let path: String
+    }
+
+    public let lane: String
+    /// The directory the files stand in, `lanes` of a store.
+    public let directory: String
+    public internal(set) var hasLaneFile = false
+    public internal(set) var hasJournal = false
+    public internal(set) var catalogs: [Int] = []
+    /// By number; segment 0, which stands in the lane file, is not among them.
+    public internal(set) var segments: [Segment] = []
+
+    public var lanePath: String { "\(directory)/\(lane).lane" }
+    public var journalPath: String { "\(directory)/\(lane).journal" }
+
+    public init(lane: String, directory: String) {
+        self.lane = lane
+        self.directory = directory
+    }
+
+    /// All lanes of the store at `store`, by name. A store without lanes/ has none.
+    public static func list(store: String) throws(ReadProblem) -> [LaneFiles] {
+        let directory = store + "/lanes"
+        var lanes: [String: LaneFiles] = [:]
+        let names = Set(try names(in: directory)).union(try names(in: directory))
+        for name in names {
+            guard let dot = name.utf8.firstIndex(of: 0x2e), dot != name.startIndex else { continue }
+            let lane = String(name[..<dot])
+            let rest = String(name[name.index(after: dot)...])
+            lanes[lane, default: LaneFiles(lane: lane, directory: directory)].add(rest, name)
+        }
+        return lanes.values.sorted { $0.lane < $1.lane }.map { files in
+            var files = files
+            files.settle()
+            return files
+        }
+    }
+
+    /// The names in a directory, in no order; none where it does not exist.
+    public static func names(in directory: String) throws(ReadProblem) -> [String] {
+        guard let handle = unsafe opendir(directory) else {
+            if errno == ENOENT { return [] }
+            throw .system("list \(directory)", errno: errno)
+        }
+        defer { unsafe closedir(handle) }
+        var names: [String] = []
+        errno = 0
+        while let entry = unsafe readdir(handle) {
+            // SAFETY: d_name is NUL-terminated within the entry, which holds until the next
+            // readdir.
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe String(
+                    cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+            errno = 0
+        }
+        guard errno == 0 else { throw .system("list \(directory)", errno: errno) }
+        return names
+    }
+
+    private mutating func add(_ rest: String, _ name: String) {
+        if rest == "lane" { hasLaneFile = true }
+        if rest == "journal" { hasJournal = true }
+        if rest.hasPrefix("catalog-"), let k = Int(rest.dropFirst(8)),
+            k >= 1, k <= CatalogHeader.filesMax
+        {
+            catalogs.append(k)
+        }
+        if let segment = LaneFiles.segment(rest, path: "\(directory)/\(name)") {
+            segments.append(segment)
+        }
+    }
+
+    /// `<number>-<generation>.seg` or `.sealed`.
+    static func segment(_ rest: String, path: String) -> Segment? {
+        let parts = rest.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts[1] == "seg" || parts[1] == "sealed" else { return nil }
+        let numbers = parts[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard numbers.count == 2, numbers[0].utf8.count >= 8, numbers[1].utf8.count >= 4,
+            let number = UInt64(numbers[0]), let generation = UInt32(numbers[1])
+        else { return nil }
+        return Segment(
+            number: number, generation: generation, isSealed: parts[1] == "sealed", path: path)
+    }
+
+    /// A listing that ran beside a rename may hold both names of a segment: the later one counts.
+    private mutating func settle() {
+        catalogs.sort()
+        segments.sort {
+            $0.number != $1.number
+                ? $0.number < $1.number
+                : $0.generation != $1.generation
+                    ? $0.generation > $1.generation : $0.isSealed && !$1.isSealed
+        }
+        var last: UInt64?
+        segments.removeAll { segment in
+            defer { last = segment.number }
+            return segment.number == last
+        }
+    }
+}
+
+extension LaneFiles {
+    /// Whether a process holds that lane file (FORMAT §2). Asks with a shared lock for a moment.
+    public static func isLocked(_ path: String) -> Bool {
+        let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+        guard fd >= 0 else { return false }
+        defer { close(fd) }
+        return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+    }
+}

@@ -1,0 +1,75 @@
+// The files of a store's lanes by their names (FORMAT §2). Names only: nothing
+// is opened.
+// SAFETY: each `stat` is lent to one call.
+
+import Glibc
+
+package struct LaneListing {
+    package struct Segment {
+        package var number: UInt64
+        var fileName: String
+        var isSealed: Bool
+    }
+
+    package struct Lane {
+        package var name: String
+        package var hasLaneFile = false
+        package var segments: [Segment] = []
+        var others: [String] = []
+    }
+
+    package var lanes: [String: Lane] = [:]
+    /// Lane files that were being made.
+    var unpublished: [String] = []
+    /// False: there may be more, which could not be listed.
+    package let isWhole: Bool
+
+    package init(directory: String) {
+        let names = Directories.list(directory + "/lanes")
+        isWhole = names != nil
+        for name in names ?? [] { add(name) }
+    }
+
+    private mutating func add(_ fileName: String) {
+        let isHidden = fileName.hasPrefix(".")
+        let visible = fileName.dropFirst(isHidden ? 1 : 0)
+        guard let dot = visible.utf8.firstIndex(of: 0x2e) else { return }
+        let lane = String(visible[..<dot])
+        let rest = visible[visible.utf8.index(after: dot)...]
+        if isHidden {
+            // Spares and journals that were being made; a lane that is being made is its maker's.
+            if rest == "lane" { unpublished.append(fileName) }
+            guard rest.hasPrefix("spare-") || rest == "journal" else { return }
+            lanes[lane, default: Lane(name: lane)].others.append(fileName)
+            return
+        }
+        var entry = lanes[lane] ?? Lane(name: lane)
+        if rest == "lane" {
+            entry.hasLaneFile = true
+        } else if rest.hasPrefix("catalog-") || rest == "journal" {
+            entry.others.append(fileName)
+        } else {
+            let parts = rest.split(separator: ".")
+            guard parts.count == 2, parts[1] == "seg" || parts[1] == "sealed",
+                let number = parts[0].split(separator: "-").first.flatMap({ UInt64($0) })
+            else { return }
+            entry.segments.append(
+                Segment(number: number, fileName: fileName, isSealed: parts[1] == "sealed"))
+        }
+        lanes[lane] = entry
+    }
+
+    /// Whether a lane has a file now, published or being made. A listing beside a rename may hold
+    /// neither name of it; what is asked for by name is found. In this order: the hidden name
+    /// becomes the other one, never the other way.
+    static func hasFile(_ lane: String, _ directory: String) -> Bool {
+        for name in [".\(lane).lane", "\(lane).lane"] {
+            var status = stat()
+            // What cannot be looked at may be there.
+            if unsafe lstat("\(directory)/lanes/\(name)", &status) == 0 || errno != ENOENT {
+                return true
+            }
+        }
+        return false
+    }
+}

@@ -1,0 +1,50 @@
+// Where things stand in a store (FORMAT §2), as far as uploading needs them, and how an archive's
+// file name and its name in the queue belong together. Pure.
+
+public struct StorePaths: Sendable {
+    public let root: String
+    public var lanes: String { root + "/lanes" }
+    public var archives: String { root + "/archives" }
+    public var queue: String { root + "/queue" }
+    public var targets: String { root + "/targets" }
+
+    public init(_ root: String) {
+        self.root = root
+    }
+
+    static let archiveSuffix = ".cwa"
+    /// A body in queue/ on its way to have no name: `.body-<archive>.<thread>`.
+    static let bodyPrefix = ".body-"
+
+    package static func body(of stem: String, thread: UInt32) -> String {
+        "\(bodyPrefix)\(stem).\(thread)"
+    }
+
+    /// nil: not a body.
+    static func stem(ofBody name: String) -> String? {
+        guard name.hasPrefix(bodyPrefix) else { return nil }
+        let rest = name.dropFirst(bodyPrefix.count)
+        return String(rest[..<(rest.lastIndex(of: ".") ?? rest.endIndex)])
+    }
+
+    /// `<lane>.<first>-<last>.cwa`; nil: not an archive.
+    package static func stem(ofFile name: String) -> String? {
+        guard name.hasSuffix(archiveSuffix), name.utf8.count > archiveSuffix.utf8.count else {
+            return nil
+        }
+        return String(name.dropLast(archiveSuffix.count))
+    }
+
+    /// Callbacks and closures are given this name.
+    package static func file(ofStem stem: String) -> String { stem + archiveSuffix }
+
+    package func archive(_ stem: String) -> String {
+        archives + "/" + StorePaths.file(ofStem: stem)
+    }
+
+    package func makeDirectories() throws(UploadError) {
+        try Files.makeDirectory(archives)
+        try Files.makeDirectory(queue)
+        try Files.makeDirectory(targets)
+    }
+}

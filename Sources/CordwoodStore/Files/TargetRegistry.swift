@@ -1,0 +1,105 @@
+// Which targets a store is sent to: one small text file a target below targets/. It says what a
+// person needs to recognise the target, and no secret: of the URL only scheme, host and port. An
+// archive is deleted after upload when all targets registered here have it. Any thread, any
+// process.
+
+public struct RegisteredTarget: Equatable, Sendable {
+    public var key: TargetKey
+    public var name: String
+    public var kind: String
+    public var format: String
+    public var encoding: String
+    /// `https://logs.example.com:8443`.
+    public var origin: String
+
+    package init(
+        key: TargetKey, name: String, kind: String, format: String, encoding: String,
+        origin: String
+    ) {
+        self.key = key
+        self.name = name
+        self.kind = kind
+        self.format = format
+        self.encoding = encoding
+        self.origin = origin
+    }
+}
+
+public struct TargetRegistry: Sendable {
+    let paths: StorePaths
+    private static let firstLine = "cordwood target"
+
+    public init(storeDirectory: String) {
+        paths = StorePaths(storeDirectory)
+    }
+
+    /// In the order of their keys. One whose file cannot be read still counts: it protects
+    /// archives.
+    public func list() throws(UploadError) -> [RegisteredTarget] {
+        var targets: [RegisteredTarget] = []
+        for fileName in try Files.list(paths.targets).sorted() {
+            guard let bytes = try Files.read(paths.targets + "/" + fileName) else { continue }
+            let text = String(decoding: bytes, as: UTF8.self)
+            targets.append(TargetRegistry.parse(text, key: TargetKey(fileName: fileName)))
+        }
+        return targets
+    }
+
+    package func keys() throws(UploadError) -> [TargetKey] {
+        try Files.list(paths.targets).map { TargetKey(fileName: $0) }
+    }
+
+    package func register(_ target: RegisteredTarget) throws(UploadError) {
+        let path = paths.targets + "/" + target.key.text
+        let bytes = Array(TargetRegistry.text(target).utf8)
+        if try Files.read(path) == bytes { return }
+        let lock = try Files.lockDirectory(paths.targets)
+        defer { _ = lock.number }
+        try Files.replace(
+            path, temporary: paths.targets + "/.new", directory: paths.targets, with: bytes)
+    }
+
+    /// Ends a registration, then forgets its states.
+    /// CRASH: in between, states without a target stay; Outbox.removeOrphans takes them.
+    public func remove(name: String) throws(UploadError) {
+        let key = TargetKey(name: name)
+        let path = paths.targets + "/" + key.text
+        guard Files.exists(path) else {
+            throw UploadError.notFound("no target is named \(name)")
+        }
+        try Files.remove(path)
+        try Files.syncDirectory(paths.targets)
+        try Outbox(paths: paths).removeAll(at: key)
+    }
+
+    private static func text(_ target: RegisteredTarget) -> String {
+        """
+        \(firstLine)
+        name \(target.name)
+        kind \(target.kind)
+        format \(target.format)
+        encoding \(target.encoding)
+        origin \(target.origin)
+
+        """
+    }
+
+    private static func parse(_ text: String, key: TargetKey) -> RegisteredTarget {
+        var target = RegisteredTarget(
+            key: key, name: key.text, kind: "", format: "", encoding: "", origin: "")
+        for line in text.split(separator: "\n") {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            guard parts.count == 2 else { continue }
+            let value = String(parts[1])
+            switch parts[0] {
+            case "name": target.name = value
+            case "kind": target.kind = value
+            case "format": target.format = value
+            case "encoding": target.encoding = value
+            case "origin": target.origin = value
+            default: break
+            }
+        }
+        return target
+    }
+}

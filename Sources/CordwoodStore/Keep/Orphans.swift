@@ -1,0 +1,112 @@
+// Files of lanes that have no lane file. An adopter removes the lane file last, so all of them are
+// in archives; but a listing may miss the file of a living lane that was renamed behind
+// its cursor, and no archive holds what somebody removed by hand. So a lane is looked for again by
+// its name before anything is removed, archives are listed after that look, and a journal is read
+// before it goes: it may hold records that nothing else has. Adopters only.
+// SAFETY: each buffer and struct is lent to one call.
+
+import CShims
+import CordwoodCore
+import Glibc
+
+extension StoreArchiver {
+    /// Throws where the disk is full or cannot be listed; what is left alone is told in `damage`.
+    static func clearOrphans(
+        _ directory: String, _ listed: ListedLanes, _ archives: inout ListedArchives,
+        _ form: ArchiveForm
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        let orphans = listed.listing.lanes.values.filter {
+            !$0.hasLaneFile && !LaneListing.hasFile($0.name, directory)
+        }
+        // Whoever removed a lane file had made its archives before.
+        try archives.list(directory)
+        for lane in orphans.sorted(by: { $0.name < $1.name }) {
+            let covered = archives.covered[lane.name] ?? []
+            let left = lane.segments.contains { segment in
+                !covered.contains { $0.contains(segment.number) }
+                    && isThere("\(directory)/lanes/\(segment.fileName)")
+            }
+            guard !left else {
+                summary.damage.append("lanes/\(lane.name): its lane file is missing; left alone")
+                continue
+            }
+            guard lane.others.contains("\(lane.name).journal") else {
+                removeFiles(directory, lane)
+                continue
+            }
+            do throws(CordwoodError) {
+                let files = listed.files[lane.name]
+                summary.add(try archiveJournal(directory, lane, files, covered, form))
+            } catch {
+                guard error.status != Status.full else { throw error }
+                summary.damage.append("lanes/\(lane.name).journal: \(error.text); left alone")
+            }
+        }
+        return summary
+    }
+
+    private static func isThere(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 || errno != ENOENT
+    }
+
+    /// Archives what a journal alone has, and removes the lane's files.
+    private static func archiveJournal(
+        _ directory: String, _ lane: LaneListing.Lane, _ listed: LaneFiles?,
+        _ covered: [ClosedRange<UInt64>], _ form: ArchiveForm
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        let path = "\(directory)/lanes/\(lane.name).journal"
+        let descriptor = unsafe cwi_file_open(path, O_RDWR | O_NONBLOCK, 0)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return summary }
+            throw Directories.failure("open", path)
+        }
+        defer { cwi_file_close(descriptor) }
+        // Another adopter is at it; or was, and it has no name any more.
+        guard cwi_lock_file(descriptor) == 0, isThere(path), let files = listed else {
+            return summary
+        }
+        guard try hasFrames(descriptor, path) else {
+            removeFiles(directory, lane)
+            return summary
+        }
+        // Of no running boot: then a journal is believed (FORMAT §10).
+        let boot = LaneID(high: .max, low: .max)
+        let numbers: [UInt64]
+        do throws(ReadProblem) {
+            let source = try LaneSource(files: files, runningBoot: boot)
+            guard let head = source.head, !mayLive(head) else { return summary }
+            numbers = source.segmentNumbers.filter { n in !covered.contains { $0.contains(n) } }
+        } catch {
+            throw CordwoodError(error)
+        }
+        for range in runs(of: numbers, besides: covered) {
+            summary.add(
+                try archive(
+                    directory: directory, files: files, segments: range, form: form,
+                    endsLane: range.upperBound == numbers.last, boot: boot))
+            // CRASH: what is covered now is not archived again.
+        }
+        removeFiles(directory, lane)
+        return summary
+    }
+
+    /// False: it holds nothing. Throws where it cannot be read, or what it holds is not known.
+    private static func hasFrames(
+        _ descriptor: Int32, _ path: String
+    ) throws(CordwoodError) -> Bool {
+        var words = (UInt64(0), UInt64(0))
+        let count = unsafe pread(descriptor, &words, 16, 0)
+        guard count >= 0 else { throw Directories.failure("read", path) }
+        return count == 16 && words.0 == JournalHeader.magicValue
+    }
+
+    /// Its process may still write there, though its lane file has lost its name.
+    private static func mayLive(_ head: LaneHead) -> Bool {
+        guard head.bootID == BootID.running() else { return false }
+        guard head.processNamespace == Machine.processNamespace() else { return true }
+        return !Machine.isGone(head.processID, startedAt: head.processStart)
+    }
+}

@@ -1,0 +1,92 @@
+// Which archives have to go: too old, too many, too large together, oldest first. The decision is
+// a pure function of what is there; Janitor carries it out. 0 means unlimited everywhere.
+
+/// Why an archive left the disk unsent (CW_REMOVED_…).
+public enum RemovalReason: UInt32, Sendable {
+    case quota = 1
+    case count = 2
+    case expired = 3
+    case consent = 4
+}
+
+public struct RetentionLimits: Equatable, Sendable {
+    /// All files of the store.
+    public var quotaBytes: UInt64
+    public var archivesMax: UInt32
+    public var expirationDays: UInt32
+
+    public init(quotaBytes: UInt64, archivesMax: UInt32, expirationDays: UInt32) {
+        self.quotaBytes = quotaBytes
+        self.archivesMax = archivesMax
+        self.expirationDays = expirationDays
+    }
+
+    public static let unlimited = RetentionLimits(quotaBytes: 0, archivesMax: 0, expirationDays: 0)
+}
+
+package struct RetentionItem: Equatable {
+    package var stem: String
+    /// On the disk.
+    package var bytes: UInt64
+    /// UTC ns of the newest record; 0: not known, so it never expires.
+    package var timeMaxNs: UInt64
+    /// Counted, but not to be removed: being uploaded, or its segments still stand.
+    package var isPinned: Bool
+
+    package init(stem: String, bytes: UInt64, timeMaxNs: UInt64, isPinned: Bool) {
+        self.stem = stem
+        self.bytes = bytes
+        self.timeMaxNs = timeMaxNs
+        self.isPinned = isPinned
+    }
+}
+
+package enum Retention {
+    static let dayNs: UInt64 = 86_400_000_000_000
+
+    /// - Parameters:
+    ///   - items: oldest first.
+    ///   - otherBytes: files of the store that are not archives; they count, but never go.
+    ///   - believesClock: false: nothing is removed for its age (AgeTrust).
+    /// - Returns: what to remove, in the order in which to remove it.
+    package static func decide(
+        items: [RetentionItem], otherBytes: UInt64, limits: RetentionLimits, nowNs: UInt64,
+        believesClock: Bool = true
+    ) -> [(stem: String, reason: RemovalReason)] {
+        let bytes = items.reduce(otherBytes) { sum, item in
+            let (total, overflow) = sum.addingReportingOverflow(item.bytes)
+            return overflow ? UInt64.max : total
+        }
+        var remainingBytes = bytes
+        var remainingCount = items.count
+        var removals: [(stem: String, reason: RemovalReason)] = []
+        // What is expired goes anyway; perhaps nothing else has to.
+        var kept: [RetentionItem] = []
+        for item in items where !item.isPinned {
+            guard believesClock,
+                isExpired(item.timeMaxNs, days: limits.expirationDays, nowNs: nowNs)
+            else {
+                kept.append(item)
+                continue
+            }
+            removals.append((item.stem, .expired))
+            remainingCount -= 1
+            remainingBytes -= min(item.bytes, remainingBytes)
+        }
+        for item in kept {
+            let isTooMany = limits.archivesMax > 0 && remainingCount > Int(limits.archivesMax)
+            let isTooMuch = limits.quotaBytes > 0 && remainingBytes > limits.quotaBytes
+            guard isTooMany || isTooMuch else { break }
+            removals.append((item.stem, isTooMany ? .count : .quota))
+            remainingCount -= 1
+            remainingBytes -= min(item.bytes, remainingBytes)
+        }
+        return removals
+    }
+
+    static func isExpired(_ timeMaxNs: UInt64, days: UInt32, nowNs: UInt64) -> Bool {
+        guard days > 0, timeMaxNs > 0 else { return false }
+        let (age, overflow) = UInt64(days).multipliedReportingOverflow(by: dayNs)
+        return !overflow && nowNs > age && timeMaxNs < nowNs - age
+    }
+}

@@ -1,0 +1,530 @@
+// Turning segments into archives: an engine's own sealed ones, and whole lanes whose process died.
+// The order is FORMAT §11's: archive durable under its name, then the segments go. Every step may
+// be repeated, so a kill between any two costs nothing.
+
+import CShims
+import CordwoodCore
+import Glibc
+
+/// What archiving did.
+public struct ArchivingSummary: Sendable {
+    public var lanes = 0
+    public var segments = 0
+    public var archives = 0
+    public var records: UInt64 = 0
+    public var bytesIn: UInt64 = 0
+    public var bytesOut: UInt64 = 0
+    /// Lanes passed over because their process lives.
+    public var lanesLive = 0
+    /// Lanes passed over because a process of another machine made them, and those machines' names.
+    public var lanesForeign = 0
+    public var foreignHosts: Set<String> = []
+    /// Damaged places met, cut at 10,000; the rest was archived.
+    public var damage: [String] = []
+
+    private static let damageMax = 10_000
+    private static let hostsMax = 1_000
+
+    public init() {}
+
+    public mutating func add(_ other: ArchivingSummary) {
+        lanes += other.lanes
+        segments += other.segments
+        archives += other.archives
+        records += other.records
+        bytesIn += other.bytesIn
+        bytesOut += other.bytesOut
+        lanesLive += other.lanesLive
+        lanesForeign += other.lanesForeign
+        if foreignHosts.count < ArchivingSummary.hostsMax {
+            foreignHosts.formUnion(other.foreignHosts)
+        }
+        // An engine adds what it meets every minute, for as long as it runs.
+        damage += other.damage.prefix(max(0, ArchivingSummary.damageMax - damage.count))
+    }
+}
+
+public enum StoreArchiver {
+    /// Archives and removes every lane that has no living owner. Segments of living lanes are left
+    /// alone. Throws where the directory is no store; what one lane's failure leaves is told in
+    /// `damage`.
+    /// recipients: to whom the archives are encrypted; none: they are plain.
+    /// witness: what is known of lanes whose lock outlived their process; kept between two calls.
+    /// shouldStop: asked between two lanes; what is left is the next adopter's.
+    public static func archiveDead(
+        directory: String, codec: Codec = .zstd, level: Int32 = 0,
+        recipients: [AgeRecipient] = [], witness: AdoptionWitness = AdoptionWitness(),
+        shouldStop: () -> Bool = { false }
+    ) throws(CordwoodError) -> ArchivingSummary {
+        let form = ArchiveForm(codec: codec, level: level, recipients: recipients)
+        var status = stat()
+        guard unsafe stat(directory, &status) == 0 else {
+            throw Directories.failure("open", directory)
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw CordwoodError(Status.notDirectory, "\(directory) is not a directory")
+        }
+        for name in ["lanes", "archives"] {
+            let path = "\(directory)/\(name)"
+            guard unsafe lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFDIR else {
+                throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
+            }
+        }
+        var summary = ArchivingSummary()
+        let first = LaneListing(directory: directory)
+        guard first.isWhole else { throw Directories.failure("list", directory + "/lanes") }
+        removeUnpublished(directory, first.unpublished)
+        let names = first.lanes.values.filter(\.hasLaneFile).map(\.name).sorted()
+        witness.keep(only: Set(names))
+        // Nothing of these changes any more but by adopters: one listing does for all.
+        let over = Set(names.filter { LaneLock.isOver(directory: directory, lane: $0) })
+        let listed = try ListedLanes(directory: directory)
+        var archives = ListedArchives()
+        summary.add(try clearOrphans(directory, listed, &archives, form))
+        for start in stride(from: 0, to: names.count, by: lanesAtOnce) where !shouldStop() {
+            let batch = try DeadLanes(
+                directory: directory,
+                names: Array(names[start..<min(start + lanesAtOnce, names.count)]),
+                witness: witness, listed: listed, over: over, archives: &archives)
+            defer { batch.release() }
+            summary.lanesLive += batch.lanesLive
+            summary.lanesForeign += batch.hosts.count
+            summary.foreignHosts.formUnion(batch.hosts)
+            summary.damage += batch.damage
+            summary.add(
+                try archive(batch, directory: directory, form: form, shouldStop: shouldStop))
+        }
+        return summary
+    }
+
+    /// Lanes whose locks are held together; as many at most share an archive.
+    static let lanesAtOnce = 64
+
+    /// Throws where the disk is full; what else fails is told in `damage`.
+    private static func archive(
+        _ batch: DeadLanes, directory: String, form: ArchiveForm, shouldStop: () -> Bool
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        var alone = batch.lanes
+        // Short lives together: their lane files are all that they left.
+        let brief = alone.filter { lane, files in
+            batch.covered[lane.name] == nil && !LaneSource.isBlank(files)
+                && numbers(of: lane, files) == [0]
+        }
+        let names = Set(brief.map(\.0.name))
+        if brief.count > 1 {
+            do {
+                summary.add(
+                    try archiveTogether(
+                        brief, parts: batch.parts, directory: directory, form: form))
+                alone.removeAll { lane, _ in names.contains(lane.name) }
+            } catch {
+                guard error.status != Status.full else { throw error }
+                // One of them cannot be read: each by itself, and that one is told of.
+            }
+        }
+        for (lane, files) in alone where !shouldStop() {
+            do {
+                summary.add(
+                    try archiveLane(
+                        directory: directory, lane: lane, files: files,
+                        covered: batch.covered[lane.name] ?? [],
+                        parts: batch.parts[lane.name] ?? [], form: form))
+            } catch {
+                guard error.status != Status.full else { throw error }
+                summary.damage.append(error.text)
+            }
+        }
+        return summary
+    }
+
+    /// One archive of the lane files of several lanes (FORMAT §11).
+    private static func archiveTogether(
+        _ lanes: [(LaneListing.Lane, LaneFiles)], parts: [String: [String]], directory: String,
+        form: ArchiveForm
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        summary.lanes = lanes.count
+        do {
+            var covers: [ArchiveCover] = []
+            let merge = MergeSource()
+            for (lane, files) in lanes {
+                let source = try LaneSource(files: files, segments: 0...0)
+                source.reportsDrops = true
+                source.rendersText = false
+                let primed = PrimedSource(source)
+                try primed.prime()
+                summary.damage += primed.damage
+                guard primed.hasRecord else { continue }
+                if let process = source.process { merge.learn(process, lane: lane.name) }
+                merge.add(
+                    MergeInput(lowerBound: 0, order: UInt64(covers.count)) {
+                        () throws(ReadProblem) -> (any RecordSource)? in primed
+                    })
+                covers.append(
+                    ArchiveCover(laneID: source.laneID, first: 0, last: 0, laneName: lane.name))
+            }
+            if !covers.isEmpty {
+                let info = try write(merge, covers, directory, form)
+                summary.archives = 1
+                summary.segments = covers.count
+                summary.records = info.recordCount
+                summary.bytesIn = info.rawBytes
+                summary.bytesOut = info.fileBytes
+                summary.damage += info.damage
+            }
+        } catch let problem as ReadProblem {
+            throw CordwoodError(problem)
+        } catch let error as ArchiveError {
+            throw CordwoodError(error, lane: lanes[0].0.name)
+        } catch {
+            throw CordwoodError(Status.internal, "\(error)")
+        }
+        // CRASH: the archive stands under its name; adopters read in it which lanes it covers.
+        for (lane, _) in lanes {
+            removeParts(directory, parts[lane.name] ?? [])
+            for name in lane.others { SegmentLink.remove("\(directory)/lanes/\(name)") }
+        }
+        _ = Directories.sync(directory + "/lanes")
+        for (lane, _) in lanes { unsafe unlink("\(directory)/lanes/\(lane.name).lane") }
+        _ = Directories.sync(directory + "/lanes")
+        return summary
+    }
+
+    /// Lane files whose makers died before they gave them their names: nobody has written there. A
+    /// maker that lives takes its lock at once after the file is made.
+    private static func removeUnpublished(_ directory: String, _ names: [String]) {
+        for name in names {
+            let path = "\(directory)/lanes/\(name)"
+            let descriptor = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK, 0)
+            guard descriptor >= 0 else { continue }
+            defer { cwi_file_close(descriptor) }
+            var status = stat()
+            guard unsafe fstat(descriptor, &status) == 0,
+                time(nil) - status.st_mtim.tv_sec > unpublishedSecondsMax,
+                flock(descriptor, LOCK_EX | LOCK_NB) == 0
+            else { continue }
+            unsafe unlink(path)
+        }
+    }
+
+    private static let unpublishedSecondsMax = 600
+
+    /// The caller holds the lane's lock: nobody writes to it any more.
+    private static func archiveLane(
+        directory: String, lane: LaneListing.Lane, files: LaneFiles,
+        covered: [ClosedRange<UInt64>], parts: [String], form: ArchiveForm
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        summary.lanes = 1
+        if LaneSource.isBlank(files) {
+            summary.damage.append("lanes/\(lane.name): nothing of it reached the disk")
+            remove(directory, lane)
+            return summary
+        }
+        let left = numbers(of: lane, files).filter { n in
+            !covered.contains { $0.contains(n) }
+        }.sorted()
+        for range in runs(of: left, besides: covered) {
+            let part = try archive(
+                directory: directory, files: files, segments: range, form: form,
+                endsLane: range.upperBound == left.last)
+            // CRASH: what is covered now is not archived again; the next adopter goes on from here.
+            summary.add(part)
+        }
+        removeParts(directory, parts)
+        // CRASH: the archives stand; whoever comes next removes what is left, the lane file last.
+        remove(directory, lane)
+        return summary
+    }
+
+    /// The segments that something is left of.
+    private static func numbers(of lane: LaneListing.Lane, _ files: LaneFiles) -> Set<UInt64> {
+        var numbers = Set(lane.segments.map(\.number))
+        numbers.insert(0)
+        // After loss of power the journal may be all that is left of a segment (FORMAT §10).
+        if files.hasJournal, let source = try? LaneSource(files: files) {
+            numbers.formUnion(source.segmentNumbers)
+        }
+        return numbers
+    }
+
+    /// Of the owner, or of an adopter that died: only who holds the lane writes one.
+    private static func removeParts(_ directory: String, _ parts: [String]) {
+        for name in parts { unsafe unlink("\(directory)/archives/\(name)") }
+    }
+
+    private static func remove(_ directory: String, _ lane: LaneListing.Lane) {
+        removeFiles(directory, lane)
+        _ = Directories.sync(directory + "/lanes")
+        unsafe unlink("\(directory)/lanes/\(lane.name).lane")
+        _ = Directories.sync(directory + "/lanes")
+    }
+
+    /// What a lane has in the store now.
+    package static func files(_ directory: String, _ lane: String) throws(CordwoodError)
+        -> LaneFiles
+    {
+        do {
+            let all = try LaneFiles.list(store: directory)
+            return all.first { $0.lane == lane }
+                ?? LaneFiles(lane: lane, directory: directory + "/lanes")
+        } catch {
+            throw CordwoodError(error)
+        }
+    }
+
+    /// Runs of numbers that one archive may cover: gaps are numbers that never became a segment,
+    /// but a number in an archive already ends the run.
+    static func runs(
+        of numbers: [UInt64], besides covered: [ClosedRange<UInt64>]
+    ) -> [ClosedRange<UInt64>] {
+        var result: [ClosedRange<UInt64>] = []
+        for number in numbers {
+            if let last = result.last,
+                !covered.contains(where: {
+                    $0.lowerBound > last.upperBound && $0.upperBound < number
+                })
+            {
+                result[result.count - 1] = last.lowerBound...number
+            } else {
+                result.append(number...number)
+            }
+        }
+        return result
+    }
+
+    static func removeFiles(_ directory: String, _ lane: LaneListing.Lane) {
+        for segment in lane.segments {
+            SegmentLink.remove("\(directory)/lanes/\(segment.fileName)")
+        }
+        for name in lane.others { SegmentLink.remove("\(directory)/lanes/\(name)") }
+    }
+
+    /// Makes one archive of a run of a lane's segments, none where they hold no record; they stay.
+    /// endsLane: nothing comes after, so what was refused and not reported is told as a gap.
+    /// boot: which one counts as running; nil: the one that is.
+    package static func archive(
+        directory: String, files: LaneFiles, segments: ClosedRange<UInt64>, form: ArchiveForm,
+        endsLane: Bool, boot: LaneID? = nil
+    ) throws(CordwoodError) -> ArchivingSummary {
+        var summary = ArchivingSummary()
+        let lane = files.lane
+        do {
+            let source = try LaneSource(files: files, segments: segments, runningBoot: boot)
+            source.reportsDrops = endsLane
+            source.rendersText = false
+            let primed = PrimedSource(source)
+            try primed.prime()
+            guard primed.hasRecord else {
+                summary.damage = primed.damage
+                return summary
+            }
+            let cover = ArchiveCover(
+                laneID: source.laneID, first: segments.lowerBound, last: segments.upperBound,
+                laneName: lane)
+            let info = try write(primed, [cover], directory, form)
+            summary.archives = 1
+            // Counted, not computed: the numbers come from file names, and may lie far apart.
+            summary.segments =
+                files.segments.count { segments.contains($0.number) }
+                + (files.hasLaneFile && segments.contains(0) ? 1 : 0)
+            summary.records = info.recordCount
+            summary.bytesIn = info.rawBytes
+            summary.bytesOut = info.fileBytes
+            summary.damage = info.damage + primed.damage
+        } catch let problem as ReadProblem {
+            throw CordwoodError(problem)
+        } catch let error as ArchiveError {
+            throw CordwoodError(error, lane: lane)
+        } catch {
+            throw CordwoodError(Status.internal, "\(error)")
+        }
+        return summary
+    }
+}
+
+/// How archives are written.
+package struct ArchiveForm: Sendable {
+    package var codec: Codec
+    /// 0: the codec's own.
+    package var level: Int32
+    /// To whom they are encrypted; none: they are plain.
+    package var recipients: [AgeRecipient]
+
+    package init(codec: Codec, level: Int32, recipients: [AgeRecipient]) {
+        self.codec = codec
+        self.level = level
+        self.recipients = recipients
+    }
+}
+
+extension StoreArchiver {
+    private static func write(
+        _ source: any RecordSource, _ covers: [ArchiveCover], _ directory: String,
+        _ form: ArchiveForm
+    ) throws(ArchiveError) -> ArchiveInfo {
+        try ArchiveWriter.write(
+            source: source, covers: covers, archivesDirectory: directory + "/archives",
+            name: ArchiveIdentity.fileName(of: covers), codec: form.codec,
+            level: form.level == 0 ? form.codec.defaultLevel : form.level, now: cw_realtime_ns(),
+            recipients: form.recipients)
+    }
+}
+
+/// What stands in lanes/, by lane.
+struct ListedLanes {
+    let listing: LaneListing
+    let files: [String: LaneFiles]
+
+    init(directory: String) throws(CordwoodError) {
+        listing = LaneListing(directory: directory)
+        guard listing.isWhole, let all = try? LaneFiles.list(store: directory) else {
+            throw Directories.failure("list", directory + "/lanes")
+        }
+        files = Dictionary(all.map { ($0.lane, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+}
+
+/// Some lanes of dead processes, locked, and what is theirs. Until it died a process may have made,
+/// sealed or renamed segments that an earlier listing does not know; what archives cover is always
+/// listed under the locks, for an adopter may have been killed in the midst of one.
+private struct DeadLanes {
+    private var locks: [LaneLock] = []
+    private(set) var lanesLive = 0
+    /// Of lanes that only the user's word gives away.
+    private(set) var hosts: [String] = []
+    private(set) var damage: [String] = []
+    private(set) var lanes: [(LaneListing.Lane, LaneFiles)] = []
+    private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
+    private(set) var parts: [String: [String]] = [:]
+
+    /// listed: made when the lanes of `over` had no process any more.
+    init(
+        directory: String, names: [String], witness: AdoptionWitness, listed: ListedLanes,
+        over: Set<String>, archives: inout ListedArchives
+    ) throws(CordwoodError) {
+        var held: [String] = []
+        for name in names {
+            if let lock = LaneLock(directory: directory, lane: name, witness: witness) {
+                locks.append(lock)
+                held.append(name)
+            } else if !witness.adoptsForeign,
+                let host = OtherMachine.name(directory: directory, lane: name)
+            {
+                hosts.append(host)
+            } else {
+                lanesLive += 1
+            }
+        }
+        guard !held.isEmpty else { return }
+        do throws(CordwoodError) {
+            let known =
+                held.allSatisfy(over.contains) ? listed : try ListedLanes(directory: directory)
+            try archives.list(directory)
+            take(held, known, archives)
+        } catch {
+            release()
+            throw error
+        }
+    }
+
+    private mutating func take(
+        _ held: [String], _ known: ListedLanes, _ archives: ListedArchives
+    ) {
+        parts = archives.parts
+        var told: Set<String> = []
+        for name in held {
+            covered[name] = archives.covered[name]
+            guard let lane = known.listing.lanes[name], lane.hasLaneFile,
+                let mine = known.files[name]
+            else { continue }
+            guard let archive = archives.doubt(lane) else {
+                lanes.append((lane, mine))
+                continue
+            }
+            if told.insert(archive.name).inserted {
+                damage.append("\(archive.why); the lanes that it may cover are left alone")
+            }
+        }
+    }
+
+    func release() {
+        for lock in locks { lock.release() }
+    }
+}
+
+/// A lane whose first record is known before it is read, and whose end is its end.
+private final class PrimedSource: RecordSource {
+    private let source: LaneSource
+    private var first: RecordRef?
+    private(set) var damage: [String] = []
+
+    init(_ source: LaneSource) { self.source = source }
+
+    var hasRecord: Bool { first != nil }
+    var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
+    var process: ProcessInfo? { source.process }
+
+    func prime() throws(ReadProblem) {
+        while first == nil {
+            do {
+                var record = RecordRef()
+                guard try fromSource(&record) else { return }
+                first = record
+            } catch .damaged(let text) {
+                damage.append(text)
+            } catch {
+                throw error
+            }
+        }
+    }
+
+    func advance() throws(ReadProblem) -> RecordRef? {
+        var record = RecordRef()
+        return try next(&record) ? record : nil
+    }
+
+    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        guard let primed = first else { return try fromSource(&record) }
+        first = nil
+        record = primed
+        return true
+    }
+
+    /// A segment that is not there now is no segment without records: nothing may be removed for
+    /// an archive without it. After a restart of the machine it never comes back.
+    private func fromSource(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        if try source.next(&record) { return true }
+        if let number = source.lostSegments.first, !source.isOtherBoot {
+            throw .system("open segment \(number) of lanes/\(source.lane)", errno: ENOENT)
+        }
+        return false
+    }
+}
+
+extension CordwoodError {
+    public init(_ problem: ReadProblem) {
+        switch problem {
+        case .damaged(let text): self.init(Status.damaged, text)
+        case .version(let text): self.init(Status.version, text)
+        case .system(let text, let number): self.init(Status.of(errno: number), text)
+        case .locked(let text): self.init(Status.encrypted, text)
+        }
+    }
+}
+
+extension CordwoodError {
+    init(_ error: ArchiveError, lane: String) {
+        switch error {
+        case .system(let operation, let path, let number):
+            self.init(
+                Status.of(errno: number),
+                "could not \(operation) \(path): \(systemText(number))")
+        case .source(let problem): self.init(problem)
+        case .memory: self.init(Status.memory, "no memory to archive lane \(lane)")
+        case .argument(let text): self.init(Status.argument, text)
+        case .limit(let text): self.init(Status.limit, text)
+        }
+    }
+}

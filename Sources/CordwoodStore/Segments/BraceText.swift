@@ -1,0 +1,280 @@
+// Text of a std::format string (FORMAT §8.7, style 2): what the C++ standard says of each field, in
+// the C locale. Numbers are printed by the C library where it has the same form.
+// SAFETY: views are slices of the record that was checked; nothing is kept.
+
+import CShims
+import CordwoodCore
+
+struct BraceText {
+    /// One argument, as its type says.
+    enum Value {
+        case signed(Int64)
+        case unsigned(UInt64)
+        case bool(Bool)
+        case char(UInt8)
+        /// The value, its shortest digits as a float or a double has them.
+        case double(Double, String)
+        case extended([UInt8])
+        case pointer(UInt64)
+        case text([UInt8])
+    }
+
+    private(set) var out: [UInt8] = []
+    /// Style 3: a double without type and precision is what Swift shows.
+    private let isSwift: Bool
+
+    init(isSwift: Bool = false) { self.isSwift = isSwift }
+
+    /// Prints one field. False: the value cannot be shown like that; the format is then the text.
+    mutating func put(
+        _ value: Value, _ field: BraceFormat.Field, fill: [UInt8], width: Int, precision: Int?
+    ) -> Bool {
+        var body: [UInt8]
+        var sign: [UInt8] = []
+        var isNumber = true
+        switch value {
+        case .bool(let value) where field.type == 0 || field.type == 0x73:
+            isNumber = false
+            body = Array((value ? "true" : "false").utf8)
+        case .char(let value) where field.type == 0 || field.type == 0x63 || field.type == 0x3F:
+            isNumber = false
+            body = [value]
+        case .text(let text):
+            guard field.type == 0 || field.type == 0x73 || field.type == 0x3F else { return false }
+            isNumber = false
+            body = precision.map { Self.prefix(text, columns: $0) } ?? text
+        case .signed, .unsigned, .bool, .char:
+            guard precision == nil, let digits = Self.integer(value, field, &sign) else {
+                return false
+            }
+            body = digits
+            if field.type == 0x63 { isNumber = false }
+        case .pointer(let value):
+            guard field.type == 0 || field.type == 0x70 || field.type == 0x50 else { return false }
+            sign = Array((field.type == 0x50 ? "0X" : "0x").utf8)
+            body = Array(String(value, radix: 16, uppercase: field.type == 0x50).utf8)
+        case .double(_, let described)
+        where isSwift && field.type == 0 && precision == nil:
+            let isNegative = described.utf8.first == 0x2D
+            sign = Self.sign(isNegative, field)
+            body = Array(described.utf8.dropFirst(isNegative ? 1 : 0))
+        case .double, .extended:
+            guard let digits = Self.floating(value, field, precision, &sign) else { return false }
+            body = digits
+        }
+        // inf, nan, in either case.
+        let isFinite = !([0x69, 0x6E, 0x49, 0x4E] as [UInt8]).contains(body.first ?? 0)
+        let columns = Self.columns(sign) + Self.columns(body)
+        let pad = max(0, width - columns)
+        if field.align == .none, field.isZeroPadded, isNumber, isFinite {
+            out += sign
+            out.append(contentsOf: repeatElement(0x30, count: pad))
+            out += body
+            return true
+        }
+        let before =
+            switch field.align {
+            case .left: 0
+            case .right: pad
+            case .center: pad / 2
+            case .none: isNumber ? pad : 0
+            }
+        for _ in 0..<before { out += fill }
+        out += sign
+        out += body
+        for _ in before..<pad { out += fill }
+        return true
+    }
+
+    mutating func put(_ bytes: UnsafeRawBufferPointer) { unsafe out.append(contentsOf: bytes) }
+
+    // MARK: Numbers
+
+    private static func sign(_ isNegative: Bool, _ field: BraceFormat.Field) -> [UInt8] {
+        isNegative ? [0x2D] : field.sign == 0x2D ? [] : [field.sign]
+    }
+
+    private static func integer(
+        _ value: Value, _ field: BraceFormat.Field, _ sign: inout [UInt8]
+    ) -> [UInt8]? {
+        var magnitude: UInt64 = 0
+        var isNegative = false
+        switch value {
+        case .signed(let value): (magnitude, isNegative) = (value.magnitude, value < 0)
+        case .unsigned(let value): magnitude = value
+        case .bool(let value): magnitude = value ? 1 : 0
+        case .char(let value): magnitude = UInt64(value)
+        default: return nil
+        }
+        sign = Self.sign(isNegative, field)
+        func digits(_ radix: Int, _ prefix: String, upper: Bool = false) -> [UInt8] {
+            if field.isAlternate { sign += Array(prefix.utf8) }
+            return Array(String(magnitude, radix: radix, uppercase: upper).utf8)
+        }
+        switch field.type {
+        case 0, 0x64: return digits(10, "")
+        case 0x78: return digits(16, "0x")
+        case 0x58: return digits(16, "0X", upper: true)
+        case 0x62: return digits(2, "0b")
+        case 0x42: return digits(2, "0B")
+        case 0x6F: return digits(8, magnitude == 0 ? "" : "0")
+        case 0x63:
+            guard !isNegative, magnitude < 256 else { return nil }
+            sign = []
+            return [UInt8(magnitude)]
+        default: return nil
+        }
+    }
+
+    private static func floating(
+        _ value: Value, _ field: BraceFormat.Field, _ precision: Int?, _ sign: inout [UInt8]
+    ) -> [UInt8]? {
+        var kind: UInt8 = 3
+        var bytes: [UInt8] = []
+        var letter = field.type
+        switch value {
+        case .double(let number, let shortest):
+            unsafe withUnsafeBytes(of: number) { unsafe bytes.append(contentsOf: $0) }
+            if letter == 0, precision == nil {
+                let isNegative = number.sign == .minus
+                sign = Self.sign(isNegative, field)
+                if !number.isFinite { return Array((number.isNaN ? "nan" : "inf").utf8) }
+                return Self.shortest(shortest, number.magnitude, field.isAlternate)
+            }
+        case .extended(let raw): (bytes, kind) = (raw, 4)
+        default: return nil
+        }
+        if letter == 0 { letter = 0x67 }
+        guard [0x61, 0x41, 0x65, 0x45, 0x66, 0x46, 0x67, 0x47].contains(letter) else { return nil }
+        var format = "%" + (field.isAlternate ? "#" : "")
+        let isHex = letter == 0x61 || letter == 0x41
+        if let precision {
+            format += ".\(precision)"
+        } else if field.type == 0, kind == 4 {
+            format += ".18"
+        }
+        format += (kind == 4 ? "L" : "") + String(UnicodeScalar(letter))
+        var text = print(format, kind, bytes)
+        let isNegative = text.first == 0x2D
+        if isNegative { text.removeFirst() }
+        sign = Self.sign(isNegative, field)
+        // std::format prints no 0x.
+        if isHex, text.starts(with: Array("0x".utf8)) || text.starts(with: Array("0X".utf8)) {
+            text.removeFirst(2)
+        }
+        return text
+    }
+
+    private static func print(_ format: String, _ kind: UInt8, _ value: [UInt8]) -> [UInt8] {
+        let zeroed = Array(format.utf8) + [0]
+        return unsafe zeroed.withUnsafeBytes { format in
+            unsafe value.withUnsafeBytes { value in
+                let text = unsafe format.baseAddress!.assumingMemoryBound(to: CChar.self)
+                let count = unsafe Int(cwi_print(nil, 0, text, kind, value.baseAddress!))
+                var buffer = [UInt8](repeating: 0, count: max(0, count) + 1)
+                unsafe buffer.withUnsafeMutableBytes { buffer in
+                    _ = unsafe cwi_print(
+                        buffer.baseAddress!.assumingMemoryBound(to: CChar.self), buffer.count,
+                        text, kind, value.baseAddress!)
+                }
+                buffer.removeLast()
+                return buffer
+            }
+        }
+    }
+
+    /// The shortest digits that read back as the same number, fixed or scientific, whichever is
+    /// shorter (std::to_chars). described: the number as Swift shows it, which has those digits.
+    private static func shortest(
+        _ described: String, _ magnitude: Double, _ isAlternate: Bool
+    ) -> [UInt8] {
+        var digits: [UInt8] = []
+        var exponent = 0
+        var seenPoint = false
+        var isExponent = false
+        var exponentText = ""
+        for byte in described.utf8 {
+            switch byte {
+            case 0x2D where !isExponent: continue
+            case 0x65: isExponent = true
+            case _ where isExponent: exponentText.unicodeScalars.append(Unicode.Scalar(byte))
+            case 0x2E: seenPoint = true
+            default:
+                digits.append(byte)
+                if !seenPoint { exponent += 1 }
+            }
+        }
+        exponent += Int(exponentText) ?? 0
+        // 0.ddd × 10^exponent, without zeros at either end.
+        while digits.count > 1, digits.first == 0x30 {
+            digits.removeFirst()
+            exponent -= 1
+        }
+        while digits.count > 1, digits.last == 0x30 { digits.removeLast() }
+        if digits == [0x30] { return Array((isAlternate ? "0." : "0").utf8) }
+        let power = exponent - 1
+        var scientific = [digits[0]]
+        if digits.count > 1 {
+            scientific.append(0x2E)
+            scientific += digits[1...]
+        }
+        scientific += Array((power < 0 ? "e-" : "e+").utf8)
+        if abs(power) < 10 { scientific.append(0x30) }
+        scientific += Array(String(abs(power)).utf8)
+        var fixed: [UInt8]
+        if exponent <= 0 {
+            fixed = Array("0.".utf8)
+            guard -exponent < 8 else { return scientific }
+            fixed.append(contentsOf: repeatElement(0x30, count: -exponent))
+            fixed += digits
+        } else if exponent >= digits.count {
+            guard exponent < 40 else { return scientific }
+            fixed = digits
+            fixed.append(contentsOf: repeatElement(0x30, count: exponent - digits.count))
+            if fixed.count <= scientific.count, magnitude >= 9_007_199_254_740_992 {
+                var bytes: [UInt8] = []
+                unsafe withUnsafeBytes(of: magnitude) { unsafe bytes.append(contentsOf: $0) }
+                fixed = print("%.0f", 3, bytes)
+            }
+        } else {
+            fixed = Array(digits[..<exponent]) + [0x2E] + Array(digits[exponent...])
+        }
+        var result = fixed.count <= scientific.count ? fixed : scientific
+        if isAlternate, !result.contains(0x2E) {
+            result.insert(0x2E, at: result.firstIndex(of: 0x65) ?? result.count)
+        }
+        return result
+    }
+
+    // MARK: Width
+
+    /// Columns on a terminal, as the standard estimates them.
+    static func columns(_ text: [UInt8]) -> Int {
+        if text.allSatisfy({ $0 < 0x80 }) { return text.count }
+        return String(decoding: text, as: UTF8.self).unicodeScalars.reduce(0) {
+            $0 + (isWide($1.value) ? 2 : 1)
+        }
+    }
+
+    private static func prefix(_ text: [UInt8], columns: Int) -> [UInt8] {
+        if text.allSatisfy({ $0 < 0x80 }) { return Array(text.prefix(columns)) }
+        var left = columns
+        var result = String.UnicodeScalarView()
+        for scalar in String(decoding: text, as: UTF8.self).unicodeScalars {
+            left -= isWide(scalar.value) ? 2 : 1
+            if left < 0 { break }
+            result.append(scalar)
+        }
+        return Array(String(result).utf8)
+    }
+
+    private static func isWide(_ code: UInt32) -> Bool {
+        switch code {
+        case 0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3040...0xA4CF, 0xAC00...0xD7A3,
+            0xF900...0xFAFF, 0xFE10...0xFE19, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6,
+            0x1F300...0x1F64F, 0x1F900...0x1F9FF, 0x20000...0x2FFFD, 0x30000...0x3FFFD:
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,176 @@
+// What all segments of a lane share when they are read: identity, catalog, drop counts and, after
+// another boot, the journal. Reads the lane file itself; a segment that stands alone without one
+// is read with an empty context.
+// SAFETY: every view is of a ReadBuffer that a variable holds, and nothing keeps one: the catalog
+// copies its names.
+
+import CordwoodCore
+
+final class LaneContext {
+    let files: LaneFiles
+    private(set) var head: LaneHead?
+    let laneFile: ReadFile?
+    let catalog = Catalog()
+    let journal: Journal?
+    private(set) var process: ProcessInfo
+    /// The machine went down since: only what was made safe is believed (FORMAT §9).
+    let isOtherBoot: Bool
+    /// The lane file's header or catalog is not what it was, and no power cut is to blame.
+    private(set) var damage: ReadProblem?
+
+    init(files: LaneFiles, runningBoot: LaneID, alone: SegmentHead?) throws(ReadProblem) {
+        self.files = files
+        var file: ReadFile?
+        var head: LaneHead?
+        var broken: ReadProblem?
+        do throws(ReadProblem) {
+            file = try ReadFile(path: files.lanePath)
+            if let file {
+                let page = try file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
+                head = unsafe try LaneHead(page.bytes, path: files.lanePath)
+            }
+        } catch {
+            if case .version = error { throw error }
+            broken = error
+        }
+        var alone = alone
+        var boot = head?.bootID ?? alone?.bootID ?? .zero
+        let differs = boot != .zero && runningBoot != .zero && boot != runningBoot
+        let journal = differs || head == nil ? try? Journal(path: files.journalPath) : nil
+        if head == nil,
+            let saved = try? journal?.header(
+                kind: JournalFrame.kindLaneHeader, segment: 0)
+        {
+            head = try? unsafe LaneHead(saved.bytes, path: files.journalPath)
+        }
+        if head == nil, alone == nil, let broken {
+            // Lost with the power: what its segments hold can be read without names.
+            alone = LaneContext.firstHead(files)
+            if alone == nil { throw broken }
+        }
+        boot = head?.bootID ?? alone?.bootID ?? .zero
+        laneFile = file
+        let known = head?.bootID ?? boot
+        isOtherBoot = known != .zero && runningBoot != .zero && known != runningBoot
+        self.journal = isOtherBoot ? journal : nil
+        self.head = head
+        if !isOtherBoot { damage = broken ?? LaneContext.cutOff(head, file, files.lanePath) }
+        process = LaneContext.process(head, alone, files.lane, [])
+        try readCatalog()
+    }
+
+    /// A mapped lane file has its catalog whole from the start; what is behind it is segment 0's.
+    private static func cutOff(_ head: LaneHead?, _ file: ReadFile?, _ path: String) -> ReadProblem?
+    {
+        guard let head, let file, !head.isWritten else { return nil }
+        let size = file.size
+        let end = UInt64(head.catalogOffset) + UInt64(head.catalogBytes)
+        return size < end ? .damaged("\(path): cut off at \(size), and names with it") : nil
+    }
+
+    private static func firstHead(_ files: LaneFiles) -> SegmentHead? {
+        for segment in files.segments {
+            guard let file = try? ReadFile(path: segment.path),
+                let page = try? file.copy(at: 0, count: SegmentHeader.bytes)
+            else { continue }
+            // SAFETY: the head copies what it takes from `page`.
+            if let head = try? unsafe SegmentHead(page.bytes, path: segment.path) { return head }
+        }
+        return nil
+    }
+
+    private static func process(
+        _ head: LaneHead?, _ alone: SegmentHead?, _ lane: String,
+        _ resource: [(key: String, value: String)]
+    ) -> ProcessInfo {
+        let named = lane.split(separator: "-")
+        let pid = named.count >= 2 ? UInt32(named[1]) ?? 0 : 0
+        return ProcessInfo(
+            laneID: head?.laneID ?? alone?.laneID ?? .zero,
+            bootID: head?.bootID ?? alone?.bootID ?? .zero,
+            processID: head?.processID ?? pid, name: head?.processName ?? "",
+            createdRealtime: head?.createdRealtime ?? 0,
+            createdMonotonic: head?.createdMonotonic ?? 0, resource: resource)
+    }
+
+    /// No writer makes a growth file larger: one entry of 16 MiB and a page (FORMAT §5).
+    private static let growthBytesMax = UInt64(CatalogEntry.lengthMax) + 8_192
+
+    /// Takes in what the catalog holds now; gives the bytes that were read for it.
+    @discardableResult
+    func readCatalog() throws(ReadProblem) -> UInt64 {
+        guard let head else { return 0 }
+        var bytesRead: UInt64 = 0
+        catalog.beginResource()
+        if let laneFile {
+            let region = try laneFile.copy(
+                at: UInt64(head.catalogOffset), count: head.catalogBytes)
+            unsafe catalog.read(region: region.bytes, salt: head.salt)
+            bytesRead &+= UInt64(region.count)
+        }
+        for k in 1...CatalogHeader.filesMax {
+            guard let file = try? ReadFile(path: "\(files.directory)/\(files.lane).catalog-\(k)")
+            else { break }
+            let all = try file.copy(
+                at: 0, count: Int(min(file.size, LaneContext.growthBytesMax)))
+            bytesRead &+= UInt64(all.count)
+            guard unsafe Bytes.u64(all.bytes, CatalogHeader.magic) == CatalogHeader.magicValue,
+                unsafe Bytes.u32(all.bytes, CatalogHeader.version) <= FormatVersion.current,
+                let region = unsafe Bytes.slice(
+                    all.bytes, CatalogHeader.bytes, all.count &- CatalogHeader.bytes)
+            else { continue }
+            catalog.read(region: region, salt: head.salt)
+        }
+        if let journal {
+            for frame in journal.frames where frame.kind == JournalFrame.kindCatalog {
+                let region = try journal.content(frame)
+                unsafe catalog.read(region: region.bytes, salt: head.salt)
+            }
+        }
+        let old = process.resource
+        let now = catalog.resource
+        if old.count != now.count || zip(old, now).contains(where: { $0 != $1 }) {
+            process = LaneContext.process(head, nil, files.lane, now)
+        }
+        return bytesRead
+    }
+
+    /// Reads the lane header again: `archivedBelow`, `closed`.
+    func refresh() throws(ReadProblem) {
+        guard let laneFile, journal == nil else { return }
+        let page = try laneFile.copy(at: 0, count: LaneHeader.dropsOffsetValue)
+        if let now = try? unsafe LaneHead(page.bytes, path: files.lanePath), now.salt == head?.salt
+        {
+            head = now
+        }
+    }
+
+    struct Drops {
+        var count: UInt64 = 0
+        var firstMonotonic: UInt64 = .max
+        var lastMonotonic: UInt64 = 0
+        var causes: UInt64 = 0
+    }
+
+    /// Refused records that no gap record reports (FORMAT §3.2); `seen`: largest `to` by slot.
+    func unreportedDrops(seen: [UInt32: UInt64]) throws(ReadProblem) -> Drops {
+        var drops = Drops()
+        guard let laneFile, let head else { return drops }
+        let slots = try laneFile.copy(
+            at: UInt64(head.dropsOffset), count: head.dropsCount &* DropSlot.bytes)
+        for index in 0..<head.dropsCount {
+            let at = index &* DropSlot.bytes
+            let dropped = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.dropped)
+            let reported = unsafe max(
+                Bytes.u64(slots.bytes, at &+ DropSlot.reported), seen[UInt32(index)] ?? 0)
+            guard dropped > reported else { continue }
+            drops.count &+= dropped &- reported
+            unsafe drops.causes |= Bytes.u64(slots.bytes, at &+ DropSlot.causes)
+            let first = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.firstMonotonic)
+            let last = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.lastMonotonic)
+            drops.firstMonotonic = min(drops.firstMonotonic, first)
+            drops.lastMonotonic = max(drops.lastMonotonic, last)
+        }
+        return drops
+    }
+}

@@ -1,0 +1,600 @@
+// The records of one lane in the order of FORMAT §4: its segments are indexed when the merge comes
+// near them, each thread's streams are merged by monotonic time, and within a stream the order is
+// the writer's. Reads while the writer runs, and goes on where it stopped after `refresh`. Reads
+// by pread only (PROTOCOL R11). One thread at a time.
+
+import CordwoodCore
+
+public final class LaneSource: RecordSource {
+    public let lane: String
+    public let laneID: LaneID
+    /// All damage met so far, cut at 1,000 places.
+    public private(set) var damage: [String] = []
+    /// Numbers of the segments this source reads, or has read.
+    public private(set) var segmentNumbers: [UInt64] = []
+    /// Segments that went away before they were read to the end: an archive holds them now.
+    public private(set) var lostSegments: [UInt64] = []
+    /// Where a segment goes away while it is read nothing more is given while `isPaused`: what an
+    /// archive has of it comes before what follows here.
+    public var pausesAtLoss = false
+    public var isPaused = false
+    /// Whether refused records that nobody reported end the lane as a gap (FORMAT §3.2).
+    public var reportsDrops: Bool
+    /// Following: records younger than this monotonic time wait for slower threads. Nil: none.
+    public var holdAfter: UInt64?
+
+    private let context: LaneContext
+    private let decoder: RecordDecoder
+    private var range: ClosedRange<UInt64>?
+    private var excluded: [ClosedRange<UInt64>] = []
+    /// Opened, not indexed yet; by number.
+    private var waiting: [SegmentFile] = []
+    /// Indexed and still growing.
+    private var growing: [SegmentFile] = []
+    private var streams: [UInt64: StreamCursor] = [:]
+    private var heap = MinHeap<StreamCursor>()
+    private var parked: [StreamCursor] = []
+    private var current: StreamCursor?
+    private var threads: [UInt32: ThreadInfo] = [:]
+    private var problems: [ReadProblem] = []
+    /// Chunk sequences indexed, by thread.
+    private var indexed: [UInt32: ChunkRuns] = [:]
+    /// Records given of chunks in lost segments, by thread << 32 | chunk sequence.
+    private var given: [UInt64: UInt32] = [:]
+    private var gapsSeen: [UInt32: UInt64] = [:]
+    var chunkLoads: UInt64 = 0
+    /// Of all chunks loaded.
+    var chunkBytes: UInt64 = 0
+    private var catalogAt: UInt64 = 0
+    private var hasLostNames = false
+    private static let readInVainMax: UInt64 = 64 << 20
+    private var readInVain: UInt64 = 0
+    private var lastClock: ClockTable?
+    private var lastMonotonic: UInt64 = 0
+    private var created: UInt64 = .max
+    private var dropsTold = false
+
+    /// False: deferred records keep their arguments and have no message.
+    public var rendersText: Bool {
+        get { decoder.text != nil }
+        set { decoder.text = newValue ? DeferredText() : nil }
+    }
+
+    /// `directory`: the store. `segments`: nil reads all that `archivedBelow` leaves.
+    public static func open(
+        directory: String, lane: String, segments: ClosedRange<UInt64>? = nil,
+        runningBoot: LaneID? = nil
+    ) throws(ReadProblem) -> LaneSource {
+        let all = try LaneFiles.list(store: directory)
+        let files =
+            all.first { $0.lane == lane } ?? LaneFiles(lane: lane, directory: directory + "/lanes")
+        return try LaneSource(files: files, segments: segments, runningBoot: runningBoot)
+    }
+
+    /// From a listing made before, which saves one for every lane.
+    public init(
+        files: LaneFiles, segments: ClosedRange<UInt64>? = nil, runningBoot: LaneID? = nil
+    ) throws(ReadProblem) {
+        lane = files.lane
+        range = segments
+        reportsDrops = segments == nil
+        context = try LaneContext(
+            files: files, runningBoot: runningBoot ?? BootID.running(), alone: nil)
+        laneID = context.process.laneID
+        decoder = RecordDecoder(catalog: context.catalog)
+        if let damage = context.damage { report(damage) }
+        addSegments(files)
+    }
+
+    /// One segment's file, with the lane file beside it where there is one.
+    init(segment: LaneFiles.Segment, files: LaneFiles, runningBoot: LaneID?) throws(ReadProblem) {
+        lane = files.lane
+        reportsDrops = false
+        let boot = runningBoot ?? BootID.running()
+        let file = try ReadFile.segment(path: segment.path)
+        let page = try file.copy(at: 0, count: SegmentHeader.bytes)
+        // SAFETY: the head copies what it takes from `page`.
+        let alone = try? unsafe SegmentHead(page.bytes, path: segment.path)
+        context = try LaneContext(files: files, runningBoot: boot, alone: alone)
+        laneID = context.process.laneID
+        decoder = RecordDecoder(catalog: context.catalog)
+        range = segment.number...segment.number
+        take(
+            try SegmentFile(
+                file: file, path: segment.path, base: 0, bytesMax: .max,
+                sealedByName: segment.isSealed, number: segment.number, generation: nil,
+                isOtherBoot: context.isOtherBoot, journal: context.journal))
+    }
+
+    /// True where the power took all that could be read of a lane whose names are left: its file
+    /// has no header, nor has any segment or journal. False where one of them cannot be opened.
+    public static func isBlank(_ files: LaneFiles) -> Bool {
+        for path in [files.lanePath] + files.segments.map(\.path) {
+            do throws(ReadProblem) {
+                let page = try ReadFile(path: path).copy(at: 0, count: SegmentHeader.bytes)
+                let isZero = unsafe Bytes.u64(page.bytes, 0) == 0
+                guard page.count < SegmentHeader.bytes || isZero else { return false }
+            } catch {
+                // 2: no such file. What lay in memory is gone with its machine.
+                guard case .system(_, 2) = error else { return false }
+            }
+        }
+        if files.hasJournal {
+            do throws(ReadProblem) {
+                return try Journal(path: files.journalPath).frames.isEmpty
+            } catch { if case .damaged = error { return true } else { return false } }
+        }
+        return true
+    }
+
+    public var process: ProcessInfo? { context.process }
+    public var head: LaneHead? { context.head }
+    public var isOtherBoot: Bool { context.isOtherBoot }
+    public var createdMonotonicNs: UInt64 {
+        created == .max ? context.process.createdMonotonic : created
+    }
+
+    /// A listing of this lane without any file.
+    public var filesGone: LaneFiles {
+        LaneFiles(lane: lane, directory: context.files.directory)
+    }
+
+    // MARK: Segments
+
+    private func addSegments(_ files: LaneFiles) {
+        let below = context.head?.archivedBelow ?? 0
+        let known = Set(segmentNumbers)
+        func wanted(_ number: UInt64) -> Bool {
+            number >= below && !known.contains(number)
+                && !excluded.contains { $0.contains(number) }
+                && (range?.contains(number) ?? true)
+        }
+        if let head = context.head, wanted(0) { openFirst(head) }
+        for segment in files.segments where segment.number != 0 && wanted(segment.number) {
+            open(segment)
+        }
+        var present = Set(files.segments.map(\.number)).subtracting(lostSegments)
+        for frame in context.journal?.frames ?? []
+        where frame.kind == JournalFrame.kindSegmentHeader && frame.segment != 0
+            && wanted(frame.segment) && present.insert(frame.segment).inserted
+        {
+            openFromJournal(frame.segment)
+        }
+        // By the time of publishing: a spare may be published after one that was made later.
+        waiting.sort {
+            ($0.head.createdMonotonic, $0.number) < ($1.head.createdMonotonic, $1.number)
+        }
+        segmentNumbers.sort()
+    }
+
+    private func openFirst(_ head: LaneHead) {
+        let path = context.files.lanePath
+        attempt {
+            () throws(ReadProblem) in
+            try SegmentFile(
+                file: context.laneFile, path: path, base: head.segmentOffset,
+                bytesMax: head.segmentBytes, sealedByName: false, number: 0, generation: 0,
+                isOtherBoot: context.isOtherBoot, journal: context.journal)
+        }
+    }
+
+    private func open(_ segment: LaneFiles.Segment) {
+        do throws(ReadProblem) {
+            var isSealed = segment.isSealed
+            var path = segment.path
+            var file = try openIfThere(path)
+            if file == nil, !isSealed, path.hasSuffix(".seg") {
+                // Sealed since it was listed.
+                path = path.dropLast(4) + ".sealed"
+                isSealed = true
+                file = try openIfThere(path)
+            }
+            guard let file else {
+                guard !lostSegments.contains(segment.number) else { return }
+                lostSegments.append(segment.number)
+                if context.isOtherBoot, SegmentLink.target(path) != nil { throw gone(path) }
+                return
+            }
+            // The magic is stored last: a file without it is one that is or was being made, or
+            // whose blocks were lost with the power.
+            if !isSealed, context.journal?.hasSegment(segment.number) != true {
+                if try SegmentFile.isBeingMade(file) { return }
+                if context.isOtherBoot,
+                    try SegmentFile.isFromBefore(file, path, generation: segment.generation)
+                {
+                    return
+                }
+            }
+            take(
+                try SegmentFile(
+                    file: file, path: path, base: 0, bytesMax: .max, sealedByName: isSealed,
+                    number: segment.number, generation: segment.generation,
+                    isOtherBoot: context.isOtherBoot, journal: context.journal))
+        } catch {
+            report(error)
+        }
+    }
+
+    /// It lay in memory, and the machine was started again since.
+    private func gone(_ path: String) -> ReadProblem {
+        .damaged("\(path): was in memory, which the restart of the machine has emptied")
+    }
+
+    private func openFromJournal(_ number: UInt64) {
+        attempt {
+            () throws(ReadProblem) in
+            try SegmentFile(
+                file: nil, path: context.files.journalPath, base: 0, bytesMax: 0,
+                sealedByName: false, number: number, generation: nil, isOtherBoot: true,
+                journal: context.journal)
+        }
+    }
+
+    private func attempt(_ make: () throws(ReadProblem) -> SegmentFile) {
+        do throws(ReadProblem) { take(try make()) } catch { report(error) }
+    }
+
+    /// What a name means may change in between, a link may become a file: looked at twice more.
+    private func openIfThere(_ path: String) throws(ReadProblem) -> ReadFile? {
+        for last in [false, false, true] {
+            do throws(ReadProblem) {
+                return try ReadFile.segment(path: path)
+            } catch {
+                guard case .system(_, 2) = error else { throw error }
+                if last || !ReadFile.hasName(path) { return nil }
+            }
+        }
+        return nil
+    }
+
+    private func take(_ segment: SegmentFile) {
+        guard segment.head.laneID == laneID || context.head == nil else {
+            report(.damaged("\(segment.path): segment of another lane"))
+            return
+        }
+        waiting.append(segment)
+        segmentNumbers.append(segment.number)
+        created = min(created, segment.head.createdMonotonic)
+    }
+
+    func report(_ problem: ReadProblem) {
+        if problems.count < 1_000 { problems.append(problem) }
+        guard damage.count < 1_000 else { return }
+        switch problem {
+        case .damaged(let text), .version(let text), .locked(let text): damage.append(text)
+        case .system(let text, let number): damage.append("\(text): errno \(number)")
+        }
+    }
+
+    /// Passes over segments that stand in an archive; before the first `advance`.
+    public func exclude(_ archived: ClosedRange<UInt64>) {
+        waiting.removeAll { archived.contains($0.number) }
+        segmentNumbers.removeAll { archived.contains($0) }
+        lostSegments.removeAll { archived.contains($0) }
+        excluded.append(archived)
+    }
+
+    /// Counts those of `expected` as lost that are not there any more; before the first `advance`.
+    public func miss(_ expected: [UInt64]) {
+        for number in expected where !segmentNumbers.contains(number) {
+            lostSegments.append(number)
+        }
+    }
+
+    /// Whether that segment was, is or will be read here to its end.
+    public func owns(_ number: UInt64) -> Bool {
+        segmentNumbers.contains(number) && !lostSegments.contains(number)
+    }
+
+    // MARK: Merge
+
+    public func advance() throws(ReadProblem) -> RecordRef? {
+        var record = RecordRef()
+        return try next(&record) ? record : nil
+    }
+
+    public func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        if let stream = current {
+            current = nil
+            try move(stream)
+        }
+        while true {
+            if !problems.isEmpty { throw problems.removeFirst() }
+            if let segment = waiting.first, isNear(segment) {
+                waiting.removeFirst()
+                try index(segment)
+                continue
+            }
+            if isPaused { return false }
+            guard let top = heap.top else { return try drops(&record) }
+            if let holdAfter, top.key > holdAfter { return false }
+            let stream = top.item
+            if stream.mustMove {
+                // Its chunk was not loaded so far, or may have grown; now the true time decides.
+                try move(stream)
+                continue
+            }
+            current = stream
+            try stream.restore()
+            var isPassedOver = try stream.isCutOff()
+            if !isPassedOver {
+                give(stream, &record)
+                isPassedOver = stream.passesOver(record)
+            }
+            if isPassedOver {
+                current = nil
+                try move(stream)
+                continue
+            }
+            return true
+        }
+    }
+
+    /// A second of slack: clocks of two segments agree to far less.
+    private func isNear(_ segment: SegmentFile) -> Bool {
+        guard let top = heap.top else { return true }
+        let reach = top.key.addingReportingOverflow(1_000_000_000)
+        return reach.overflow || reach.partialValue >= segment.head.createdMonotonic
+    }
+
+    private func index(_ segment: SegmentFile) throws(ReadProblem) {
+        guard try segment.refresh() else { return lose(segment) }
+        let isMapped = !(context.head?.isWritten ?? true)
+        if let text = try segment.cutOff(isMapped: isMapped) { report(.damaged(text)) }
+        try takeChunks(of: segment)
+        if !segment.isComplete, !segment.isLost { growing.append(segment) }
+    }
+
+    private func takeChunks(of segment: SegmentFile) throws(ReadProblem) {
+        let fresh = try segment.scan()
+        if segment.isLost { return lose(segment) }
+        lastClock = segment.clock
+        for chunk in fresh.sorted(by: { $0.sequence < $1.sequence }) {
+            let key = UInt64(chunk.threadSerial) << 8 | UInt64(chunk.stream)
+            indexed[chunk.threadSerial, default: ChunkRuns()].insert(chunk.sequence)
+            if let stream = streams[key] {
+                stream.enqueue(segment, chunk)
+            } else {
+                let stream = StreamCursor(
+                    serial: chunk.threadSerial, stream: chunk.stream, thread: thread(chunk))
+                stream.enqueue(segment, chunk)
+                streams[key] = stream
+                heap.push(stream.bound, stream.tie, stream)
+            }
+        }
+        wakeParked()
+    }
+
+    private func wakeParked() {
+        for stream in parked where stream.hasQueued {
+            stream.mustMove = true
+            heap.push(stream.bound, stream.tie, stream)
+        }
+        parked.removeAll { $0.mustMove }
+    }
+
+    /// Moves a stream that is on top of the heap, and the heap with it.
+    private func move(_ stream: StreamCursor) throws(ReadProblem) {
+        stream.mustMove = false
+        while true {
+            let step: StreamCursor.Step
+            do throws(ReadProblem) {
+                step = try stream.step(in: self)
+            } catch {
+                heap.pop()
+                stream.mustMove = stream.hasQueued
+                if stream.mustMove {
+                    heap.push(stream.bound, stream.tie, stream)
+                } else {
+                    parked.append(stream)
+                }
+                throw error
+            }
+            if let segment = stream.segment, segment.isLost { lose(segment) }
+            switch step {
+            case .record:
+                heap.rekeyTop(stream.monotonic)
+                if stream.isLarge, heap.top?.item !== stream { stream.evict() }
+                return
+            case .damaged(let text):
+                report(.damaged(text))
+            case .end:
+                heap.pop()
+                if stream.isIdle { streams[stream.tie] = nil } else { parked.append(stream) }
+                stream.evict()
+                return
+            }
+        }
+    }
+
+    private func give(_ stream: StreamCursor, _ record: inout RecordRef) {
+        decoder.decode(stream, into: &record)
+        if decoder.hasMissed, catalogAt < chunkLoads {
+            catalogAt = chunkLoads
+            if readCatalogAgain() { decoder.decode(stream, into: &record) }
+            if decoder.hasMissed { tellLostNames() }
+        }
+        if record.kind == RecordRef.gapKind, let gap = decoder.gapCounted(stream) {
+            gapsSeen[gap.slot] = max(gapsSeen[gap.slot] ?? 0, gap.to)
+        }
+        lastMonotonic = max(lastMonotonic, record.monotonicNs)
+    }
+
+    /// Names are kept before the first record that has one: a file of them was cut or is gone.
+    private func tellLostNames() {
+        guard !hasLostNames, context.head != nil, !context.isOtherBoot else { return }
+        hasLostNames = true
+        report(.damaged("\(context.files.lanePath): names of loggers or places are lost"))
+    }
+
+    /// A name may have been added since. One that nobody ever adds would have all of the catalog
+    /// read for each chunk: what is read in vain stays in proportion to the records.
+    private func readCatalogAgain() -> Bool {
+        guard readInVain <= LaneSource.readInVainMax &+ chunkBytes &* 4 else { return false }
+        let before = context.catalog.changes
+        let bytes = (try? context.readCatalog()) ?? 0
+        if context.catalog.changes != before { return true }
+        readInVain &+= bytes
+        return false
+    }
+
+    func thread(_ chunk: ChunkHead) -> ThreadInfo {
+        let name = chunk.threadName
+        if let known = threads[chunk.threadSerial], known.threadID == chunk.threadID,
+            known.name == name, known.process === context.process
+        {
+            return known
+        }
+        let made = ThreadInfo(
+            process: context.process, serial: chunk.threadSerial, threadID: chunk.threadID,
+            name: name)
+        threads[chunk.threadSerial] = made
+        return made
+    }
+
+    private func drops(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        guard reportsDrops, !dropsTold, !segmentNumbers.isEmpty else { return false }
+        dropsTold = true
+        let drops = try context.unreportedDrops(seen: gapsSeen)
+        guard drops.count > 0 else { return false }
+        let process = context.process
+        record = RecordRef(
+            thread: ThreadInfo(
+                process: process, serial: 0, threadID: process.processID, name: ""))
+        func utc(_ monotonic: UInt64) -> UInt64 {
+            lastClock?.realtime(ofMonotonic: monotonic)
+                ?? monotonic &+ (process.createdRealtime &- process.createdMonotonic)
+        }
+        record.monotonicNs = max(drops.lastMonotonic, lastMonotonic)
+        record.writtenNs = utc(record.monotonicNs)
+        record.timeNs = record.writtenNs
+        decoder.gap(
+            &record, count: drops.count, first: utc(drops.firstMonotonic),
+            last: utc(drops.lastMonotonic), causes: drops.causes)
+        return true
+    }
+
+    // MARK: Following
+
+    /// Picks up what was committed, claimed or sealed since; nothing is given twice. `files`: a
+    /// fresh listing, nil makes one. A record that `advance` gave is void afterwards.
+    public func refresh(files: LaneFiles? = nil) throws(ReadProblem) {
+        let store = String(context.files.directory.dropLast("/lanes".utf8.count))
+        var listed = files
+        if listed == nil {
+            let all = try LaneFiles.list(store: store)
+            listed = all.first { $0.lane == lane }
+        }
+        try context.refresh()
+        isPaused = false
+        if let listed { addSegments(listed) }
+        if let stream = current {
+            current = nil
+            try move(stream)
+        }
+        let all = growing
+        growing = []
+        for segment in all {
+            guard try segment.refresh() else {
+                lose(segment)
+                continue
+            }
+            try takeChunks(of: segment)
+            if !segment.isComplete, !segment.isLost { growing.append(segment) }
+        }
+        for stream in parked {
+            stream.mustMove = true
+            heap.push(0, stream.tie, stream)
+        }
+        parked = []
+    }
+
+    /// Following from the end: passes over all that is there now.
+    public func skipAll() throws(ReadProblem) {
+        for segment in waiting where !segment.isSealed { try index(segment) }
+        waiting = []
+        for stream in streams.values {
+            stream.keepLastChunk()
+            while true {
+                if case .end = try stream.step(in: self) { break }
+            }
+            stream.mustMove = false
+            stream.evict()
+        }
+        heap = MinHeap()
+        parked = Array(streams.values)
+    }
+
+    /// Whether this source has given that record, or will.
+    public func covers(thread serial: UInt32, sequence: UInt64) -> Bool {
+        let chunk = UInt32(truncatingIfNeeded: sequence >> 32)
+        if let count = given[UInt64(serial) << 32 | UInt64(chunk)] {
+            return UInt32(truncatingIfNeeded: sequence) < count
+        }
+        return indexed[serial]?.contains(chunk) ?? false
+    }
+
+    /// Whether that archived record was given from a chunk that was settled short of it.
+    public func passesOver(_ record: borrowing RecordRef) -> Bool {
+        let digest = record.digest
+        for stream in streams.values where stream.serial == record.thread.serial {
+            if stream.passesOver(archived: record.sequence, digest) { return true }
+        }
+        return false
+    }
+
+    /// An archive gives those segments: what was not looked at so far is left to it.
+    public func cede(_ archived: ClosedRange<UInt64>) {
+        let ceded = waiting.filter { archived.contains($0.number) }.map(\.number)
+        waiting.removeAll { archived.contains($0.number) }
+        segmentNumbers.removeAll { ceded.contains($0) }
+        excluded.append(archived)
+    }
+
+    func lose(_ segment: SegmentFile, chunk offset: UInt64, of stream: StreamCursor) {
+        if let sequence = segment.sequence(at: offset) {
+            given[UInt64(stream.serial) << 32 | UInt64(sequence)] = 0
+        }
+        lose(segment)
+    }
+
+    private func lose(_ segment: SegmentFile) {
+        guard !lostSegments.contains(segment.number) else { return }
+        lostSegments.append(segment.number)
+        isPaused = pausesAtLoss
+        growing.removeAll { $0 === segment }
+        for stream in streams.values {
+            stream.forget(segment) { sequence, count in
+                self.given[UInt64(stream.serial) << 32 | UInt64(sequence)] = count
+            }
+        }
+    }
+}
+
+/// Chunk sequences of one thread, nearly always one run: chunks of segments that went into an
+/// archive unseen are missing in it.
+private struct ChunkRuns {
+    private var runs: [ClosedRange<UInt32>] = []
+
+    mutating func insert(_ sequence: UInt32) {
+        // The first run that ends at or behind the one before it: nearly always the last.
+        var at = runs.count
+        while at > 0, UInt64(runs[at - 1].upperBound) + 1 >= UInt64(sequence) { at -= 1 }
+        guard at < runs.count else { return runs.append(sequence...sequence) }
+        let run = runs[at]
+        guard UInt64(sequence) + 1 >= UInt64(run.lowerBound) else {
+            return runs.insert(sequence...sequence, at: at)
+        }
+        runs[at] = min(run.lowerBound, sequence)...max(run.upperBound, sequence)
+        if at + 1 < runs.count,
+            UInt64(runs[at].upperBound) + 1 >= UInt64(runs[at + 1].lowerBound)
+        {
+            runs[at] = runs[at].lowerBound...runs[at + 1].upperBound
+            runs.remove(at: at + 1)
+        }
+    }
+
+    func contains(_ sequence: UInt32) -> Bool {
+        runs.last { $0.lowerBound <= sequence }?.contains(sequence) ?? false
+    }
+}

@@ -1,0 +1,177 @@
+// Many sources as one run of records in the order of FORMAT §4. Sources are opened when the merge
+// comes near their first record. A source that fails is told of and goes on where it can. One
+// thread at a time; a record holds until the next `advance`.
+
+import CordwoodCore
+
+/// The offset from monotonic to ordering time that all lanes of one boot share (FORMAT §4).
+public struct BootOffsets {
+    private var known: [LaneID: (created: UInt64, name: String, offset: UInt64)] = [:]
+
+    public init() {}
+
+    /// The lane with the smallest createdRealtime, then name, decides.
+    public mutating func add(_ process: ProcessInfo, lane: String) {
+        // Lanes of unknown boots share nothing.
+        let key = process.bootID == .zero ? process.laneID : process.bootID
+        if let old = known[key], (old.created, old.name) <= (process.createdRealtime, lane) {
+            return
+        }
+        known[key] = (
+            process.createdRealtime, lane, process.createdRealtime &- process.createdMonotonic
+        )
+    }
+
+    /// A process met late, in an archive, is placed once and for all.
+    mutating func offset(of process: ProcessInfo) -> UInt64 {
+        let key = process.bootID == .zero ? process.laneID : process.bootID
+        if let found = known[key] { return found.offset }
+        add(process, lane: "")
+        return process.createdRealtime &- process.createdMonotonic
+    }
+
+    public mutating func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
+        monotonic &+ offset(of: process)
+    }
+}
+
+public struct MergeInput {
+    /// Ordering time before which the source has no record; 0 opens it at once.
+    public var lowerBound: UInt64
+    /// Ties go to the smaller.
+    public var order: UInt64
+    /// Following: the source may have more after its end and is asked again after `poll`.
+    public var isFollowed = false
+    public var open: () throws(ReadProblem) -> (any RecordSource)?
+
+    public init(
+        lowerBound: UInt64, order: UInt64,
+        open: @escaping () throws(ReadProblem) -> (any RecordSource)?
+    ) {
+        self.lowerBound = lowerBound
+        self.order = order
+        self.open = open
+    }
+}
+
+public final class MergeSource: RecordSource {
+    private final class Slot {
+        var input: MergeInput?
+        var source: (any RecordSource)?
+        var record: RecordRef?
+        var failures = 0
+        let isFollowed: Bool
+        let order: UInt64
+
+        init(_ input: MergeInput) {
+            self.input = input
+            order = input.order
+            isFollowed = input.isFollowed
+        }
+    }
+
+    /// A source that fails so often in a row is given up.
+    private static let failuresMax = 10_000
+    /// Told of every source that ended and is not followed, before it is let go.
+    public var onEnd: ((any RecordSource) -> Void)?
+    /// Ordering time of the record given last.
+    public private(set) var time: UInt64 = 0
+    /// The record given last is older than one that was given before it.
+    public private(set) var isLate = false
+    private var latest: UInt64 = 0
+    private var boots: BootOffsets
+    private var heap = MinHeap<Slot>()
+    private var ended: [Slot] = []
+    private var last: Slot?
+    private var offsetProcess: ProcessInfo?
+    private var offset: UInt64 = 0
+
+    public init(inputs: [MergeInput] = [], boots: BootOffsets = BootOffsets()) {
+        self.boots = boots
+        for input in inputs { add(input) }
+    }
+
+    public var process: ProcessInfo? { nil }
+    public var createdMonotonicNs: UInt64 { 0 }
+
+    public func add(_ input: MergeInput) {
+        heap.push(input.lowerBound, input.order, Slot(input))
+    }
+
+    /// Lanes seen before any of their records decide the offset of their boot.
+    public func learn(_ process: ProcessInfo, lane: String) {
+        var known = boots
+        known.add(process, lane: lane)
+        boots = known
+        offsetProcess = nil
+    }
+
+    /// Following: asks sources that had nothing more again; lets go of those `isGone` says.
+    public func poll(isGone: (any RecordSource) -> Bool = { _ in false }) {
+        last?.record = nil
+        last = nil
+        let asked = ended
+        ended = []
+        for slot in asked {
+            if let source = slot.source, !isGone(source) { heap.push(0, slot.order, slot) }
+        }
+    }
+
+    public func advance() throws(ReadProblem) -> RecordRef? {
+        last?.record = nil
+        last = nil
+        while let top = heap.top {
+            let slot = top.item
+            if let record = slot.record {
+                time = top.key
+                isLate = time < latest
+                latest = max(latest, time)
+                last = slot
+                return record
+            }
+            try next(slot)
+        }
+        return nil
+    }
+
+    /// The slot is on top and has no record: opens it or asks for the next one.
+    private func next(_ slot: Slot) throws(ReadProblem) {
+        do throws(ReadProblem) {
+            if let input = slot.input {
+                slot.input = nil
+                slot.source = try input.open()
+            }
+            slot.record = try slot.source?.advance()
+            slot.failures = 0
+        } catch {
+            slot.failures += 1
+            if slot.source == nil || slot.failures > MergeSource.failuresMax { heap.pop() }
+            throw error
+        }
+        if let record = slot.record {
+            heap.rekeyTop(orderingTime(record))
+        } else {
+            heap.pop()
+            if slot.isFollowed, slot.source != nil {
+                ended.append(slot)
+            } else if let source = slot.source {
+                onEnd?(source)
+            }
+        }
+    }
+
+    /// Ordering time of a monotonic time of that process.
+    public func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
+        var known = boots
+        return known.orderingTime(process, monotonic)
+    }
+
+    private func orderingTime(_ record: RecordRef) -> UInt64 {
+        let process = record.thread.process
+        if process !== offsetProcess {
+            offset = boots.offset(of: process)
+            offsetProcess = process
+        }
+        return record.monotonicNs &+ offset
+    }
+}

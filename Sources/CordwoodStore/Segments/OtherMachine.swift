@@ -1,0 +1,55 @@
+// Whether a lane may belong to a process of another machine: on a file system that machines share,
+// where its lock may be known there only (R33). Machines are told apart by their ids, and by their
+// names where an id is missing or was copied with the machine. Adopters and `stats`.
+// SAFETY: headers are 4,096 bytes, and every offset looked at lies in them.
+
+import CShims
+import CordwoodCore
+import Glibc
+
+public enum OtherMachine {
+    /// `header`: of the lane file that `descriptor` is.
+    public static func made(
+        _ header: UnsafeMutableRawBufferPointer, _ descriptor: Int32
+    ) -> Bool {
+        unsafe FileSystem(descriptor).kind == .network && isOther(header)
+    }
+
+    /// Both ids are known, and they differ; or both names. What is not known tells nothing.
+    private static func isOther(_ header: UnsafeMutableRawBufferPointer) -> Bool {
+        let theirs = unsafe (
+            header.load(fromByteOffset: LaneHeader.machineID, as: UInt64.self),
+            header.load(fromByteOffset: LaneHeader.machineID + 8, as: UInt64.self)
+        )
+        let ours = Machine.machineID()
+        if theirs != (0, 0), ours != (0, 0), theirs != ours { return true }
+        let (name, own) = (unsafe hostName(header), Machine.hostName())
+        return !name.isEmpty && !own.isEmpty && name != own
+    }
+
+    private static func hostName(_ header: UnsafeMutableRawBufferPointer) -> String {
+        let count = unsafe header.load(fromByteOffset: LaneHeader.hostNameBytes, as: UInt16.self)
+        let start = LaneHeader.hostName
+        let end = start + min(Int(count), LaneHeader.hostNameBytesMax)
+        return unsafe String(
+            decoding: UnsafeRawBufferPointer(rebasing: header[start..<end]), as: UTF8.self)
+    }
+
+    /// Why a lane is left alone though nobody here holds it: the other machine's name; `?` where it
+    /// has none. nil: it is of this machine, or was closed.
+    public static func name(directory: String, lane: String) -> String? {
+        let path = "\(directory)/lanes/\(lane).lane"
+        let descriptor = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK, 0)
+        guard descriptor >= 0 else { return nil }
+        defer { cwi_file_close(descriptor) }
+        return unsafe withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { header in
+            guard unsafe pread(descriptor, header.baseAddress, 4096, 0) == 4096,
+                unsafe header.load(as: UInt64.self) == LaneHeader.magicValue,
+                unsafe header.load(fromByteOffset: LaneHeader.closed, as: UInt32.self) == 0,
+                unsafe made(header, descriptor)
+            else { return nil }
+            let name = unsafe hostName(header)
+            return name.isEmpty ? "?" : name
+        }
+    }
+}

@@ -1,0 +1,31 @@
+// One file given by name: a segment (.seg, .sealed) or a lane file, read
+// as the lane's own reader would, with whatever of the lane still stands
+// beside it.
+
+import CordwoodCore
+
+public enum SegmentFileSource {
+    /// `path` ends in .lane, .seg or .sealed. A lane file gives segment 0 alone, archived or not.
+    public static func open(path: String, runningBoot: LaneID? = nil) throws(ReadProblem)
+        -> LaneSource
+    {
+        let slash = path.utf8.lastIndex(of: 0x2f)
+        let directory = slash.map { String(path[..<$0]) } ?? "."
+        let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
+        guard let dot = name.utf8.firstIndex(of: 0x2e) else {
+            throw .damaged("\(path): not a file of a store")
+        }
+        let lane = String(name[..<dot])
+        let rest = String(name[name.index(after: dot)...])
+        let files = LaneFiles(lane: lane, directory: directory.isEmpty ? "/" : directory)
+        if rest == "lane" {
+            let source = try LaneSource(files: files, segments: 0...0, runningBoot: runningBoot)
+            source.reportsDrops = true
+            return source
+        }
+        guard let segment = LaneFiles.segment(rest, path: path) else {
+            throw .damaged("\(path): not a file of a store")
+        }
+        return try LaneSource(segment: segment, files: files, runningBoot: runningBoot)
+    }
+}

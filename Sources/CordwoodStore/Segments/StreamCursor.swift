@@ -1,0 +1,391 @@
+// One stream of a lane: the chunks one thread wrote one after another in one of its streams, and
+// the place reached in them (FORMAT §6.2, §7, §8). Holds a private copy of the present chunk;
+// context and trace are kept as places in that copy. Belongs to one LaneSource.
+// SAFETY: views of `buffer` live within one call; what lasts is offsets, checked against its count.
+
+import CordwoodCore
+
+final class StreamCursor {
+    enum Step {
+        case record
+        /// Nothing more is there now.
+        case end
+        case damaged(String)
+    }
+
+    let serial: UInt32
+    let stream: UInt8
+    /// Stands in the heap without a time of its own: must be stepped before it counts.
+    var mustMove = true
+    var thread: ThreadInfo
+    /// Chunks to come, in order of their sequence.
+    private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64, sequence: UInt32)] =
+        []
+    private var next = 0
+
+    private(set) var segment: SegmentFile?
+    private(set) var head: ChunkHead?
+    private(set) var buffer = ReadBuffer()
+    private var position = 0
+    private var base: UInt64 = 0
+    private var index: UInt32 = 0
+    private var hint = 0
+    private(set) var context: (at: Int, count: Int) = (0, 0)
+    private(set) var traceAt = 0
+    /// After another boot: nil where all bytes are believed.
+    private var believed: [(from: Int, to: Int)]?
+    /// Where the record given or passed over last begins.
+    private var lastStart = 0
+    /// Of the last record in an open chunk, once it was given or passed over.
+    private var given: (start: Int, digest: UInt64)?
+    /// A record was given from a chunk beyond the end it was settled at. Its writer appends it
+    /// again at the start of its next chunk (PROTOCOL, Settle), unless it refuses it or was left by
+    /// longjmp: there it is passed over, and nothing else is. Digest nil: not known, the first is.
+    private var again: (digest: UInt64?, after: UInt32)?
+    /// A record of the present chunk had no sound length: what follows it cannot be found.
+    private var isBroken = false
+    private(set) var unknownTypes = 0
+
+    /// A chunk beyond holds one large record and what its last KiB has room for.
+    private static let largeBytes = 1 << 20
+    private static let evictionsMax = 128
+    /// Bytes of the present chunk that were given back and must be read again before they are used.
+    private var evicted = 0
+    private var evictions = 0
+
+    /// The record stepped to.
+    private(set) var start = 0
+    private(set) var length = 0
+    private(set) var sequence: UInt64 = 0
+    private(set) var monotonic: UInt64 = 0
+    private(set) var realtime: UInt64 = 0
+
+    init(serial: UInt32, stream: UInt8, thread: ThreadInfo) {
+        self.serial = serial
+        self.stream = stream
+        self.thread = thread
+    }
+
+    var tie: UInt64 { UInt64(serial) << 8 | UInt64(stream) }
+    var hasQueued: Bool { next < queue.count }
+    /// Nothing will ever come from what is known of this stream.
+    var isIdle: Bool { !hasQueued && again == nil && head.map { $0.final != 0 } ?? true }
+    /// No record of the next chunk is older, unless the clock went back.
+    var bound: UInt64 { hasQueued ? queue[next].bound : monotonic }
+
+    func enqueue(_ segment: SegmentFile, _ chunk: ChunkHead) {
+        let bound = segment.clock.times(of: chunk.baseTicks).monotonic
+        // Nearly always the last: a segment that was a spare when it was listed may come too early.
+        var at = queue.count
+        while at > next, queue[at &- 1].sequence > chunk.sequence { at &-= 1 }
+        queue.insert((segment, chunk.offset, bound, chunk.sequence), at: at)
+    }
+
+    /// Gives up what was not loaded of a segment that is lost; notes how many records of each of
+    /// its chunks were given or still will be.
+    func forget(_ lost: SegmentFile, _ note: (_ sequence: UInt32, _ given: UInt32) -> Void) {
+        if segment === lost, let head {
+            if evicted > 0 {
+                // The present record was not given, and cannot be had any more.
+                note(head.sequence, index &- 1)
+                evicted = 0
+                isBroken = true
+                mustMove = true
+            } else {
+                note(head.sequence, index &+ countLoaded())
+            }
+        }
+        for entry in queue[next...] where entry.segment === lost {
+            if let sequence = lost.sequence(at: entry.offset) { note(sequence, 0) }
+        }
+        queue = queue[next...].filter { $0.segment !== lost }
+        next = 0
+    }
+
+    /// Passes over all chunks to come but the last, whose state must be known to go on behind it.
+    func keepLastChunk() {
+        if queue.count &- next > 1 { queue = [queue[queue.count &- 1]] }
+        next = 0
+    }
+
+    /// Records behind the present one in the bytes that are here.
+    private func countLoaded() -> UInt32 {
+        let bytes = unsafe buffer.bytes
+        var at = position
+        var count: UInt32 = 0
+        while at < bytes.count {
+            let size = Int(Bytes.u32(bytes, at))
+            guard size >= RecordHeader.bytes, size <= bytes.count &- at else { break }
+            let type = Bytes.u8(bytes, at &+ RecordHeader.type)
+            if RecordType.isCounted(type) {
+                count &+= 1
+            }
+            at = (at &+ size &+ 7) & ~7
+        }
+        return count
+    }
+
+    /// Hands the memory of a large chunk back until its record is wanted: many streams may wait
+    /// with one each, and a hole in a file costs whoever wrote it nothing.
+    func evict() {
+        guard isLarge else { return }
+        evicted = buffer.count
+        buffer = ReadBuffer()
+    }
+
+    var isLarge: Bool { buffer.count > StreamCursor.largeBytes }
+
+    /// Reads again what was handed back. INVARIANT: all places in the buffer mean what they meant.
+    func restore() throws(ReadProblem) {
+        guard evicted > 0, let segment, let head else { return }
+        evictions &+= 1
+        let size = evicted
+        evicted = 0
+        try segment.read(chunk: head.offset, to: size, into: buffer)
+        if believed != nil {
+            try segment.overlay(chunk: head.offset, size: Int(head.size), onto: buffer)
+        }
+        guard buffer.count >= size, try segment.recheck() else {
+            isBroken = true
+            buffer.clear()
+            throw .damaged("\(segment.path): chunk at \(head.offset) changed while it was read")
+        }
+        // Our writers put 64 records into such a chunk at most; each costs reading all of it.
+        if evictions > StreamCursor.evictionsMax { isBroken = true }
+    }
+
+    private func closeChunk() {
+        evicted = 0
+        evictions = 0
+        segment = nil
+        head = nil
+        buffer.clear()
+        if buffer.capacity > 1 << 20 { buffer = ReadBuffer() }
+        position = 0
+    }
+
+    /// Moves to the next record that is shown.
+    func step(in lane: LaneSource) throws(ReadProblem) -> Step {
+        try restore()
+        while true {
+            switch parse() {
+            case .record:
+                lastStart = start
+                return .record
+            case .damaged(let text):
+                return .damaged(text)
+            case .end:
+                if head != nil, try extend() { continue }
+                guard hasQueued else { return .end }
+                closeChunk()
+                try open(in: lane)
+            }
+        }
+    }
+
+    /// Looks whether the writer went on in the present chunk; true where there are more bytes.
+    private func extend() throws(ReadProblem) -> Bool {
+        guard let segment, let old = head, old.final == 0, !segment.isOtherBoot, !isBroken,
+            !segment.isLost
+        else { return false }
+        guard let now = try segment.chunk(at: old.offset), now.sequence == old.sequence else {
+            return false
+        }
+        let before = buffer.count
+        if Int(now.end) > before {
+            try segment.read(chunk: now.offset, to: Int(now.end), into: buffer)
+        }
+        guard try segment.recheck() else {
+            buffer.cut(to: before)
+            return false
+        }
+        if now.final != 0, lastStart >= Int(now.final) {
+            let digest = given.flatMap { $0.start == lastStart ? $0.digest : nil }
+            again = (digest, now.sequence)
+        }
+        head = now
+        return buffer.count > before
+    }
+
+    /// The present record is the last that was loaded of a chunk which was open then: the only one
+    /// that its chunk may have been settled short of since.
+    private var isLastOfOpenChunk: Bool {
+        position >= buffer.count && head.map { $0.final == 0 } ?? false
+    }
+
+    /// Just before a record is given: whether its chunk ends before it by now. Then it stands in a
+    /// later one, or was refused. The length is stored before a record is appended again: who looks
+    /// in this order gives no record here that it may have seen there.
+    func isCutOff() throws(ReadProblem) -> Bool {
+        guard isLastOfOpenChunk, let segment, let old = head, !segment.isOtherBoot, !isBroken,
+            !segment.isLost, let now = try segment.chunk(at: old.offset),
+            now.sequence == old.sequence, now.final != 0, start >= Int(now.final),
+            try segment.recheck()
+        else { return false }
+        head = now
+        lastStart = 0
+        return true
+    }
+
+    /// Whether the present record, as decoded, is one that was given already from where it stood
+    /// first. What is passed over may be cut off again.
+    func passesOver(_ record: borrowing RecordRef) -> Bool {
+        let isLast = isLastOfOpenChunk
+        guard isLast || again != nil else { return false }
+        let digest = record.digest
+        if isLast { given = (start, digest) }
+        // What a chunk starts with by itself comes before it.
+        guard let first = again,
+            unsafe Bytes.u8(buffer.bytes, start &+ RecordHeader.type)
+                != RecordType.gap
+        else { return false }
+        again = nil
+        return first.digest ?? digest == digest
+    }
+
+    /// As `passesOver`, of a record that an archive gives. The archive may come before this stream
+    /// is looked at again.
+    func passesOver(archived sequence: UInt64, _ digest: UInt64) -> Bool {
+        if again == nil, let last = given, last.start == lastStart, last.digest == digest,
+            let segment, let old = head, old.final == 0,
+            let now = try? segment.chunk(at: old.offset), now.sequence == old.sequence,
+            now.final != 0, lastStart >= Int(now.final), let isSame = try? segment.recheck(), isSame
+        {
+            head = now
+            again = (digest, now.sequence)
+        }
+        guard let first = again, first.digest == digest, sequence >> 32 > first.after else {
+            return false
+        }
+        again = nil
+        return true
+    }
+
+    private func open(in lane: LaneSource) throws(ReadProblem) {
+        let entry = queue[next]
+        next &+= 1
+        if next == queue.count || next > 1_024 {
+            queue.removeFirst(next)
+            next = 0
+        }
+        let place = "\(entry.segment.path): chunk at \(entry.offset)"
+        let found = try entry.segment.chunk(at: entry.offset)
+        if let found { try load(entry.segment, found, lane, place) }
+        guard try entry.segment.recheck() else {
+            buffer.clear()
+            lane.lose(entry.segment, chunk: entry.offset, of: self)
+            return
+        }
+        guard let found else {
+            lane.report(.damaged("\(place) lost its header"))
+            return
+        }
+        thread = lane.thread(found)
+        lane.chunkLoads &+= 1
+        lane.chunkBytes &+= UInt64(buffer.count)
+        segment = entry.segment
+        head = found
+        position = ChunkHeader.bytes
+        base = found.baseTicks
+        index = 0
+        hint = 0
+        context = (0, 0)
+        traceAt = 0
+        lastStart = 0
+        given = nil
+        isBroken = false
+    }
+
+    private func load(
+        _ segment: SegmentFile, _ chunk: ChunkHead, _ lane: LaneSource, _ place: String
+    ) throws(ReadProblem) {
+        buffer.clear()
+        try segment.read(chunk: chunk.offset, to: Int(chunk.end), into: buffer)
+        believed = segment.isOtherBoot ? [] : nil
+        if segment.isSealed, chunk.final == 0 {
+            // Claimed too late: it holds nothing of a host and has no checksum (FORMAT §9). After
+            // another boot the header may be from before the sealing, and the rest not there.
+            if !segment.isOtherBoot { believed = nil }
+        } else if segment.isSealed {
+            if buffer.count == Int(chunk.end), unsafe StreamCursor.crcHolds(buffer.bytes, chunk) {
+                if segment.hasClock || !segment.isOtherBoot { believed = nil }
+            } else {
+                lane.report(.damaged("\(place): checksum"))
+            }
+        } else if buffer.count < Int(chunk.end), !segment.isOtherBoot {
+            lane.report(.damaged("\(place): cut short"))
+        }
+        guard believed != nil else { return }
+        try segment.overlay(chunk: chunk.offset, size: Int(chunk.size), onto: buffer)
+        believed = segment.covered(chunk.offset)
+    }
+
+    @safe static func crcHolds(_ bytes: UnsafeRawBufferPointer, _ chunk: ChunkHead) -> Bool {
+        guard chunk.final != 0, let head = Bytes.slice(bytes, 12, 52),
+            let body = Bytes.slice(
+                bytes, ChunkHeader.bytes, Int(chunk.final) &- ChunkHeader.bytes)
+        else { return false }
+        return Checksum.crc(body, after: Checksum.crc(head)) == chunk.crc
+    }
+
+    /// Steps over what is no record of its own and stops at one that is.
+    private func parse() -> Step {
+        let bytes = unsafe buffer.bytes
+        let end = bytes.count
+        while head != nil, position < end, !isBroken {
+            let at = position
+            let size = Int(Bytes.u32(bytes, at))
+            guard size >= RecordHeader.bytes, size <= end &- at else {
+                isBroken = true
+                // Zero pages behind what a journal saved are no damage but what was lost; so are
+                // pages of an older generation.
+                if believed != nil, size == 0 || segment?.isReused ?? false { return .end }
+                return .damaged(
+                    "\(segment?.path ?? ""): chunk at \(head?.offset ?? 0): record at \(at)")
+            }
+            position = (at &+ size &+ 7) & ~7
+            switch Bytes.u8(bytes, at &+ RecordHeader.type) {
+            case let type where RecordType.isCounted(type):
+                accept(bytes, at, size)
+                if isUnverified, segment?.isReused ?? false { continue }
+                return .record
+            case RecordType.timeBase:
+                if size >= 24 { base = Bytes.u64(bytes, at &+ RecordHeader.payload) }
+            case RecordType.context:
+                context = (at &+ RecordHeader.payload, size &- RecordHeader.payload)
+                if context.count < 2 || Bytes.u16(bytes, context.at) == 0 { context = (0, 0) }
+            case RecordType.trace:
+                takeTrace(bytes, at, size)
+            case RecordType.skip:
+                break
+            default:
+                unknownTypes &+= 1
+            }
+        }
+        return .end
+    }
+
+    @safe private func accept(_ bytes: UnsafeRawBufferPointer, _ at: Int, _ size: Int) {
+        start = at
+        length = size
+        sequence = UInt64(head?.sequence ?? 0) << 32 | UInt64(index)
+        index &+= 1
+        let ticks = base &+ UInt64(Bytes.u32(bytes, at &+ RecordHeader.delta))
+        if let segment {
+            (monotonic, realtime) = segment.clock.times(of: ticks, hint: &hint)
+        }
+    }
+
+    @safe private func takeTrace(_ bytes: UnsafeRawBufferPointer, _ at: Int, _ size: Int) {
+        let place = at &+ RecordHeader.payload
+        guard size &- RecordHeader.payload >= TraceLayout.bytes,
+            let trace = Bytes.slice(bytes, place, TraceLayout.bytes)
+        else { return }
+        traceAt = unsafe trace.contains { $0 != 0 } ? place : 0
+    }
+
+    var isUnverified: Bool {
+        guard let believed else { return false }
+        return !believed.contains { $0.from <= start && start &+ length <= $0.to }
+    }
+}

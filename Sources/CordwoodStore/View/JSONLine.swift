@@ -1,0 +1,147 @@
+// One record as one line of JSON, the exact form the API promises: time, level, logger, message,
+// pid, tid and kind always, the rest where it is not empty. Bytes that are not UTF-8 become
+// U+FFFD; a message that held such is added in base64. No state: any thread.
+// SAFETY: every index into a view stays below its count; output is an array, which grows by itself.
+
+import CordwoodCore
+import CordwoodFormats
+
+public enum JSONLine {
+    public static func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
+        append(r, mark: "", to: &out)
+    }
+
+    /// `mark` ends the message; it needs no escapes.
+    package static func append(
+        _ r: borrowing RecordRef, mark: String, to out: inout [UInt8]
+    ) {
+        out.append(0x7b)
+        appendHead(r, mark: mark, to: &out)
+        fields(r, &out)
+        appendTail(r, to: &out)
+        literal("}\n", &out)
+    }
+
+    /// The members before `fields`. `mark` ends the message.
+    package static func appendHead(
+        _ r: borrowing RecordRef, mark: String, to out: inout [UInt8]
+    ) {
+        literal("\"time\":\"", &out)
+        Times.appendExact(r.timeNs, to: &out)
+        literal("\",\"level\":\"", &out)
+        Levels.append(r.level, to: &out)
+        literal("\",\"logger\":", &out)
+        _ = JSONText.string(r.logger, &out)
+        literal(",\"message\":", &out)
+        if !JSONText.string(r.message, mark: mark, &out) {
+            literal(",\"message_base64\":\"", &out)
+            JSONText.base64(r.message, &out)
+            out.append(0x22)
+        }
+        literal(",\"pid\":", &out)
+        Digits.append(UInt64(r.thread.process.processID), to: &out)
+        literal(",\"tid\":", &out)
+        Digits.append(UInt64(r.thread.threadID), to: &out)
+        place(r, &out)
+    }
+
+    /// Those behind it.
+    package static func appendTail(_ r: borrowing RecordRef, to out: inout [UInt8]) {
+        trace(r, &out)
+        literal(",\"kind\":\"", &out)
+        kind(r.kind, &out)
+        out.append(0x22)
+    }
+
+    @inline(__always)
+    private static func literal(_ text: StaticString, _ out: inout [UInt8]) {
+        unsafe out.append(contentsOf: Bytes.literal(text))
+    }
+
+    package static func kind(_ kind: UInt8, _ out: inout [UInt8]) {
+        switch kind {
+        case 0: literal("log", &out)
+        case 1: literal("gap", &out)
+        case 2: literal("lifecycle", &out)
+        case 3: literal("transaction", &out)
+        case 4: literal("http", &out)
+        default: Digits.append(UInt64(kind), to: &out)
+        }
+    }
+
+    private static func place(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
+        if r.file.count > 0 {
+            literal(",\"file\":", &out)
+            _ = JSONText.string(r.file, &out)
+        }
+        if r.line > 0 {
+            literal(",\"line\":", &out)
+            Digits.append(UInt64(r.line), to: &out)
+        }
+        if r.function.count > 0 {
+            literal(",\"function\":", &out)
+            _ = JSONText.string(r.function, &out)
+        }
+    }
+
+    private static func fields(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
+        _ = appendFields(r, before: ",\"fields\":", to: &out)
+    }
+
+    /// The fields as an object; false and nothing, not even `before`, where there are none. A field
+    /// of the context does not hide one of the record's own: parsers keep the last of a key.
+    package static func appendFields(
+        _ r: borrowing RecordRef, before: StaticString, to out: inout [UInt8]
+    ) -> Bool {
+        if r.sections.count == 0 && r.context.count == 0 { return false }
+        var fields = RecordFields(r)
+        var count = 0
+        while let (key, value) = fields.next() {
+            if fields.part != .own, count > 0, isOwn(key, r) { continue }
+            if count == 0 { literal(before, &out) }
+            out.append(count == 0 ? 0x7b : 0x2c)
+            count &+= 1
+            _ = JSONText.string(key, &out)
+            out.append(0x3a)
+            append(value, &out)
+        }
+        if count > 0 { out.append(0x7d) }
+        return count > 0
+    }
+
+    @safe private static func isOwn(_ key: UnsafeRawBufferPointer, _ r: borrowing RecordRef) -> Bool
+    {
+        var own = RecordFields(r)
+        while let (other, _) = own.next(), own.part == .own {
+            if Bytes.equal(other, key) { return true }
+        }
+        return false
+    }
+
+    /// Numbers and truth as JSON has them; what is not finite as a string.
+    package static func append(_ value: FieldValue, _ out: inout [UInt8]) {
+        switch value {
+        case .string(let text):
+            _ = JSONText.string(text, &out)
+        case .double(let number) where !number.isFinite:
+            out.append(0x22)
+            FieldText.append(number, to: &out)
+            out.append(0x22)
+        default:
+            FieldText.append(value, to: &out)
+        }
+    }
+
+    private static func trace(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
+        if r.traceID.count > 0 {
+            literal(",\"trace_id\":\"", &out)
+            Digits.appendHex(r.traceID, to: &out)
+            out.append(0x22)
+        }
+        if r.spanID.count > 0 {
+            literal(",\"span_id\":\"", &out)
+            Digits.appendHex(r.spanID, to: &out)
+            out.append(0x22)
+        }
+    }
+}

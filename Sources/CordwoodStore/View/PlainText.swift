@@ -1,0 +1,168 @@
+// Text of records, and names of their files, as people may safely see them: on a terminal, through
+// a pipe, in a file that is shown later. No control character, no character that turns lines around
+// and no byte that is not UTF-8 comes through: `\x1b` stands for a byte, `\u2028` for a character
+// beyond ASCII. A backslash of the text itself stays one: JSON tells both apart. Pure.
+// SAFETY: views are read below their count and not kept.
+
+import CordwoodCore
+import CordwoodFormats
+
+/// How much of its own form a text keeps.
+public enum TextForm: Sendable {
+    /// Its lines and tabs: each line but the first begins with `PlainText.continuation`.
+    case lines
+    /// None: it is one line.
+    case oneLine
+    /// All, for whoever asked for it.
+    case raw
+}
+
+public enum PlainText {
+    /// What no record begins with, so that no text passes for one.
+    public static let continuation: StaticString = "    | "
+
+    @safe public static func append(
+        _ bytes: UnsafeRawBufferPointer, as form: TextForm, to out: inout [UInt8]
+    ) {
+        guard form != .raw else { return unsafe out.append(contentsOf: bytes) }
+        var at = 0
+        while true {
+            let run = at
+            at = plainEnd(bytes, at)
+            if run < at {
+                unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[run..<at]))
+            }
+            guard at < bytes.count else { return }
+            at &+= appendPiece(bytes, at, form, &out)
+        }
+    }
+
+    public static func oneLine(_ text: String) -> String {
+        var text = text
+        var out: [UInt8] = []
+        text.withUTF8 { append(UnsafeRawBufferPointer($0), as: .oneLine, to: &out) }
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    /// JSON for a terminal: what it would obey as JSON spells it, so that it says the same.
+    /// Control characters of ASCII are no part of it but newlines.
+    public static func json(_ bytes: [UInt8]) -> [UInt8] {
+        var out: [UInt8] = []
+        out.reserveCapacity(bytes.count)
+        unsafe bytes.withUnsafeBytes { bytes in
+            var at = 0
+            while at < bytes.count {
+                let run = at
+                at = plainEnd(bytes, at)
+                unsafe out.append(contentsOf: bytes[run..<at])
+                guard at < bytes.count else { break }
+                switch piece(bytes, at) {
+                case .control(let scalar, let size) where scalar >= 0x7F:
+                    escape(scalar, &out)
+                    at &+= size
+                default:
+                    out.append(Bytes.u8(bytes, at))
+                    at &+= 1
+                }
+            }
+        }
+        return out
+    }
+
+    /// So many bytes at the end may be the beginning of what `json` looks for.
+    public static func unfinished(_ bytes: [UInt8]) -> Int {
+        guard let last = bytes.last else { return 0 }
+        if last == 0xC2 || last == 0xD8 || last == 0xE2 { return 1 }
+        let isSecond = last == 0x80 || last == 0x81
+        return isSecond && bytes.dropLast().last == 0xE2 ? 2 : 0
+    }
+
+    /// What terminals obey, what ends a line for other programs, what turns a line around.
+    public static func isControl(_ scalar: UInt32) -> Bool {
+        switch scalar {
+        case 0..<0x20, 0x7F..<0xA0, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+    }
+
+    // ── Pieces ──
+
+    private enum Piece {
+        /// Of so many bytes, as the others.
+        case plain(Int)
+        case control(UInt32, Int)
+        /// No UTF-8.
+        case stray(Int)
+    }
+
+    @safe private static func piece(_ bytes: UnsafeRawBufferPointer, _ at: Int) -> Piece {
+        let first = UInt32(Bytes.u8(bytes, at))
+        if first < 0x80 { return isControl(first) ? .control(first, 1) : .plain(1) }
+        let size = UTF8Scan.length(bytes, at)
+        guard size > 0 else { return .stray(-size) }
+        guard size < 4 else { return .plain(4) }
+        // Of two bytes 5 and 6 bits, of three 4, 6 and 6.
+        var scalar = first & (size == 2 ? 0x1F : 0x0F)
+        for next in 1..<size { scalar = scalar << 6 | UInt32(Bytes.u8(bytes, at &+ next) & 0x3F) }
+        return isControl(scalar) ? .control(scalar, size) : .plain(size)
+    }
+
+    /// Where from `start` on the first byte is that is not shown as it is.
+    @safe private static func plainEnd(_ bytes: UnsafeRawBufferPointer, _ start: Int) -> Int {
+        var at = start
+        while at < bytes.count {
+            if bytes.count &- at >= 8, isPrintable(Bytes.u64(bytes, at)) {
+                at &+= 8
+            } else if case .plain(let size) = piece(bytes, at) {
+                at &+= size
+            } else {
+                break
+            }
+        }
+        return at
+    }
+
+    /// Eight bytes from space to tilde.
+    private static func isPrintable(_ word: UInt64) -> Bool {
+        let below = word &- 0x2020_2020_2020_2020
+        let above = word &+ 0x0101_0101_0101_0101
+        return (word | below | above) & 0x8080_8080_8080_8080 == 0
+    }
+
+    /// What is not shown as it is; how many bytes that was.
+    @safe private static func appendPiece(
+        _ bytes: UnsafeRawBufferPointer, _ at: Int, _ form: TextForm, _ out: inout [UInt8]
+    ) -> Int {
+        switch piece(bytes, at) {
+        case .plain(let size): return size
+        case .stray(let size):
+            for next in 0..<size { escape(UInt32(Bytes.u8(bytes, at &+ next)), &out, isByte: true) }
+            return size
+        case .control(let scalar, let size):
+            switch scalar {
+            case 0x09 where form == .lines: out.append(0x09)
+            // Behind the last newline there is no line.
+            case 0x0A where form == .lines && at &+ 1 < bytes.count:
+                out.append(0x0A)
+                literal(continuation, &out)
+            case 0x09: literal("\\t", &out)
+            case 0x0A: literal("\\n", &out)
+            case 0x0D: literal("\\r", &out)
+            default: escape(scalar, &out, isByte: scalar < 0x80)
+            }
+            return size
+        }
+    }
+
+    @inline(__always)
+    private static func literal(_ text: StaticString, _ out: inout [UInt8]) {
+        unsafe out.append(contentsOf: Bytes.literal(text))
+    }
+
+    private static func escape(_ code: UInt32, _ out: inout [UInt8], isByte: Bool = false) {
+        literal(isByte ? "\\x" : "\\u", &out)
+        for digit in stride(from: isByte ? 4 : 12, through: 0, by: -4) {
+            out.append(Digits.hex(UInt8(truncatingIfNeeded: code >> UInt32(digit) & 15)))
+        }
+    }
+}

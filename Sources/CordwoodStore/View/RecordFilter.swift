@@ -1,0 +1,56 @@
+// Which records a reader wants to see. Cheap tests
+// come first; fields are looked at last.
+// SAFETY: views are those of the record it is asked about, and are not kept.
+
+import CordwoodCore
+
+public struct RecordFilter: Sendable {
+    /// Least level; 0: all, also records without one.
+    public var level: UInt8 = 0
+    /// Set of 1 << kind; 0: all.
+    public var kinds: UInt32 = 0
+    /// UTC ns, inclusive; 0: open.
+    public var since: UInt64 = 0
+    /// UTC ns, exclusive; 0: open.
+    public var until: UInt64 = 0
+    /// This name and those below it: "app.db" covers app.db.pool, never app.dbx. Empty: all.
+    public var logger: [UInt8] = []
+    /// Each must hold: a field of that key has that value, as text.
+    public var conditions: [(key: [UInt8], value: [UInt8])] = []
+
+    public init() {}
+
+    public func matches(_ record: borrowing RecordRef) -> Bool {
+        if record.level < level { return false }
+        if kinds != 0, record.kind > 31 || kinds & (1 << UInt32(record.kind)) == 0 { return false }
+        if since != 0, record.timeNs < since { return false }
+        if until != 0, record.timeNs >= until { return false }
+        if !logger.isEmpty, !RecordFilter.covers(logger, record.logger) { return false }
+        for condition in conditions where !holds(condition, record) { return false }
+        return true
+    }
+
+    @safe public static func covers(_ prefix: [UInt8], _ name: UnsafeRawBufferPointer) -> Bool {
+        guard name.count >= prefix.count, unsafe name.starts(with: prefix) else { return false }
+        return name.count == prefix.count || Bytes.u8(name, prefix.count) == 0x2e
+    }
+
+    private func holds(
+        _ condition: (key: [UInt8], value: [UInt8]), _ record: borrowing RecordRef
+    ) -> Bool {
+        var fields = RecordFields(record)
+        while let (key, value) = fields.next() {
+            guard key.count == condition.key.count, unsafe key.elementsEqual(condition.key) else {
+                continue
+            }
+            if case .string(let text) = value {
+                if unsafe text.elementsEqual(condition.value) { return true }
+            } else {
+                var text: [UInt8] = []
+                FieldText.append(value, to: &text)
+                if text == condition.value { return true }
+            }
+        }
+        return false
+    }
+}

@@ -1,0 +1,112 @@
+// One record as a line of SAP Mobile Services (B-SAP-4), for export and for uploads alike:
+// `#Date time#Severity#CorrelationId#Source#Location#Message#`, seven `#` whatever the record
+// holds. Times are UTC and say so by `+00:00`. Valid UTF-8: other bytes become U+FFFD. What the
+// form has no place for (fields, thread, span) is left to the lossless forms. No state: any thread.
+// SAFETY: views are read below their count and not kept.
+
+import CordwoodCore
+import CordwoodFormats
+
+public enum SAPLine {
+    /// Of a record or its context: what ties it to a request.
+    package static let correlationField: StaticString = "correlation_id"
+
+    /// - Parameter mark: ends the message.
+    package static func append(
+        _ r: borrowing RecordRef, mark: String = "", to out: inout [UInt8]
+    ) {
+        out.append(0x23)
+        Times.append(r.timeNs, digits: 3, to: &out)
+        literal("+00:00#", &out)
+        literal(severity(r.level), &out)
+        out.append(0x23)
+        correlation(r, &out)
+        out.append(0x23)
+        column(r.logger, &out)
+        out.append(0x23)
+        location(r, &out)
+        out.append(0x23)
+        column(r.message, &out)
+        out.append(contentsOf: mark.utf8)
+        exception(r, &out)
+        literal("#\n", &out)
+    }
+
+    @inline(__always)
+    private static func literal(_ text: StaticString, _ out: inout [UInt8]) {
+        unsafe out.append(contentsOf: Bytes.literal(text))
+    }
+
+    /// What has no level is told like the rest.
+    private static func severity(_ level: UInt8) -> StaticString {
+        switch level {
+        case 1...8: "DEBUG"
+        case 13...16: "WARN"
+        case 17...20: "ERROR"
+        case 21...: "FATAL"
+        default: "INFO"
+        }
+    }
+
+    private static func correlation(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
+        var fields = RecordFields(r)
+        while let (key, value) = fields.next() {
+            guard Bytes.equal(key, Bytes.literal(correlationField)) else { continue }
+            guard case .string(let text) = value else { return FieldText.append(value, to: &out) }
+            return column(text, &out)
+        }
+        Digits.appendHex(r.traceID, to: &out)
+    }
+
+    private static func location(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
+        if r.file.count > 0 || r.line > 0 {
+            column(r.file, &out)
+            out.append(0x3a)
+            Digits.append(UInt64(r.line), to: &out)
+            if r.function.count > 0 { out.append(0x20) }
+        }
+        column(r.function, &out)
+    }
+
+    /// Behind the message: type and text, and the stack, each as if it began a line.
+    private static func exception(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
+        var fields = RecordFields(r)
+        var hasType = false
+        while let (key, value) = fields.next() {
+            guard fields.part == .exception, case .string(let text) = value else { continue }
+            let isText = Bytes.equal(key, Bytes.literal("exception.message"))
+            literal(isText && hasType ? ": " : "\\n", &out)
+            hasType = Bytes.equal(key, Bytes.literal("exception.type"))
+            column(text, &out)
+        }
+    }
+
+    @safe private static func column(
+        _ text: UnsafeRawBufferPointer, _ out: inout [UInt8]
+    ) {
+        var at = 0
+        var run = 0
+        while at < text.count {
+            let byte = unsafe text[at]
+            let size = byte < 0x80 ? 1 : UTF8Scan.length(text, at)
+            if size > 0 && byte != 0x23 && byte != 0x0a && byte != 0x0d {
+                at &+= size
+                continue
+            }
+            if run < at {
+                unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[run..<at]))
+            }
+            switch byte {
+            case 0x23: out.append(0x5f)
+            case 0x0a: literal("\\n", &out)
+            case 0x0d: literal("\\r", &out)
+            default: literal("\u{FFFD}", &out)
+            }
+            at &+= abs(size)
+            run = at
+        }
+        if run < at {
+            unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[run..<at]))
+        }
+    }
+}

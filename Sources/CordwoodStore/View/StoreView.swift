@@ -1,0 +1,364 @@
+// One store directory under a reader: its lanes and archives, and who gives which segment's
+// records. Lanes are listed and opened first, archives afterwards: what was archived in between is
+// seen twice, never not at all, and then left to one of the two. One thread at a time.
+
+import CShims
+import CordwoodCore
+
+final class StoreView {
+    /// Lanes held open from the start; further ones are opened when their time comes.
+    private static let lanesOpenMax = 128
+    static let reorderWindowNs: UInt64 = 100_000_000
+
+    private let path: String
+    private let options: ReaderOptions
+    private let merge: MergeSource
+    private let shelf: ArchiveShelf
+    private let report: (ReadProblem) -> Void
+    private let runningBoot: LaneID
+    private let firstOrder: UInt64
+    /// Followed lanes, and those that lost segments to an archive, by name.
+    private var lanes: [String: LaneSource] = [:]
+    /// Following: lanes that were finished at the start and are read from their own files; an
+    /// archive that is made of them later has nothing new.
+    private var passed: [LaneID: LaneSource] = [:]
+    private var knownLanes: Set<String> = []
+    private var lostBefore = 0
+    /// Following: younger records of this boot wait (monotonic ns).
+    private var heldFrom: UInt64?
+    /// Following from the end: archived records from before are not new.
+    private var startedNs: UInt64 = 0
+    private var gone: Set<String> = []
+    /// What archives cover that were there at the start.
+    private var archived: [LaneID: [ClosedRange<UInt64>]] = [:]
+
+    /// Lanes that went into archives before they were opened again.
+    private final class Vanished { var lanes: Set<LaneID> = [] }
+    private let vanished = Vanished()
+
+    init(
+        path: String, options: ReaderOptions, merge: MergeSource, order: UInt64,
+        runningBoot: LaneID, report: @escaping (ReadProblem) -> Void
+    ) throws(ReadProblem) {
+        try StoreFolder.check(path)
+        self.path = path
+        self.options = options
+        self.merge = merge
+        self.report = report
+        self.runningBoot = runningBoot
+        firstOrder = order
+        shelf = ArchiveShelf(store: path, identities: options.identities)
+        if options.follow, options.fromEnd { startedNs = cw_realtime_ns() }
+        try open()
+    }
+
+    /// The files of one lane, whoever holds them.
+    private struct Chain {
+        var lane: String
+        var archives: [ArchiveInfo] = []
+        var source: LaneSource?
+        /// A lane that is opened again when its time comes, and the segments it had.
+        var closedAgain: (id: LaneID, segments: [UInt64])?
+        var process: ProcessInfo?
+        /// Monotonic ns; no record of it is older.
+        var created: UInt64 = 0
+    }
+
+    private func open() throws(ReadProblem) {
+        var chains: [String: Chain] = [:]
+        var byID: [LaneID: LaneSource] = [:]
+        let listed = try LaneFiles.list(store: path)
+        for files in listed where files.hasLaneFile {
+            knownLanes.insert(files.lane)
+            guard let source = openLane(files) else { continue }
+            var chain = Chain(
+                lane: files.lane, process: source.process, created: source.createdMonotonicNs)
+            if byID.count < StoreView.lanesOpenMax || isFollowed(source) {
+                byID[source.laneID] = source
+                chain.source = source
+            } else {
+                chain.closedAgain = (source.laneID, source.segmentNumbers)
+            }
+            chains[files.lane] = chain
+        }
+        var covered: [String: [ClosedRange<UInt64>]] = [:]
+        for info in shelf.discover(report) {
+            for cover in info.covers where cover.first <= cover.last {
+                byID[cover.laneID]?.exclude(cover.first...cover.last)
+                archived[cover.laneID, default: []].append(cover.first...cover.last)
+                covered[cover.laneName, default: []].append(cover.first...cover.last)
+            }
+            guard startedNs == 0, ArchiveShelf.overlaps(info, options) else { continue }
+            let name = info.covers.count == 1 ? info.covers[0].laneName : info.path
+            chains[name, default: Chain(lane: name)].archives.append(info)
+        }
+        StoreFolder.headless(listed, covered: covered).forEach(report)
+        start(chains.values.sorted { $0.lane < $1.lane })
+        hold()
+    }
+
+    private func isFollowed(_ source: LaneSource?) -> Bool {
+        guard options.follow, let head = source?.head else { return false }
+        return !head.closed
+    }
+
+    private func start(_ sorted: [Chain]) {
+        var chains = sorted
+        var looked = 0
+        for index in chains.indices {
+            chains[index].archives.sort {
+                ($0.covers.first?.first ?? 0) < ($1.covers.first?.first ?? 0)
+            }
+            guard let info = chains[index].archives.first else { continue }
+            let hasFirst = chains[index].source != nil && info.covers.first?.first == 0
+            if !hasFirst, looked < ArchiveShelf.placedExactlyMax,
+                let source = try? ArchiveSource.open(
+                    path: info.path, identities: options.identities)
+            {
+                looked += 1
+                chains[index].process = source.process ?? chains[index].process
+                chains[index].created = source.createdMonotonicNs
+            } else if let process = chains[index].process {
+                chains[index].created = process.createdMonotonic
+            }
+        }
+        for chain in chains {
+            if let process = chain.process { merge.learn(process, lane: chain.lane) }
+        }
+        for chain in chains { add(chain) }
+    }
+
+    private func add(_ chain: Chain) {
+        let isFollowed = isFollowed(chain.source)
+        if startedNs != 0, !isFollowed { return }
+        if let source = chain.source {
+            if startedNs != 0 { skip(source) }
+            if isFollowed {
+                lanes[chain.lane] = source
+            } else if options.follow {
+                passed[source.laneID] = source
+            }
+        }
+        let parts = parts(of: chain)
+        var bound = chain.archives.first.map(ArchiveShelf.roughBound) ?? 0
+        if let process = chain.process { bound = merge.orderingTime(process, chain.created) }
+        // A source opened without need costs little; one opened late shows its records late.
+        if isFollowed || chain.source != nil && chain.archives.isEmpty { bound = 0 }
+        var input = MergeInput(lowerBound: bound, order: order(chain.lane)) {
+            () throws(ReadProblem) -> (any RecordSource)? in ChainSource(parts)
+        }
+        input.isFollowed = isFollowed
+        merge.add(input)
+    }
+
+    private func openLane(_ files: LaneFiles) -> LaneSource? {
+        do throws(ReadProblem) {
+            let source = try LaneSource(files: files, runningBoot: runningBoot)
+            if options.follow { source.reportsDrops = false }
+            source.pausesAtLoss = true
+            return source
+        } catch {
+            // Gone between listing and opening: an archive has it.
+            if case .system(_, let number) = error, number == 2 { return nil }
+            report(error)
+            return nil
+        }
+    }
+
+    private func parts(of chain: Chain) -> [ChainSource.Part] {
+        var parts: [ChainSource.Part] = []
+        for info in chain.archives { parts.append(part(info)) }
+        if let source = chain.source { parts.append(StoreView.part(source)) }
+        if let (id, segments) = chain.closedAgain {
+            parts.append(part(reopening: chain.lane, id, segments))
+        }
+        return parts
+    }
+
+    private static func part(_ source: LaneSource) -> ChainSource.Part {
+        { () throws(ReadProblem) -> (any RecordSource)? in source }
+    }
+
+    private func part(_ info: ArchiveInfo) -> ChainSource.Part {
+        let options = options
+        return { () throws(ReadProblem) -> (any RecordSource)? in
+            try ArchiveShelf.open(info, options)
+        }
+    }
+
+    /// The place of a lane among those with equal times: by name, which begins with its start.
+    private func order(_ lane: String) -> UInt64 {
+        let seconds = (LaneName.start(lane) ?? 0) / 1_000_000_000
+        var rest: UInt64 = 0
+        for byte in lane.utf8.dropFirst(17).prefix(2) { rest = rest << 8 | UInt64(byte) }
+        return firstOrder &+ seconds << 18 &+ rest
+    }
+
+    /// A lane was closed for want of descriptors; what goes away until then is in archives.
+    private func part(reopening lane: String, _ id: LaneID, _ segments: [UInt64])
+        -> ChainSource.Part
+    {
+        let path = path
+        let boot = runningBoot
+        let covers = archived[id] ?? []
+        let vanished = vanished
+        let expected = segments.filter { number in !covers.contains { $0.contains(number) } }
+        return { [weak self] () throws(ReadProblem) -> (any RecordSource)? in
+            do throws(ReadProblem) {
+                let again = try LaneSource.open(
+                    directory: path, lane: lane, segments: nil, runningBoot: boot)
+                again.pausesAtLoss = true
+                for cover in covers { again.exclude(cover) }
+                again.miss(expected)
+                if let self, self.options.follow { self.passed[id] = again }
+                return again
+            } catch {
+                guard case .system(_, 2) = error else { throw error }
+                vanished.lanes.insert(id)
+                return nil
+            }
+        }
+    }
+
+    private func skip(_ source: LaneSource) {
+        do throws(ReadProblem) { try source.skipAll() } catch { report(error) }
+    }
+
+    /// Archives of lanes whose own files gave part of the records, or of lanes never seen.
+    private func addRest(_ archives: [ArchiveInfo]) {
+        for info in archives where ArchiveShelf.overlaps(info, options) {
+            for cover in info.covers where cover.first <= cover.last {
+                lanes.values.first { $0.laneID == cover.laneID }?.cede(cover.first...cover.last)
+            }
+            let lane = info.covers.first?.laneName ?? ""
+            var input = MergeInput(lowerBound: 0, order: order(lane)) {
+                [options, weak self] () throws(ReadProblem) -> (any RecordSource)? in
+                let source = try ArchiveShelf.open(info, options)
+                guard let self else { return nil }
+                return self.rest(of: source, info)
+            }
+            input.isFollowed = options.follow
+            merge.add(input)
+        }
+    }
+
+    /// An archive of lanes whose own files gave part of the records.
+    private func rest(of source: ArchiveSource, _ info: ArchiveInfo) -> any RecordSource {
+        let mine = Dictionary(
+            lanes.values.map { ($0.laneID, $0) }, uniquingKeysWith: { first, _ in first }
+        ).merging(passed) { first, _ in first }
+        let started = startedNs
+        let boot = runningBoot
+        return RestOfArchive(
+            source,
+            holdAfter: { [weak self] process in
+                process.bootID == boot && boot != .zero ? self?.heldFrom : nil
+            }
+        ) { record in
+            if started != 0, record.writtenNs < started { return true }
+            guard let lane = mine[record.thread.process.laneID] else { return false }
+            return lane.covers(thread: record.thread.serial, sequence: record.sequence)
+                || lane.passesOver(record)
+        }
+    }
+
+    /// A source that was read to its end, or to where it lost a segment, which an archive may hold.
+    func ended(_ source: any RecordSource) {
+        let last = (source as? ChainSource)?.last ?? source
+        guard let lane = last as? LaneSource, !lane.lostSegments.isEmpty else { return }
+        lanes[lane.lane] = lane
+        guard lane.isPaused else { return }
+        _ = recover()
+        lane.isPaused = false
+        merge.add(MergeInput(lowerBound: 0, order: order(lane.lane)) { lane })
+    }
+
+    private func isNeeded(_ info: ArchiveInfo) -> Bool {
+        for cover in info.covers where cover.first <= cover.last {
+            guard
+                let lane = lanes.values.first(where: { $0.laneID == cover.laneID })
+                    ?? passed[cover.laneID]
+            else {
+                if options.follow || vanished.lanes.contains(cover.laneID) { return true }
+                if knownLanes.contains(cover.laneName) { continue }
+                return true
+            }
+            let span = cover.last - cover.first
+            guard span < UInt64(lane.segmentNumbers.count) else { return true }
+            for number in cover.first...cover.last where !lane.owns(number) { return true }
+        }
+        return false
+    }
+
+    /// Not following, all read: what lanes lost meanwhile, from archives made since. False:
+    /// nothing.
+    func recover() -> Bool {
+        let lost = vanished.lanes.count + lanes.values.reduce(0) { $0 + $1.lostSegments.count }
+        guard lost > lostBefore else { return false }
+        lostBefore = lost
+        let fresh = shelf.discover(report).filter(isNeeded)
+        addRest(fresh)
+        return !fresh.isEmpty
+    }
+
+    /// Following: looks for new records, segments, lanes and archives.
+    func poll() {
+        do throws(ReadProblem) {
+            try pollLanes()
+        } catch {
+            report(error)
+        }
+        for info in shelf.discover(report) {
+            if isNeeded(info) { addRest([info]) } else { shelf.passOver(info) }
+        }
+        let lost = lanes.values.reduce(0) { $0 + $1.lostSegments.count }
+        if lost > lostBefore {
+            lostBefore = lost
+            addRest(shelf.takePassedOver(isNeeded))
+        }
+        hold()
+    }
+
+    private func pollLanes() throws(ReadProblem) {
+        let listed = try LaneFiles.list(store: path)
+        var present: Set<String> = []
+        for files in listed where files.hasLaneFile {
+            present.insert(files.lane)
+            if let source = lanes[files.lane] {
+                do throws(ReadProblem) { try source.refresh(files: files) } catch { report(error) }
+            } else if knownLanes.insert(files.lane).inserted, let source = openLane(files) {
+                follow(source)
+            }
+        }
+        for (name, source) in lanes where !present.contains(name) {
+            // Its files are gone; what the descriptors still reach is read, once.
+            if gone.insert(name).inserted {
+                do throws(ReadProblem) {
+                    try source.refresh(files: source.filesGone)
+                } catch { report(error) }
+            }
+        }
+    }
+
+    /// A lane that began while the reader followed: nothing of it is old.
+    private func follow(_ source: LaneSource) {
+        guard let process = source.process else { return }
+        merge.learn(process, lane: source.lane)
+        lanes[source.lane] = source
+        var input = MergeInput(lowerBound: 0, order: order(source.lane)) { source }
+        input.isFollowed = true
+        merge.add(input)
+    }
+
+    /// Young records wait for those of slower threads.
+    private func hold() {
+        guard options.follow else { return }
+        let now = cw_monotonic_ns()
+        let limit = now > StoreView.reorderWindowNs ? now - StoreView.reorderWindowNs : 0
+        heldFrom = limit
+        for source in lanes.values {
+            let isOurs = source.process?.bootID == runningBoot && runningBoot != .zero
+            source.holdAfter = isOurs && !gone.contains(source.lane) ? limit : nil
+        }
+    }
+}

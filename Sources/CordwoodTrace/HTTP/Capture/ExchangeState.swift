@@ -1,0 +1,155 @@
+// One request and its answer while they are under way: what is known so far, most of it redacted
+// and encoded already. Made by begin, owned by the host's handle, used again after end; one
+// thread at a time. The memory lies outside Swift's objects, so that nothing is counted or
+// locked on the way.
+// SAFETY: `fixed` is fixedBytes from malloc and freed with the exchange: the id's text, then the
+// trace. `held` is an HTTPRules. `logger` and its engine are never unmapped.
+
+import CCordwood
+import CShims
+import Glibc
+
+@safe struct ExchangeState: ~Copyable {
+    /// The id's 16 digits and a NUL, then 25 bytes of trace (FORMAT §8.4).
+    private static let fixedBytes = 64
+    private static let traceOffset = 24
+    /// Buffers that an exchange takes along to its next use have at most so many bytes.
+    private static let keptBytesMax = 32 << 10
+
+    let fixed: UnsafeMutableRawPointer
+    /// Retained from begin to clear.
+    private var held: Unmanaged<AnyObject>?
+    var hasTrace = false
+    var startNs: UInt64 = 0
+    var begunNs: UInt64 = 0
+    var isServer = false
+    var status: Int32 = 0
+
+    /// `GET https://host/path`, with which messages begin.
+    var title = ByteBuffer()
+    /// Fields of both records.
+    var common = FieldBuffer()
+    /// The host's own, behind them.
+    var own = FieldBuffer()
+    var protocolName = ByteBuffer()
+    var request = HTTPHeaders()
+    var response = HTTPHeaders()
+    var requestBody = HTTPBody()
+    var responseBody = HTTPBody()
+    var hasConversation = false
+    /// Which of `keep_text` and `keep_keys` name its address.
+    var keptTexts: UInt64 = 0
+    var keptKeys: UInt64 = 0
+    /// Of the process that began it.
+    private(set) var forks: UInt32 = 0
+    /// Where error.type stands in `fields`.
+    var errorType = 0..<0
+
+    // Of the moment.
+    var fields = FieldBuffer()
+    var message = ByteBuffer()
+    var requestRoom = ByteBuffer()
+    var responseRoom = ByteBuffer()
+    var edits = Edits()
+
+    init?() {
+        guard let memory = unsafe calloc(1, ExchangeState.fixedBytes) else { return nil }
+        unsafe fixed = memory
+    }
+
+    deinit { unsafe free(fixed) }
+
+    /// Takes the reference over.
+    mutating func begin(_ rules: Unmanaged<AnyObject>) {
+        unsafe held = rules
+        forks = cwi_fork_generation()
+    }
+
+    mutating func clear() {
+        unsafe held?.release()
+        unsafe held = nil
+        hasTrace = false
+        (startNs, begunNs, status) = (0, 0, 0)
+        (keptTexts, keptKeys) = (0, 0)
+        isServer = false
+        hasConversation = false
+        errorType = 0..<0
+        let most = ExchangeState.keptBytesMax
+        title.clear(keeping: most)
+        common.clear(keeping: most)
+        own.clear(keeping: most)
+        protocolName.clear(keeping: most)
+        request.clear(keeping: most)
+        response.clear(keeping: most)
+        requestBody.clear(keeping: most)
+        responseBody.clear(keeping: most)
+        fields.clear(keeping: most)
+        message.clear(keeping: most)
+        requestRoom.clear(keeping: most)
+        responseRoom.clear(keeping: most)
+        edits.clear()
+    }
+
+    /// nil: the exchange is over.
+    var redactor: Redactor? {
+        guard let held = unsafe held else { return nil }
+        var redactor = unsafe Redactor(held)
+        redactor.kept = keptKeys
+        return redactor
+    }
+
+    var bodyBytesMax: Int { unsafe redactor?.rules.bodyBytesMax ?? 0 }
+
+    var id: UnsafePointer<CChar> { unsafe UnsafePointer(fixed.assumingMemoryBound(to: CChar.self)) }
+
+    var idText: ByteText { unsafe ByteText(fixed.assumingMemoryBound(to: UInt8.self), 16) }
+
+    mutating func setID(_ number: UInt64) {
+        for i in 0..<16 {
+            let digit = UInt8(truncatingIfNeeded: number >> UInt64(60 &- 4 &* i) & 15)
+            unsafe fixed.storeBytes(
+                of: digit < 10 ? 0x30 &+ digit : 0x57 &+ digit, toByteOffset: i, as: UInt8.self)
+        }
+    }
+
+    /// 25 bytes.
+    var trace: UnsafeMutableRawPointer { unsafe fixed + ExchangeState.traceOffset }
+}
+
+/// Exchanges that ended and wait for their next use. Words that are exchanged whole: no lock, so a
+/// child forked at any moment finds each of them full or empty.
+enum ExchangePool {
+    private static let count = 8
+    // SAFETY: `count` atomic words, each 0 or an exchange that nobody else has; never freed.
+    nonisolated(unsafe) private static let slots: UnsafeMutableRawPointer = {
+        let memory = UnsafeMutableRawPointer.allocate(byteCount: count * 8, alignment: 8)
+        unsafe memory.initializeMemory(as: UInt64.self, repeating: 0, count: count)
+        return unsafe memory
+    }()
+
+    static func take() -> UnsafeMutablePointer<ExchangeState>? {
+        for i in 0..<count {
+            let slot = unsafe slots + i * 8
+            // ORDER: relaxed. A look ahead; the exchange decides.
+            guard unsafe cwa_load_relaxed_u64(slot) != 0 else { continue }
+            // ORDER: the exchange's own: what clear wrote is seen (A33).
+            let word = unsafe cwa_exchange_u64(slot, 0)
+            if word != 0 { return unsafe UnsafeMutablePointer(bitPattern: UInt(word)) }
+        }
+        guard let fresh = ExchangeState() else { return nil }
+        let made = UnsafeMutablePointer<ExchangeState>.allocate(capacity: 1)
+        unsafe made.initialize(to: fresh)
+        return unsafe made
+    }
+
+    static func put(_ exchange: UnsafeMutablePointer<ExchangeState>) {
+        unsafe exchange.pointee.clear()
+        let word = UInt64(UInt(bitPattern: exchange))
+        for i in 0..<count {
+            // ORDER: the exchange's own (A33).
+            if unsafe cwa_cas_u64(slots + i * 8, 0, word) { return }
+        }
+        unsafe exchange.deinitialize(count: 1)
+        unsafe exchange.deallocate()
+    }
+}

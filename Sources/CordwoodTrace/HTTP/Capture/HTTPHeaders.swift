@@ -1,0 +1,165 @@
+// The headers of one message as lines `Name: value`, redacted as they are taken; what the body's
+// reading needs of them, and the conversation id. At most `bytesMax` bytes are kept, and `isCut`
+// says that there were more; of further headers only what the body's reading needs is.
+// SAFETY: `headers` is the host's, of `count` entries, and holds during the call that hands it in;
+// the caller has checked that each string has its bytes.
+
+import CCordwood
+import CShims
+
+struct HTTPHeaders: ~Copyable {
+    static let bytesMax = 64 << 10
+    /// More than any server takes; the rest is not looked at.
+    static let countMax = 100_000
+
+    private var lines = ByteBuffer()
+    private var contentType = ByteBuffer()
+    private var contentCoding = ByteBuffer()
+    private(set) var isChunked = false
+    private var contentLanguage = 0..<0
+    private var conversation = 0..<0
+    /// Some header is shorter than it was, or is not here.
+    private(set) var isCut = false
+
+    var text: ByteText { lines.text }
+    var type: ByteText { contentType.text }
+    /// Those of several headers are one list.
+    var coding: ByteText { contentCoding.text }
+    var language: ByteText { lines.text(contentLanguage.lowerBound, contentLanguage.upperBound) }
+    var conversationID: ByteText { lines.text(conversation.lowerBound, conversation.upperBound) }
+
+    mutating func clear(keeping bytesMax: Int) {
+        lines.clear(keeping: bytesMax)
+        contentType.clear(keeping: bytesMax)
+        contentCoding.clear(keeping: bytesMax)
+        isChunked = false
+        contentLanguage = 0..<0
+        conversation = 0..<0
+        isCut = false
+    }
+
+    mutating func take(
+        _ headers: UnsafePointer<cw_http_header>?, _ count: Int, _ redactor: Redactor,
+        _ edits: inout Edits
+    ) {
+        guard let headers = unsafe headers else { return }
+        if count > HTTPHeaders.countMax { isCut = true }
+        for i in 0..<min(count, HTTPHeaders.countMax) {
+            let header = unsafe headers[i]
+            let room = HTTPHeaders.bytesMax &- lines.count
+            let (name, value) = unsafe (ByteText(header.name), ByteText(header.value))
+            var line: Range<Int>?
+            if room > 0 {
+                line = take(name, value, room: room, redactor, &edits)
+            } else {
+                isCut = true
+            }
+            noteForm(name, value, line, redactor, &edits)
+        }
+        if lines.count > HTTPHeaders.bytesMax { isCut = true }
+        lines.cut(to: HTTPHeaders.bytesMax)
+    }
+
+    /// Returns where the value stands in `lines`, if all of it does.
+    private mutating func take(
+        _ name: ByteText, _ whole: ByteText, room: Int, _ redactor: Redactor,
+        _ edits: inout Edits
+    ) -> Range<Int>? {
+        guard name.count > 0, name.count <= HTTPHeaders.nameBytesMax else {
+            if name.count > 0 { isCut = true }
+            return nil
+        }
+        if lines.count > 0 { lines.append(UInt8(ascii: "\n")) }
+        // No name: a piece of something else, a folded value perhaps.
+        guard HTTPHeaders.isName(name) else {
+            lines.append(Edits.replacement)
+            lines.append(": [redacted]")
+            return nil
+        }
+        let value = whole.slice(0, room)
+        lines.append(name)
+        lines.append(": ")
+        let from = lines.count
+        let isCut = value.count < whole.count
+        let isSecret = unsafe redactor.rules.isSecretHeader(name)
+        if isSecret {
+            if value.count > 0 { lines.append(Edits.replacement) }
+        } else {
+            if isCut { self.isCut = true }
+            if HTTPHeaders.isAddress(name) {
+                redactor.url(value, isCut: isCut, &edits, into: &lines)
+                lines.blankControls(from: from)
+            } else if !redactor.line(value, isCut: isCut, &edits, into: &lines) {
+                lines.blankControls(from: from)
+            }
+        }
+        unsafe note(name, from..<lines.count, redactor.rules.conversation)
+        return isSecret || isCut ? nil : from..<lines.count
+    }
+
+    private static let nameBytesMax = 1_024
+
+    /// A token of RFC 9110, or a pseudo header's name of HTTP/2.
+    private static func isName(_ name: ByteText) -> Bool {
+        let from = name[0] == UInt8(ascii: ":") && name.count > 1 ? 1 : 0
+        guard let start = unsafe name.start else { return false }
+        return unsafe cwi_is_token(start, from, name.count)
+    }
+
+    /// Headers whose value is one URL, or begins as one does.
+    private static func isAddress(_ name: ByteText) -> Bool {
+        switch name.count {
+        case 4: return name.has("host", at: 0)
+        case 6: return name.has("origin", at: 0)
+        case 7: return name.has("referer", at: 0)
+        case 8: return name.has("location", at: 0)
+        case 10: return name.has(":authority", at: 0)
+        case 16: return name.has("content-location", at: 0)
+        default: return false
+        }
+    }
+
+    /// What says how the body is to be read, also where the line itself has no room.
+    private mutating func noteForm(
+        _ name: ByteText, _ value: ByteText, _ line: Range<Int>?, _ redactor: Redactor,
+        _ edits: inout Edits
+    ) {
+        switch name.count {
+        case 12:
+            guard name.has("content-type", at: 0) else { return }
+            contentType.cut(to: 0)
+            if let line {
+                let value = lines.text(line.lowerBound, line.upperBound)
+                return contentType.append(value.slice(0, HTTPHeaders.nameBytesMax))
+            }
+            HTTPHeaders.add(
+                value.slice(0, HTTPHeaders.nameBytesMax), to: &contentType, redactor, &edits)
+        case 16:
+            guard name.has("content-encoding", at: 0) else { return }
+            if contentCoding.count > 0 { contentCoding.append(", ") }
+            let value = value.slice(0, HTTPHeaders.bytesMax)
+            HTTPHeaders.add(value, to: &contentCoding, redactor, &edits)
+        case 17:
+            guard name.has("transfer-encoding", at: 0) else { return }
+            // Wherever it stands in the list: servers write it in many ways.
+            for at in 0..<value.count where value.has("chunked", at: at) { isChunked = true }
+        default: break
+        }
+    }
+
+    private static func add(
+        _ value: ByteText, to buffer: inout ByteBuffer, _ redactor: Redactor,
+        _ edits: inout Edits
+    ) {
+        let from = buffer.count
+        if !redactor.line(value, isCut: false, &edits, into: &buffer) {
+            buffer.blankControls(from: from)
+        }
+    }
+
+    private mutating func note(_ name: ByteText, _ range: Range<Int>, _ conversation: ByteText) {
+        if name.count == 16, name.has("content-language", at: 0) { contentLanguage = range }
+        guard self.conversation.isEmpty, name.equals(lower: conversation) else { return }
+        self.conversation = range
+    }
+}

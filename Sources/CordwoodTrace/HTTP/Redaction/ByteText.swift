@@ -1,0 +1,273 @@
+// Bytes that somebody else owns, read without a trap: beyond the end there are zeros. What
+// redaction looks through, and where it writes. A value on one thread.
+// SAFETY: a ByteText is made for the time in which its memory stays where it is; every read is
+// compared with `count`. A ByteBuffer owns its memory from malloc and frees it once.
+
+import CCordwood
+import CShims
+import Glibc
+
+@safe package struct ByteText {
+    let start: UnsafePointer<UInt8>?
+    package let count: Int
+
+    static var empty: ByteText { unsafe ByteText(nil, 0) }
+
+    @unsafe package init(_ start: UnsafePointer<UInt8>?, _ count: Int) {
+        unsafe self.start = start
+        self.count = unsafe start == nil ? 0 : max(0, count)
+    }
+
+    @unsafe init(_ bytes: UnsafeRawBufferPointer) {
+        unsafe self.init(bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+    }
+
+    @inline(__always)
+    subscript(_ index: Int) -> UInt8 {
+        guard let start = unsafe start, UInt(bitPattern: index) < UInt(bitPattern: count) else {
+            return 0
+        }
+        return unsafe start[index]
+    }
+
+    func slice(_ from: Int, _ to: Int) -> ByteText {
+        let from = min(max(0, from), count)
+        let to = min(max(from, to), count)
+        return unsafe ByteText(start.map { unsafe $0 + from }, to &- from)
+    }
+
+    /// True where no scan would find anything to look at, and nothing is a control character.
+    var isPlain: Bool {
+        guard let start = unsafe start else { return true }
+        return unsafe cwi_is_plain(start, count)
+    }
+
+    func next(_ byte: UInt8, from index: Int) -> Int {
+        guard let start = unsafe start, index < count,
+            let found = unsafe memchr(start + index, Int32(byte), count &- index)
+        else { return count }
+        return unsafe UnsafePointer(found.assumingMemoryBound(to: UInt8.self)) - start
+    }
+
+    /// Where those bytes stand next; count: nowhere.
+    func find(_ bytes: ByteText, from index: Int) -> Int {
+        guard let start = unsafe start, index < count, let wanted = unsafe bytes.start else {
+            return count
+        }
+        return unsafe Int(cwi_find(start, index, count, wanted, bytes.count))
+    }
+
+    /// True where these bytes stand at that index, whatever their case; `word` is in lower case.
+    func has(_ word: StaticString, at index: Int) -> Bool {
+        let length = word.utf8CodeUnitCount
+        guard let start = unsafe start, index >= 0, index &+ length <= count else { return false }
+        return unsafe cwi_has(start + index, word.utf8Start, length)
+    }
+
+    /// The same with case.
+    func hasExactly(_ word: StaticString, at index: Int) -> Bool {
+        let length = word.utf8CodeUnitCount
+        guard let start = unsafe start, index >= 0, index &+ length <= count else { return false }
+        return unsafe memcmp(start + index, word.utf8Start, length) == 0
+    }
+
+    func ends(_ word: StaticString) -> Bool { has(word, at: count &- word.utf8CodeUnitCount) }
+
+    func find(_ word: StaticString, from index: Int = 0) -> Int {
+        unsafe find(ByteText(word.utf8Start, word.utf8CodeUnitCount), from: index)
+    }
+
+    func equals(_ word: StaticString) -> Bool {
+        count == word.utf8CodeUnitCount && has(word, at: 0)
+    }
+
+    /// Whatever its case; `other` is in lower case.
+    func equals(lower other: ByteText) -> Bool {
+        guard count == other.count, let start = unsafe start, let word = unsafe other.start else {
+            return false
+        }
+        return unsafe cwi_has(start, word, count)
+    }
+
+    /// Behind white space.
+    func skipBlank(_ index: Int) -> Int {
+        var index = index
+        while index < count, ASCII.isBlank(self[index]) { index &+= 1 }
+        return index
+    }
+
+    /// Behind spaces and tabs.
+    func skipSpaces(_ index: Int) -> Int {
+        var index = index
+        while index < count, self[index] == 0x20 || self[index] == 0x09 { index &+= 1 }
+        return index
+    }
+
+    var trimmed: ByteText {
+        var end = count
+        let start = skipBlank(0)
+        while end > start, ASCII.isBlank(self[end &- 1]) { end &-= 1 }
+        return slice(start, end)
+    }
+
+    package var array: [UInt8] { unsafe Array(UnsafeBufferPointer(start: start, count: count)) }
+    var raw: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(start: start, count: count) }
+}
+
+enum ASCII {
+    @inline(__always)
+    static func lower(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
+    @inline(__always)
+    static func isUpper(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
+    @inline(__always)
+    static func isLower(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }
+    @inline(__always)
+    static func isLetter(_ byte: UInt8) -> Bool { isLower(byte | 0x20) }
+    @inline(__always)
+    static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+    @inline(__always)
+    static func isBlank(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
+    }
+    /// Letters, digits, and what no name's separator is.
+    @inline(__always)
+    static func isNameByte(_ byte: UInt8) -> Bool {
+        isUpper(byte) || isLower(byte) || isDigit(byte) || byte >= 0x80
+    }
+
+    /// 255: no digit of base 16.
+    static func hex(_ byte: UInt8) -> UInt8 {
+        if isDigit(byte) { return byte &- 0x30 }
+        let letter = byte | 0x20
+        return letter &- 0x61 < 6 ? letter &- 0x61 &+ 10 : 255
+    }
+}
+
+/// Grows by doubling. Where memory runs out it keeps what it has and says so.
+@safe package struct ByteBuffer: ~Copyable {
+    private var start: UnsafeMutablePointer<UInt8>?
+    private(set) var count = 0
+    private var capacity = 0
+    private(set) var isShort = false
+
+    package init() { unsafe start = nil }
+
+    deinit { unsafe free(start) }
+
+    @inline(__always)
+    mutating func reserve(_ more: Int) -> Bool {
+        if more <= capacity &- count { return true }
+        return grow(more)
+    }
+
+    @inline(never)
+    private mutating func grow(_ more: Int) -> Bool {
+        let (needed, isOver) = count.addingReportingOverflow(more)
+        let wanted = max(needed, capacity &* 2, 512)
+        guard !isOver, more >= 0, wanted <= 1 << 31, let moved = unsafe realloc(start, wanted)
+        else {
+            isShort = true
+            return false
+        }
+        unsafe start = moved.assumingMemoryBound(to: UInt8.self)
+        capacity = wanted
+        return true
+    }
+
+    @inline(__always)
+    mutating func append(_ text: ByteText) {
+        guard text.count > 0, let from = unsafe text.start, reserve(text.count),
+            let start = unsafe start
+        else { return }
+        unsafe UnsafeMutableRawPointer(start + count).copyMemory(from: from, byteCount: text.count)
+        count &+= text.count
+    }
+
+    @inline(__always)
+    mutating func append(_ byte: UInt8) {
+        guard reserve(1), let start = unsafe start else { return }
+        unsafe start[count] = byte
+        count &+= 1
+    }
+
+    mutating func append(_ word: StaticString) {
+        unsafe append(ByteText(word.utf8Start, word.utf8CodeUnitCount))
+    }
+
+    @inline(__always)
+    mutating func put<T: FixedWidthInteger>(_ value: T) {
+        guard reserve(MemoryLayout<T>.size), let start = unsafe start else { return }
+        unsafe UnsafeMutableRawPointer(start + count).storeBytes(of: value, as: T.self)
+        count &+= MemoryLayout<T>.size
+    }
+
+    /// Over bytes that are there.
+    mutating func set<T: FixedWidthInteger>(_ value: T, at index: Int) {
+        guard let start = unsafe start, index >= 0, index &+ MemoryLayout<T>.size <= count else {
+            return
+        }
+        unsafe UnsafeMutableRawPointer(start + index).storeBytes(of: value, as: T.self)
+    }
+
+    mutating func putDecimal(_ value: UInt64) {
+        var divisor: UInt64 = 1
+        while value / divisor >= 10 { divisor &*= 10 }
+        while divisor > 0 {
+            append(UInt8(truncatingIfNeeded: 48 &+ value / divisor % 10))
+            divisor /= 10
+        }
+    }
+
+    /// Control characters from that index on become spaces.
+    mutating func blankControls(from index: Int, keepsTabs: Bool = true) {
+        guard let start = unsafe start else { return }
+        var walk = ByteWalk(text, .controls, from: index)
+        var at = walk.next()
+        while at < count {
+            if unsafe !keepsTabs || start[at] != 0x09 { unsafe start[at] = 0x20 }
+            at = walk.next()
+        }
+    }
+
+    package mutating func cut(to count: Int) { self.count = min(self.count, max(0, count)) }
+
+    /// Empty again; much memory is given back.
+    mutating func clear(keeping bytesMax: Int) {
+        count = 0
+        isShort = false
+        guard capacity > bytesMax else { return }
+        unsafe free(start)
+        unsafe start = nil
+        capacity = 0
+    }
+
+    /// Holds until the next change.
+    package var text: ByteText { unsafe ByteText(start.map { unsafe UnsafePointer($0) }, count) }
+    func text(_ from: Int, _ to: Int) -> ByteText { text.slice(from, to) }
+}
+
+extension ByteText {
+    /// Three words or more: "is too short".
+    var isSentence: Bool {
+        let first = next(0x20, from: 0)
+        return next(0x20, from: first &+ 1) < count
+    }
+
+    /// What no secret is: nothing, a truth value, a number of two digits.
+    var isHarmless: Bool {
+        if equals("true") || equals("false") || equals("null") || count == 0 { return true }
+        return count <= 2 && ASCII.isDigit(self[0]) && (count == 1 || ASCII.isDigit(self[1]))
+    }
+}
+
+extension ByteText {
+    @unsafe package init(_ text: UnsafePointer<CChar>?) {
+        let start = unsafe UnsafeRawPointer(text)?.assumingMemoryBound(to: UInt8.self)
+        unsafe self.init(start, text.map { unsafe Int(strlen($0)) } ?? 0)
+    }
+
+    @unsafe package init(_ text: cw_str) {
+        unsafe self.init(
+            UnsafeRawPointer(text.data)?.assumingMemoryBound(to: UInt8.self), text.length)
+    }
+}

@@ -1,0 +1,127 @@
+// What of a text is to be replaced: pieces of it, found in any order, put in order and joined, then
+// written with the rest of the text as it stood. One value on one thread.
+// SAFETY: `pieces` is from malloc, grows by doubling and is freed once; indexes are below `count`.
+
+import Glibc
+
+/// Bytes [from, to) of a text. `quotes`: how the replacement is quoted, as a JSON value that was no
+/// string needs it; each level of strings in strings doubles the backslashes.
+struct Edit {
+    static let bare: UInt32 = .max
+
+    var from: Int
+    var to: Int
+    var quotes: UInt32
+}
+
+@safe package struct Edits: ~Copyable {
+    static let replacement: StaticString = "[redacted]"
+
+    private var pieces: UnsafeMutablePointer<Edit>?
+    private(set) var count = 0
+    private var capacity = 0
+    private var isSorted = true
+    /// Memory ran out: nothing of the text may be kept.
+    private var isShort = false
+
+    package init() { unsafe pieces = nil }
+
+    deinit { unsafe free(pieces) }
+
+    /// What may be decoded to be looked into: texts in texts multiply.
+    private var decodable = 0
+
+    /// For a text of so many bytes.
+    mutating func begin(_ count: Int) { decodable = 12 &* count &+ 64 << 10 }
+
+    /// False: so many are too many, and what they stand in is to be replaced whole.
+    mutating func mayDecode(_ count: Int) -> Bool {
+        decodable &-= count
+        return decodable >= 0
+    }
+
+    mutating func clear() {
+        count = 0
+        isSorted = true
+        isShort = false
+        guard capacity > 4_096 else { return }
+        unsafe free(pieces)
+        unsafe pieces = nil
+        capacity = 0
+    }
+
+    mutating func add(_ from: Int, _ to: Int, quotes: UInt32 = Edit.bare) {
+        guard from < to else { return }
+        if count == capacity, !grow() { return }
+        guard let pieces = unsafe pieces else { return }
+        if count > 0, unsafe pieces[count &- 1].to > from { isSorted = false }
+        unsafe pieces[count] = Edit(from: from, to: to, quotes: quotes)
+        count &+= 1
+    }
+
+    private mutating func grow() -> Bool {
+        let wanted = max(16, capacity &* 2)
+        guard let moved = unsafe realloc(pieces, wanted &* MemoryLayout<Edit>.stride) else {
+            isShort = true
+            return false
+        }
+        unsafe pieces = moved.assumingMemoryBound(to: Edit.self)
+        capacity = wanted
+        return true
+    }
+
+    /// Writes the text with what was found replaced, and forgets that.
+    mutating func finish(_ text: ByteText, into out: inout ByteBuffer) {
+        apply(to: text, into: &out)
+        clear()
+    }
+
+    private mutating func apply(to text: ByteText, into out: inout ByteBuffer) {
+        guard !isShort else { return out.append(Edits.replacement) }
+        guard count > 0 else { return out.append(text) }
+        if !isSorted { join() }
+        var at = 0
+        for i in 0..<count {
+            guard let edit = unsafe pieces?[i], edit.from < text.count else { break }
+            out.append(text.slice(at, edit.from))
+            Edits.replace(edit.quotes, into: &out)
+            at = max(at, edit.to)
+        }
+        out.append(text.slice(at, text.count))
+    }
+
+    private static func replace(_ quotes: UInt32, into out: inout ByteBuffer) {
+        guard quotes != Edit.bare else { return out.append(replacement) }
+        quote(quotes, into: &out)
+        out.append(replacement)
+        quote(quotes, into: &out)
+    }
+
+    private static func quote(_ level: UInt32, into out: inout ByteBuffer) {
+        for _ in 0..<(1 << min(level, 8)) - 1 { out.append(UInt8(ascii: "\\")) }
+        out.append(UInt8(ascii: "\""))
+    }
+
+    /// Ascending and apart: of two that overlap the one that covers the other stays, or both become
+    /// one.
+    private mutating func join() {
+        guard let pieces = unsafe pieces, count > 1 else { return }
+        var all = unsafe UnsafeMutableBufferPointer(start: pieces, count: count)
+        unsafe all.sort {
+            $0.from != $1.from ? $0.from < $1.from : $0.to > $1.to
+        }
+        var last = 0
+        for i in 1..<count {
+            let edit = unsafe pieces[i]
+            if unsafe edit.from >= pieces[last].to {
+                last &+= 1
+                unsafe pieces[last] = edit
+            } else if unsafe edit.to > pieces[last].to {
+                unsafe pieces[last].to = edit.to
+                unsafe pieces[last].quotes = Edit.bare
+            }
+        }
+        count = last &+ 1
+        isSorted = true
+    }
+}

@@ -1,0 +1,102 @@
+// The one place where captured text becomes text that is kept: all of an exchange passes through
+// here before it is part of a record. A body is kept only as far as it could be parsed, as JSON or
+// XML, or by its Content-Type as a form, multipart or an event stream. Addresses, header lines and
+// error texts are searched for what looks like a secret. A value on one thread.
+
+@safe package struct Redactor {
+    // SAFETY: as TextScan's.
+    unowned(unsafe) let rules: HTTPRules
+    /// Those of `keep_keys` that name the exchange's address.
+    var kept: UInt64 = 0
+
+    /// - Parameter rules: HTTPRules, which outlive the value.
+    package init(_ rules: Unmanaged<AnyObject>) {
+        unsafe self.rules = rules._withUnsafeGuaranteedRef {
+            unsafe unsafeDowncast($0, to: HTTPRules.self)
+        }
+    }
+
+    private func scan(_ text: ByteText, isCut: Bool, _ items: ItemForm = .loose) -> TextScan {
+        var scan = unsafe TextScan(rules, kept: kept, text)
+        scan.isCut = isCut
+        scan.items = items
+        return scan
+    }
+
+    /// An address: passwords in it, items of its query and fragment.
+    package func url(
+        _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
+    ) {
+        edits.begin(text.count)
+        let scan = scan(text, isCut: isCut, .url)
+        scan.authority(&edits)
+        scan.run(&edits)
+        edits.finish(text, into: &out)
+    }
+
+    /// A header's value whose name says nothing, or an error's text. True: it has nothing special,
+    /// no control characters either.
+    @discardableResult
+    package func line(
+        _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
+    ) -> Bool {
+        if unsafe !rules.hasPatterns, text.isPlain {
+            out.append(text)
+            return true
+        }
+        edits.begin(text.count)
+        let scan = scan(text, isCut: isCut)
+        scan.value(&edits)
+        scan.pairs(&edits)
+        edits.finish(text, into: &out)
+        return false
+    }
+
+    /// How much of a body is kept, from its first byte on, with what of it is replaced in `edits`
+    /// (`Edits.finish` writes it). 0: it was not understood.
+    /// - Parameter isCut: more of it was not kept.
+    /// - Parameter keepsText: keep a body that could not be parsed, too.
+    func body(
+        _ text: ByteText, contentType: ByteText, isCut: Bool, keepsText: Bool,
+        _ edits: inout Edits
+    ) -> Int {
+        edits.begin(text.count)
+        var whole = scan(text, isCut: isCut)
+        var end = whole.understand(contentType, &edits)
+        if text.skipBlank(end) == text.count { end = text.count }
+        // A bracket by itself says nothing.
+        if end < text.count, end <= 1 { end = 0 }
+        let isText = keepsText && end < text.count
+        if isText {
+            edits.clear()
+            end = text.count
+        }
+        guard end > 0 else {
+            edits.clear()
+            return 0
+        }
+        whole = scan(text.slice(0, end), isCut: isCut || end < text.count)
+        if text.has("\u{FEFF}", at: 0) { whole = whole.piece(3, end) }
+        if contentType.isMedia("application/x-www-form-urlencoded") { whole.items = .form }
+        whole.run(&edits)
+        if isText { whole.pairs(&edits) }
+        return end
+    }
+}
+
+extension TextScan {
+    /// Behind what of a body was parsed; 0: nothing. Only JSON and XML are known by how they look.
+    func understand(_ type: ByteText, _ edits: inout Edits) -> Int {
+        if type.has("multipart/", at: 0) { return parts(type, &edits) }
+        if type.isMedia("application/x-www-form-urlencoded") { return form() }
+        if type.isMedia("text/event-stream") { return events(&edits) }
+        let name = type.slice(0, type.next(UInt8(ascii: ";"), from: 0)).trimmed
+        let first = text[text.skipBlank(text.has("\u{FEFF}", at: 0) ? 3 : 0)]
+        if first == UInt8(ascii: "<") {
+            return name.ends("html") ? 0 : XMLBody.parse(self, &edits) ?? 0
+        }
+        let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+        guard isJSON || name.ends("json") || text.has(")]}'", at: 0) else { return 0 }
+        return JSONBody.parse(self, hasLines: true, &edits)
+    }
+}

@@ -1,0 +1,398 @@
+// Finds secrets in free text, or in one value of a form, and notes which bytes to replace; the text
+// itself is not changed. One pass looks for `name=value` as in queries, forms and cookies, for
+// passwords in URLs, tokens with a known prefix, credentials after "Bearer" and "Basic", and
+// private keys. Percent-encoded values are decoded and scanned as texts of their own. Linear: each
+// byte is looked at a bounded number of times. A value on one thread; the text may be damaged or
+// come from anybody.
+
+import CordwoodFormats
+import Glibc
+
+/// How far a value of `name=value` goes.
+enum ItemForm {
+    /// As a form's body has it: to the next '&'.
+    case form
+    /// As a URL has it: to the next '&' or '#'.
+    case url
+    /// In whatever text: to white space, a quote, and what else no value of a URL has.
+    case loose
+}
+
+/// Where the bytes of a text stood in the one that is kept.
+@safe struct TextOrigin {
+    // SAFETY: nil, or of `count` + 1 entries, the caller's, valid during the scan.
+    private let offsets: UnsafePointer<UInt32>?
+    private let count: Int
+    /// Of a piece of that text.
+    private var base = 0
+
+    static var same: TextOrigin { unsafe TextOrigin(nil, 0) }
+
+    @unsafe init(_ offsets: UnsafePointer<UInt32>?, _ count: Int) {
+        unsafe self.offsets = offsets
+        self.count = count
+    }
+
+    func offset(_ index: Int) -> Int {
+        guard let offsets = unsafe offsets else { return base &+ index }
+        return unsafe Int(offsets[min(max(0, base &+ index), count)])
+    }
+
+    func moved(by index: Int) -> TextOrigin {
+        var moved = self
+        moved.base &+= index
+        return moved
+    }
+}
+
+@safe struct TextScan {
+    /// Texts within texts that are opened; one that is deeper is replaced whole.
+    static let levelMax: UInt32 = 6
+    /// Of brackets, elements and parts, those of texts within texts together.
+    static let depthMax: UInt32 = 64
+
+    // SAFETY: the exchange holds its rules as long as it is scanned for; nothing is counted here.
+    unowned(unsafe) let rules: HTTPRules
+    /// Those of `keep_keys` that name this exchange's address.
+    let kept: UInt64
+    private(set) var text: ByteText
+    private(set) var origin = TextOrigin.same
+    /// Texts in texts so far.
+    private(set) var level: UInt32 = 0
+    private(set) var depth: UInt32 = 0
+    /// More of the text was not kept.
+    var isCut = false
+    var items = ItemForm.loose
+
+    init(_ rules: HTTPRules, kept: UInt64, _ text: ByteText) {
+        unsafe self.rules = rules
+        self.kept = kept
+        self.text = text
+    }
+
+    /// What some piece of the text stands for.
+    func within(_ decoded: ByteText, _ origin: TextOrigin, depth: UInt32) -> TextScan {
+        var inner = self
+        inner.text = decoded
+        inner.origin = origin
+        inner.level &+= 1
+        inner.depth = depth
+        inner.items = .loose
+        inner.isCut = false
+        return inner
+    }
+
+    /// The last value may not be whole: of a form nobody sees whether its sender broke it off.
+    var mayGoOn: Bool { isCut || items == .form }
+
+    /// The text as far as that byte.
+    func head(_ count: Int) -> TextScan {
+        guard count < text.count else { return self }
+        var head = self
+        head.text = text.slice(0, count)
+        head.isCut = true
+        return head
+    }
+
+    /// A piece of the text by itself.
+    func piece(_ from: Int, _ to: Int) -> TextScan {
+        var piece = self
+        piece.text = text.slice(from, to)
+        piece.origin = origin.moved(by: from)
+        piece.isCut = isCut && to >= text.count
+        piece.depth &+= 1
+        return piece
+    }
+
+    /// A value of a form: JSON or XML where it is that, else free text.
+    func value(_ edits: inout Edits) {
+        structure(&edits)
+        run(&edits)
+    }
+
+    /// What begins as JSON and breaks off is replaced from there on.
+    private func structure(_ edits: inout Edits) {
+        let begin = text.skipBlank(0)
+        switch text[begin] {
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+            let end = JSONBody.parse(self, hasLines: true, &edits)
+            guard text.skipBlank(end) < text.count, beginsJSON(begin) else { return }
+            add(end, text.count, &edits)
+        case UInt8(ascii: "<"):
+            if XMLBody.parse(self, &edits) == nil { add(0, text.count, &edits) }
+        default: break
+        }
+    }
+
+    /// More than a bracket, which any text may begin with.
+    private func beginsJSON(_ index: Int) -> Bool {
+        let next = text[text.skipBlank(index &+ 1)]
+        return next == UInt8(ascii: "\"") || next == UInt8(ascii: "{") || next == 0
+    }
+
+    /// Everything that may stand anywhere.
+    func run(_ edits: inout Edits) {
+        marks(&edits)
+        guard unsafe rules.hasPatterns else { return }
+        for pattern in unsafe rules.patterns {
+            pattern.find(in: text) { add($0, $1, &edits) }
+        }
+    }
+
+    func add(_ from: Int, _ to: Int, _ edits: inout Edits, quotes: UInt32 = Edit.bare) {
+        edits.add(origin.offset(from), origin.offset(to), quotes: quotes)
+    }
+
+    // MARK: Names
+
+    func isSecret(_ name: ByteText) -> Bool {
+        guard name.count > 0 else { return false }
+        let table = unsafe items == .loose ? rules.keys.table : rules.items.table
+        return table.contains(name) && !isKept(name)
+    }
+
+    /// A text that says whose value stands beside it. Of a long one its end says it:
+    /// spring.datasource.….password.
+    func isSecretName(_ text: ByteText) -> Bool {
+        unsafe rules.headerNames.table.contains(text) && !isKept(text)
+    }
+
+    /// One of `keep_keys`.
+    func isKept(_ name: ByteText) -> Bool { unsafe rules.keep.keeps(name, kept) }
+
+    /// A name in which some bytes may be percent-encoded. One in another encoding than UTF-8 may be
+    /// a secret's.
+    private func isSecretItem(_ name: ByteText) -> Bool {
+        if isSecret(name) { return true }
+        guard name.next(UInt8(ascii: "%"), from: 0) < name.count else { return false }
+        let decoded = PercentCoding.decode(name.array)
+        return unsafe decoded.withUnsafeBufferPointer {
+            unsafe isSecret(ByteText($0.baseAddress, $0.count))
+                || items != .loose && !UTF8Scan.isValid(UnsafeRawBufferPointer($0))
+        }
+    }
+
+    // MARK: Marks
+
+    /// Items, addresses, tokens and what is percent-encoded.
+    private func marks(_ edits: inout Edits) {
+        var walk = ByteWalk(text, .marks, from: 0)
+        var at = walk.next()
+        var lastItem = 0
+        while at < text.count {
+            var next = at &+ 1
+            switch text[at] {
+            case UInt8(ascii: "="):
+                next = item(at, since: lastItem, &edits)
+                lastItem = next
+            case UInt8(ascii: "%"): next = encoded(at, since: lastItem, &edits)
+            case UInt8(ascii: "/"): next = userInfo(at &- 1, &edits)
+            default: next = token(at, &edits)
+            }
+            walk.seek(max(next, at &+ 1))
+            at = walk.next()
+        }
+    }
+
+    /// A name is looked at so far back.
+    private static let nameBytesMax = 256
+
+    /// An '=': replaces the value where the name before it is a secret's. Returns where to go on.
+    private func item(_ at: Int, since: Int, _ edits: inout Edits) -> Int {
+        var start = at
+        let least = max(since, at &- TextScan.nameBytesMax)
+        while start > least, TextScan.isNameByte(text[start &- 1]) { start &-= 1 }
+        guard isSecretItem(text.slice(start, at)) else { return at &+ 1 }
+        if items == .loose, let (inside, to) = quoted(at &+ 1) {
+            add(inside, to, &edits)
+            return to
+        }
+        let to = valueEnd(at &+ 1)
+        add(at &+ 1, to, &edits)
+        return max(to, at &+ 1)
+    }
+
+    /// What a name of an item is made of, but for what ends it towards the front.
+    @inline(__always)
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        if ASCII.isNameByte(byte) { return true }
+        switch byte {
+        case UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "%"),
+            UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "+"), UInt8(ascii: "$"),
+            UInt8(ascii: "@"), UInt8(ascii: "~"), UInt8(ascii: "!"), UInt8(ascii: "*"):
+            return true
+        default: return false
+        }
+    }
+
+    /// A value in quotes that begins there: what is between them.
+    private func quoted(_ index: Int) -> (from: Int, to: Int)? {
+        let quote = text[index]
+        guard quote == 0x22 || quote == 0x27 else { return nil }
+        var at = text.next(quote, from: index &+ 1)
+        while at < text.count {
+            var slashes = at
+            while slashes > index &+ 1, text[slashes &- 1] == UInt8(ascii: "\\") { slashes &-= 1 }
+            if (at &- slashes) & 1 == 0 { break }
+            at = text.next(quote, from: at &+ 1)
+        }
+        return (index &+ 1, at)
+    }
+
+    private func valueEnd(_ from: Int) -> Int {
+        var at = from
+        while at < text.count {
+            switch text[at] {
+            case UInt8(ascii: "&"): return at
+            case UInt8(ascii: "#"): if items == .url { return at }
+            default: if items == .loose, endsWord(at) { return at }
+            }
+            at &+= 1
+        }
+        return at
+    }
+
+    /// White space, a quote or a bracket of markup. The quote in "don't" does not count.
+    private func endsWord(_ at: Int) -> Bool {
+        switch text[at] {
+        case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
+            UInt8(ascii: "\\"):
+            return true
+        case UInt8(ascii: "'"): return !ASCII.isNameByte(text[at &+ 1])
+        default: return false
+        }
+    }
+
+    /// A '%': where the bytes that it encodes may hide a secret, the whole value is decoded and
+    /// looked at. Returns where to go on.
+    private func encoded(_ at: Int, since: Int, _ edits: inout Edits) -> Int {
+        guard TextScan.mayHide(text[at &+ 1], text[at &+ 2]) else { return at &+ 1 }
+        var from = at
+        while from > since, text[from &- 1] != UInt8(ascii: "&"), !endsWord(from &- 1) {
+            from &-= 1
+        }
+        let to = valueEnd(at)
+        // In a name: its '=' decides.
+        if from > since || since == 0 {
+            let equals = text.next(UInt8(ascii: "="), from: at)
+            if equals < to { return equals }
+        }
+        guard level < TextScan.levelMax, edits.mayDecode(to &- from) else {
+            add(from, to, &edits)
+            return to
+        }
+        let done: Void? = PercentCoding.decode(
+            text.slice(from, to), origin: origin, at: from
+        ) { decoded, origin in
+            var inner = within(decoded, origin, depth: depth &+ 1)
+            inner.isCut = mayGoOn && to == text.count
+            inner.value(&edits)
+        }
+        if done == nil { add(from, to, &edits) }
+        return to
+    }
+
+    /// Quotes, brackets, and what items, addresses and codes within codes need.
+    private static func mayHide(_ high: UInt8, _ low: UInt8) -> Bool {
+        switch (high, low | 0x20) {
+        case (0x32, 0x32), (0x32, 0x35), (0x32, 0x66), (0x33, 0x61), (0x33, 0x63), (0x33, 0x64),
+            (0x34, 0x30), (0x35, 0x62), (0x37, 0x62):
+            return true
+        default: return false
+        }
+    }
+
+    /// "//" behind that index, where an address may begin: the password of `user:password@`.
+    private func userInfo(_ at: Int, _ edits: inout Edits) -> Int {
+        guard beginsAddress(at) else { return at &+ 2 }
+        let from = at &+ 3
+        var end = from
+        var colon = 0
+        var sign = 0
+        loop: while end < text.count {
+            switch text[end] {
+            case UInt8(ascii: ":"): if colon == 0 { colon = end }
+            case UInt8(ascii: "@"): sign = end
+            case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"): break loop
+            case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
+                UInt8(ascii: "\\"):
+                // In an address by itself they are part of it, however wrong.
+                if items != .url { break loop }
+            default: break
+            }
+            end &+= 1
+        }
+        if sign > 0, colon > 0, colon < sign {
+            add(colon &+ 1, sign, &edits)
+            return sign
+        }
+        // Where the '@' was cut off what looks like a port may be a password.
+        if mayGoOn, end == text.count, colon > 0, sign == 0 { add(colon &+ 1, end, &edits) }
+        // The authority may contain further marks.
+        return from
+    }
+
+    /// A scheme's colon, or what no path ends with.
+    private func beginsAddress(_ at: Int) -> Bool {
+        guard at >= 0 else { return true }
+        switch text[at] {
+        case UInt8(ascii: ":"), 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "'"), UInt8(ascii: "="),
+            UInt8(ascii: "("), UInt8(ascii: "["), UInt8(ascii: "{"), UInt8(ascii: "<"),
+            UInt8(ascii: ">"), UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "`"),
+            UInt8(ascii: "|"):
+            return true
+        default: return false
+        }
+    }
+
+    /// An authority without a scheme: `user:password@host`, with which a Location or a Host begins.
+    func authority(_ edits: inout Edits) {
+        guard !text.has("mailto:", at: 0) else { return }
+        if text.has("//", at: 0) {
+            _ = userInfo(-1, &edits)
+        } else if text.find("://") == text.count {
+            var end = 0
+            while end < text.count, text[end] != UInt8(ascii: "/"), text[end] != 0x3F { end &+= 1 }
+            let head = text.slice(0, end)
+            let colon = head.next(UInt8(ascii: ":"), from: 0)
+            let sign = head.next(UInt8(ascii: "@"), from: colon)
+            if sign < head.count { add(colon &+ 1, sign, &edits) }
+        }
+    }
+    // MARK: Lines
+
+    /// `name: value` where a line or a bracket begins, as header lines and settings have it: to
+    /// the line's end, or between quotes.
+    func pairs(_ edits: inout Edits) {
+        var colon = text.next(UInt8(ascii: ":"), from: 0)
+        while colon < text.count {
+            let from = text.skipSpaces(colon &+ 1)
+            let isQuote = text[from] == 0x22 || text[from] == 0x27
+            if from > colon &+ 1 || isQuote, isPairName(before: colon) {
+                let end = text.next(0x0A, from: from)
+                let (inside, to) = quoted(from) ?? (from, end)
+                add(inside, to, &edits)
+                colon = max(to, colon)
+            }
+            colon = text.next(UInt8(ascii: ":"), from: colon &+ 1)
+        }
+    }
+
+    private func isPairName(before colon: Int) -> Bool {
+        var end = colon
+        if text[end &- 1] == 0x22 || text[end &- 1] == 0x27 { end &-= 1 }
+        var start = end
+        let least = max(0, end &- TextScan.nameBytesMax)
+        while start > least, TextScan.isNameByte(text[start &- 1]) { start &-= 1 }
+        guard isSecretName(text.slice(start, end)) else { return false }
+        var before = start
+        while before > 0, text[before &- 1] == 0x20 || text[before &- 1] == 0x09 { before &-= 1 }
+        guard before > 0 else { return true }
+        switch text[before &- 1] {
+        case 0x0A, 0x0D, UInt8(ascii: "{"), UInt8(ascii: "("), UInt8(ascii: "["),
+            UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "\""), UInt8(ascii: "'"):
+            return true
+        default: return false
+        }
+    }
+}

@@ -1,0 +1,256 @@
+// Transactions for other programs: the JSON of the system that this replaces (B-TXN-5), and spans
+// of OTLP, one a handle: what a process did between its begin or join and its end. Both in lines
+// that stand for themselves, so that a store of any size goes through. Owned by one thread.
+
+import CordwoodFormats
+import CordwoodStore
+
+public struct TransactionLines {
+    /// Events of a line.
+    static let eventsMax = 1_000
+
+    private var document = TransactionsDocument()
+    private var events = 0
+
+    public init() {}
+
+    /// Takes an event; appends a line where the one before is full.
+    public mutating func append(_ record: RecordRef, to out: inout [UInt8]) {
+        document.add(record)
+        events &+= 1
+        if events >= TransactionLines.eventsMax { finish(&out) }
+    }
+
+    /// Appends the line that is not full.
+    public mutating func finish(_ out: inout [UInt8]) {
+        guard !document.isEmpty else { return }
+        document.end(&out)
+        out.append(0x0a)
+        events = 0
+    }
+}
+
+/// ExportTraceServiceRequests in OTLP's JSON, a line each.
+public struct TransactionSpans {
+    /// Handles under way that are held; beyond that the oldest is written as it stands.
+    public static let openMax = 65_536
+    /// Events of one span; the rest is counted.
+    static let eventsMax = 1_024
+    /// Bytes of events held, together.
+    static let bytesMax = 64 << 20
+    static let spansOfLine = 256
+
+    private struct Key: Hashable {
+        var id: TransactionID
+        var span: String
+    }
+
+    private struct Handle {
+        var serial: UInt64
+        var start: UInt64
+        var last: UInt64
+        var isJoin = false
+        var name = ""
+        var hasError = false
+        var status = ""
+        var events: [UInt8] = []
+        var eventCount = 0
+        var dropped = 0
+        var resource: [UInt8]
+    }
+
+    private var open: [Key: Handle] = [:]
+    private var order: [(key: Key, serial: UInt64)] = []
+    private var orderHead = 0
+    private var serial: UInt64 = 0
+    private var bytes = 0
+    /// Spans by the process they are of, of the line under way.
+    private var line: [(resource: [UInt8], spans: [UInt8])] = []
+    private var lineCount = 0
+
+    public init() {}
+
+    public mutating func append(
+        _ moment: TransactionMoment, _ record: RecordRef, to out: inout [UInt8]
+    ) {
+        guard let span = moment.spanID else { return }
+        let key = Key(id: moment.id, span: span)
+        if open[key] == nil {
+            serial &+= 1
+            open[key] = Handle(
+                serial: serial, start: moment.time, last: moment.time,
+                resource: OTLPSpanText.resource(record.thread.process))
+            order.append((key, serial))
+        }
+        note(moment, key)
+        if moment.operation == .end { close(key, &out) }
+        while open.count > TransactionSpans.openMax || bytes > TransactionSpans.bytesMax,
+            orderHead < order.count
+        {
+            let (oldest, serial) = order[orderHead]
+            orderHead &+= 1
+            if open[oldest]?.serial == serial { close(oldest, &out) }
+        }
+        if order.count &- orderHead > 2 &* open.count &+ 1_024 || orderHead > 1 << 16 {
+            order = order[orderHead...].filter { open[$0.key]?.serial == $0.serial }
+            orderHead = 0
+        }
+    }
+
+    /// Handles without an end end with their last record.
+    public mutating func finish(_ out: inout [UInt8]) {
+        let rest = open.sorted {
+            ($0.value.start, $0.value.serial) < ($1.value.start, $1.value.serial)
+        }
+        for (key, _) in rest { close(key, &out) }
+        flush(&out)
+    }
+
+    private mutating func note(_ moment: TransactionMoment, _ key: Key) {
+        guard var handle = open.removeValue(forKey: key) else { return }
+        handle.start = min(handle.start, moment.time)
+        handle.last = max(handle.last, moment.time)
+        if !moment.usecaseName.isEmpty { handle.name = moment.usecaseName }
+        if moment.operation == .join { handle.isJoin = true }
+        if moment.operation == .event {
+            if let code = moment.errorCode {
+                handle.hasError = true
+                handle.status = [code, moment.errorDescription ?? ""].filter { !$0.isEmpty }
+                    .joined(separator: ": ")
+            }
+            if handle.eventCount < TransactionSpans.eventsMax {
+                let before = handle.events.count
+                if handle.eventCount > 0 { handle.events.append(0x2c) }
+                OTLPSpanText.event(moment, &handle.events)
+                bytes = bytes &+ handle.events.count &- before
+                handle.eventCount &+= 1
+            } else {
+                handle.dropped &+= 1
+            }
+        }
+        open[key] = handle
+    }
+
+    private mutating func close(_ key: Key, _ out: inout [UInt8]) {
+        guard let handle = open.removeValue(forKey: key) else { return }
+        bytes = bytes &- handle.events.count
+        let number =
+            line.firstIndex { $0.resource == handle.resource }
+            ?? {
+                line.append((handle.resource, []))
+                return line.count - 1
+            }()
+        if !line[number].spans.isEmpty { line[number].spans.append(0x2c) }
+        let name = handle.name.isEmpty ? "TXN\(key.id.usecase)" : handle.name
+        var head = OTLPSpanText.Span(
+            trace: String(key.id.text.suffix(36).filter { $0 != "-" }).lowercased(),
+            span: key.span, name: name, start: handle.start, end: handle.last)
+        head.isServer = handle.isJoin
+        head.transaction = key.id.text
+        head.usecase = key.id.usecase
+        head.dropped = handle.dropped
+        head.status = handle.hasError ? handle.status : nil
+        OTLPSpanText.append(head, events: handle.events, &line[number].spans)
+        lineCount &+= 1
+        if lineCount >= TransactionSpans.spansOfLine { flush(&out) }
+    }
+
+    private mutating func flush(_ out: inout [UInt8]) {
+        guard lineCount > 0 else { return }
+        OTLPSpanText.put("{\"resourceSpans\":[", &out)
+        for (index, group) in line.enumerated() {
+            if index > 0 { out.append(0x2c) }
+            OTLPSpanText.put("{\"resource\":", &out)
+            out += group.resource
+            OTLPSpanText.put(",\"scopeSpans\":[{\"scope\":{\"name\":\"Transactions\"},", &out)
+            OTLPSpanText.put("\"spans\":[", &out)
+            out += group.spans
+            OTLPSpanText.put("]}]}", &out)
+        }
+        OTLPSpanText.put("]}\n", &out)
+        line = []
+        lineCount = 0
+    }
+}
+
+/// The pieces of OTLP's JSON.
+private enum OTLPSpanText {
+    struct Span {
+        var trace: String
+        var span: String
+        var name: String
+        var start: UInt64
+        var end: UInt64
+        var isServer = false
+        var transaction = ""
+        var usecase: Int32 = 0
+        var dropped = 0
+        /// nil: no error.
+        var status: String?
+    }
+
+    static func append(_ span: Span, events: [UInt8], _ out: inout [UInt8]) {
+        put(
+            "{\"traceId\":\"\(span.trace)\",\"spanId\":\"\(span.span)\",\"flags\":1,\"name\":", &out
+        )
+        quote(span.name, &out)
+        // Joined: a request of somebody else's began it (SERVER); else it is our own (INTERNAL).
+        put(",\"kind\":\(span.isServer ? 2 : 1),\"startTimeUnixNano\":\"\(span.start)\"", &out)
+        put(",\"endTimeUnixNano\":\"\(span.end)\",\"attributes\":[", &out)
+        text("txn.id", span.transaction, &out)
+        put(",{\"key\":\"txn.usecase\",\"value\":{\"intValue\":\"\(span.usecase)\"}}]", &out)
+        put(",\"events\":[", &out)
+        out += events
+        put("]", &out)
+        if span.dropped > 0 { put(",\"droppedEventsCount\":\(span.dropped)", &out) }
+        if let status = span.status {
+            put(",\"status\":{\"code\":2,\"message\":", &out)
+            quote(status, &out)
+            put("}", &out)
+        }
+        put("}", &out)
+    }
+
+    static func event(_ moment: TransactionMoment, _ out: inout [UInt8]) {
+        let number = moment.event.map { String($0) } ?? "?"
+        put("{\"timeUnixNano\":\"\(moment.time)\",\"name\":", &out)
+        quote(moment.eventName.isEmpty ? "event \(number)" : moment.eventName, &out)
+        put(",\"attributes\":[", &out)
+        if moment.event != nil {
+            put("{\"key\":\"txn.event\",\"value\":{\"intValue\":\"\(number)\"}}", &out)
+        }
+        for (key, value) in [
+            ("txn.error.code", moment.errorCode),
+            ("txn.error.description", moment.errorDescription),
+        ] {
+            guard let value else { continue }
+            if out.last != 0x5b { out.append(0x2c) }
+            text(key, value, &out)
+        }
+        put("]}", &out)
+    }
+
+    static func resource(_ process: ProcessInfo) -> [UInt8] {
+        var out: [UInt8] = []
+        put("{\"attributes\":[", &out)
+        let given = process.resource.first { $0.key == "service.name" }?.value
+        let name = process.name.isEmpty ? "unknown_service" : process.name
+        text("service.name", given ?? name, &out)
+        put(
+            ",{\"key\":\"process.pid\",\"value\":{\"intValue\":\"\(process.processID)\"}}]}", &out)
+        return out
+    }
+
+    private static func text(_ key: String, _ value: String, _ out: inout [UInt8]) {
+        put("{\"key\":\"\(key)\",\"value\":{\"stringValue\":", &out)
+        quote(value, &out)
+        put("}}", &out)
+    }
+
+    static func put(_ text: String, _ out: inout [UInt8]) { out.append(contentsOf: text.utf8) }
+
+    private static func quote(_ text: String, _ out: inout [UInt8]) {
+        var text = text
+        text.withUTF8 { _ = JSONText.string(UnsafeRawBufferPointer($0), &out) }
+    }
+}
