@@ -8,11 +8,11 @@ import CordwoodStore
 import Glibc
 
 /// Opens the records of an archive file. Handed in: Encode does not see Archive.
-public typealias OpenRecords =
+package typealias OpenRecords =
     @Sendable (_ path: String) throws(ReadProblem) -> any RecordSource
 
 /// Appends a line with its newline to `into`.
-public typealias RenderLine = @Sendable (_ record: RecordRef, _ into: inout [UInt8]) -> Void
+package typealias RenderLine = @Sendable (_ record: RecordRef, _ into: inout [UInt8]) -> Void
 
 struct Body: ~Copyable {
     /// nil: the archive's own descriptor.

@@ -1,12 +1,12 @@
 // The words for what a body holds and how it is compressed on the wire (API). Pure.
 
-public enum BodyFormat: String, CaseIterable, Sendable {
+package enum BodyFormat: String, CaseIterable, Sendable {
     case archive, ndjson, text, sap, json
     case otlpProtobuf = "otlp-protobuf"
     case otlpJSON = "otlp-json"
 }
 
-public enum BodyEncoding: String, CaseIterable, Sendable {
+package enum BodyEncoding: String, CaseIterable, Sendable {
     case none, gzip, zstd, lz4
 
     /// What to try where a server refuses this one.

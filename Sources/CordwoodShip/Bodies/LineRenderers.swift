@@ -5,16 +5,16 @@
 import CordwoodStore
 
 /// How records become lines of a body.
-public struct LineRenderers: Sendable {
-    public var json: RenderLine
-    public var text: RenderLine
+package struct LineRenderers: Sendable {
+    package var json: RenderLine
+    package var text: RenderLine
 
-    public init(json: @escaping RenderLine, text: @escaping RenderLine) {
+    package init(json: @escaping RenderLine, text: @escaping RenderLine) {
         self.json = json
         self.text = text
     }
 
-    public static let standard = LineRenderers(
+    package static let standard = LineRenderers(
         json: { record, into in
             JSONLine.append(record, mark: Cut.mark(of: record), to: &into)
         },

@@ -5,21 +5,21 @@
 
 import CordwoodStore
 
-public struct PolicyFile: Equatable, Sendable {
-    public static let fileName = "policy"
+package struct PolicyFile: Equatable, Sendable {
+    package static let fileName = "policy"
     static let temporaryName = ".policy.new"
     private static let firstLine = "cordwood policy"
     private static let validatorBytesMax = 1024
 
     /// 32 hex digits.
-    public private(set) var urlHash: String
+    package private(set) var urlHash: String
     /// `https://host:port`.
-    public private(set) var origin: String
+    package private(set) var origin: String
     /// As the server sent them; empty: it did not.
-    public private(set) var etag: String
-    public private(set) var modified: String
-    public private(set) var savedUnixSeconds: Int64
-    public private(set) var json: [UInt8]
+    package private(set) var etag: String
+    package private(set) var modified: String
+    package private(set) var savedUnixSeconds: Int64
+    package private(set) var json: [UInt8]
 
     init(
         url: String, origin: String, etag: String, modified: String, savedUnixSeconds: Int64,
@@ -44,7 +44,7 @@ public struct PolicyFile: Equatable, Sendable {
     }
 
     /// nil: there is none, or none of this version's.
-    public static func read(storeDirectory: String) throws(UploadError) -> PolicyFile? {
+    package static func read(storeDirectory: String) throws(UploadError) -> PolicyFile? {
         guard let bytes = try Files.read(storeDirectory + "/" + fileName) else { return nil }
         return parse(bytes)
     }

@@ -17,16 +17,16 @@ public struct PolicyOptions: Equatable, Sendable {
     }
 }
 
-public struct PolicySource: Sendable {
-    public static let intervalSecondsDefault: UInt32 = 3_600
+package struct PolicySource: Sendable {
+    package static let intervalSecondsDefault: UInt32 = 3_600
 
-    public let origin: String
-    public let intervalSeconds: UInt32
+    package let origin: String
+    package let intervalSeconds: UInt32
     let url: String
     let headers: [RequestHeader]
     let settings: TransportSettings
 
-    public init(_ options: PolicyOptions) throws(UploadError) {
+    package init(_ options: PolicyOptions) throws(UploadError) {
         do throws(UploadError) {
             origin = try WebAddress(options.url).origin
             headers = try RequestHeader.parse(options.headers ?? "")
@@ -47,7 +47,7 @@ public struct PolicySource: Sendable {
         self.settings = settings
     }
 
-    public enum Answer: Sendable {
+    package enum Answer: Sendable {
         /// What we have is the newest.
         case unchanged
         case fresh(PolicyDocument, PolicyFile)
@@ -58,7 +58,7 @@ public struct PolicySource: Sendable {
         case stopped
 
         /// Nothing came that could be used: the next look is soon.
-        public var isFailure: Bool {
+        package var isFailure: Bool {
             switch self {
             case .invalid, .failed: true
             case .unchanged, .fresh, .stopped: false
@@ -67,7 +67,7 @@ public struct PolicySource: Sendable {
     }
 
     /// What this source left in the store; nil: nothing, or nothing that is valid.
-    public func kept(storeDirectory: String) -> (PolicyDocument, PolicyFile)? {
+    package func kept(storeDirectory: String) -> (PolicyDocument, PolicyFile)? {
         guard let file = try? PolicyFile.read(storeDirectory: storeDirectory),
             file.urlHash == PolicyFile.hash(url),
             let document = try? PolicyDocument(json: file.json)
@@ -76,7 +76,7 @@ public struct PolicySource: Sendable {
     }
 
     /// Keeps a policy that was applied.
-    public func keep(_ file: PolicyFile, storeDirectory: String) throws(UploadError) {
+    package func keep(_ file: PolicyFile, storeDirectory: String) throws(UploadError) {
         try file.write(storeDirectory: storeDirectory)
     }
 
@@ -119,7 +119,7 @@ public struct PolicySource: Sendable {
 
 extension PolicySource {
     /// One look by libcurl, with a connection of its own. Where there is none, nothing came.
-    public func look(
+    package func look(
         known: PolicyFile?, nowUnixMs: UInt64, shouldStop: () -> Bool
     ) -> Answer {
         let transport: CurlTransport
@@ -133,14 +133,14 @@ extension PolicySource {
     }
 
     /// Throws where there is no libcurl. Any thread.
-    public static func load() throws(UploadError) { try CurlTransport.load() }
+    package static func load() throws(UploadError) { try CurlTransport.load() }
 
     /// When to look again. After a failure soon, then less and less often; a server that answers is
     /// asked at its interval, a little early so that many clients do not come at once.
     /// - Parameters:
     ///   - failures: in a row, this one counted.
     ///   - random: all 64 bits are used.
-    public func delayMs(after answer: Answer, failures: UInt32, random: UInt64) -> UInt64 {
+    package func delayMs(after answer: Answer, failures: UInt32, random: UInt64) -> UInt64 {
         let interval = UInt64(intervalSeconds) * 1_000
         guard answer.isFailure else {
             let early = random.multipliedFullWidth(by: interval / 10 + 1).high

@@ -1,15 +1,15 @@
 // What a server asks for with a 401: the first challenge of WWW-Authenticate (RFC 9110, 11.6.1),
 // its scheme and its realm. Read leniently; what is not there is empty. Pure.
 
-public struct Challenge: Equatable, Sendable {
+package struct Challenge: Equatable, Sendable {
     /// `Bearer`.
-    public private(set) var scheme = ""
+    package private(set) var scheme = ""
     /// Without its quotes.
-    public private(set) var realm = ""
+    package private(set) var realm = ""
 
     static let bytesMax = 8_192
 
-    public init(_ text: String) {
+    package init(_ text: String) {
         var rest = Array(text.utf8.prefix(Challenge.bytesMax))[...]
         Challenge.skipBlanks(&rest)
         scheme = String(decoding: Challenge.token(&rest), as: UTF8.self)

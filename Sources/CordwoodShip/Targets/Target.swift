@@ -22,23 +22,23 @@ public struct TargetCallbacks: Sendable {
     public init() {}
 }
 
-public struct Target: Sendable {
-    public static let connectTimeoutMsDefault: UInt32 = 10_000
-    public static let requestTimeoutMsDefault: UInt32 = 60_000
+package struct Target: Sendable {
+    package static let connectTimeoutMsDefault: UInt32 = 10_000
+    package static let requestTimeoutMsDefault: UInt32 = 60_000
     /// Requests at a time.
     static let requestsDefault: UInt32 = 4
     static let requestsMax: UInt32 = 32
     /// Below it what surrounds a message leaves no room for one.
     static let bodyBytesMin: UInt64 = 1_000
 
-    public let name: String
-    public let key: TargetKey
-    public let kind: TargetKind
+    package let name: String
+    package let key: TargetKey
+    package let kind: TargetKind
     /// `https://host:port`, fit for logs.
-    public let origin: String
-    public let format: BodyFormat
-    public let encoding: BodyEncoding
-    public let bytesPerSecond: UInt64
+    package let origin: String
+    package let format: BodyFormat
+    package let encoding: BodyEncoding
+    package let bytesPerSecond: UInt64
     let requestsAtOnce: UInt32
     let filter: TargetFilter
     /// nil: what the kind's protocol says.
@@ -54,7 +54,7 @@ public struct Target: Sendable {
     let dialect: any Dialect
     let callbacks: TargetCallbacks
 
-    public init(
+    package init(
         _ options: TargetOptions, callbacks: TargetCallbacks = TargetCallbacks()
     ) throws(UploadError) {
         kind = try Target.word(options.kind, of: TargetKind.allCases, what: "kind") ?? .collector

@@ -3,7 +3,7 @@
 
 import CordwoodStore
 
-public enum TargetKind: String, CaseIterable, Sendable {
+package enum TargetKind: String, CaseIterable, Sendable {
     case collector, http, sap, loggly, s3, otlp, loki, elasticsearch, splunk, datadog, clickhouse
     case transactions
 

@@ -51,7 +51,7 @@ public struct ProbeReport: Sendable {
 
 extension Target {
     /// Blocks until the server has answered or time is out. Any thread.
-    public func probe(nowUnixMs: UInt64) throws(UploadError) -> ProbeReport {
+    package func probe(nowUnixMs: UInt64) throws(UploadError) -> ProbeReport {
         try requireTransport()
         let transport = try makeTransport()
         let probe = dialect.probe

@@ -26,7 +26,7 @@ public struct TransferFailure: Equatable, Sendable {
     }
 }
 
-public final class FailureLog: @unchecked Sendable {
+package final class FailureLog: @unchecked Sendable {
     // SAFETY: `failures` is used under the monitor only.
     private let monitor = Monitor()
 
@@ -45,7 +45,7 @@ public final class FailureLog: @unchecked Sendable {
     }
 
     /// - Parameter target: nil: of any.
-    public func last(target: String?) -> TransferFailure? {
+    package func last(target: String?) -> TransferFailure? {
         monitor.locked { failures.last { target == nil || $0.target == target } }
     }
 }

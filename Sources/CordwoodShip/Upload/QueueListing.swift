@@ -19,17 +19,17 @@ public struct QueueEntry: Sendable {
     public var cause: String
 }
 
-public struct QueueListing: Sendable {
+package struct QueueListing: Sendable {
     private let paths: StorePaths
     private let archiveInfo: ReadSummary
 
-    public init(storeDirectory: String, archiveInfo: @escaping ReadSummary) {
+    package init(storeDirectory: String, archiveInfo: @escaping ReadSummary) {
         paths = StorePaths(storeDirectory)
         self.archiveInfo = archiveInfo
     }
 
     /// Every archive with every registered target, oldest archive first.
-    public func list() throws(UploadError) -> [QueueEntry] {
+    package func list() throws(UploadError) -> [QueueEntry] {
         let outbox = Outbox(paths: paths)
         let targets = try TargetRegistry(storeDirectory: paths.root).list()
         let snapshot = try outbox.snapshot()
@@ -72,7 +72,7 @@ public struct QueueListing: Sendable {
     /// which some records were kept those alone.
     /// - Parameters: nil: all.
     /// - Returns: how many pairs.
-    public func retry(archive: String?, target: String?) throws(UploadError) -> Int {
+    package func retry(archive: String?, target: String?) throws(UploadError) -> Int {
         try change(archive, target) { state, refusals in
             switch state {
             case .retry, .paused: return QueueListing.anew(state, refusals())
@@ -83,7 +83,7 @@ public struct QueueListing: Sendable {
     }
 
     /// The same for what was given up alone.
-    public func retryQuarantined(target: String?) throws(UploadError) -> Int {
+    package func retryQuarantined(target: String?) throws(UploadError) -> Int {
         try change(nil, target, to: QueueListing.fromQuarantine)
     }
 
@@ -114,7 +114,7 @@ public struct QueueListing: Sendable {
     }
 
     /// Gives an archive up for a target: it is not tried again, and kept under retention.
-    public func quarantine(archive: String, target: String?) throws(UploadError) -> Int {
+    package func quarantine(archive: String, target: String?) throws(UploadError) -> Int {
         try change(archive, target) { state, refusals in
             switch state {
             case .waiting, .retry, .paused:

@@ -25,7 +25,7 @@ extension UploadService {
     ///   - begin: false: no more requests; nil: this one's bytes are not wanted.
     ///   - piece: the body's bytes, in order; false: no more requests.
     /// - Returns: how many requests.
-    public func plan(
+    package func plan(
         _ target: Target, begin: (PlannedRequest) -> Bool?,
         piece: (UnsafeRawBufferPointer) -> Bool
     ) throws(UploadError) -> Int {

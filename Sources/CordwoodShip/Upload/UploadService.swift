@@ -8,8 +8,8 @@ import CordwoodCore
 import CordwoodStore
 
 /// SAFETY: the private variables are guarded by `monitor`, which is held for no call out of here.
-public final class UploadService: @unchecked Sendable {
-    public static let targetsMax = 64
+package final class UploadService: @unchecked Sendable {
+    package static let targetsMax = 64
     private static let toldMax = 1_000
 
     let paths: StorePaths
@@ -20,7 +20,7 @@ public final class UploadService: @unchecked Sendable {
     let random: @Sendable () -> UInt64
     let lines: LineRenderers
     /// How transfers failed, by target.
-    public let failures = FailureLog()
+    package let failures = FailureLog()
     private let monitor = Monitor()
 
     private var runners: [TargetRunner] = []
@@ -44,7 +44,7 @@ public final class UploadService: @unchecked Sendable {
     /// What the store's `clock` should say and could not be given.
     private var trust: AgeTrust?
 
-    public init(
+    package init(
         storeDirectory: String, hooks: UploadHooks, lines: LineRenderers = .standard,
         clock: UploadClock = .system, random: @escaping @Sendable () -> UInt64
     ) throws(UploadError) {
@@ -61,7 +61,7 @@ public final class UploadService: @unchecked Sendable {
     // ── Targets ──
 
     /// Registers a target and lets what waited for its credentials be tried again.
-    public func addTarget(_ target: Target) throws(UploadError) -> UInt32 {
+    package func addTarget(_ target: Target) throws(UploadError) -> UInt32 {
         try target.requireTransport()
         let refusal: UploadError? = monitor.locked {
             if adding.contains(target.key)
@@ -94,7 +94,7 @@ public final class UploadService: @unchecked Sendable {
     }
 
     /// After this returns no callback of that target is called any more.
-    public func removeTarget(_ name: String) throws(UploadError) {
+    package func removeTarget(_ name: String) throws(UploadError) {
         let key = TargetKey(name: name)
         let removed: TargetRunner? = monitor.locked {
             guard let index = runners.firstIndex(where: { $0.target.key == key }) else {
@@ -114,7 +114,7 @@ public final class UploadService: @unchecked Sendable {
     /// What was given up is tried again at the next occasion.
     /// - Parameter target: nil: at all.
     /// - Returns: how many pairs.
-    public func retryQuarantined(target: String?) throws(UploadError) -> Int {
+    package func retryQuarantined(target: String?) throws(UploadError) -> Int {
         let listing = QueueListing(storeDirectory: paths.root, archiveInfo: hooks.archiveInfo)
         // What could be changed was, whatever else it met.
         defer {
@@ -127,7 +127,7 @@ public final class UploadService: @unchecked Sendable {
     }
 
     /// By the number that addTarget gave.
-    public func target(_ id: UInt32) -> Target? {
+    package func target(_ id: UInt32) -> Target? {
         currentRunners.first { $0.id == id }?.target
     }
 
@@ -156,7 +156,7 @@ public final class UploadService: @unchecked Sendable {
     /// condition and byte rate, never consent or a server's Retry-After. `result` is written on
     /// every return.
     /// - Parameter kind: nil: targets of every kind.
-    public func pass(
+    package func pass(
         explicit: Bool, kind: TargetKind? = nil, deadlineMonotonicMs: UInt64,
         result: inout UploadResult
     ) -> UploadStatus {
@@ -188,12 +188,12 @@ public final class UploadService: @unchecked Sendable {
     }
 
     /// Whether events of transactions may be sent to somebody now.
-    public var wantsTransactions: Bool {
+    package var wantsTransactions: Bool {
         currentRunners.contains { $0.target.kind == .transactions } && isEnabled && hasConsent
     }
 
     /// No background run begins within the body: what it finds is its own to try and to tell of.
-    public func holdingBackground<Result, Failure: Error>(
+    package func holdingBackground<Result, Failure: Error>(
         _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         monitor.locked { explicitCalls += 1 }
@@ -216,7 +216,7 @@ public final class UploadService: @unchecked Sendable {
 
     /// Lets every target that has something to do begin, each on a thread of its own; waits for
     /// none. Where the system has no threads, sends here.
-    public func startBackground() {
+    package func startBackground() {
         guard !isStopped, !isBackgroundHeld, !standsStill else { return }
         do throws(UploadError) {
             guard isEnabled, hasConsent else {
@@ -276,7 +276,7 @@ public final class UploadService: @unchecked Sendable {
 
     /// When the background has something to do again; UInt64.max: nothing is planned, or what is
     /// under way says so when it ends.
-    public var nextWakeMonotonicMs: UInt64 {
+    package var nextWakeMonotonicMs: UInt64 {
         guard !isBackgroundHeld else { return .max }
         let wake = currentRunners.map(\.wakeMs).min() ?? UInt64.max
         guard wake != UInt64.max else { return UInt64.max }
@@ -286,7 +286,7 @@ public final class UploadService: @unchecked Sendable {
     }
 
     /// Breaks off what runs, within 50 ms, and lets nothing begin any more. Any thread.
-    public func requestStop() {
+    package func requestStop() {
         let all = monitor.locked {
             isStopping = true
             return runners
@@ -295,25 +295,25 @@ public final class UploadService: @unchecked Sendable {
     }
 
     /// True inside a run that the calling thread is in: in one of its callbacks.
-    public var isPassing: Bool { currentRunners.contains { $0.gate.isRunningHere } }
+    package var isPassing: Bool { currentRunners.contains { $0.gate.isRunningHere } }
 
-    public var totals: UploadTotals { monitor.locked { sum } }
+    package var totals: UploadTotals { monitor.locked { sum } }
 
     // ── Retention and consent ──
 
-    public func setLimits(_ new: RetentionLimits) { monitor.locked { limits = new } }
+    package func setLimits(_ new: RetentionLimits) { monitor.locked { limits = new } }
 
     /// Removes what is too old, too much or too many, oldest first.
     /// - Parameter otherBytes: files of the store that are not archives.
     /// - Returns: how many archives were removed.
-    public func applyRetention(otherBytes: UInt64) throws(UploadError) -> UInt32 {
+    package func applyRetention(otherBytes: UInt64) throws(UploadError) -> UInt32 {
         try Janitor(service: self).enforce(currentLimits, otherBytes: otherBytes)
     }
 
     /// Consent was denied: removes every archive that is not sent everywhere, also what was kept to
     /// be tried again by hand. What is being sent at the moment is broken off, and removed by the
     /// background.
-    public func removeWaiting() throws(UploadError) -> UInt32 {
+    package func removeWaiting() throws(UploadError) -> UInt32 {
         monitor.locked { consentSeen = nil }
         return try Janitor(service: self).removeWaiting(until: .max)
     }
@@ -326,7 +326,7 @@ public final class UploadService: @unchecked Sendable {
     }
 
     /// A policy switches uploading off and on again; what waits is kept. What is being sent ends.
-    public func setEnabled(_ isEnabled: Bool) { monitor.locked { isSwitchedOff = !isEnabled } }
+    package func setEnabled(_ isEnabled: Bool) { monitor.locked { isSwitchedOff = !isEnabled } }
 
     var isEnabled: Bool { monitor.locked { !isSwitchedOff } }
 

@@ -7,14 +7,14 @@ import CordwoodStore
 import Glibc
 
 /// The clocks in milliseconds; handed in, so that tests own the time.
-public struct UploadClock: Sendable {
-    public var realtimeMs: @Sendable () -> UInt64
-    public var monotonicMs: @Sendable () -> UInt64
+package struct UploadClock: Sendable {
+    package var realtimeMs: @Sendable () -> UInt64
+    package var monotonicMs: @Sendable () -> UInt64
     /// CLOCK_BOOTTIME, and the boot that it counts from.
-    public var boottimeMs: @Sendable () -> UInt64
-    public var boot: @Sendable () -> LaneID
+    package var boottimeMs: @Sendable () -> UInt64
+    package var boot: @Sendable () -> LaneID
 
-    public init(
+    package init(
         realtimeMs: @escaping @Sendable () -> UInt64,
         monotonicMs: @escaping @Sendable () -> UInt64,
         boottimeMs: @escaping @Sendable () -> UInt64, boot: @escaping @Sendable () -> LaneID
@@ -25,7 +25,7 @@ public struct UploadClock: Sendable {
         self.boot = boot
     }
 
-    public static let system = UploadClock(
+    package static let system = UploadClock(
         realtimeMs: { cw_realtime_ns() / 1_000_000 },
         monotonicMs: { cw_monotonic_ns() / 1_000_000 },
         boottimeMs: { cw_clock_ns(CLOCK_BOOTTIME) / 1_000_000 }, boot: { BootID.running() })
@@ -38,14 +38,14 @@ public struct UploadClock: Sendable {
 }
 
 /// What an archive says of itself.
-public struct ArchiveSummary: Sendable {
+package struct ArchiveSummary: Sendable {
     /// The archive id as a UUID: `8-4-4-4-12` lowercase hex digits.
-    public var idText: String
+    package var idText: String
     /// UTC ns of the newest record; 0: not known.
-    public var timeMaxNs: UInt64
-    public var bytes: UInt64
+    package var timeMaxNs: UInt64
+    package var bytes: UInt64
 
-    public init(idText: String, timeMaxNs: UInt64, bytes: UInt64) {
+    package init(idText: String, timeMaxNs: UInt64, bytes: UInt64) {
         self.idText = idText
         self.timeMaxNs = timeMaxNs
         self.bytes = bytes
@@ -101,20 +101,20 @@ struct UploadWork: Sendable {
 }
 
 /// Since the service was made (cw_stats).
-public struct UploadTotals: Sendable {
-    public var succeeded: UInt64 = 0
-    public var failed: UInt64 = 0
-    public var bytes: UInt64 = 0
-    public var refused: UInt64 = 0
+package struct UploadTotals: Sendable {
+    package var succeeded: UInt64 = 0
+    package var failed: UInt64 = 0
+    package var bytes: UInt64 = 0
+    package var refused: UInt64 = 0
     /// Of transactions, at targets of theirs.
-    public var events: UInt64 = 0
+    package var events: UInt64 = 0
     /// What those refused: events, and pairs that were given up whole or in part.
-    public var eventsRefused: UInt64 = 0
-    public var eventsQuarantined: UInt64 = 0
+    package var eventsRefused: UInt64 = 0
+    package var eventsQuarantined: UInt64 = 0
     /// Pairs of archive and target that were refused for good, and how the last of them ended.
-    public var quarantined: UInt64 = 0
-    public var lastRefusal: (httpStatus: Int32, outcome: OutcomeKind) = (0, .none)
-    public var archivesRemoved: UInt64 = 0
+    package var quarantined: UInt64 = 0
+    package var lastRefusal: (httpStatus: Int32, outcome: OutcomeKind) = (0, .none)
+    package var archivesRemoved: UInt64 = 0
 }
 
 public enum DiagnosticValue: Equatable, Sendable {
@@ -123,12 +123,12 @@ public enum DiagnosticValue: Equatable, Sendable {
 }
 
 /// One line of the engine's own log, under Cordwood.Uploader.
-public struct UploadDiagnostic: Sendable {
-    public var level: UInt8
-    public var message: String
-    public var fields: [(key: String, value: DiagnosticValue)]
+package struct UploadDiagnostic: Sendable {
+    package var level: UInt8
+    package var message: String
+    package var fields: [(key: String, value: DiagnosticValue)]
 
-    public init(
+    package init(
         level: UInt8, message: String, fields: [(key: String, value: DiagnosticValue)]
     ) {
         self.level = level
@@ -136,31 +136,31 @@ public struct UploadDiagnostic: Sendable {
         self.fields = fields
     }
 
-    public static let debug: UInt8 = 5
-    public static let warn: UInt8 = 13
-    public static let error: UInt8 = 17
+    package static let debug: UInt8 = 5
+    package static let warn: UInt8 = 13
+    package static let error: UInt8 = 17
 }
 
 /// Everything the service needs of the rooms it does not see.
-public struct UploadHooks: Sendable {
-    public var openRecords: OpenRecords
-    public var archiveInfo: ReadSummary
+package struct UploadHooks: Sendable {
+    package var openRecords: OpenRecords
+    package var archiveInfo: ReadSummary
     /// Lists what stands now, for archives by file name: whether segments that one covers still
     /// stand (FORMAT §11).
-    public var covering: @Sendable () -> IsCovered
-    public var diagnostics: @Sendable (UploadDiagnostic) -> Void
+    package var covering: @Sendable () -> IsCovered
+    package var diagnostics: @Sendable (UploadDiagnostic) -> Void
     /// Starts a thread of the engine's; false: there is none. Without it all is sent by the caller.
-    public var startThread: StartThread
+    package var startThread: StartThread
     /// A server says that a policy forbids it: the policy is to be read again.
-    public var policyWanted: @Sendable () -> Void
+    package var policyWanted: @Sendable () -> Void
     /// A background run has ended: the next may have something to do.
-    public var runEnded: @Sendable () -> Void
+    package var runEnded: @Sendable () -> Void
     /// When the background has something to do was planned anew.
-    public var replanned: @Sendable () -> Void
+    package var replanned: @Sendable () -> Void
     /// By file name; once for an archive that left the disk without being sent everywhere.
-    public var archiveRemoved: @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void
+    package var archiveRemoved: @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void
 
-    public init(
+    package init(
         openRecords: @escaping OpenRecords,
         archiveInfo: @escaping ReadSummary,
         covering: @escaping @Sendable () -> IsCovered,
@@ -187,9 +187,9 @@ public struct UploadHooks: Sendable {
     func isCovered(_ stem: String) -> Bool { covering()(StorePaths.file(ofStem: stem)) }
 }
 
-public typealias IsCovered = @Sendable (_ archiveName: String) -> Bool
+package typealias IsCovered = @Sendable (_ archiveName: String) -> Bool
 
 /// Throws what keeps an archive from being read.
-public typealias ReadSummary = @Sendable (_ path: String) throws(ReadProblem) -> ArchiveSummary
+package typealias ReadSummary = @Sendable (_ path: String) throws(ReadProblem) -> ArchiveSummary
 
-public typealias StartThread = @Sendable (_ body: @escaping @Sendable () -> Void) -> Bool
+package typealias StartThread = @Sendable (_ body: @escaping @Sendable () -> Void) -> Bool

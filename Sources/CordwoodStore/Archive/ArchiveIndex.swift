@@ -222,7 +222,7 @@ extension ArchiveCover {
 extension ArchiveInfo {
     /// Reads header and footer only. A damaged footer is made up for by the blocks' headers. Of an
     /// encrypted archive, what it says to everybody: no key is needed, but for one that age made.
-    public static func peek(
+    package static func peek(
         path: String, identities: [AgeIdentity] = []
     ) throws(ReadProblem) -> ArchiveInfo {
         let file = try ArchiveFile(path: path, identities: identities)

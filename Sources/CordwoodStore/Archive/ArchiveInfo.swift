@@ -5,13 +5,13 @@ import CSodium
 import CordwoodCore
 
 /// A run of segments of one lane whose records stand in an archive.
-public struct ArchiveCover: Hashable, Sendable {
-    public var laneID: LaneID
-    public var first: UInt64
-    public var last: UInt64
-    public var laneName: String
+package struct ArchiveCover: Hashable, Sendable {
+    package var laneID: LaneID
+    package var first: UInt64
+    package var last: UInt64
+    package var laneName: String
 
-    public init(laneID: LaneID, first: UInt64, last: UInt64, laneName: String) {
+    package init(laneID: LaneID, first: UInt64, last: UInt64, laneName: String) {
         self.laneID = laneID
         self.first = first
         self.last = last
@@ -19,36 +19,36 @@ public struct ArchiveCover: Hashable, Sendable {
     }
 }
 
-public struct ArchiveInfo: Sendable {
-    public var id: LaneID
-    public var covers: [ArchiveCover]
-    public var createdRealtime: UInt64
-    public var recordCount: UInt64
+package struct ArchiveInfo: Sendable {
+    package var id: LaneID
+    package var covers: [ArchiveCover]
+    package var createdRealtime: UInt64
+    package var recordCount: UInt64
     /// UTC ns shown; both 0 where there is no record.
-    public var timeMin: UInt64
-    public var timeMax: UInt64
+    package var timeMin: UInt64
+    package var timeMax: UInt64
     /// Of all payloads.
-    public var rawBytes: UInt64
-    public var fileBytes: UInt64
-    public var blockCount: Int
+    package var rawBytes: UInt64
+    package var fileBytes: UInt64
+    package var blockCount: Int
     /// FORMAT §11.2.
-    public var levels: UInt32
-    public var kinds: UInt32
-    public var path: String
+    package var levels: UInt32
+    package var kinds: UInt32
+    package var path: String
     /// What the source of the records reported as damaged while they were written, cut at 64 texts;
     /// empty for an archive that was opened.
-    public var damage: [String] = []
-    public var damageCount = 0
+    package var damage: [String] = []
+    package var damageCount = 0
     /// Of one that was opened: header and footer are. Else it may have held more than it says.
-    public var isWhole = true
+    package var isWhole = true
     /// An age file (FORMAT §11.5). Without a key that opens it `rawBytes` and `blockCount` are 0,
     /// and `levels` and `kinds` are full.
-    public var isEncrypted = false
+    package var isEncrypted = false
 
-    public var idText: String { ArchiveIdentity.text(id) }
+    package var idText: String { ArchiveIdentity.text(id) }
 }
 
-public enum ArchiveError: Error, Sendable {
+package enum ArchiveError: Error, Sendable {
     /// The disk; nothing was left behind.
     case system(operation: String, path: String, errno: Int32)
     /// The records could not be read, or are of a newer format; they must not be removed.
@@ -60,9 +60,9 @@ public enum ArchiveError: Error, Sendable {
     case limit(String)
 }
 
-public enum ArchiveIdentity {
+package enum ArchiveIdentity {
     /// FORMAT §11: the same covers give the same id, whoever computes it.
-    public static func id(_ covers: [ArchiveCover]) -> LaneID {
+    package static func id(_ covers: [ArchiveCover]) -> LaneID {
         var content = GrowingBytes()
         for byte in "cordwood archive 1".utf8 { content.append(byte: byte) }
         for cover in covers {
@@ -78,19 +78,19 @@ public enum ArchiveIdentity {
     }
 
     /// FORMAT §11: `<lane>.<first>-<last>.cwa`.
-    public static func fileName(_ cover: ArchiveCover) -> String {
+    package static func fileName(_ cover: ArchiveCover) -> String {
         "\(cover.laneName).\(number(cover.first))-\(number(cover.last)).cwa"
     }
 
     /// Of several lanes: the first one's name, `+` and how many more there are. A lane is first in
     /// one archive at most, so nobody else has the name.
-    public static func fileName(of covers: [ArchiveCover]) -> String {
+    package static func fileName(of covers: [ArchiveCover]) -> String {
         guard covers.count > 1 else { return fileName(covers[0]) }
         return fileName(covers[0]).dropLast(4) + "+\(covers.count - 1).cwa"
     }
 
     /// 8-4-4-4-12 lowercase hex digits.
-    public static func text(_ id: LaneID) -> String {
+    package static func text(_ id: LaneID) -> String {
         let digits = Array("0123456789abcdef".utf8)
         var text: [UInt8] = []
         for index in 0..<16 {

@@ -5,8 +5,8 @@
 
 import CordwoodCore
 
-public final class ArchiveSource: RecordSource {
-    public let info: ArchiveInfo
+package final class ArchiveSource: RecordSource {
+    package let info: ArchiveInfo
     /// Problems of header and footer, told before the first record.
     private var problems: [ReadProblem]
     private let file: ArchiveFile
@@ -26,7 +26,7 @@ public final class ArchiveSource: RecordSource {
     /// Throws `.damaged` where the file is no archive, `.version` where it is a newer one. One that
     /// is encrypted and that none of the identities opens has no records: `advance` throws
     /// `.locked` once. Where it does not even say which archive it is, this throws `.locked`.
-    public static func open(
+    package static func open(
         path: String, identities: [AgeIdentity] = []
     ) throws(ReadProblem) -> ArchiveSource {
         try ArchiveSource(ArchiveFile(path: path, identities: identities))
@@ -43,29 +43,29 @@ public final class ArchiveSource: RecordSource {
         self.file = file
     }
 
-    public var header: ArchiveInfo { info }
+    package var header: ArchiveInfo { info }
 
     /// Passes over blocks that hold nothing in [since, until) (UTC ns; 0: open) or nothing at or
     /// above `level` (0: all). Records of other blocks come as they are. To be called before the
     /// first one.
-    public func restrict(since: UInt64, until: UInt64, level: UInt8) {
+    package func restrict(since: UInt64, until: UInt64, level: UInt8) {
         self.since = since
         self.until = until
         levels = LevelSet.atLeast(level)
     }
 
     /// Monotonic time of the first record; 0 where that is not known.
-    public var createdMonotonicNs: UInt64 {
+    package var createdMonotonicNs: UInt64 {
         begin()
         return firstMonotonic
     }
 
-    public var process: ProcessInfo? {
+    package var process: ProcessInfo? {
         begin()
         return firstProcess
     }
 
-    public func advance() throws(ReadProblem) -> RecordRef? {
+    package func advance() throws(ReadProblem) -> RecordRef? {
         if let problem = problems.popLast() { throw problem }
         while true {
             switch records?.next() {

@@ -5,22 +5,22 @@
 
 import CordwoodCore
 
-public struct ArchiveVerification: Sendable {
-    public var info: ArchiveInfo
+package struct ArchiveVerification: Sendable {
+    package var info: ArchiveInfo
     /// Blocks whose checksums hold and whose columns parse.
-    public var blocksWhole = 0
+    package var blocksWhole = 0
     /// Records read from them.
-    public var recordCount: UInt64 = 0
+    package var recordCount: UInt64 = 0
     /// Those among them that no sync had covered when the machine went down.
-    public var unverifiedCount: UInt64 = 0
+    package var unverifiedCount: UInt64 = 0
     /// What is wrong, cut at 64 texts.
-    public var problems: [String] = []
-    public var problemCount = 0
+    package var problems: [String] = []
+    package var problemCount = 0
     /// Encrypted, and no identity opens it: only its outside was looked at, and records are not
     /// counted.
-    public var locked: String?
+    package var locked: String?
 
-    public var isWhole: Bool { problemCount == 0 }
+    package var isWhole: Bool { problemCount == 0 }
 
     fileprivate mutating func report(_ text: String) {
         problemCount &+= 1
@@ -28,11 +28,11 @@ public struct ArchiveVerification: Sendable {
     }
 }
 
-public enum ArchiveVerifier {
+package enum ArchiveVerifier {
     /// Throws where the file cannot be read, is no archive, or is of a newer format; and, nothing
     /// inflated, where its payloads are more than `rawBytesMax` together. Of an encrypted archive
     /// that none of the identities opens, the outside alone.
-    public static func verify(
+    package static func verify(
         path: String, identities: [AgeIdentity] = [], rawBytesMax: UInt64 = .max
     ) throws(ReadProblem) -> ArchiveVerification {
         let file = try ArchiveFile(path: path, identities: identities)

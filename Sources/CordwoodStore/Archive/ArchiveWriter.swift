@@ -8,7 +8,7 @@
 import CordwoodCore
 import Glibc
 
-public struct ArchiveWriter: ~Copyable {
+package struct ArchiveWriter: ~Copyable {
     private var file: PartFile
     private var builder: BlockBuilder
     private let compressor: BlockCompressor
@@ -20,7 +20,7 @@ public struct ArchiveWriter: ~Copyable {
 
     /// Writes all that `source` has. `name` is needed where there is not exactly one cover; an
     /// archive of that name is replaced. Where there are recipients it is encrypted to them.
-    public static func write(
+    package static func write(
         source: any RecordSource, covers: [ArchiveCover], archivesDirectory: String,
         name: String? = nil, codec: Codec, level: Int32, now: UInt64,
         recipients: [AgeRecipient] = []

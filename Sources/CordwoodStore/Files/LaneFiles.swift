@@ -8,33 +8,33 @@ import CShims
 import CordwoodCore
 import Glibc
 
-public struct LaneFiles: Sendable {
-    public struct Segment: Sendable {
-        public let number: UInt64
-        public let generation: UInt32
-        public let isSealed: Bool
-        public let path: String
+package struct LaneFiles: Sendable {
+    package struct Segment: Sendable {
+        package let number: UInt64
+        package let generation: UInt32
+        package let isSealed: Bool
+        package let path: String
     }
 
-    public let lane: String
+    package let lane: String
     /// The directory the files stand in, `lanes` of a store.
-    public let directory: String
-    public internal(set) var hasLaneFile = false
-    public internal(set) var hasJournal = false
-    public internal(set) var catalogs: [Int] = []
+    package let directory: String
+    package internal(set) var hasLaneFile = false
+    package internal(set) var hasJournal = false
+    package internal(set) var catalogs: [Int] = []
     /// By number; segment 0, which stands in the lane file, is not among them.
-    public internal(set) var segments: [Segment] = []
+    package internal(set) var segments: [Segment] = []
 
-    public var lanePath: String { "\(directory)/\(lane).lane" }
-    public var journalPath: String { "\(directory)/\(lane).journal" }
+    package var lanePath: String { "\(directory)/\(lane).lane" }
+    package var journalPath: String { "\(directory)/\(lane).journal" }
 
-    public init(lane: String, directory: String) {
+    package init(lane: String, directory: String) {
         self.lane = lane
         self.directory = directory
     }
 
     /// All lanes of the store at `store`, by name. A store without lanes/ has none.
-    public static func list(store: String) throws(ReadProblem) -> [LaneFiles] {
+    package static func list(store: String) throws(ReadProblem) -> [LaneFiles] {
         let directory = store + "/lanes"
         var lanes: [String: LaneFiles] = [:]
         let names = Set(try names(in: directory)).union(try names(in: directory))
@@ -52,7 +52,7 @@ public struct LaneFiles: Sendable {
     }
 
     /// The names in a directory, in no order; none where it does not exist.
-    public static func names(in directory: String) throws(ReadProblem) -> [String] {
+    package static func names(in directory: String) throws(ReadProblem) -> [String] {
         guard let handle = unsafe opendir(directory) else {
             if errno == ENOENT { return [] }
             throw .system("list \(directory)", errno: errno)
@@ -118,7 +118,7 @@ public struct LaneFiles: Sendable {
 
 extension LaneFiles {
     /// Whether a process holds that lane file (FORMAT §2). Asks with a shared lock for a moment.
-    public static func isLocked(_ path: String) -> Bool {
+    package static func isLocked(_ path: String) -> Bool {
         let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         guard fd >= 0 else { return false }
         defer { close(fd) }

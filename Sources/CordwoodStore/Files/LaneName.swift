@@ -1,8 +1,8 @@
 // What a lane's name says (FORMAT §2). Pure.
 
-public enum LaneName {
+package enum LaneName {
     /// UTC ns of `YYYYMMDDThhmmssZ-…`.
-    public static func start(_ lane: String) -> UInt64? {
+    package static func start(_ lane: String) -> UInt64? {
         let text = Array(lane.utf8.prefix(16))
         guard text.count == 16, text[8] == 0x54, text[15] == 0x5a else { return nil }
         func number(_ range: Range<Int>) -> Int64? {

@@ -29,24 +29,24 @@ public enum Consent: UInt32, Sendable {
     }
 }
 
-public struct StoreFile: Equatable, Sendable {
-    public static let fileName = "store"
+package struct StoreFile: Equatable, Sendable {
+    package static let fileName = "store"
     static let temporaryName = ".store.new"
     static let firstLine = "cordwood store"
     static let formatMax: UInt64 = 1
 
     /// 32 hex digits.
-    public private(set) var id: String
-    public private(set) var consent: Consent
+    package private(set) var id: String
+    package private(set) var consent: Consent
     /// UTC, `YYYY-MM-DDThh:mm:ssZ`.
-    public private(set) var created: String
+    package private(set) var created: String
     /// Unknown bits: readable, but not to be written.
-    public private(set) var compat: UInt64
+    package private(set) var compat: UInt64
     /// Lines with other keys, in their order.
     private var others: [String]
 
     /// nil: there is none yet.
-    public static func read(storeDirectory: String) throws(UploadError) -> StoreFile? {
+    package static func read(storeDirectory: String) throws(UploadError) -> StoreFile? {
         let path = storeDirectory + "/" + fileName
         guard let bytes = try Files.read(path) else { return nil }
         return try parse(String(decoding: bytes, as: UTF8.self), path: path)
@@ -54,7 +54,7 @@ public struct StoreFile: Equatable, Sendable {
 
     /// Reads the file, or makes it with this id and consent where there is none.
     /// - Parameter idBytes: 16 random bytes.
-    public static func open(
+    package static func open(
         storeDirectory: String, consent: Consent, idBytes: (UInt64, UInt64),
         createdUnixSeconds: Int64
     ) throws(UploadError) -> StoreFile {
@@ -70,7 +70,7 @@ public struct StoreFile: Equatable, Sendable {
     }
 
     /// Stores another consent and gives what now stands in the file.
-    public static func setConsent(
+    package static func setConsent(
         storeDirectory: String, to consent: Consent
     ) throws(UploadError) -> StoreFile {
         let lock = try Files.lockDirectory(Self.root(storeDirectory))

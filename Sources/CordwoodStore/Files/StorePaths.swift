@@ -1,14 +1,14 @@
 // Where things stand in a store (FORMAT §2), as far as uploading needs them, and how an archive's
 // file name and its name in the queue belong together. Pure.
 
-public struct StorePaths: Sendable {
-    public let root: String
-    public var lanes: String { root + "/lanes" }
-    public var archives: String { root + "/archives" }
-    public var queue: String { root + "/queue" }
-    public var targets: String { root + "/targets" }
+package struct StorePaths: Sendable {
+    package let root: String
+    package var lanes: String { root + "/lanes" }
+    package var archives: String { root + "/archives" }
+    package var queue: String { root + "/queue" }
+    package var targets: String { root + "/targets" }
 
-    public init(_ root: String) {
+    package init(_ root: String) {
         self.root = root
     }
 

@@ -25,17 +25,17 @@ public struct RegisteredTarget: Equatable, Sendable {
     }
 }
 
-public struct TargetRegistry: Sendable {
+package struct TargetRegistry: Sendable {
     let paths: StorePaths
     private static let firstLine = "cordwood target"
 
-    public init(storeDirectory: String) {
+    package init(storeDirectory: String) {
         paths = StorePaths(storeDirectory)
     }
 
     /// In the order of their keys. One whose file cannot be read still counts: it protects
     /// archives.
-    public func list() throws(UploadError) -> [RegisteredTarget] {
+    package func list() throws(UploadError) -> [RegisteredTarget] {
         var targets: [RegisteredTarget] = []
         for fileName in try Files.list(paths.targets).sorted() {
             guard let bytes = try Files.read(paths.targets + "/" + fileName) else { continue }
@@ -61,7 +61,7 @@ public struct TargetRegistry: Sendable {
 
     /// Ends a registration, then forgets its states.
     /// CRASH: in between, states without a target stay; Outbox.removeOrphans takes them.
-    public func remove(name: String) throws(UploadError) {
+    package func remove(name: String) throws(UploadError) {
         let key = TargetKey(name: name)
         let path = paths.targets + "/" + key.text
         guard Files.exists(path) else {

@@ -9,19 +9,19 @@ public enum RemovalReason: UInt32, Sendable {
     case consent = 4
 }
 
-public struct RetentionLimits: Equatable, Sendable {
+package struct RetentionLimits: Equatable, Sendable {
     /// All files of the store.
-    public var quotaBytes: UInt64
-    public var archivesMax: UInt32
-    public var expirationDays: UInt32
+    package var quotaBytes: UInt64
+    package var archivesMax: UInt32
+    package var expirationDays: UInt32
 
-    public init(quotaBytes: UInt64, archivesMax: UInt32, expirationDays: UInt32) {
+    package init(quotaBytes: UInt64, archivesMax: UInt32, expirationDays: UInt32) {
         self.quotaBytes = quotaBytes
         self.archivesMax = archivesMax
         self.expirationDays = expirationDays
     }
 
-    public static let unlimited = RetentionLimits(quotaBytes: 0, archivesMax: 0, expirationDays: 0)
+    package static let unlimited = RetentionLimits(quotaBytes: 0, archivesMax: 0, expirationDays: 0)
 }
 
 package struct RetentionItem: Equatable {

@@ -6,9 +6,9 @@
 import CordwoodCore
 import Glibc
 
-public enum BootID {
+package enum BootID {
     /// Zero where the system does not say.
-    public static func running() -> LaneID {
+    package static func running() -> LaneID {
         let path = "/proc/sys/kernel/random/boot_id"
         guard let file = try? ReadFile(path: path) else { return .zero }
         var text = [UInt8](repeating: 0, count: 64)

@@ -5,8 +5,8 @@
 
 import CordwoodCore
 
-public final class ChainSource: RecordSource {
-    public typealias Part = () throws(ReadProblem) -> (any RecordSource)?
+package final class ChainSource: RecordSource {
+    package typealias Part = () throws(ReadProblem) -> (any RecordSource)?
 
     private static let clockSlackNs: UInt64 = 100_000
 
@@ -19,14 +19,14 @@ public final class ChainSource: RecordSource {
     private var farRecord: RecordRef?
     private var farIsAsked = false
 
-    public init(_ parts: [Part]) { self.parts = parts }
+    package init(_ parts: [Part]) { self.parts = parts }
 
-    public var process: ProcessInfo? { near?.process }
-    public var createdMonotonicNs: UInt64 { near?.createdMonotonicNs ?? 0 }
+    package var process: ProcessInfo? { near?.process }
+    package var createdMonotonicNs: UInt64 { near?.createdMonotonicNs ?? 0 }
     /// The part read last: where the lane goes on while it is followed.
-    public var last: (any RecordSource)? { far ?? near }
+    package var last: (any RecordSource)? { far ?? near }
 
-    public func advance() throws(ReadProblem) -> RecordRef? {
+    package func advance() throws(ReadProblem) -> RecordRef? {
         while true {
             if near == nil { near = try open() }
             guard let first = near else { return nil }

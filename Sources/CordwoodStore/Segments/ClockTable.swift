@@ -4,23 +4,23 @@
 
 import CordwoodCore
 
-public struct ClockTable: Sendable {
-    public struct Pair: Sendable, Equatable {
-        public var ticks: UInt64
-        public var monotonic: UInt64
-        public var realtime: UInt64
+package struct ClockTable: Sendable {
+    package struct Pair: Sendable, Equatable {
+        package var ticks: UInt64
+        package var monotonic: UInt64
+        package var realtime: UInt64
 
-        public init(ticks: UInt64, monotonic: UInt64, realtime: UInt64) {
+        package init(ticks: UInt64, monotonic: UInt64, realtime: UInt64) {
             self.ticks = ticks
             self.monotonic = monotonic
             self.realtime = realtime
         }
     }
 
-    public let pairs: [Pair]
-    public let ticksPerSecond: UInt64
+    package let pairs: [Pair]
+    package let ticksPerSecond: UInt64
 
-    public init(pairs: [Pair], ticksPerSecond: UInt64) {
+    package init(pairs: [Pair], ticksPerSecond: UInt64) {
         var kept: [Pair] = []
         kept.reserveCapacity(pairs.count)
         for pair in pairs {
@@ -68,7 +68,7 @@ public struct ClockTable: Sendable {
     }
 
     /// Monotonic ns and UTC ns of `ticks`. `hint` is the pair found last: times mostly ascend.
-    public func times(
+    package func times(
         of ticks: UInt64, hint: inout Int
     ) -> (monotonic: UInt64, realtime: UInt64) {
         guard !pairs.isEmpty else { return (ticks, ticks) }
@@ -80,13 +80,13 @@ public struct ClockTable: Sendable {
         return (monotonic, monotonic &+ (pair.realtime &- pair.monotonic))
     }
 
-    public func times(of ticks: UInt64) -> (monotonic: UInt64, realtime: UInt64) {
+    package func times(of ticks: UInt64) -> (monotonic: UInt64, realtime: UInt64) {
         var hint = 0
         return times(of: ticks, hint: &hint)
     }
 
     /// UTC of a monotonic time: by the last pair that is not after it, or the first.
-    public func realtime(ofMonotonic monotonic: UInt64) -> UInt64 {
+    package func realtime(ofMonotonic monotonic: UInt64) -> UInt64 {
         guard var best = pairs.first else { return monotonic }
         for pair in pairs where pair.monotonic <= monotonic { best = pair }
         return monotonic &+ (best.realtime &- best.monotonic)

@@ -9,7 +9,7 @@ import CShims
 import CordwoodCore
 import Glibc
 
-public final class DeferredText {
+package final class DeferredText {
     /// Widths and precisions beyond are cut to it.
     static let numberMax = 1 << 20
     /// Text beyond is cut.
@@ -18,7 +18,7 @@ public final class DeferredText {
     private let out = ReadBuffer()
     private var values: [Value] = []
 
-    public init() {}
+    package init() {}
 
     private struct Value {
         var type: UInt8
@@ -28,7 +28,7 @@ public final class DeferredText {
     }
 
     /// Bytes that the arguments take at the start of these; nil where they do not fit.
-    @safe public static func size(
+    @safe package static func size(
         _ types: UnsafeRawBufferPointer, _ bytes: UnsafeRawBufferPointer
     ) -> Int? {
         var at = 0
@@ -60,7 +60,7 @@ public final class DeferredText {
     }
 
     /// Sets the record's message, which holds until the next call.
-    public func render(_ record: inout RecordRef) {
+    package func render(_ record: inout RecordRef) {
         guard record.isDeferred else { return }
         record.message = record.format
         defer { record.originalLength = UInt64(record.message.count) }

@@ -6,25 +6,25 @@
 import CordwoodCore
 
 /// FORMAT §3.1.
-public struct LaneHead: Sendable {
-    public let laneID: LaneID
-    public let bootID: LaneID
-    public let salt: UInt64
-    public let processID: UInt32
-    public let processStart: UInt64
-    public let processNamespace: UInt64
-    public let createdRealtime: UInt64
-    public let createdMonotonic: UInt64
-    public let processName: String
+package struct LaneHead: Sendable {
+    package let laneID: LaneID
+    package let bootID: LaneID
+    package let salt: UInt64
+    package let processID: UInt32
+    package let processStart: UInt64
+    package let processNamespace: UInt64
+    package let createdRealtime: UInt64
+    package let createdMonotonic: UInt64
+    package let processName: String
     /// Of the machine; empty: not known.
-    public let hostName: String
+    package let hostName: String
     /// Its records are written by pwrite(2).
-    public let isWritten: Bool
-    public let archivedBelow: UInt64
-    public let closed: Bool
-    public let adopted: Bool
+    package let isWritten: Bool
+    package let archivedBelow: UInt64
+    package let closed: Bool
+    package let adopted: Bool
     /// The owner's lock lives exactly as long as the owner.
-    public let lockIsLife: Bool
+    package let lockIsLife: Bool
     let catalogOffset: Int
     let catalogBytes: Int
     let dropsOffset: Int
@@ -32,7 +32,7 @@ public struct LaneHead: Sendable {
     let segmentOffset: UInt64
     let segmentBytes: UInt64
 
-    @safe public init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
+    @safe package init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
         guard b.count >= 592, Bytes.u64(b, LaneHeader.magic) == LaneHeader.magicValue else {
             throw .damaged("\(path): no lane header")
         }
@@ -72,7 +72,7 @@ public struct LaneHead: Sendable {
 
 extension LaneHead {
     /// Of a lane's file; nil where it cannot be read.
-    public static func read(_ files: LaneFiles) -> LaneHead? {
+    package static func read(_ files: LaneFiles) -> LaneHead? {
         guard let file = try? ReadFile(path: files.lanePath),
             let page = try? file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
         else { return nil }
@@ -81,23 +81,23 @@ extension LaneHead {
 }
 
 /// FORMAT §6.1, without the clock pairs.
-public struct SegmentHead: Sendable {
-    public let laneID: LaneID
-    public let bootID: LaneID
-    public let number: UInt64
-    public let generation: UInt32
-    public let clockKind: UInt32
-    public let salt: UInt64
-    public let size: UInt64
-    public let createdMonotonic: UInt64
-    public let state: UInt32
+package struct SegmentHead: Sendable {
+    package let laneID: LaneID
+    package let bootID: LaneID
+    package let number: UInt64
+    package let generation: UInt32
+    package let clockKind: UInt32
+    package let salt: UInt64
+    package let size: UInt64
+    package let createdMonotonic: UInt64
+    package let state: UInt32
     let headerBytes: UInt64
     let allocated: UInt64
     let ready: UInt64
     /// Of its last chunk; holds where it is sealed.
     let end: UInt64
 
-    @safe public init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
+    @safe package init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
         guard b.count >= SegmentHeader.bytes,
             Bytes.u64(b, SegmentHeader.magic) == SegmentHeader.magicValue
         else { throw .damaged("\(path): no segment header") }

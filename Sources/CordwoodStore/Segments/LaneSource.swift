@@ -5,23 +5,23 @@
 
 import CordwoodCore
 
-public final class LaneSource: RecordSource {
-    public let lane: String
-    public let laneID: LaneID
+package final class LaneSource: RecordSource {
+    package let lane: String
+    package let laneID: LaneID
     /// All damage met so far, cut at 1,000 places.
-    public private(set) var damage: [String] = []
+    package private(set) var damage: [String] = []
     /// Numbers of the segments this source reads, or has read.
-    public private(set) var segmentNumbers: [UInt64] = []
+    package private(set) var segmentNumbers: [UInt64] = []
     /// Segments that went away before they were read to the end: an archive holds them now.
-    public private(set) var lostSegments: [UInt64] = []
+    package private(set) var lostSegments: [UInt64] = []
     /// Where a segment goes away while it is read nothing more is given while `isPaused`: what an
     /// archive has of it comes before what follows here.
-    public var pausesAtLoss = false
-    public var isPaused = false
+    package var pausesAtLoss = false
+    package var isPaused = false
     /// Whether refused records that nobody reported end the lane as a gap (FORMAT §3.2).
-    public var reportsDrops: Bool
+    package var reportsDrops: Bool
     /// Following: records younger than this monotonic time wait for slower threads. Nil: none.
-    public var holdAfter: UInt64?
+    package var holdAfter: UInt64?
 
     private let context: LaneContext
     private let decoder: RecordDecoder
@@ -55,13 +55,13 @@ public final class LaneSource: RecordSource {
     private var dropsTold = false
 
     /// False: deferred records keep their arguments and have no message.
-    public var rendersText: Bool {
+    package var rendersText: Bool {
         get { decoder.text != nil }
         set { decoder.text = newValue ? DeferredText() : nil }
     }
 
     /// `directory`: the store. `segments`: nil reads all that `archivedBelow` leaves.
-    public static func open(
+    package static func open(
         directory: String, lane: String, segments: ClosedRange<UInt64>? = nil,
         runningBoot: LaneID? = nil
     ) throws(ReadProblem) -> LaneSource {
@@ -72,7 +72,7 @@ public final class LaneSource: RecordSource {
     }
 
     /// From a listing made before, which saves one for every lane.
-    public init(
+    package init(
         files: LaneFiles, segments: ClosedRange<UInt64>? = nil, runningBoot: LaneID? = nil
     ) throws(ReadProblem) {
         lane = files.lane
@@ -108,7 +108,7 @@ public final class LaneSource: RecordSource {
 
     /// True where the power took all that could be read of a lane whose names are left: its file
     /// has no header, nor has any segment or journal. False where one of them cannot be opened.
-    public static func isBlank(_ files: LaneFiles) -> Bool {
+    package static func isBlank(_ files: LaneFiles) -> Bool {
         for path in [files.lanePath] + files.segments.map(\.path) {
             do throws(ReadProblem) {
                 let page = try ReadFile(path: path).copy(at: 0, count: SegmentHeader.bytes)
@@ -127,15 +127,15 @@ public final class LaneSource: RecordSource {
         return true
     }
 
-    public var process: ProcessInfo? { context.process }
-    public var head: LaneHead? { context.head }
-    public var isOtherBoot: Bool { context.isOtherBoot }
-    public var createdMonotonicNs: UInt64 {
+    package var process: ProcessInfo? { context.process }
+    package var head: LaneHead? { context.head }
+    package var isOtherBoot: Bool { context.isOtherBoot }
+    package var createdMonotonicNs: UInt64 {
         created == .max ? context.process.createdMonotonic : created
     }
 
     /// A listing of this lane without any file.
-    public var filesGone: LaneFiles {
+    package var filesGone: LaneFiles {
         LaneFiles(lane: lane, directory: context.files.directory)
     }
 
@@ -267,7 +267,7 @@ public final class LaneSource: RecordSource {
     }
 
     /// Passes over segments that stand in an archive; before the first `advance`.
-    public func exclude(_ archived: ClosedRange<UInt64>) {
+    package func exclude(_ archived: ClosedRange<UInt64>) {
         waiting.removeAll { archived.contains($0.number) }
         segmentNumbers.removeAll { archived.contains($0) }
         lostSegments.removeAll { archived.contains($0) }
@@ -275,25 +275,25 @@ public final class LaneSource: RecordSource {
     }
 
     /// Counts those of `expected` as lost that are not there any more; before the first `advance`.
-    public func miss(_ expected: [UInt64]) {
+    package func miss(_ expected: [UInt64]) {
         for number in expected where !segmentNumbers.contains(number) {
             lostSegments.append(number)
         }
     }
 
     /// Whether that segment was, is or will be read here to its end.
-    public func owns(_ number: UInt64) -> Bool {
+    package func owns(_ number: UInt64) -> Bool {
         segmentNumbers.contains(number) && !lostSegments.contains(number)
     }
 
     // MARK: Merge
 
-    public func advance() throws(ReadProblem) -> RecordRef? {
+    package func advance() throws(ReadProblem) -> RecordRef? {
         var record = RecordRef()
         return try next(&record) ? record : nil
     }
 
-    public func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+    package func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         if let stream = current {
             current = nil
             try move(stream)
@@ -478,7 +478,7 @@ public final class LaneSource: RecordSource {
 
     /// Picks up what was committed, claimed or sealed since; nothing is given twice. `files`: a
     /// fresh listing, nil makes one. A record that `advance` gave is void afterwards.
-    public func refresh(files: LaneFiles? = nil) throws(ReadProblem) {
+    package func refresh(files: LaneFiles? = nil) throws(ReadProblem) {
         let store = String(context.files.directory.dropLast("/lanes".utf8.count))
         var listed = files
         if listed == nil {
@@ -510,7 +510,7 @@ public final class LaneSource: RecordSource {
     }
 
     /// Following from the end: passes over all that is there now.
-    public func skipAll() throws(ReadProblem) {
+    package func skipAll() throws(ReadProblem) {
         for segment in waiting where !segment.isSealed { try index(segment) }
         waiting = []
         for stream in streams.values {
@@ -526,7 +526,7 @@ public final class LaneSource: RecordSource {
     }
 
     /// Whether this source has given that record, or will.
-    public func covers(thread serial: UInt32, sequence: UInt64) -> Bool {
+    package func covers(thread serial: UInt32, sequence: UInt64) -> Bool {
         let chunk = UInt32(truncatingIfNeeded: sequence >> 32)
         if let count = given[UInt64(serial) << 32 | UInt64(chunk)] {
             return UInt32(truncatingIfNeeded: sequence) < count
@@ -535,7 +535,7 @@ public final class LaneSource: RecordSource {
     }
 
     /// Whether that archived record was given from a chunk that was settled short of it.
-    public func passesOver(_ record: borrowing RecordRef) -> Bool {
+    package func passesOver(_ record: borrowing RecordRef) -> Bool {
         let digest = record.digest
         for stream in streams.values where stream.serial == record.thread.serial {
             if stream.passesOver(archived: record.sequence, digest) { return true }
@@ -544,7 +544,7 @@ public final class LaneSource: RecordSource {
     }
 
     /// An archive gives those segments: what was not looked at so far is left to it.
-    public func cede(_ archived: ClosedRange<UInt64>) {
+    package func cede(_ archived: ClosedRange<UInt64>) {
         let ceded = waiting.filter { archived.contains($0.number) }.map(\.number)
         waiting.removeAll { archived.contains($0.number) }
         segmentNumbers.removeAll { ceded.contains($0) }

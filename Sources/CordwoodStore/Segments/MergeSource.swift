@@ -5,13 +5,13 @@
 import CordwoodCore
 
 /// The offset from monotonic to ordering time that all lanes of one boot share (FORMAT §4).
-public struct BootOffsets {
+package struct BootOffsets {
     private var known: [LaneID: (created: UInt64, name: String, offset: UInt64)] = [:]
 
-    public init() {}
+    package init() {}
 
     /// The lane with the smallest createdRealtime, then name, decides.
-    public mutating func add(_ process: ProcessInfo, lane: String) {
+    package mutating func add(_ process: ProcessInfo, lane: String) {
         // Lanes of unknown boots share nothing.
         let key = process.bootID == .zero ? process.laneID : process.bootID
         if let old = known[key], (old.created, old.name) <= (process.createdRealtime, lane) {
@@ -30,21 +30,21 @@ public struct BootOffsets {
         return process.createdRealtime &- process.createdMonotonic
     }
 
-    public mutating func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
+    package mutating func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
         monotonic &+ offset(of: process)
     }
 }
 
-public struct MergeInput {
+package struct MergeInput {
     /// Ordering time before which the source has no record; 0 opens it at once.
-    public var lowerBound: UInt64
+    package var lowerBound: UInt64
     /// Ties go to the smaller.
-    public var order: UInt64
+    package var order: UInt64
     /// Following: the source may have more after its end and is asked again after `poll`.
-    public var isFollowed = false
-    public var open: () throws(ReadProblem) -> (any RecordSource)?
+    package var isFollowed = false
+    package var open: () throws(ReadProblem) -> (any RecordSource)?
 
-    public init(
+    package init(
         lowerBound: UInt64, order: UInt64,
         open: @escaping () throws(ReadProblem) -> (any RecordSource)?
     ) {
@@ -54,7 +54,7 @@ public struct MergeInput {
     }
 }
 
-public final class MergeSource: RecordSource {
+package final class MergeSource: RecordSource {
     private final class Slot {
         var input: MergeInput?
         var source: (any RecordSource)?
@@ -73,11 +73,11 @@ public final class MergeSource: RecordSource {
     /// A source that fails so often in a row is given up.
     private static let failuresMax = 10_000
     /// Told of every source that ended and is not followed, before it is let go.
-    public var onEnd: ((any RecordSource) -> Void)?
+    package var onEnd: ((any RecordSource) -> Void)?
     /// Ordering time of the record given last.
-    public private(set) var time: UInt64 = 0
+    package private(set) var time: UInt64 = 0
     /// The record given last is older than one that was given before it.
-    public private(set) var isLate = false
+    package private(set) var isLate = false
     private var latest: UInt64 = 0
     private var boots: BootOffsets
     private var heap = MinHeap<Slot>()
@@ -86,20 +86,20 @@ public final class MergeSource: RecordSource {
     private var offsetProcess: ProcessInfo?
     private var offset: UInt64 = 0
 
-    public init(inputs: [MergeInput] = [], boots: BootOffsets = BootOffsets()) {
+    package init(inputs: [MergeInput] = [], boots: BootOffsets = BootOffsets()) {
         self.boots = boots
         for input in inputs { add(input) }
     }
 
-    public var process: ProcessInfo? { nil }
-    public var createdMonotonicNs: UInt64 { 0 }
+    package var process: ProcessInfo? { nil }
+    package var createdMonotonicNs: UInt64 { 0 }
 
-    public func add(_ input: MergeInput) {
+    package func add(_ input: MergeInput) {
         heap.push(input.lowerBound, input.order, Slot(input))
     }
 
     /// Lanes seen before any of their records decide the offset of their boot.
-    public func learn(_ process: ProcessInfo, lane: String) {
+    package func learn(_ process: ProcessInfo, lane: String) {
         var known = boots
         known.add(process, lane: lane)
         boots = known
@@ -107,7 +107,7 @@ public final class MergeSource: RecordSource {
     }
 
     /// Following: asks sources that had nothing more again; lets go of those `isGone` says.
-    public func poll(isGone: (any RecordSource) -> Bool = { _ in false }) {
+    package func poll(isGone: (any RecordSource) -> Bool = { _ in false }) {
         last?.record = nil
         last = nil
         let asked = ended
@@ -117,7 +117,7 @@ public final class MergeSource: RecordSource {
         }
     }
 
-    public func advance() throws(ReadProblem) -> RecordRef? {
+    package func advance() throws(ReadProblem) -> RecordRef? {
         last?.record = nil
         last = nil
         while let top = heap.top {
@@ -161,7 +161,7 @@ public final class MergeSource: RecordSource {
     }
 
     /// Ordering time of a monotonic time of that process.
-    public func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
+    package func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
         var known = boots
         return known.orderingTime(process, monotonic)
     }

@@ -7,9 +7,9 @@ import CShims
 import CordwoodCore
 import Glibc
 
-public enum OtherMachine {
+package enum OtherMachine {
     /// `header`: of the lane file that `descriptor` is.
-    public static func made(
+    package static func made(
         _ header: UnsafeMutableRawBufferPointer, _ descriptor: Int32
     ) -> Bool {
         unsafe FileSystem(descriptor).kind == .network && isOther(header)
@@ -37,7 +37,7 @@ public enum OtherMachine {
 
     /// Why a lane is left alone though nobody here holds it: the other machine's name; `?` where it
     /// has none. nil: it is of this machine, or was closed.
-    public static func name(directory: String, lane: String) -> String? {
+    package static func name(directory: String, lane: String) -> String? {
         let path = "\(directory)/lanes/\(lane).lane"
         let descriptor = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK, 0)
         guard descriptor >= 0 else { return nil }

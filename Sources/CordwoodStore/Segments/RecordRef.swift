@@ -161,7 +161,7 @@ public struct RecordFlags: OptionSet, Sendable {
 }
 
 /// A run of records in the order of FORMAT §4. Conformers: LaneSource (Core), ArchiveSource (Ship).
-public protocol RecordSource: AnyObject {
+package protocol RecordSource: AnyObject {
     /// Moves to the next record and gives it, nil at the end. After a throw the next call goes on
     /// behind the damage.
     func advance() throws(ReadProblem) -> RecordRef?
@@ -174,7 +174,7 @@ public protocol RecordSource: AnyObject {
 }
 
 extension RecordSource {
-    public func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+    package func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         guard let found = try advance() else { return false }
         record = found
         return true

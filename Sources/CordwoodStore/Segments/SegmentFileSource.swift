@@ -4,9 +4,9 @@
 
 import CordwoodCore
 
-public enum SegmentFileSource {
+package enum SegmentFileSource {
     /// `path` ends in .lane, .seg or .sealed. A lane file gives segment 0 alone, archived or not.
-    public static func open(path: String, runningBoot: LaneID? = nil) throws(ReadProblem)
+    package static func open(path: String, runningBoot: LaneID? = nil) throws(ReadProblem)
         -> LaneSource
     {
         let slash = path.utf8.lastIndex(of: 0x2f)

@@ -4,23 +4,23 @@
 
 import CordwoodCore
 
-public struct RecordFilter: Sendable {
+package struct RecordFilter: Sendable {
     /// Least level; 0: all, also records without one.
-    public var level: UInt8 = 0
+    package var level: UInt8 = 0
     /// Set of 1 << kind; 0: all.
-    public var kinds: UInt32 = 0
+    package var kinds: UInt32 = 0
     /// UTC ns, inclusive; 0: open.
-    public var since: UInt64 = 0
+    package var since: UInt64 = 0
     /// UTC ns, exclusive; 0: open.
-    public var until: UInt64 = 0
+    package var until: UInt64 = 0
     /// This name and those below it: "app.db" covers app.db.pool, never app.dbx. Empty: all.
-    public var logger: [UInt8] = []
+    package var logger: [UInt8] = []
     /// Each must hold: a field of that key has that value, as text.
-    public var conditions: [(key: [UInt8], value: [UInt8])] = []
+    package var conditions: [(key: [UInt8], value: [UInt8])] = []
 
-    public init() {}
+    package init() {}
 
-    public func matches(_ record: borrowing RecordRef) -> Bool {
+    package func matches(_ record: borrowing RecordRef) -> Bool {
         if record.level < level { return false }
         if kinds != 0, record.kind > 31 || kinds & (1 << UInt32(record.kind)) == 0 { return false }
         if since != 0, record.timeNs < since { return false }
@@ -30,7 +30,7 @@ public struct RecordFilter: Sendable {
         return true
     }
 
-    @safe public static func covers(_ prefix: [UInt8], _ name: UnsafeRawBufferPointer) -> Bool {
+    @safe package static func covers(_ prefix: [UInt8], _ name: UnsafeRawBufferPointer) -> Bool {
         guard name.count >= prefix.count, unsafe name.starts(with: prefix) else { return false }
         return name.count == prefix.count || Bytes.u8(name, prefix.count) == 0x2e
     }

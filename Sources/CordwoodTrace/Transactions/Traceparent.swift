@@ -2,12 +2,12 @@
 // later version's may go on behind another dash. Takes no memory: signal handlers may ask. Pure.
 // SAFETY: `parse` follows the text as far as its NUL and writes what the caller gives room for.
 
-public enum Traceparent {
+package enum Traceparent {
     /// Of version 00, without a NUL.
-    public static let bytes = 55
+    package static let bytes = 55
 
     /// Fills 25 bytes (FORMAT §8.4). False: it is no traceparent, and nothing is written.
-    public static func parse(
+    package static func parse(
         _ text: UnsafePointer<CChar>, into trace: UnsafeMutableRawPointer
     ) -> Bool {
         var count = 0
@@ -36,7 +36,7 @@ public enum Traceparent {
     }
 
     /// Writes the 55 characters and a NUL of 25 bytes (FORMAT §8.4).
-    public static func write(_ trace: UnsafeRawPointer, to out: UnsafeMutablePointer<CChar>) {
+    package static func write(_ trace: UnsafeRawPointer, to out: UnsafeMutablePointer<CChar>) {
         func put(_ byte: UInt8, _ at: Int) {
             unsafe out[at] = hex(byte >> 4)
             unsafe out[at + 1] = hex(byte & 15)
