@@ -7,8 +7,8 @@
 import CShims
 import Glibc
 
-public struct FileSystem: Sendable {
-    public enum Kind: Sendable {
+package struct FileSystem: Sendable {
+    package enum Kind: Sendable {
         /// Overwrites in place what was preallocated.
         case mapped
         /// Passes on to another file system, which a probe finds out about.
@@ -20,10 +20,10 @@ public struct FileSystem: Sendable {
     }
 
     /// `f_type` of statfs(2); 0: it does not say.
-    public let type: UInt32
-    public let kind: Kind
+    package let type: UInt32
+    package let kind: Kind
     /// As people call it; of one that is not in the table, the number.
-    public let name: String
+    package let name: String
 
     /// An allowlist: what is not named as `mapped` is written by pwrite(2).
     private static let table: [(type: UInt32, kind: Kind, name: StaticString)] = [
@@ -38,11 +38,11 @@ public struct FileSystem: Sendable {
     ]
 
     /// Of the disk, by a file. Some file systems count no blocks.
-    public static func bytesTaken(_ status: stat) -> UInt64 {
+    package static func bytesTaken(_ status: stat) -> UInt64 {
         UInt64(clamping: status.st_blocks > 0 ? status.st_blocks * 512 : status.st_size)
     }
 
-    public init(_ descriptor: Int32) {
+    package init(_ descriptor: Int32) {
         var status = statfs()
         let found = unsafe fstatfs(descriptor, &status) == 0
         let type = found ? UInt32(truncatingIfNeeded: status.f_type) : 0

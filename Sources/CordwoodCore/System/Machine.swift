@@ -6,13 +6,13 @@
 import CShims
 import Glibc
 
-public enum Machine {
+package enum Machine {
     /// 16 raw bytes of the running kernel's boot id; zero where it cannot be read.
-    public static func bootID() -> (high: UInt64, low: UInt64) {
+    package static func bootID() -> (high: UInt64, low: UInt64) {
         uuid("/proc/sys/kernel/random/boot_id")
     }
 
-    public static func machineID() -> (high: UInt64, low: UInt64) { uuid("/etc/machine-id") }
+    package static func machineID() -> (high: UInt64, low: UInt64) { uuid("/etc/machine-id") }
 
     /// The machine's name as it calls itself; bytes of it, 0 where it has none.
     static func hostName(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -25,7 +25,7 @@ public enum Machine {
         }
     }
 
-    public static func hostName() -> String {
+    package static func hostName() -> String {
         unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
             let count = unsafe hostName(buffer)
             return unsafe String(
@@ -75,7 +75,7 @@ public enum Machine {
 
     /// Start of a process in clock ticks since boot; 0: /proc shows no such process, or it has
     /// ended and nobody has waited for it yet.
-    public static func processStart(_ processID: UInt32) -> UInt64 {
+    package static func processStart(_ processID: UInt32) -> UInt64 {
         if case .running(let start) = entry(processID) { start } else { 0 }
     }
 
@@ -83,7 +83,7 @@ public enum Machine {
     /// number, or /proc shows it as a zombie or as another one that started at another time. A
     /// missing entry of /proc proves nothing.
     /// startedAt: 0: not known.
-    public static func isGone(_ processID: UInt32, startedAt known: UInt64) -> Bool {
+    package static func isGone(_ processID: UInt32, startedAt known: UInt64) -> Bool {
         guard let number = pid_t(exactly: processID), number > 0 else { return true }
         if kill(number, 0) != 0, errno == ESRCH { return true }
         guard isProcOurs() else { return false }
@@ -151,7 +151,7 @@ public enum Machine {
     }
 
     /// Inode number of the pid namespace; 0: it cannot be read.
-    public static func processNamespace() -> UInt64 {
+    package static func processNamespace() -> UInt64 {
         var status = stat()
         return unsafe stat("/proc/self/ns/pid", &status) == 0 ? UInt64(status.st_ino) : 0
     }

@@ -4,12 +4,12 @@
 import CShims
 import Glibc
 
-@safe public final class Monitor: @unchecked Sendable {
+@safe package final class Monitor: @unchecked Sendable {
     // SAFETY: both are allocated once, used only through pthread, and freed with the object.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    public init() {
+    package init() {
         unsafe pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         unsafe pthread_condattr_init(&attributes)
@@ -26,7 +26,7 @@ import Glibc
     }
 
     /// No cancellation within: the lock would stay taken (R19).
-    public func locked<T>(_ body: () throws -> T) rethrows -> T {
+    package func locked<T>(_ body: () throws -> T) rethrows -> T {
         let cancel = cwi_disable_cancel()
         defer { cwi_restore_cancel(cancel) }
         unsafe pthread_mutex_lock(mutex)
@@ -35,7 +35,7 @@ import Glibc
     }
 
     /// Runs the body where nobody holds the lock.
-    public func tryLocked(_ body: () -> Void) {
+    package func tryLocked(_ body: () -> Void) {
         let cancel = cwi_disable_cancel()
         defer { cwi_restore_cancel(cancel) }
         guard unsafe pthread_mutex_trylock(mutex) == 0 else { return }
@@ -43,12 +43,12 @@ import Glibc
         body()
     }
 
-    public func notify() {
+    package func notify() {
         unsafe pthread_cond_broadcast(condition)
     }
 
     /// Holding the lock: sleeps until notified or the deadline. False: the deadline has passed.
-    public func wait(until deadline: Deadline) -> Bool {
+    package func wait(until deadline: Deadline) -> Bool {
         guard let ns = deadline.monotonicNs else {
             unsafe pthread_cond_wait(condition, mutex)
             return true
@@ -60,30 +60,30 @@ import Glibc
 }
 
 /// A point on the monotonic clock; nil: never.
-public struct Deadline: Sendable {
-    public var monotonicNs: UInt64?
+package struct Deadline: Sendable {
+    package var monotonicNs: UInt64?
 
     /// 0 has passed already, UINT32_MAX never does.
-    public init(timeoutMs: UInt32) {
+    package init(timeoutMs: UInt32) {
         monotonicNs = timeoutMs == .max ? nil : cw_monotonic_ns() + UInt64(timeoutMs) * 1_000_000
     }
 
-    public init(afterMs: UInt64) {
+    package init(afterMs: UInt64) {
         monotonicNs = cw_monotonic_ns() + afterMs * 1_000_000
     }
 
-    public static let never = Deadline(timeoutMs: .max)
+    package static let never = Deadline(timeoutMs: .max)
 
-    public var hasPassed: Bool {
+    package var hasPassed: Bool {
         guard let monotonicNs else { return false }
         return cw_monotonic_ns() >= monotonicNs
     }
 
     /// Milliseconds of the monotonic clock.
-    public var monotonicMs: UInt64 { monotonicNs.map { $0 / 1_000_000 } ?? .max }
+    package var monotonicMs: UInt64 { monotonicNs.map { $0 / 1_000_000 } ?? .max }
 
     /// What is left, capped for APIs that take 32 bits.
-    public var leftMs: UInt32 {
+    package var leftMs: UInt32 {
         guard let monotonicNs else { return .max }
         let now = cw_monotonic_ns()
         return now >= monotonicNs ? 0 : UInt32(min((monotonicNs - now) / 1_000_000, 0xFFFF_FFFE))
@@ -92,10 +92,10 @@ public struct Deadline: Sendable {
 
 /// One of the engine's own threads: all signals that others send blocked, so that the host's
 /// handlers and `sigwait` never meet it; named; 1 MiB of stack.
-public enum EngineThread {
+package enum EngineThread {
     /// background: yields to the host and to the supply thread wherever processors are short.
     /// False: the system has no more threads.
-    public static func start(
+    package static func start(
         _ name: StaticString, background: Bool = false, _ body: @escaping @Sendable () -> Void
     ) -> Bool {
         final class Start {

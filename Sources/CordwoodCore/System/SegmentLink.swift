@@ -3,12 +3,12 @@
 
 import Glibc
 
-public enum SegmentLink {
+package enum SegmentLink {
     /// Followed by the user's number, `/` and 16 hex digits.
     static let folder: StaticString = "/dev/shm/cordwood-segments-"
 
     /// What a name in lanes/ links to; nil: it is a file, or no link of ours.
-    public static func target(_ path: String) -> String? {
+    package static func target(_ path: String) -> String? {
         unsafe withUnsafeTemporaryAllocation(byteCount: 128, alignment: 1) { buffer in
             let start = unsafe buffer.baseAddress!.assumingMemoryBound(to: CChar.self)
             let count = unsafe readlink(path, start, buffer.count)
@@ -28,7 +28,7 @@ public enum SegmentLink {
     }
 
     /// Removes a segment's file: what it links to first, for a link to nothing is harmless.
-    public static func remove(_ path: String) {
+    package static func remove(_ path: String) {
         if let target = target(path) { unsafe unlink(target) }
         unsafe unlink(path)
     }

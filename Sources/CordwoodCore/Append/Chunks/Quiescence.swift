@@ -36,7 +36,7 @@ enum Quiescence {
 extension EngineCore {
     /// Unmaps sealed segments that are quiet, but for those that are worth using again once they
     /// are archived (Recycling): the oldest, as many as the supply thread wants.
-    public static func releaseQuiet(_ engine: EngineBlock) {
+    package static func releaseQuiet(_ engine: EngineBlock) {
         var kept: [SegmentBlock] = unsafe []
         var waiting = false
         unsafe Segments.forEach(engine) { segment in

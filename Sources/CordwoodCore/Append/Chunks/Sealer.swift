@@ -8,7 +8,7 @@
 import CShims
 import Glibc
 
-public enum Sealer {
+package enum Sealer {
     /// Takes the segment out of use and fixes every chunk in it. The lane must have another current
     /// segment, or none is wanted any more. Returns false where it could not be done now.
     static func seal(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) -> Bool {

@@ -7,7 +7,7 @@
 import CShims
 import Glibc
 
-public enum CatalogWriter {
+package enum CatalogWriter {
     /// An entry kept in the engine's own memory, for lanes that forked children make later: type,
     /// id, payload bytes (u32 each), payload, padded to 4.
     static let keptHeaderBytes = 12
@@ -58,7 +58,7 @@ public enum CatalogWriter {
     }
 
     /// Appends one entry. A status: full where no more space can be had.
-    public static func write(
+    package static func write(
         _ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>, type: UInt8,
         identifier: UInt32, _ payload: UnsafeRawPointer, _ count: Int
     ) -> Int32 {

@@ -8,28 +8,28 @@ import CCordwood
 import CShims
 import Glibc
 
-public enum EngineCore {
-    public static let loggersMax = 65_536
+package enum EngineCore {
+    package static let loggersMax = 65_536
     private static let namesBytesMax = 16 << 20
 
     /// What an engine is opened with; bounds are checked by the caller.
-    public struct Configuration {
-        public var lanesDirectory: Int32
+    package struct Configuration {
+        package var lanesDirectory: Int32
         /// Absolute; where it is opened again when the host has closed that descriptor.
-        public var lanesPath: String
-        public var segmentBytes: UInt64
-        public var overflow: UInt32
-        public var processName: [UInt8]
-        public var echoInLine: Bool
-        public var coarseClock: Bool
+        package var lanesPath: String
+        package var segmentBytes: UInt64
+        package var overflow: UInt32
+        package var processName: [UInt8]
+        package var echoInLine: Bool
+        package var coarseClock: Bool
         /// Of MemorySegments.openFolder; -1: segments lie on the disk.
-        public var memoryDirectory: Int32
+        package var memoryDirectory: Int32
         /// Segments kept for use again, at most.
-        public var ringMax: UInt32
+        package var ringMax: UInt32
         /// Whether faults in mapped files are this engine's to mend (guard.c).
-        public var guards = false
+        package var guards = false
 
-        public init(
+        package init(
             lanesDirectory: Int32, segmentBytes: UInt64, overflow: UInt32, processName: [UInt8],
             echoInLine: Bool, coarseClock: Bool = false, memoryDirectory: Int32 = -1,
             ringMax: UInt32 = 8, lanesPath: String = ""
@@ -47,7 +47,7 @@ public enum EngineCore {
     }
 
     /// Makes the engine's memory and its lane. Takes over the directories' descriptors on success.
-    public static func open(_ configuration: Configuration) -> Result<EngineBlock, CoreError> {
+    package static func open(_ configuration: Configuration) -> Result<EngineBlock, CoreError> {
         cwi_pin_module()
         Membarrier.query()
         guard ThreadContext.isPrepared, ThreadBlocks.makePool()
@@ -67,7 +67,7 @@ public enum EngineCore {
     }
 
     /// Makes the first lane, when resource attributes and loggers are known.
-    public static func start(_ engine: EngineBlock) -> Int32 {
+    package static func start(_ engine: EngineBlock) -> Int32 {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_OPEN))
         // This process's helpers are started by who opened it, not by the first record.
         _ = unsafe takesHelperStart(engine)
@@ -76,12 +76,12 @@ public enum EngineCore {
     }
 
     /// Makes the lane where a forked child has none yet. A status.
-    public static func makeLane(_ engine: EngineBlock) -> Int32 {
+    package static func makeLane(_ engine: EngineBlock) -> Int32 {
         unsafe Lanes.make(engine, engine.pointee.lane)
     }
 
     /// True for one caller in each process.
-    public static func takesHelperStart(_ engine: EngineBlock) -> Bool {
+    package static func takesHelperStart(_ engine: EngineBlock) -> Bool {
         guard let lane = unsafe engine.pointee.lane else { return false }
         let word =
             unsafe UnsafeMutableRawPointer(lane)
@@ -103,7 +103,7 @@ public enum EngineCore {
 
     /// Gives the memory of an engine that was closed long ago back to the system: addresses stay
     /// and read as zero, which is closed, for ever (R22). Nobody is inside a call on it any more.
-    public static func retire(_ engine: EngineBlock) {
+    package static func retire(_ engine: EngineBlock) {
         guard unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_CLOSED) else { return }
         let lane = unsafe engine.pointee.lane
         unsafe Mapping.discard(UnsafeMutableRawPointer(engine), bytes: blockBytes)
@@ -209,7 +209,7 @@ public enum EngineCore {
     // MARK: Loggers
 
     /// A new handle; the caller interns names and holds its lock. nil: too many, or no room.
-    public static func addLogger(
+    package static func addLogger(
         _ engine: EngineBlock, name: UnsafeRawBufferPointer, enabled: UInt32
     ) -> LoggerBlock? {
         let index = unsafe engine.pointee.loggers_count
@@ -225,14 +225,14 @@ public enum EngineCore {
         return unsafe logger
     }
 
-    public static func setEnabled(_ logger: LoggerBlock, _ enabled: UInt32) {
+    package static func setEnabled(_ logger: LoggerBlock, _ enabled: UInt32) {
         // ORDER: relaxed. A level may take effect late (A16).
         unsafe cwa_store_relaxed_u32(logger, enabled)
     }
 
     /// Keeps a catalog entry for this lane and for those of children. A status. The caller holds
     /// its lock.
-    public static func addName(
+    package static func addName(
         _ engine: EngineBlock, _ type: UInt8, _ identifier: UInt32,
         _ payload: UnsafeRawBufferPointer
     ) -> Int32 {
@@ -263,7 +263,7 @@ public enum EngineCore {
     }
 
     /// The handles made so far, by index and name; index 0 is the root.
-    public static func loggerNames(_ engine: EngineBlock) -> [(Int, String)] {
+    package static func loggerNames(_ engine: EngineBlock) -> [(Int, String)] {
         guard unsafe engine.pointee.loggers_count > 0, let names = unsafe engine.pointee.names
         else { return [] }
         var result: [(Int, String)] = [(0, "")]
@@ -297,10 +297,10 @@ public enum EngineCore {
         }
     }
 
-    public static func wakeHelper(_ engine: EngineBlock) { unsafe wake(engine) }
+    package static func wakeHelper(_ engine: EngineBlock) { unsafe wake(engine) }
 
     /// Sleeps until woken or the time is up.
-    public static func sleep(_ engine: EngineBlock, ns: UInt64) {
+    package static func sleep(_ engine: EngineBlock, ns: UInt64) {
         let word =
             unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.wake)!
         if unsafe cwa_load_acquire_u32(word) == 0 {
@@ -310,11 +310,11 @@ public enum EngineCore {
     }
 
     /// Called first on a helper thread.
-    public static func helperStarts(_ engine: EngineBlock) { Membarrier.register() }
+    package static func helperStarts(_ engine: EngineBlock) { Membarrier.register() }
 
     /// Adds a clock pair to the current segment. False: it has one of this moment.
     @discardableResult
-    public static func addClockPair(_ engine: EngineBlock) -> Bool {
+    package static func addClockPair(_ engine: EngineBlock) -> Bool {
         guard let lane = unsafe readyLane(engine) else { return true }
         let added = unsafe Sealer.addClockPair(engine, lane, also: nil)
         unsafe refineRate(engine)
@@ -341,7 +341,7 @@ public enum EngineCore {
 
     /// Replaces the current segment, so that what is in it can be sealed. Covers every append that
     /// returned before. A status; ok where the current segment is empty.
-    public static func roll(_ engine: EngineBlock) -> Int32 {
+    package static func roll(_ engine: EngineBlock) -> Int32 {
         guard let lane = unsafe readyLane(engine) else { return Status.ok }
         guard let current = unsafe Claim.current(lane) else { return Status.ok }
         guard unsafe !isEmpty(current) else { return Status.ok }
@@ -349,7 +349,7 @@ public enum EngineCore {
     }
 
     /// False: as many segments are mapped as there may be.
-    public static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
+    package static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
         unsafe Segments.hasFreeSlot(engine)
     }
 
@@ -362,7 +362,7 @@ public enum EngineCore {
     }
 
     /// True where something waits to be rolled.
-    public static func hasOpenRecords(_ engine: EngineBlock) -> Bool {
+    package static func hasOpenRecords(_ engine: EngineBlock) -> Bool {
         guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane) else {
             return false
         }
@@ -370,7 +370,7 @@ public enum EngineCore {
     }
 
     /// Monotonic ns when the current segment was published; 0 where it is empty.
-    public static func currentSince(_ engine: EngineBlock) -> UInt64 {
+    package static func currentSince(_ engine: EngineBlock) -> UInt64 {
         guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane),
             unsafe !isEmpty(current),
             let base = unsafe current.pointee.base
@@ -382,7 +382,7 @@ public enum EngineCore {
     /// Seals every published segment but the current one; with `all` the current one too, after
     /// which nothing can be appended. atMost: so many, the oldest first. Returns the numbers sealed
     /// now, ascending.
-    public static func sealRetired(
+    package static func sealRetired(
         _ engine: EngineBlock, all: Bool, atMost: Int = .max
     ) -> [UInt64] {
         guard let lane = unsafe readyLane(engine) else { return [] }
@@ -415,7 +415,7 @@ public enum EngineCore {
     }
 
     /// The lane's name; empty where it has none yet.
-    public static func laneName(_ engine: EngineBlock) -> String {
+    package static func laneName(_ engine: EngineBlock) -> String {
         unsafe readyLane(engine).map { unsafe laneName($0) } ?? ""
     }
 
@@ -427,7 +427,7 @@ public enum EngineCore {
 
     /// Notes in the lane file of that name, synced, that segment 0 is in an archive. 0 or an errno;
     /// 0 also where the engine has left that lane.
-    public static func markArchived(
+    package static func markArchived(
         _ engine: EngineBlock, of name: String, below number: UInt64
     ) -> Int32 {
         guard let lane = unsafe readyLane(engine), unsafe laneName(lane) == name,
@@ -442,16 +442,16 @@ public enum EngineCore {
         return unsafe Files.syncData(Descriptors.lane(engine, lane))
     }
 
-    public struct Counts {
-        public var records: UInt64 = 0
-        public var bytes: UInt64 = 0
-        public var dropped: UInt64 = 0
-        public var slow: UInt64 = 0
+    package struct Counts {
+        package var records: UInt64 = 0
+        package var bytes: UInt64 = 0
+        package var dropped: UInt64 = 0
+        package var slow: UInt64 = 0
         /// Of `dropped`, by cause; `other` has the rest.
-        public var causes: [GapCause: UInt64] = [:]
+        package var causes: [GapCause: UInt64] = [:]
     }
 
-    public static func counts(_ engine: EngineBlock) -> Counts {
+    package static func counts(_ engine: EngineBlock) -> Counts {
         var counts = Counts()
         var lane = unsafe engine.pointee.lane
         while let each = unsafe lane {
@@ -484,7 +484,7 @@ public enum EngineCore {
     // MARK: Close
 
     /// No append begins any more; running ones finish. Handles answer closed from here on.
-    public static func closeHandles(_ engine: EngineBlock) {
+    package static func closeHandles(_ engine: EngineBlock) {
         for i in unsafe 0..<Int(engine.pointee.loggers_count) {
             unsafe cwa_store_relaxed_u32(engine.pointee.loggers + i, 0)
         }
@@ -501,7 +501,7 @@ public enum EngineCore {
     /// Seals everything, marks the lane as closed and lets go of its lock. The block stays for
     /// ever; what it holds reads as closed. False: a thread stayed inside an append for a second.
     /// The engine is then parked with its lock and files, for that record may still be kept.
-    public static func finish(_ engine: EngineBlock, left: LeftLane?) -> Bool {
+    package static func finish(_ engine: EngineBlock, left: LeftLane?) -> Bool {
         guard unsafe waitForQuiet(engine) else { return false }
         if let lane = unsafe readyLane(engine) {
             _ = unsafe sealRetired(engine, all: true)
@@ -570,7 +570,7 @@ public enum EngineCore {
     }
 
     /// Undoes an open that failed before any handle was given out.
-    public static func dispose(_ engine: EngineBlock) {
+    package static func dispose(_ engine: EngineBlock) {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
         unsafe Descriptors.closeLanes(engine)
         unsafe Files.close(engine.pointee.memory_fd)
@@ -588,7 +588,7 @@ public enum EngineCore {
 }
 
 /// A failed open: the header's status, and the errno where there is one.
-public struct CoreError: Error {
-    public var status: Int32
-    public var number: Int32 = 0
+package struct CoreError: Error {
+    package var status: Int32
+    package var number: Int32 = 0
 }

@@ -9,7 +9,7 @@ import CShims
 import Glibc
 
 /// What a flush asks of the engine's owner.
-public struct JournalGuards {
+package struct JournalGuards {
     /// Runs its body while no mapping is released; gives the segments that are sealed and stand in
     /// no archive yet.
     let copying: ((Set<UInt64>) -> Void) -> Void
@@ -17,7 +17,7 @@ public struct JournalGuards {
     /// gone was archived meanwhile.
     let syncing: (Set<UInt64>) -> SyncedFiles
 
-    public init(
+    package init(
         copying: @escaping ((Set<UInt64>) -> Void) -> Void,
         syncing: @escaping (Set<UInt64>) -> SyncedFiles
     ) {
@@ -27,29 +27,29 @@ public struct JournalGuards {
 }
 
 /// What syncing segments as files came to.
-public struct SyncedFiles {
+package struct SyncedFiles {
     /// 0, or the first errno.
-    public var error: Int32 = 0
+    package var error: Int32 = 0
     /// Whose content may be lost with the power, whatever a later sync answers: the system reports
     /// such an error once.
-    public var failed: Set<UInt64> = []
+    package var failed: Set<UInt64> = []
 
-    public init() {}
+    package init() {}
 
     /// Notes what syncing that segment's file answered.
-    public mutating func add(_ number: UInt64, _ error: Int32) {
+    package mutating func add(_ number: UInt64, _ error: Int32) {
         guard error != 0 else { return }
         if self.error == 0 { self.error = error }
         if SyncedFiles.isLasting(error) { failed.insert(number) }
     }
 
     /// The file was there, and what was dirty of it may be clean now and not on the disk.
-    public static func isLasting(_ error: Int32) -> Bool {
+    package static func isLasting(_ error: Int32) -> Bool {
         error == EIO || error == ENOSPC || error == EDQUOT
     }
 }
 
-public final class JournalWriter: @unchecked Sendable {
+package final class JournalWriter: @unchecked Sendable {
     // SAFETY: used under the owner's lock only.
     private static let compactBytes: UInt64 = 32 << 20
     private static let batchBytes = 1 << 20
@@ -83,12 +83,12 @@ public final class JournalWriter: @unchecked Sendable {
     private var unsynced: Set<UInt64> = []
     private var unsyncedError: Int32 = 0
 
-    public init() {}
+    package init() {}
 
     deinit { closeJournal() }
 
     /// Makes every record that is committed now durable. 0 or an errno.
-    public func flush(_ engine: EngineBlock, _ guards: JournalGuards) -> Int32 {
+    package func flush(_ engine: EngineBlock, _ guards: JournalGuards) -> Int32 {
         guard let lane = unsafe EngineCore.readyLane(engine) else { return 0 }
         unsafe follow(lane)
         // After a failed sync nothing of the old file is believed: a new one, written from memory
@@ -138,7 +138,7 @@ public final class JournalWriter: @unchecked Sendable {
     }
 
     /// 0, or the errno of a failed sync whose segments no archive holds yet.
-    public var pendingError: Int32 { unsynced.isEmpty ? 0 : unsyncedError }
+    package var pendingError: Int32 { unsynced.isEmpty ? 0 : unsyncedError }
 
     /// The lane that this journal belongs to; another one has a journal of its own.
     private func follow(_ lane: LaneBlock) {

@@ -11,7 +11,7 @@ import CShims
 import Glibc
 
 /// What is kept of a lane from the moment it was left until it is let go.
-@safe public struct LeftLane {
+@safe package struct LeftLane {
     /// A thread that was inside an append when the lane was left, and how far it was.
     @safe private struct Straggler {
         var thread: ThreadBlock
@@ -22,7 +22,7 @@ import Glibc
     private let lane: LaneBlock
     private var stragglers: [Straggler]
     /// Records that stand in no archive and may be gone, at most.
-    public fileprivate(set) var lost: UInt64 = 0
+    package fileprivate(set) var lost: UInt64 = 0
     /// Refusals that the old lane's file counts and the new one tells of; nil: it tells itself.
     fileprivate var refused: UInt64?
     /// The directory that the lane was in, where another one has taken its place.
@@ -57,7 +57,7 @@ import Glibc
     }
 
     /// Lets the lane go where nobody is in it any more. False: not yet.
-    public mutating func letGo(_ engine: EngineBlock) -> Bool {
+    package mutating func letGo(_ engine: EngineBlock) -> Bool {
         guard isQuiet(), Quiescence.fence() else { return false }
         // A straggler may have made one more segment current there.
         unsafe EngineCore.sealLeft(engine, lane)
@@ -133,11 +133,11 @@ extension EngineCore {
     }
 
     /// True: the engine has left as many lanes as it may, and looks for no trouble any more.
-    public static func hasLeftAll(_ engine: EngineBlock) -> Bool {
+    package static func hasLeftAll(_ engine: EngineBlock) -> Bool {
         unsafe engine.pointee.lanes_left >= renewalsMax
     }
 
-    public enum LaneTrouble: Sendable {
+    package enum LaneTrouble: Sendable {
         /// All is well, or nothing can be said.
         case none
         /// The lane's file or its current segment has no name any more.
@@ -149,7 +149,7 @@ extension EngineCore {
     }
 
     /// Whether what is written now can be found by anybody.
-    public static func laneTrouble(_ engine: EngineBlock) -> LaneTrouble {
+    package static func laneTrouble(_ engine: EngineBlock) -> LaneTrouble {
         guard let lane = unsafe readyLane(engine), unsafe lane.pointee.previous == nil else {
             return .none
         }
@@ -201,7 +201,7 @@ extension EngineCore {
     /// since: monotonic ns when all was well. lanesDirectory: a descriptor of the directory that
     /// has taken the old one's place, which this function takes over; -1: it is still there.
     /// nil: no lane can be made now; the engine goes on with the one that it has.
-    public static func renewLane(
+    package static func renewLane(
         _ engine: EngineBlock, archived: UInt64?, since: UInt64, lanesDirectory: Int32 = -1
     ) -> LeftLane? {
         guard let old = unsafe readyLane(engine), unsafe old.pointee.previous == nil,
@@ -269,12 +269,12 @@ extension EngineCore {
     }
 
     /// More records than a segment of the present size holds: each takes its header at least.
-    public static func recordsMax(_ engine: EngineBlock) -> UInt64 {
+    package static func recordsMax(_ engine: EngineBlock) -> UInt64 {
         unsafe SegmentSize.of(engine) / UInt64(RecordHeader.bytes)
     }
 
     /// A later gap record tells of so many more.
-    public static func tellLost(_ engine: EngineBlock, _ count: UInt64) {
+    package static func tellLost(_ engine: EngineBlock, _ count: UInt64) {
         guard let lane = unsafe readyLane(engine) else { return }
         unsafe Drops.noteMore(engine, lane, lost: count)
     }

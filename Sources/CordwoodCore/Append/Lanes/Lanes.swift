@@ -8,7 +8,7 @@ import CCordwood
 import CShims
 import Glibc
 
-public enum Lanes {
+package enum Lanes {
     static var readyState: UInt32 { UInt32(CWI_LANE_READY) }
 
     static func currentWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
@@ -58,7 +58,7 @@ public enum Lanes {
     }
 
     /// Makes the lane where there is none: at open, or in a forked child.
-    public static func make(
+    package static func make(
         _ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>, waits: Bool = true
     ) -> Int32 {
         if unsafe cwa_load_acquire_u32(lane) == readyState { return Status.ok }

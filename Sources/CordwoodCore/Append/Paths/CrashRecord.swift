@@ -9,12 +9,12 @@ import CCordwood
 import CShims
 import Glibc
 
-public enum CrashRecord {
+package enum CrashRecord {
     /// Name of the logger that a crash speaks through.
-    public static let loggerName = "Cordwood.Crash"
+    package static let loggerName = "Cordwood.Crash"
 
     /// Installs the process's handler, which writes to that logger, too. A status.
-    public static func install(_ logger: LoggerBlock) -> Int32 {
+    package static func install(_ logger: LoggerBlock) -> Int32 {
         let error = unsafe cwi_crash_install(logger) { logger, report in
             guard let logger = unsafe logger, let report = unsafe report else { return }
             unsafe CrashRecord.write(logger, report.pointee)

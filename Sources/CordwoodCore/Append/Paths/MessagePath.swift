@@ -9,14 +9,14 @@ import CShims
 import Glibc
 
 /// What a Swift record carries beside its message. The memory is the caller's.
-@safe public struct MessageExtras {
+@safe package struct MessageExtras {
     /// FORMAT §8.2 without the count.
-    @safe public var fields = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
-    public var fieldCount = 0
-    @safe public var errorType = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
-    @safe public var errorText = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    @safe package var fields = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    package var fieldCount = 0
+    @safe package var errorType = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    @safe package var errorText = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
 
-    public init() {}
+    package init() {}
 }
 
 public enum MessagePath {
@@ -91,7 +91,7 @@ public enum MessagePath {
     }
 }
 
-public enum MessageSlow {
+package enum MessageSlow {
     @inline(never)
     static func write(_ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame) -> Int32 {
         if unsafe SystemTicks.has(logger), let site = MessagePath.plainSite(level, frame) {
@@ -102,7 +102,7 @@ public enum MessageSlow {
 
     /// As MessagePath.write, with what else the record carries.
     @inline(never)
-    public static func write(
+    package static func write(
         _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame, _ extras: MessageExtras
     ) -> Int32 {
         let refusal = unsafe AppendSlow.refusal(logger, level)

@@ -66,23 +66,23 @@ extension Segments {
 }
 
 /// Why a call was refused: noted where the system said no, and looked up where the call ends.
-public struct Refusal {
-    public var cause: GapCause
+package struct Refusal {
+    package var cause: GapCause
     /// The errno behind it; 0: no system call failed.
-    public var number: Int32
+    package var number: Int32
 
     /// In the thread's `last_detail`: its value is a refusal's `word`.
-    public static let detail: UInt32 = 0xFF
+    package static let detail: UInt32 = 0xFF
     /// What the system said longer ago does not explain a refusal of now.
     private static let freshNs: UInt64 = 1_000_000_000
 
-    public init(cause: GapCause, number: Int32) {
+    package init(cause: GapCause, number: Int32) {
         self.cause = cause
         self.number = number
     }
 
     /// From the thread's `last_value`.
-    public init(word: UInt32) {
+    package init(word: UInt32) {
         cause = GapCause(rawValue: word >> 16) ?? .other
         number = Int32(word & 0xFFFF)
     }
@@ -137,7 +137,7 @@ public struct Refusal {
 
 /// How many bytes of files may still be made within the quota. Makers take from it; the helper
 /// counts the store's files now and then and sets it anew.
-public enum Quota {
+package enum Quota {
     private static func made(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.made_bytes)!
     }
@@ -147,12 +147,12 @@ public enum Quota {
     }
 
     /// True where not one more segment fits.
-    public static func isUsed(_ engine: EngineBlock) -> Bool {
+    package static func isUsed(_ engine: EngineBlock) -> Bool {
         unsafe left(engine) < SegmentSize.of(engine)
     }
 
     /// Bytes that may still be made.
-    public static func left(_ engine: EngineBlock) -> UInt64 {
+    package static func left(_ engine: EngineBlock) -> UInt64 {
         // ORDER: relaxed. Both only bound how much is made; nothing is published by them (A26).
         let limit = unsafe cwa_load_relaxed_u64(limit(engine))
         let made = unsafe cwa_load_relaxed_u64(made(engine))
@@ -177,12 +177,12 @@ public enum Quota {
     }
 
     /// Bytes that an archive about to be written may take beside the segments that it covers.
-    public static func charge(_ engine: EngineBlock, bytes: UInt64) {
+    package static func charge(_ engine: EngineBlock, bytes: UInt64) {
         _ = unsafe cwa_add_u64(made(engine), bytes)
     }
 
     /// Taken before the files are counted: what is made meanwhile is counted twice rather than not.
-    public static func mark(_ engine: EngineBlock) -> UInt64 {
+    package static func mark(_ engine: EngineBlock) -> UInt64 {
         unsafe cwa_load_relaxed_u64(made(engine))
     }
 
@@ -190,7 +190,7 @@ public enum Quota {
     /// become in all; those of a larger size that a policy has lowered count as one of the present:
     /// or no segment of that size could ever be made. A listing that runs beside renames may miss
     /// one.
-    public static func growing(_ engine: EngineBlock) -> (count: UInt64, bytes: UInt64) {
+    package static func growing(_ engine: EngineBlock) -> (count: UInt64, bytes: UInt64) {
         var count: UInt64 = 0
         var bytes: UInt64 = 0
         unsafe Segments.forEach(engine) { segment in
@@ -205,7 +205,7 @@ public enum Quota {
     }
 
     /// How large the quota is, for words about it; 0: unlimited.
-    public static func name(_ engine: EngineBlock, bytes: UInt64) {
+    package static func name(_ engine: EngineBlock, bytes: UInt64) {
         let word =
             unsafe UnsafeMutableRawPointer(engine)
             + MemoryLayout<cwi_engine>.offset(of: \.quota_bytes)!
@@ -214,7 +214,7 @@ public enum Quota {
     }
 
     /// From the mark on so many bytes may be made. nil: any number.
-    public static func allow(_ engine: EngineBlock, from mark: UInt64, bytes: UInt64?) {
+    package static func allow(_ engine: EngineBlock, from mark: UInt64, bytes: UInt64?) {
         unsafe cwa_store_relaxed_u64(limit(engine), bytes.map { mark &+ $0 } ?? .max)
     }
 }

@@ -5,20 +5,20 @@
 
 import CShims
 
-public struct ClockWatch: Sendable {
+package struct ClockWatch: Sendable {
     private var last: ClockSample?
     private var nextPairNs: UInt64 = 0
     private var pairs = 0
     /// A pair could not be added yet: look again soon.
-    public private(set) var isWaiting = false
+    package private(set) var isWaiting = false
 
     /// UTC that moves by more is told to readers at once.
     private static let stepNs: UInt64 = 1_000_000
 
-    public init() {}
+    package init() {}
 
     /// True: ticks mean other times from here on, and the segment is to be rolled.
-    public mutating func look(_ engine: EngineBlock) -> Bool {
+    package mutating func look(_ engine: EngineBlock) -> Bool {
         var sample = unsafe ClockSample.take(engine)
         defer { last = sample }
         isWaiting = false

@@ -64,7 +64,7 @@ enum Lost {
 extension EngineCore {
     /// Looks whether somebody cut a file that is mapped, gives it its length again before a store
     /// meets the hole, and takes it out of use. Under the sealing lock, by the supply thread.
-    public static func watchFiles(_ engine: EngineBlock) {
+    package static func watchFiles(_ engine: EngineBlock) {
         guard let lane = unsafe readyLane(engine), unsafe !WriteThrough.isOn(engine) else { return }
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))

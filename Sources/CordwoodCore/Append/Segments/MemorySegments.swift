@@ -7,13 +7,13 @@
 import CShims
 import Glibc
 
-public enum MemorySegments {
+package enum MemorySegments {
     private static let tmpfsMagic = 0x0102_1994
     /// Bytes of them that one process's lane holds, at most; further segments go to the disk.
     static let bytesMax: UInt64 = 128 << 20
 
     /// Opens the user's folder; makes it. A descriptor, or an errno below 0.
-    public static func openFolder() -> Int32 {
+    package static func openFolder() -> Int32 {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
             var path = unsafe NameBuffer(buffer)
             path.add(SegmentLink.folder)
@@ -183,7 +183,7 @@ extension EngineCore {
     /// Puts sealed segments that lie in memory on the disk, under the sealing lock: all of them
     /// before the lane is let go, or those whose names somebody has removed.
     /// of: those of one lane alone.
-    public static func putOnDisk(
+    package static func putOnDisk(
         _ engine: EngineBlock, namelessOnly: Bool, of only: UnsafeMutablePointer<cwi_lane>? = nil
     ) {
         guard unsafe engine.pointee.memory_fd >= 0, unsafe readyLane(engine) != nil else { return }

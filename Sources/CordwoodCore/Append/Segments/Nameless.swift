@@ -33,14 +33,14 @@ extension Segments {
 
 extension EngineCore {
     /// Now and then, by the supply thread.
-    public static func watchSpares(_ engine: EngineBlock) {
+    package static func watchSpares(_ engine: EngineBlock) {
         guard let lane = unsafe readyLane(engine) else { return }
         unsafe Segments.dropNamelessSpares(engine, lane)
     }
 
     /// Gives a sealed segment that has no name any more a file again, under the sealing lock. No
     /// archive holds it. False: it is still mapped and got none.
-    public static func restoreNameless(_ engine: EngineBlock, _ number: UInt64) -> Bool {
+    package static func restoreNameless(_ engine: EngineBlock, _ number: UInt64) -> Bool {
         guard let lane = unsafe readyLane(engine) else { return true }
         var isRestored = true
         unsafe Segments.forEach(engine) { segment in

@@ -8,9 +8,9 @@
 import CShims
 import Glibc
 
-public enum Recycling {
+package enum Recycling {
     /// Segments kept for use again, at most, whatever the rate.
-    public static let segmentsMax = 8
+    package static let segmentsMax = 8
     /// And bytes of them.
     private static let bytesMax: UInt64 = 128 << 20
 
@@ -104,7 +104,7 @@ public enum Recycling {
 extension EngineCore {
     /// Uses again what it can of these sealed segments, which stand in a durable archive. Returns
     /// the numbers whose files are spares now; the others' are to be removed.
-    public static func recycle(
+    package static func recycle(
         _ engine: EngineBlock, _ numbers: ClosedRange<UInt64>
     ) -> Set<UInt64> {
         guard let lane = unsafe readyLane(engine), Quiescence.fence() else { return [] }

@@ -43,7 +43,7 @@ enum SegmentSize {
 
 extension EngineCore {
     /// Of segments made from here on. ringMax: files kept for use again.
-    public static func setSegmentBytes(_ engine: EngineBlock, _ bytes: UInt64, ringMax: UInt32) {
+    package static func setSegmentBytes(_ engine: EngineBlock, _ bytes: UInt64, ringMax: UInt32) {
         // ORDER: relaxed. A bound for a hint (A22).
         unsafe cwa_store_relaxed_u32(SegmentSize.ringMaxWord(engine), ringMax)
         guard unsafe SegmentSize.of(engine) != bytes else { return }
@@ -54,7 +54,7 @@ extension EngineCore {
 
 extension EngineCore {
     /// The current segment is larger than one that would be made now.
-    public static func isOversize(_ engine: EngineBlock) -> Bool {
+    package static func isOversize(_ engine: EngineBlock) -> Bool {
         guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane) else {
             return false
         }

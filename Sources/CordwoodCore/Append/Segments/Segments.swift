@@ -9,7 +9,7 @@ import CCordwood
 import CShims
 import Glibc
 
-public enum Segments {
+package enum Segments {
     static var open: UInt32 { UInt32(CWI_SEGMENT_OPEN) }
     static var free: UInt32 { UInt32(CWI_SEGMENT_FREE) }
     static var making: UInt32 { UInt32(CWI_SEGMENT_MAKING) }

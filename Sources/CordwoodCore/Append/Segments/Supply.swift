@@ -9,17 +9,17 @@ import CShims
 import Glibc
 
 /// What the supply thread remembers between two looks.
-public struct Supply: Sendable {
+package struct Supply: Sendable {
     private var segment: UInt64 = 0
     private var used: UInt64 = 0
     private var lookedAt: UInt64 = 0
     private(set) var bytesPerSecond: UInt64 = 0
 
-    public init() {}
+    package init() {}
 
     /// Sees to it that what writers take within the next 50 ms lies ready. Returns for how many ns
     /// it will do, unless somebody wakes the helper.
-    public mutating func prepare(_ engine: EngineBlock) -> UInt64 {
+    package mutating func prepare(_ engine: EngineBlock) -> UInt64 {
         guard let lane = unsafe EngineCore.readyLane(engine),
             let current = unsafe Claim.current(lane),
             let base = unsafe current.pointee.base

@@ -9,13 +9,13 @@ import CShims
 import Glibc
 
 /// When to look for threads that are gone: after many new blocks, and now and then.
-public struct Reaping: Sendable {
+package struct Reaping: Sendable {
     private var used: UInt32 = 0
     private var next: UInt64 = 0
 
-    public init() {}
+    package init() {}
 
-    public mutating func isDue(_ now: UInt64) -> Bool {
+    package mutating func isDue(_ now: UInt64) -> Bool {
         // ORDER: relaxed. How many have been taken, more or less.
         let count = unsafe cwa_load_relaxed_u32(ThreadBlocks.usedWord(cwi_process_get()))
         guard count &- used >= ThreadBlocks.reapEvery || now >= next else { return false }
@@ -28,7 +28,7 @@ public struct Reaping: Sendable {
 extension EngineCore {
     /// Gives back what threads that are gone have left. How many.
     @discardableResult
-    public static func reapThreads(_ engine: EngineBlock) -> Int {
+    package static func reapThreads(_ engine: EngineBlock) -> Int {
         var count = 0
         let pid = UInt32(getpid())
         unsafe ThreadBlocks.forEach(engine) { block in

@@ -7,9 +7,9 @@
 import CShims
 import Glibc
 
-public enum ThreadAttachments {
+package enum ThreadAttachments {
     /// Of one thread at a time.
-    public static let countMax: UInt32 = 16
+    package static let countMax: UInt32 = 16
 
     @safe private struct Head {
         var next: UnsafeMutableRawPointer?
@@ -26,7 +26,7 @@ public enum ThreadAttachments {
     /// - Parameters:
     ///   - owner: tells this attachment from others.
     ///   - trace: 25 bytes (FORMAT §8.4).
-    public static func attach(
+    package static func attach(
         owner: UInt, trace: UnsafeRawPointer, key: UnsafeBufferPointer<UInt8>,
         value: UnsafeBufferPointer<UInt8>
     ) -> Int32 {
@@ -63,7 +63,7 @@ public enum ThreadAttachments {
     }
 
     /// `argument`: the owner's is not the one attached last.
-    public static func detach(owner: UInt, key: UnsafeBufferPointer<UInt8>) -> Int32 {
+    package static func detach(owner: UInt, key: UnsafeBufferPointer<UInt8>) -> Int32 {
         guard let words = unsafe ThreadContext.words() else { return Status.memory }
         guard let block = unsafe top(words), unsafe block.load(as: Head.self).owner == owner
         else { return Status.argument }

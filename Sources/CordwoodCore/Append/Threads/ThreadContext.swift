@@ -8,9 +8,9 @@ import CCordwood
 import CShims
 import Glibc
 
-public enum ThreadContext {
+package enum ThreadContext {
     /// Limit of the encoded fields, bytes.
-    public static let bytesMax = 4_096
+    package static let bytesMax = 4_096
 
     /// What `cwi_tls.context` points to: u32 field bytes, u32 has trace, trace (32), attachments
     /// (ThreadAttachments), fields.
@@ -19,7 +19,7 @@ public enum ThreadContext {
     static let attachmentOffset = 40
 
     /// Sets or (value nil) removes one field in the calling thread.
-    public static func set(key: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>?)
+    package static func set(key: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>?)
         -> Int32
     {
         guard let words = unsafe words() else { return Status.memory }
@@ -60,7 +60,7 @@ public enum ThreadContext {
     }
 
     /// Sets the trace (25 bytes, FORMAT §8.4) of the calling thread; nil removes it.
-    public static func setTrace(_ trace: UnsafeRawPointer?) -> Int32 {
+    package static func setTrace(_ trace: UnsafeRawPointer?) -> Int32 {
         guard let words = unsafe words() else { return Status.memory }
         let target = unsafe words + traceOffset
         unsafe words.storeBytes(of: 0, toByteOffset: 4, as: UInt32.self)
@@ -107,7 +107,7 @@ public enum ThreadContext {
     }
 
     /// Copies the calling thread's trace (25 bytes, FORMAT §8.4). False: it has none.
-    public static func copyTrace(to target: UnsafeMutableRawPointer) -> Bool {
+    package static func copyTrace(to target: UnsafeMutableRawPointer) -> Bool {
         guard let words = unsafe cwi_tls_get().pointee.context,
             unsafe words.load(fromByteOffset: 4, as: UInt32.self) != 0
         else { return false }
@@ -167,7 +167,7 @@ public enum ThreadContext {
     static let isPrepared = unsafe cwi_tls_prepare({ unsafe ThreadBlocks.threadExits($0) }) == 0
 
     /// Sees to it that the calling thread's memory goes with it.
-    public static func registerThread() {
+    package static func registerThread() {
         let tls = unsafe cwi_tls_get()!
         guard unsafe tls.pointee.registered == 0, isPrepared else { return }
         unsafe tls.pointee.registered = 1
