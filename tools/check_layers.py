@@ -47,9 +47,11 @@ ROOMS = {
         "Files": set(),
         "Age": set(),
         "Segments": {"Files"},
+        "Merge": {"Segments"},
+        "Lines": {"Files", "Segments"},
         "Archive": {"Age", "Segments"},
-        "Keep": {"Files", "Age", "Segments", "Archive"},
-        "View": {"Files", "Age", "Segments", "Archive"},
+        "Keep": {"Files", "Age", "Segments", "Merge", "Archive"},
+        "View": {"Files", "Age", "Segments", "Merge", "Archive", "Lines"},
     },
     "CordwoodShip": {
         "Transport": set(),

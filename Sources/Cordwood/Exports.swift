@@ -1,10 +1,11 @@
-// What of the rooms below belongs to the public API of this module: hosts import Cordwood alone.
+// What of the modules below belongs to the public API: hosts import Cordwood alone.
 
 @_exported import enum CordwoodFormats.JSONText
 @_exported import struct CordwoodFormats.ODataError
 @_exported import enum CordwoodFormats.Times
 @_exported import enum CordwoodFormats.UTF8Scan
 @_exported import struct CordwoodCore.CordwoodError
+@_exported import struct CordwoodCore.DirectoryListing
 @_exported import enum CordwoodCore.FieldInput
 @_exported import struct CordwoodCore.LaneID
 @_exported import struct CordwoodCore.Level

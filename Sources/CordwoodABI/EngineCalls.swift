@@ -44,12 +44,8 @@ public func cw_open(
         return failed(Status.argument, "cw_open: a pointer is NULL")
     }
     var copy = unsafe cw_options()
-    let stamp = unsafe Stamped.copy(options, into: &copy, least: Options.firstBytes)
-    guard stamp == Status.ok else {
-        return unsafe failed(
-            stamp,
-            Stamped.text(
-                stamp, "cw_options", options.pointee.struct_size, Options.firstBytes))
+    if let wrong = unsafe Stamped.read(options, into: &copy, least: Options.firstBytes) {
+        return failed(wrong)
     }
     return status { () throws(CordwoodError) in
         let engine = try unsafe Engine(

@@ -29,14 +29,9 @@ public func cw_http_options_set(
             throw CordwoodError(Status.argument, "cw_http_options_set: options is NULL")
         }
         var copy = unsafe HTTPCheck.defaults(0)
-        let stamp = unsafe Stamped.copy(
-            options, into: &copy, least: HTTPCheck.optionsFirstBytes)
-        guard stamp == Status.ok else {
-            throw unsafe CordwoodError(
-                stamp,
-                Stamped.text(
-                    stamp, "cw_http_options", options.pointee.struct_size,
-                    HTTPCheck.optionsFirstBytes))
+        if let wrong = unsafe Stamped.read(options, into: &copy, least: HTTPCheck.optionsFirstBytes)
+        {
+            throw wrong
         }
         try unsafe engine.setHTTPCapture(HTTPCheck.options(copy))
         return Status.ok
@@ -64,12 +59,8 @@ public func cw_http_begin(
     let block = unsafe EngineBlock(handle)
     guard unsafe HTTPCapture.isOn(block) else { return unsafe HTTPCheck.off(block) }
     var copy = unsafe cw_http_request()
-    let stamp = unsafe Stamped.copy(request, into: &copy, least: HTTPCheck.requestFirstBytes)
-    guard stamp == Status.ok else {
-        return unsafe failed(
-            stamp,
-            Stamped.text(
-                stamp, "cw_http_request", request.pointee.struct_size, HTTPCheck.requestFirstBytes))
+    if let wrong = unsafe Stamped.read(request, into: &copy, least: HTTPCheck.requestFirstBytes) {
+        return failed(wrong)
     }
     guard unsafe HTTPCheck.isValid(copy) else { return HTTPCheck.wrong("cw_http_begin") }
     var made: HTTPCapture.Handle?
@@ -105,13 +96,8 @@ public func cw_http_response(
         return failed(Status.argument, "cw_http_response: response is NULL")
     }
     var copy = unsafe cw_http_response()
-    let stamp = unsafe Stamped.copy(response, into: &copy)
-    guard stamp == Status.ok else {
-        return unsafe failed(
-            stamp,
-            Stamped.text(
-                stamp, "cw_http_response", response.pointee.struct_size,
-                MemoryLayout<cw_http_response>.size))
+    if let wrong = unsafe Stamped.read(response, into: &copy) {
+        return failed(wrong)
     }
     guard unsafe copy.status >= 100, unsafe copy.status <= 599 else {
         return unsafe failed(
@@ -146,13 +132,8 @@ public func cw_http_end(
     guard let handle = unsafe exchange.pointee else { return Status.disabled }
     var copy = unsafe cw_http_outcome()
     if let outcome = unsafe outcome {
-        let stamp = unsafe Stamped.copy(outcome, into: &copy)
-        guard stamp == Status.ok else {
-            return unsafe failed(
-                stamp,
-                Stamped.text(
-                    stamp, "cw_http_outcome", outcome.pointee.struct_size,
-                    MemoryLayout<cw_http_outcome>.size))
+        if let wrong = unsafe Stamped.read(outcome, into: &copy) {
+            return failed(wrong)
         }
         guard unsafe HTTPCheck.isValid(copy) else { return HTTPCheck.wrong("cw_http_end") }
     }

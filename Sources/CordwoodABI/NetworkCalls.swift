@@ -24,13 +24,8 @@ public func cw_network_error_from(
         return failed(Status.argument, "cw_network_error_from: result is NULL")
     }
     var copy = unsafe cw_network_result()
-    let stamp = unsafe Stamped.copy(result, into: &copy)
-    guard stamp == Status.ok else {
-        return unsafe failed(
-            stamp,
-            Stamped.text(
-                stamp, "cw_network_result", result.pointee.struct_size,
-                MemoryLayout<cw_network_result>.size))
+    if let wrong = unsafe Stamped.read(result, into: &copy) {
+        return failed(wrong)
     }
     guard unsafe copy.http_status >= 0 else {
         return unsafe failed(

@@ -71,12 +71,8 @@ public func cw_reader_open(
         }
         var copy = unsafe cw_reader_options()
         if let options = unsafe options {
-            let stamp = unsafe Stamped.copy(options, into: &copy, least: firstOptions)
-            guard stamp == Status.ok else {
-                throw unsafe CordwoodError(
-                    stamp,
-                    Stamped.text(
-                        stamp, "cw_reader_options", options.pointee.struct_size, firstOptions))
+            if let wrong = unsafe Stamped.read(options, into: &copy, least: firstOptions) {
+                throw wrong
             }
         }
         let converted = try unsafe convert(copy)

@@ -36,6 +36,17 @@ enum Stamped {
         return Status.ok
     }
 
+    /// As `copy`, and says what is wrong with the struct, by its name; nil: nothing.
+    static func read<T>(
+        _ source: UnsafePointer<T>, into target: inout T, least: Int? = nil
+    ) -> CordwoodError? {
+        let status = unsafe copy(source, into: &target, least: least)
+        guard status != Status.ok else { return nil }
+        let size = unsafe UnsafeRawPointer(source).loadUnaligned(as: UInt32.self)
+        return CordwoodError(
+            status, text(status, "\(T.self)", size, least ?? MemoryLayout<T>.size))
+    }
+
     /// Writes a result as far as the host's struct goes; what it has beyond ours is zeroed.
     static func write<T>(_ result: T, to out: UnsafeMutablePointer<T>, size: Int) {
         let raw = UnsafeMutableRawPointer(out)

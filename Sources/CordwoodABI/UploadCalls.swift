@@ -38,13 +38,8 @@ public func cw_target_add(
             throw CordwoodError(Status.argument, "cw_target_add: options is NULL")
         }
         var copy = unsafe cw_target_options()
-        let stamp = unsafe Stamped.copy(options, into: &copy, least: First.targetOptions)
-        guard stamp == Status.ok else {
-            throw unsafe CordwoodError(
-                stamp,
-                Stamped.text(
-                    stamp, "cw_target_options", options.pointee.struct_size,
-                    First.targetOptions))
+        if let wrong = unsafe Stamped.read(options, into: &copy, least: First.targetOptions) {
+            throw wrong
         }
         let number = try unsafe engine(handle).addTarget(
             try convert(copy), callbacks: callbacks(copy))

@@ -21,8 +21,6 @@ final class ArchiveTable: Sendable {
 
     private let content = Mutex(Content())
 
-    var count: Int { content.withLock { $0.stored.count } }
-
     func claim(_ id: String) -> Claim {
         content.withLock { content in
             if content.stored[id] != nil { return .stored }

@@ -1,8 +1,8 @@
 // The few file operations of the collector, each with its retry and its error in one place.
 // Blocking: called on the file pool or before the collector serves, never on an event loop.
-// SAFETY: paths are lent to one call each, names copied before the next entry is read; writes take
-// the view's bytes and no more.
+// SAFETY: paths are lent to one call each; writes take the view's bytes and no more.
 
+import Cordwood
 import Glibc
 
 struct FileProblem: Error {
@@ -62,20 +62,11 @@ enum Files {
     static func exists(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
 
     static func names(in path: String) throws(FileProblem) -> [String] {
-        guard let directory = unsafe opendir(path) else {
-            throw FileProblem(operation: "list \(path)", errno: errno)
+        let listing = DirectoryListing(path, hidden: true)
+        guard listing.error == 0 else {
+            throw FileProblem(operation: "list \(path)", errno: listing.error)
         }
-        defer { unsafe closedir(directory) }
-        var names: [String] = []
-        while let entry = unsafe readdir(directory) {
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
-                unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) {
-                    unsafe String(cString: $0)
-                }
-            }
-            if name != "." && name != ".." { names.append(name) }
-        }
-        return names
+        return listing.names
     }
 
     /// 16 hex digits nobody can foresee.

@@ -405,12 +405,12 @@ final class QueueTests: XCTestCase {
     }
 
     func testCalendar() {
-        XCTAssertEqual(UTCText.seconds(951_782_400), "2000-02-29T00:00:00Z")
-        XCTAssertEqual(UTCText.seconds(1_795_248_930), "2026-11-21T08:15:30Z")
+        XCTAssertEqual(Times.text(seconds: 951_782_400), "2000-02-29T00:00:00Z")
+        XCTAssertEqual(Times.text(seconds: 1_795_248_930), "2026-11-21T08:15:30Z")
         for day in stride(from: Int64(0), to: 100_000, by: 37) {
-            let text = UTCText.seconds(day * 86_400)
+            let text = Times.text(seconds: day * 86_400)
             let parts = text.prefix(10).split(separator: "-").map { Int64($0)! }
-            XCTAssertEqual(UTCText.days(year: parts[0], month: parts[1], day: parts[2]), day)
+            XCTAssertEqual(Times.days(year: parts[0], month: parts[1], day: parts[2]), day)
         }
     }
 }

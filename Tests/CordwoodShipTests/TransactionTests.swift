@@ -414,12 +414,12 @@ final class TransactionTests: XCTestCase {
     }
 
     func testDates() {
-        XCTAssertEqual(UTCText.httpDate(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT")
-        XCTAssertEqual(UTCText.httpDate(0), "Thu, 01 Jan 1970 00:00:00 GMT")
-        XCTAssertEqual(UTCText.httpDate(.max), "Fri, 31 Dec 9999 23:59:59 GMT")
-        XCTAssertEqual(UTCText.httpDate(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT")
+        XCTAssertEqual(Times.httpDate(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT")
+        XCTAssertEqual(Times.httpDate(0), "Thu, 01 Jan 1970 00:00:00 GMT")
+        XCTAssertEqual(Times.httpDate(.max), "Fri, 31 Dec 9999 23:59:59 GMT")
+        XCTAssertEqual(Times.httpDate(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT")
         for day in stride(from: Int64(0), to: 40_000, by: 13) {
-            let text = UTCText.httpDate(day * 86_400 + 3_661)
+            let text = Times.httpDate(day * 86_400 + 3_661)
             XCTAssertEqual(RetryAfter.dateSeconds(text), day * 86_400 + 3_661, text)
         }
     }

@@ -5,7 +5,7 @@
 #define CORDWOOD_MESSAGE_H
 #include "CAppend.h"
 
-/* The frame (Append/MessageFrame.swift) of the log call that runs in this thread, or NULL. */
+/* The frame (MessageFrame.swift) of the log call that runs in this thread, or NULL. */
 extern __thread void *cwi_frame_word __attribute__((tls_model("initial-exec")));
 static inline void **cwi_frame_slot(void) { return &cwi_frame_word; }
 
@@ -22,7 +22,7 @@ static inline uint64_t cwi_serial_next(void) {
     return next;
 }
 
-/* Frames of messages made outside log calls (Append/MessageKeep.swift): the calling thread's. */
+/* Frames of messages made outside log calls (MessageKeep.swift): the calling thread's. */
 extern __thread void *cwi_keep_word __attribute__((tls_model("initial-exec")));
 static inline void **cwi_keep_slot(void) { return &cwi_keep_word; }
 /* Zeroed memory in that word, freed when the thread ends, after a call of `release` with it, whose
@@ -53,7 +53,7 @@ typedef struct cwi_context_hooks {
     cwi_context_drop drop;
 } cwi_context_hooks;
 
-/* Sites of Swift's log calls (Append/MessageSites.swift), once a process. */
+/* Sites of Swift's log calls (MessageSites.swift), once a process. */
 typedef struct cwi_message_table {
     uint64_t *slots; /* A21: addresses of entries, which stand behind the slots */
     uint64_t used;   /* bytes of entries */

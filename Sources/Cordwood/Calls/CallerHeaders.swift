@@ -1,7 +1,5 @@
 // What a request's headers say of its caller: trace, transaction, conversation. What is not spelled
-// as it must be is passed over: headers are taken unread. Pure. A file of its own: those beside it
-// that use it are left out of the C libraries (tools/build.sh), and what they share with others of
-// the module would be missing there.
+// as it must be is passed over: headers are taken unread. Pure.
 
 import CordwoodStore
 import CordwoodTrace

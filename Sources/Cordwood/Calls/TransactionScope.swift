@@ -1,7 +1,6 @@
 // Transactions with a closure: begun before it, ended behind it, and every record that Swift's
 // loggers write inside carries the id and the trace ids, in the task, its child tasks, and across
-// suspension points (Context). The C libraries leave this file out, as TaskContext.swift, so
-// nothing else may refer to it. Not to be the room's first file: see UploadTask.swift.
+// suspension points (Context).
 //
 //     try await engine.transaction(Shop.checkout) { checkout in
 //         try await pay()

@@ -1,6 +1,5 @@
-// Uploading from a task. A file of its own, as Reader.swift is, for the C libraries leave both
-// out: with them the whole runtime of tasks would come along (tools/build.sh). Not to be the room's
-// first file: the compiler puts there what the module shares.
+// Uploading from a task. Only this module has `async` code: with it the C libraries, which do not
+// link it, would carry the runtime of tasks (0.8 MB on disk, 1.6 MiB resident in every host).
 
 import CordwoodEngine
 import CordwoodShip

@@ -1,5 +1,5 @@
 // The message of a log call: an interpolated string whose arguments are copied raw into a frame
-// (CordwoodCore/Append/MessageFrame) and from there into the record; the text is made by who reads.
+// (MessageFrame) and from there into the record; readers make the text.
 // Inside a log call the frame lies on that call's stack, and nothing is taken from the heap but for
 // strings of more than about 900 bytes. A message made elsewhere lies in MessageKeep. Nothing here
 // has a reference count.

@@ -2,8 +2,6 @@
 // task, its child tasks, and across suspension points. They are kept as task-local values and
 // copied into each record, so that threads which run many tasks never mix them up. Until a context
 // is used for the first time records pay one load for it.
-// A file of its own that nothing else refers to: the C libraries leave it out, with the runtime of
-// tasks (tools/build.sh). Not to be the room's first file: see UploadTask.swift.
 // SAFETY: a box never changes; `take` hands it over retained, and its memory lives as long.
 
 import CShims

@@ -29,7 +29,7 @@ struct KeygenCommand: ParsableCommand {
     func run() throws {
         let identity = AgeIdentity.generate()
         let text = """
-            # created: \(UTCTime.seconds(TimeArgument.now()))
+            # created: \(Times.text(seconds: Int64(TimeArgument.now() / 1_000_000_000)))
             # public key: \(identity.recipient.text)
             \(identity.secretText)
 

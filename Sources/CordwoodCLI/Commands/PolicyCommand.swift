@@ -41,7 +41,7 @@ struct PolicyCommand: ParsableCommand {
 
     private func asText(_ policy: StoredPolicy) -> String {
         var lines = [
-            "from     \(policy.origin)", "came     \(UTCTime.text(policy.savedNs))",
+            "from     \(policy.origin)", "came     \(Times.text(policy.savedNs))",
         ]
         guard let document = policy.document else {
             return (lines + ["not valid, and not used: \(policy.problem)"])
@@ -68,7 +68,7 @@ struct PolicyCommand: ParsableCommand {
     private func asJSON(_ policy: StoredPolicy) -> String {
         var object = JSONObject()
         object.add("origin", policy.origin)
-        object.add("saved", UTCTime.text(policy.savedNs))
+        object.add("saved", Times.text(policy.savedNs))
         object.add("valid", policy.document != nil)
         if !policy.problem.isEmpty { object.add("problem", policy.problem) }
         object.add("policy", String(decoding: policy.json, as: UTF8.self))

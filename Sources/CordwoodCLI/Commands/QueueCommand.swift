@@ -80,7 +80,7 @@ struct QueueCommand: ParsableCommand {
         if case .kept(_, let records) = entry.state { text += ", \(records) records refused" }
         if entry.state.progress.done > 0 { text += ", \(entry.state.progress.done) records sent" }
         if case .retry(_, let notBeforeMs, _, _) = entry.state, notBeforeMs > 0 {
-            text += ", not before \(UTCTime.text(notBeforeMs &* 1_000_000))"
+            text += ", not before \(Times.text(notBeforeMs &* 1_000_000))"
         }
         if !entry.cause.isEmpty { text += ": \(entry.cause)" }
         return PlainText.oneLine(text) + "\n"
@@ -95,7 +95,7 @@ struct QueueCommand: ParsableCommand {
         object.add("attempts", UInt64(entry.state.attempts))
         if case .retry(_, let notBeforeMs, let reason, _) = entry.state {
             object.add("reason", reason.rawValue)
-            if notBeforeMs > 0 { object.add("not_before", UTCTime.text(notBeforeMs &* 1_000_000)) }
+            if notBeforeMs > 0 { object.add("not_before", Times.text(notBeforeMs &* 1_000_000)) }
         }
         switch entry.state {
         case .paused(_, let status, _), .sent(let status), .quarantined(let status, _),

@@ -147,5 +147,5 @@ struct StatsCommand: ParsableCommand {
         }
     }
 
-    private func timeText(_ ns: UInt64) -> String { ns == 0 ? "-" : UTCTime.text(ns) }
+    private func timeText(_ ns: UInt64) -> String { ns == 0 ? "-" : Times.text(ns) }
 }

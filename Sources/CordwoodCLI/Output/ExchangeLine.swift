@@ -123,7 +123,7 @@ enum ExchangeJSON {
         object.add("state", exchange.isOpen ? "open" : exchange.isLost ? "lost" : "done")
         object.add("id", exchange.id)
         object.add("side", exchange.isServer ? "server" : "client")
-        object.add("time", UTCTime.text(exchange.start))
+        object.add("time", Times.text(exchange.start))
         object.add("method", exchange.method)
         object.add("url", exchange.url)
         add("host", exchange.host)

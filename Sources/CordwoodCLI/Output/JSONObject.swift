@@ -63,26 +63,3 @@ struct JSONObject {
         text.withUTF8 { _ = JSONText.string(UnsafeRawBufferPointer($0), &out) }
     }
 }
-
-enum UTCTime {
-    /// `2026-11-21T08:15:30.123Z`.
-    static func text(_ ns: UInt64) -> String {
-        var seconds = time_t(ns / 1_000_000_000)
-        // SAFETY: `tm` is unsafe for its zone name, which gmtime_r points to static text.
-        var parts = unsafe tm()
-        unsafe gmtime_r(&seconds, &parts)
-        let date = unsafe [Int(parts.tm_year) + 1900, Int(parts.tm_mon) + 1, Int(parts.tm_mday)]
-        let clock = unsafe [parts.tm_hour, parts.tm_min, parts.tm_sec].map { pad(Int($0), 2) }
-        let day = date.map { pad($0, 2) }.joined(separator: "-")
-        let milliseconds = pad(Int(ns / 1_000_000 % 1000), 3)
-        return "\(day)T\(clock.joined(separator: ":")).\(milliseconds)Z"
-    }
-
-    /// `2026-11-21T08:15:30Z`.
-    static func seconds(_ ns: UInt64) -> String { String(text(ns).prefix(19)) + "Z" }
-
-    private static func pad(_ value: Int, _ width: Int) -> String {
-        let digits = String(value)
-        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
-    }
-}

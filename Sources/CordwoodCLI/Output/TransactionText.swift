@@ -23,8 +23,8 @@ enum TransactionText {
         object.add("id", one.id.text)
         object.add("usecase", number: Int64(one.id.usecase))
         if !one.usecaseName.isEmpty { object.add("name", one.usecaseName) }
-        object.add("first", UTCTime.text(one.first))
-        object.add("last", UTCTime.text(one.last))
+        object.add("first", Times.text(one.first))
+        object.add("last", Times.text(one.last))
         object.add("events", one.events)
         object.add("errors", one.errors)
         object.add("ended", one.isEnded)
@@ -57,7 +57,7 @@ enum TransactionText {
 
     private static func object(_ moment: TransactionMoment) -> JSONObject {
         var object = JSONObject()
-        object.add("time", UTCTime.text(moment.time))
+        object.add("time", Times.text(moment.time))
         object.add("id", moment.id.text)
         object.add("operation", moment.operation.rawValue)
         if let event = moment.event { object.add("event", number: Int64(event)) }

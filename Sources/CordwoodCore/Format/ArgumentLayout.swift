@@ -94,20 +94,19 @@ public enum LengthWord {
 }
 
 /// Payload of a site's catalog entry (FORMAT §5).
-package enum SiteLayout {
-    package static let line = 0
-    static let level = 4
-    package static let argumentCount = 5
-    package static let style = 6
-    package static let strings = 8
+public enum SiteLayout {
+    public static let line = 0
+    public static let level = 4
+    public static let argumentCount = 5
+    public static let style = 6
+    public static let strings = 8
 
-    static let stylePrintf: UInt8 = 0
-    /// The format is the text.
-    package static let styleText: UInt8 = 1
+    /// The format is the text; 0: as printf.
+    public static let styleText: UInt8 = 1
     /// As std::format.
-    package static let styleBraces: UInt8 = 2
+    public static let styleBraces: UInt8 = 2
     /// As std::format, but what Swift's interpolation shows otherwise.
-    package static let styleSwift: UInt8 = 3
+    public static let styleSwift: UInt8 = 3
 }
 
 /// Reads a format's numbers, and says which argument comes where: all by position, or all by

@@ -4,7 +4,6 @@
 /// FORMAT §1.
 public enum FormatVersion {
     public static let current: UInt32 = 1
-    public static let compatKnown: UInt64 = 0
     public static let incompatKnown: UInt64 = 0
 }
 

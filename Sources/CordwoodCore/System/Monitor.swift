@@ -34,15 +34,6 @@ import Glibc
         return try body()
     }
 
-    /// Runs the body where nobody holds the lock.
-    package func tryLocked(_ body: () -> Void) {
-        let cancel = cwi_disable_cancel()
-        defer { cwi_restore_cancel(cancel) }
-        guard unsafe pthread_mutex_trylock(mutex) == 0 else { return }
-        defer { unsafe pthread_mutex_unlock(mutex) }
-        body()
-    }
-
     package func notify() {
         unsafe pthread_cond_broadcast(condition)
     }
@@ -81,13 +72,6 @@ package struct Deadline: Sendable {
 
     /// Milliseconds of the monotonic clock.
     package var monotonicMs: UInt64 { monotonicNs.map { $0 / 1_000_000 } ?? .max }
-
-    /// What is left, capped for APIs that take 32 bits.
-    package var leftMs: UInt32 {
-        guard let monotonicNs else { return .max }
-        let now = cw_monotonic_ns()
-        return now >= monotonicNs ? 0 : UInt32(min((monotonicNs - now) / 1_000_000, 0xFFFF_FFFE))
-    }
 }
 
 /// One of the engine's own threads: all signals that others send blocked, so that the host's

@@ -20,7 +20,6 @@ final class PolicyKeeper: @unchecked Sendable {
     private var failures: UInt32 = 0
     private(set) var begun: PolicyDocument?
 
-    private static let debug: UInt8 = 5
     private static let warn: UInt8 = 13
 
     init(_ source: PolicySource, directory: String) {

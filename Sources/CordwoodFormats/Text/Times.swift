@@ -20,6 +20,57 @@ package enum Times {
         return (year, month, inYear &- (153 &* shiftedMonth &+ 2) / 5 &+ 1)
     }
 
+    /// Days since 1970 of a date of that calendar.
+    package static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
+        // Years begin in March here, so that the leap day is the last of its year.
+        let shifted = month <= 2 ? year - 1 : year
+        let era = (shifted >= 0 ? shifted : shifted - 399) / 400
+        let inEraYears = shifted - era * 400
+        let inYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        return era * 146_097 + inEraYears * 365 + inEraYears / 4 - inEraYears / 100 + inYear
+            - 719_468
+    }
+
+    /// Seconds since 1970.
+    package static func seconds(
+        year: Int64, month: Int64, day: Int64, hour: Int64, minute: Int64, second: Int64
+    ) -> Int64 {
+        days(year: year, month: month, day: day) * 86_400 + hour * 3_600 + minute * 60 + second
+    }
+
+    /// `2026-11-21T08:15:30Z` of seconds since 1970, from that year to 9999.
+    package static func text(seconds: Int64) -> String {
+        var out: [UInt8] = []
+        append(seconds: clamped(seconds), separator: 0x54, to: &out)
+        return String(decoding: out, as: UTF8.self) + "Z"
+    }
+
+    /// `2026-11-21T08:15:30.123Z`.
+    package static func text(_ ns: UInt64) -> String {
+        var out: [UInt8] = []
+        append(ns, digits: 3, to: &out)
+        return String(decoding: out, as: UTF8.self) + "Z"
+    }
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT` of seconds since 1970, from that year to 9999.
+    package static func httpDate(_ seconds: Int64) -> String {
+        let seconds = clamped(seconds)
+        let days = seconds / 86_400
+        var out: [UInt8] = []
+        append(seconds: seconds, separator: 0x20, to: &out)
+        let text = String(decoding: out, as: UTF8.self)
+        let month = months[Int(civil(days).month - 1)]
+        return "\(weekdays[Int((days + 4) % 7)]), \(text.dropFirst(8).prefix(2)) \(month) "
+            + "\(text.prefix(4)) \(text.suffix(8)) GMT"
+    }
+
+    private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    private static func clamped(_ seconds: Int64) -> Int64 { min(max(seconds, 0), 253_402_300_799) }
+
     /// `2026-11-21T08:15:30` with that separator, of seconds since 1970.
     package static func append(seconds: Int64, separator: UInt8, to out: inout [UInt8]) {
         let days = seconds >= 0 ? seconds / 86_400 : (seconds &- 86_399) / 86_400

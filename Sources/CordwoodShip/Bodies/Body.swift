@@ -7,7 +7,7 @@ import CordwoodCore
 import CordwoodStore
 import Glibc
 
-/// Opens the records of an archive file. Handed in: Encode does not see Archive.
+/// Opens the records of an archive file; tests hand in their own.
 package typealias OpenRecords =
     @Sendable (_ path: String) throws(ReadProblem) -> any RecordSource
 

@@ -54,7 +54,7 @@ enum RetryAfter {
         guard (1...31).contains(day) else { return nil }
         var year = numbers[1].value
         if numbers[1].digits <= 2 { year += year < 70 ? 2_000 : 1_900 }
-        return UTCText.seconds(
+        return Times.seconds(
             year: year, month: month, day: day, hour: time[0], minute: time[1], second: time[2])
     }
 

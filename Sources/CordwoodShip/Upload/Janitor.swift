@@ -135,8 +135,8 @@ struct Janitor {
                 UploadDiagnostic.warn,
                 "the clock may have jumped: no archive is removed for its age for a day",
                 [
-                    ("clock", .text(UTCText.seconds(Int64(now.realtimeNs / 1_000_000_000)))),
-                    ("newest", .text(UTCText.seconds(Int64(newest / 1_000_000_000)))),
+                    ("clock", .text(Times.text(seconds: Int64(now.realtimeNs / 1_000_000_000)))),
+                    ("newest", .text(Times.text(seconds: Int64(newest / 1_000_000_000)))),
                     ("wait_seconds", .number(Int64(left / 1_000_000_000))),
                 ])
         }

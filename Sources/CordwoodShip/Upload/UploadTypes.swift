@@ -141,7 +141,7 @@ package struct UploadDiagnostic: Sendable {
     package static let error: UInt8 = 17
 }
 
-/// Everything the service needs of the rooms it does not see.
+/// What the service uses of archives, segments and its host; UploadWiring makes it.
 package struct UploadHooks: Sendable {
     package var openRecords: OpenRecords
     package var archiveInfo: ReadSummary

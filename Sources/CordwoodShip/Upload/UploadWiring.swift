@@ -1,5 +1,4 @@
-// What the uploader needs of rooms that it does not see: archives, segments, and the host's
-// callback.
+// What the upload service uses of archives, segments and its host, as the hooks that tests replace.
 
 import CordwoodCore
 import CordwoodStore

@@ -63,20 +63,12 @@ package enum Directories {
 
     /// The same; nil: it cannot be read.
     static func list(_ path: String) -> [String]? {
-        guard let directory = unsafe opendir(path) else { return errno == ENOENT ? [] : nil }
-        defer { unsafe closedir(directory) }
-        var names: [String] = []
-        errno = 0
-        while let entry = unsafe readdir(directory) {
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
-                unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) {
-                    unsafe String(cString: $0)
-                }
-            }
-            if name != ".", name != ".." { names.append(name) }
-            errno = 0
+        let listing = DirectoryListing(path, hidden: true)
+        guard listing.error == 0 || listing.error == ENOENT else {
+            errno = listing.error
+            return nil
         }
-        return errno == 0 ? names : nil
+        return listing.names
     }
 
     /// Makes a directory's names, or a file's content, durable. 0 or an errno.

@@ -53,25 +53,11 @@ package struct LaneFiles: Sendable {
 
     /// The names in a directory, in no order; none where it does not exist.
     package static func names(in directory: String) throws(ReadProblem) -> [String] {
-        guard let handle = unsafe opendir(directory) else {
-            if errno == ENOENT { return [] }
-            throw .system("list \(directory)", errno: errno)
+        let listing = DirectoryListing(directory)
+        guard listing.error == 0 || listing.error == ENOENT else {
+            throw .system("list \(directory)", errno: listing.error)
         }
-        defer { unsafe closedir(handle) }
-        var names: [String] = []
-        errno = 0
-        while let entry = unsafe readdir(handle) {
-            // SAFETY: d_name is NUL-terminated within the entry, which holds until the next
-            // readdir.
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                unsafe String(
-                    cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
-            }
-            if !name.hasPrefix(".") { names.append(name) }
-            errno = 0
-        }
-        guard errno == 0 else { throw .system("list \(directory)", errno: errno) }
-        return names
+        return listing.names
     }
 
     private mutating func add(_ rest: String, _ name: String) {

@@ -1,5 +1,7 @@
 // What a lane's name says (FORMAT §2). Pure.
 
+import CordwoodFormats
+
 package enum LaneName {
     /// UTC ns of `YYYYMMDDThhmmssZ-…`.
     package static func start(_ lane: String) -> UInt64? {
@@ -17,11 +19,8 @@ package enum LaneName {
             let hour = number(9..<11), let minute = number(11..<13), let second = number(13..<15),
             year >= 1970, year < 2500
         else { return nil }
-        // Days from civil, with years from March on.
-        let shifted = month <= 2 ? year - 1 : year
-        let inYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + inYear - 719_468
-        let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second
+        let seconds = Times.seconds(
+            year: year, month: month, day: day, hour: hour, minute: minute, second: second)
         return seconds > 0 ? UInt64(seconds) &* 1_000_000_000 : 0
     }
 }

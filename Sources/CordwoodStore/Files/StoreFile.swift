@@ -64,7 +64,7 @@ package struct StoreFile: Equatable, Sendable {
         if let found = try read(storeDirectory: storeDirectory) { return found }
         let made = StoreFile(
             id: hex(idBytes.0) + hex(idBytes.1), consent: consent,
-            created: UTCText.seconds(createdUnixSeconds), compat: 0, others: [])
+            created: Times.text(seconds: createdUnixSeconds), compat: 0, others: [])
         try made.write(storeDirectory: storeDirectory)
         return made
     }

@@ -1,8 +1,8 @@
-// The few file operations that Queue and Upload are made of: list, read whole, create, replace,
-// rename, remove, sync a directory. Every one is a step that a crash leaves either undone or done.
+// The few file operations that the store's own files and uploads are made of: list, read whole,
+// create, replace, rename, remove, sync a directory. Each is a step that a crash leaves either
+// undone or done.
 // Paths are full paths; links are not followed; files are 0600, directories 0700. Any thread.
-// SAFETY: strings and structs are lent to one call each; a name is copied before its entry is read
-// over; reads and writes stay within their array.
+// SAFETY: strings and structs are lent to one call each; reads and writes stay within their array.
 
 import CShims
 import CordwoodCore
@@ -72,31 +72,11 @@ package enum Files {
     package static func list(
         _ path: String, hidden: Bool = false, prefix: String = ""
     ) throws(UploadError) -> [String] {
-        guard let directory = unsafe opendir(path) else {
-            if errno == ENOENT { return [] }
-            throw UploadError.system(call: "opendir", path: path, errno: errno)
+        let listing = DirectoryListing(path, hidden: hidden, prefix: prefix)
+        guard listing.error == 0 || listing.error == ENOENT else {
+            throw UploadError.system(call: "readdir", path: path, errno: listing.error)
         }
-        defer { unsafe closedir(directory) }
-        var names: [String] = []
-        let wanted = prefix.utf8CString
-        let count = wanted.count - 1
-        errno = 0
-        while let entry = unsafe readdir(directory) {
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { name -> String? in
-                    let begins = unsafe wanted.withUnsafeBufferPointer {
-                        unsafe strncmp(name, $0.baseAddress!, count) == 0
-                    }
-                    return begins ? unsafe String(cString: name) : nil
-                }
-            }
-            if let name, hidden || !name.hasPrefix(".") { names.append(name) }
-            errno = 0
-        }
-        guard errno == 0 else {
-            throw UploadError.system(call: "readdir", path: path, errno: errno)
-        }
-        return names
+        return listing.names
     }
 
     package static func isRegular(_ descriptor: Int32) -> Bool {

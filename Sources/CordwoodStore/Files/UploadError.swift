@@ -1,8 +1,8 @@
-// What can go wrong in Queue and Upload, and the status the C interface makes of it. The texts
-// name path, value and cause; they never hold a URL's path or query, a header or a token, for
-// those carry secrets. The numbers are the header's; a test reads them there and compares.
+// What can go wrong with the store's own files and uploads, and the status the C interface makes of
+// it. The texts name path, value and cause; they never hold a URL's path or query, a header or a
+// token, for those carry secrets. The numbers are the header's; a test compares them.
 
-/// The statuses that Queue and Upload give (include/cordwood/cordwood.h).
+/// Their statuses (include/cordwood/cordwood.h).
 public enum UploadStatus: Int32, Sendable {
     case ok = 0
     case end = 2

@@ -160,7 +160,8 @@ public struct RecordFlags: OptionSet, Sendable {
     }
 }
 
-/// A run of records in the order of FORMAT §4. Conformers: LaneSource (Core), ArchiveSource (Ship).
+/// A run of records in the order of FORMAT §4. Conformers: LaneSource, ArchiveSource,
+/// and what combines them (Merge).
 package protocol RecordSource: AnyObject {
     /// Moves to the next record and gives it, nil at the end. After a throw the next call goes on
     /// behind the damage.

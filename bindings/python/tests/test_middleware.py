@@ -263,8 +263,8 @@ class Conversations(MiddlewareCase):
         self.assertEqual(self.inside("X-Conversation-Id", "7d1f"), ["7d1f"])
 
     def test_names_are_those_of_the_engine(self) -> None:
-        source = (Path(__file__).resolve().parents[3] / "Sources" / "Cordwood" / "Capture"
-                  / "SecretDefaults.swift").read_text()
+        source = (Path(__file__).resolve().parents[3] / "Sources" / "CordwoodTrace" / "HTTP"
+                  / "Redaction" / "SecretDefaults.swift").read_text()
         # Those of URLs and forms alone are no header's.
         listed = re.findall(r'"([^"]+)"', source.partition("static let items")[0])
         self.assertGreater(len(listed), 50)

@@ -8,8 +8,8 @@ import CCordwood
 import CShims
 import Glibc
 
-package enum EngineCore {
-    package static let loggersMax = 65_536
+public enum EngineCore {
+    public static let loggersMax = 65_536
     private static let namesBytesMax = 16 << 20
 
     /// What an engine is opened with; bounds are checked by the caller.
@@ -361,14 +361,6 @@ package enum EngineCore {
             <= UInt64(SegmentHeader.bytes)
     }
 
-    /// True where something waits to be rolled.
-    package static func hasOpenRecords(_ engine: EngineBlock) -> Bool {
-        guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane) else {
-            return false
-        }
-        return unsafe !isEmpty(current)
-    }
-
     /// Monotonic ns when the current segment was published; 0 where it is empty.
     package static func currentSince(_ engine: EngineBlock) -> UInt64 {
         guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane),
@@ -587,8 +579,7 @@ package enum EngineCore {
     }
 }
 
-/// A failed open: the header's status, and the errno where there is one.
+/// A failed open: the header's status.
 package struct CoreError: Error {
     package var status: Int32
-    package var number: Int32 = 0
 }

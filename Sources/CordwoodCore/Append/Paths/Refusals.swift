@@ -66,13 +66,13 @@ extension Segments {
 }
 
 /// Why a call was refused: noted where the system said no, and looked up where the call ends.
-package struct Refusal {
+public struct Refusal {
     package var cause: GapCause
     /// The errno behind it; 0: no system call failed.
     package var number: Int32
 
     /// In the thread's `last_detail`: its value is a refusal's `word`.
-    package static let detail: UInt32 = 0xFF
+    public static let detail: UInt32 = 0xFF
     /// What the system said longer ago does not explain a refusal of now.
     private static let freshNs: UInt64 = 1_000_000_000
 

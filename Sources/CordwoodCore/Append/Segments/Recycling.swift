@@ -8,9 +8,9 @@
 import CShims
 import Glibc
 
-package enum Recycling {
+public enum Recycling {
     /// Segments kept for use again, at most, whatever the rate.
-    package static let segmentsMax = 8
+    public static let segmentsMax = 8
     /// And bytes of them.
     private static let bytesMax: UInt64 = 128 << 20
 

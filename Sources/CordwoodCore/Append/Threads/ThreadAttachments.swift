@@ -7,9 +7,9 @@
 import CShims
 import Glibc
 
-package enum ThreadAttachments {
+public enum ThreadAttachments {
     /// Of one thread at a time.
-    package static let countMax: UInt32 = 16
+    public static let countMax: UInt32 = 16
 
     @safe private struct Head {
         var next: UnsafeMutableRawPointer?

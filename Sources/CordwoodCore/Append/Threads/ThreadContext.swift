@@ -8,9 +8,9 @@ import CCordwood
 import CShims
 import Glibc
 
-package enum ThreadContext {
+public enum ThreadContext {
     /// Limit of the encoded fields, bytes.
-    package static let bytesMax = 4_096
+    public static let bytesMax = 4_096
 
     /// What `cwi_tls.context` points to: u32 field bytes, u32 has trace, trace (32), attachments
     /// (ThreadAttachments), fields.

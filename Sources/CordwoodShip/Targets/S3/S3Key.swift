@@ -86,7 +86,7 @@ struct S3Key: Equatable, Sendable {
         var origin = delivery.origin
         // It goes without a key: whether this sender has one must not change its name.
         if origin.isEncrypted, format == .archive { (origin.service, origin.host) = ("", "") }
-        let time = UTCText.seconds(Int64(clamping: origin.timeUnixMs / 1_000))
+        let time = Times.text(seconds: Int64(clamping: origin.timeUnixMs / 1_000))
         switch word {
         case "date": return String(time.prefix(10))
         case "hour": return String(time.dropFirst(11).prefix(2))

@@ -118,7 +118,7 @@ struct SigV4: Sendable {
 
     /// `20130524T000000Z`.
     static func time(_ unixSeconds: Int64) -> String {
-        UTCText.seconds(unixSeconds).filter { $0 != "-" && $0 != ":" }
+        Times.text(seconds: unixSeconds).filter { $0 != "-" && $0 != ":" }
     }
 
     static func hmac(_ key: [UInt8], _ text: String) -> [UInt8] {

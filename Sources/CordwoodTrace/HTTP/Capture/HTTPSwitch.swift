@@ -1,6 +1,5 @@
 // Whether and how an engine captures HTTP exchanges: words of its block, which every call of a host
-// reads. The control file goes before the host. What is captured, and how it is redacted, is known
-// in Capture; here the rules are an object like any other. Any thread; survives a fork.
+// reads. The control file overrides the host. Any thread; survives a fork.
 // SAFETY: the words lie in the engine's block, which is never unmapped; `http_rules` holds one
 // retained object or 0. Who reads it may not have retained it yet when it is replaced, so an object
 // that was is let go only where nobody is reading (RetiredRules).

@@ -122,8 +122,6 @@ enum ASCII {
     @inline(__always)
     static func isLower(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }
     @inline(__always)
-    static func isLetter(_ byte: UInt8) -> Bool { isLower(byte | 0x20) }
-    @inline(__always)
     static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
     @inline(__always)
     static func isBlank(_ byte: UInt8) -> Bool {

@@ -116,7 +116,7 @@ package struct TransactionsDocument {
         out.append(contentsOf: "\(fields.event ?? 0)".utf8)
         Literal.append(",\"apptxnlog/timestamp\":\"", &out)
         let seconds = Int64(clamping: record.timeNs / 1_000_000_000)
-        out.append(contentsOf: UTCText.httpDate(seconds).utf8)
+        out.append(contentsOf: Times.httpDate(seconds).utf8)
         Literal.append("\",\"apptxnlog/in-ctx-err-code\":", &out)
         if fields.hasError {
             string(fields.errorCode, codeMax, &out)

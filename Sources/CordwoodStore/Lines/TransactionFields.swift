@@ -4,9 +4,9 @@
 
 import CordwoodCore
 
-@safe package struct TransactionFields {
+@safe public struct TransactionFields {
     /// CW_KIND_TRANSACTION.
-    package static let kind: UInt8 = 3
+    public static let kind: UInt8 = 3
 
     @safe package private(set) var op = Bytes.none
     @safe package private(set) var id = Bytes.none
