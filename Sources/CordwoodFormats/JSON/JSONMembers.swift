@@ -32,7 +32,7 @@ package struct JSONMembers {
         _ = JSONText.string(text, &out)
     }
 
-    /// Nothing where there is none or it is empty.
+    /// Writes nothing where the text is nil or empty.
     package mutating func text(_ name: StaticString, _ text: String?, _ out: inout [UInt8]) {
         guard let text, !text.isEmpty else { return }
         self.name(name, &out)

@@ -1,4 +1,4 @@
-// Text that stands in the source, as bytes. No state: any thread.
+// Literals of the source as bytes. No state: any thread.
 
 package enum Literal {
     @inline(__always)

@@ -43,7 +43,7 @@ extension JSONMembers {
         out.append(0x22)
     }
 
-    /// Fields under their own keys, typed, as an object; nothing where there are none.
+    /// Fields under their own keys, typed, as an object. Writes nothing without fields.
     mutating func fields(
         _ name: StaticString, _ fields: [UniqueFields.Field], _ out: inout [UInt8]
     ) {
@@ -62,7 +62,7 @@ extension JSONMembers {
         inner.end(&out)
     }
 
-    /// Attributes of a resource as an object; nothing where there are none.
+    /// Attributes of a resource as an object. Writes nothing without attributes.
     mutating func resource(
         _ name: StaticString, _ attributes: [(key: String, value: String)], _ out: inout [UInt8]
     ) {

@@ -88,7 +88,7 @@ public enum JSONLine {
         _ = appendFields(r, before: ",\"fields\":", to: &out)
     }
 
-    /// The fields as an object; false and nothing, not even `before`, where there are none. A field
+    /// The fields as an object. Without fields writes nothing, not even `before`: false. A field
     /// of the context does not hide one of the record's own: parsers keep the last of a key.
     package static func appendFields(
         _ r: borrowing RecordRef, before: StaticString, to out: inout [UInt8]

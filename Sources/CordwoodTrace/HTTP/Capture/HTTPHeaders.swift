@@ -60,7 +60,7 @@ struct HTTPHeaders: ~Copyable {
         lines.cut(to: HTTPHeaders.bytesMax)
     }
 
-    /// Returns where the value stands in `lines`, if all of it does.
+    /// Returns the range of the value in `lines`; nil if some of it is missing there.
     private mutating func take(
         _ name: ByteText, _ whole: ByteText, room: Int, _ redactor: Redactor,
         _ edits: inout Edits
