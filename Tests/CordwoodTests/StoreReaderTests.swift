@@ -230,6 +230,58 @@ final class StoreReaderTests: XCTestCase {
         }
     }
 
+    /// A thread went on in a chunk that was read to its end, which was archived and used again
+    /// before the reader looked once more.
+    func testWhatWasAddedToALostChunkIsGivenBeforeWhatFollows() throws {
+        for follow in [false, true] {
+            TestFiles.remove(store)
+            mkdir(store, 0o700)
+            let lane = sample()
+            let chunk = lane.segments[2].chunks[0]
+            chunk.isSettled = false
+            lane.segment(4).chunk(thread: 1, sequence: 4, base: 400).text("4.0", at: 400)
+            lane.write()
+            var options = ReaderOptions()
+            options.follow = follow
+            let reader = try StoreReader(path: store, options: options)
+            var messages: [String] = []
+            while messages.last != "3.2", let record = reader.nextRecord() {
+                messages.append(record.message)
+            }
+            chunk.text("3.3", at: 350)
+            chunk.isSettled = true
+            lane.write()
+            try archive(lane, 3...3)
+            let other = SegmentBuilder(
+                number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
+            TestFiles.write(other.bytes(), to: lane.path(lane.segments[2]))
+            XCTAssertEqual(messages + all(reader), whole + ["3.3", "4.0"], "follow \(follow)")
+            XCTAssertEqual(all(reader), [])
+        }
+    }
+
+    /// The clock of a segment in an archive says more than it said when the segment was read: by
+    /// time alone what follows would come first.
+    func testArchivedPartOfAFollowedLaneComesBeforeWhatFollows() throws {
+        let lane = sample()
+        lane.segments[2].chunks[0].isSettled = false
+        lane.write()
+        var options = ReaderOptions()
+        options.follow = true
+        let reader = try StoreReader(path: store, options: options)
+        XCTAssertEqual(all(reader), whole)
+        lane.segments[2].chunks[0].text("3.3", at: 410)
+        lane.segments[2].chunks[0].isSettled = true
+        lane.segment(4).chunk(thread: 1, sequence: 4, base: 400).text("4.0", at: 400)
+        lane.write()
+        try archive(lane, 3...3)
+        let other = SegmentBuilder(
+            number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
+        TestFiles.write(other.bytes(), to: lane.path(lane.segments[2]))
+        XCTAssertEqual(all(reader), ["3.3", "4.0"])
+        XCTAssertEqual(all(reader), [])
+    }
+
     /// A record was given from a chunk that was settled short of it; where it was appended again is
     /// archived before the follower ever saw that segment.
     func testFollowedRecordAppendedAgainIntoAnArchiveIsGivenOnce() throws {

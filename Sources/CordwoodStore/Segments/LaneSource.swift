@@ -315,7 +315,12 @@ package final class LaneSource: RecordSource {
                 continue
             }
             current = stream
-            try stream.restore()
+            try stream.restore(in: self)
+            guard stream.hasRecord else {
+                current = nil
+                continue
+            }
+            stream.hasRecord = false
             var isPassedOver = try stream.isCutOff()
             if !isPassedOver {
                 give(stream, &record)
@@ -390,7 +395,6 @@ package final class LaneSource: RecordSource {
                 }
                 throw error
             }
-            if let segment = stream.segment, segment.isLost { lose(segment) }
             switch step {
             case .record:
                 heap.rekeyTop(stream.monotonic)
@@ -399,6 +403,8 @@ package final class LaneSource: RecordSource {
             case .damaged(let text):
                 report(.damaged(text))
             case .end:
+                stream.mustMove = stream.hasQueued
+                if stream.mustMove { return }
                 heap.pop()
                 if stream.isIdle { streams[stream.tie] = nil } else { parked.append(stream) }
                 stream.evict()
@@ -543,58 +549,36 @@ package final class LaneSource: RecordSource {
         return false
     }
 
-    /// An archive gives those segments: what was not looked at so far is left to it.
-    package func cede(_ archived: ClosedRange<UInt64>) {
-        let ceded = waiting.filter { archived.contains($0.number) }.map(\.number)
-        waiting.removeAll { archived.contains($0.number) }
+    /// Archives give what was not given so far of the segments up to that number.
+    package func cede(through last: UInt64) {
+        let ceded = waiting.filter { $0.number <= last }.map(\.number)
+        waiting.removeAll { $0.number <= last }
         segmentNumbers.removeAll { ceded.contains($0) }
-        excluded.append(archived)
+        excluded += ceded.map { $0...$0 }
+        for segment in growing + streams.values.flatMap(\.segments) where segment.number <= last {
+            drop(segment)
+        }
     }
 
-    func lose(_ segment: SegmentFile, chunk offset: UInt64, of stream: StreamCursor) {
-        if let sequence = segment.sequence(at: offset) {
-            given[UInt64(stream.serial) << 32 | UInt64(sequence)] = 0
-        }
+    func lose(_ segment: SegmentFile, chunk sequence: UInt32, of stream: StreamCursor) {
+        given[UInt64(stream.serial) << 32 | UInt64(sequence)] = 0
         lose(segment)
     }
 
-    private func lose(_ segment: SegmentFile) {
-        guard !lostSegments.contains(segment.number) else { return }
+    func lose(_ segment: SegmentFile) {
+        if drop(segment) { isPaused = pausesAtLoss }
+    }
+
+    @discardableResult
+    private func drop(_ segment: SegmentFile) -> Bool {
+        guard !lostSegments.contains(segment.number) else { return false }
         lostSegments.append(segment.number)
-        isPaused = pausesAtLoss
         growing.removeAll { $0 === segment }
         for stream in streams.values {
             stream.forget(segment) { sequence, count in
                 self.given[UInt64(stream.serial) << 32 | UInt64(sequence)] = count
             }
         }
-    }
-}
-
-/// Chunk sequences of one thread, nearly always one run: chunks of segments that went into an
-/// archive unseen are missing in it.
-private struct ChunkRuns {
-    private var runs: [ClosedRange<UInt32>] = []
-
-    mutating func insert(_ sequence: UInt32) {
-        // The first run that ends at or behind the one before it: nearly always the last.
-        var at = runs.count
-        while at > 0, UInt64(runs[at - 1].upperBound) + 1 >= UInt64(sequence) { at -= 1 }
-        guard at < runs.count else { return runs.append(sequence...sequence) }
-        let run = runs[at]
-        guard UInt64(sequence) + 1 >= UInt64(run.lowerBound) else {
-            return runs.insert(sequence...sequence, at: at)
-        }
-        runs[at] = min(run.lowerBound, sequence)...max(run.upperBound, sequence)
-        if at + 1 < runs.count,
-            UInt64(runs[at].upperBound) + 1 >= UInt64(runs[at + 1].lowerBound)
-        {
-            runs[at] = runs[at].lowerBound...runs[at + 1].upperBound
-            runs.remove(at: at + 1)
-        }
-    }
-
-    func contains(_ sequence: UInt32) -> Bool {
-        runs.last { $0.lowerBound <= sequence }?.contains(sequence) ?? false
+        return true
     }
 }

@@ -270,17 +270,6 @@ final class SegmentFile {
             || low > 0 && overlaps(sorted[low &- 1], chunk)
     }
 
-    /// The sequence of a chunk that was indexed.
-    func sequence(at offset: UInt64) -> UInt32? {
-        var low = 0
-        var high = chunks.count
-        while low < high {
-            let middle = (low &+ high) / 2
-            if chunks[middle].offset < offset { low = middle &+ 1 } else { high = middle }
-        }
-        return low < chunks.count && chunks[low].offset == offset ? chunks[low].sequence : nil
-    }
-
     /// The header of a chunk as it is now; nil where it is no longer valid.
     func chunk(at offset: UInt64) throws(ReadProblem) -> ChunkHead? {
         if let file {

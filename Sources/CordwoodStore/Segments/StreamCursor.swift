@@ -17,6 +17,8 @@ final class StreamCursor {
     let stream: UInt8
     /// Stands in the heap without a time of its own: must be stepped before it counts.
     var mustMove = true
+    /// Stands at a record that was not given yet.
+    var hasRecord = false
     var thread: ThreadInfo
     /// Chunks to come, in order of their sequence.
     private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64, sequence: UInt32)] =
@@ -81,48 +83,30 @@ final class StreamCursor {
         queue.insert((segment, chunk.offset, bound, chunk.sequence), at: at)
     }
 
-    /// Gives up what was not loaded of a segment that is lost; notes how many records of each of
-    /// its chunks were given or still will be.
+    /// Gives up what was not given of a segment, also what is loaded: an archive gives it in the
+    /// order of the thread. Notes how many records of each of its chunks were given.
     func forget(_ lost: SegmentFile, _ note: (_ sequence: UInt32, _ given: UInt32) -> Void) {
         if segment === lost, let head {
-            if evicted > 0 {
-                // The present record was not given, and cannot be had any more.
-                note(head.sequence, index &- 1)
-                evicted = 0
-                isBroken = true
-                mustMove = true
-            } else {
-                note(head.sequence, index &+ countLoaded())
-            }
+            note(head.sequence, hasRecord ? index &- 1 : index)
+            hasRecord = false
+            evicted = 0
+            isBroken = true
+            mustMove = true
         }
-        for entry in queue[next...] where entry.segment === lost {
-            if let sequence = lost.sequence(at: entry.offset) { note(sequence, 0) }
-        }
+        for entry in queue[next...] where entry.segment === lost { note(entry.sequence, 0) }
         queue = queue[next...].filter { $0.segment !== lost }
         next = 0
+    }
+
+    /// Segments that records may still come from.
+    var segments: [SegmentFile] {
+        queue[next...].map(\.segment) + (isBroken ? [] : [segment].compactMap { $0 })
     }
 
     /// Passes over all chunks to come but the last, whose state must be known to go on behind it.
     func keepLastChunk() {
         if queue.count &- next > 1 { queue = [queue[queue.count &- 1]] }
         next = 0
-    }
-
-    /// Records behind the present one in the bytes that are here.
-    private func countLoaded() -> UInt32 {
-        let bytes = unsafe buffer.bytes
-        var at = position
-        var count: UInt32 = 0
-        while at < bytes.count {
-            let size = Int(Bytes.u32(bytes, at))
-            guard size >= RecordHeader.bytes, size <= bytes.count &- at else { break }
-            let type = Bytes.u8(bytes, at &+ RecordHeader.type)
-            if RecordType.isCounted(type) {
-                count &+= 1
-            }
-            at = (at &+ size &+ 7) & ~7
-        }
-        return count
     }
 
     /// Hands the memory of a large chunk back until its record is wanted: many streams may wait
@@ -136,7 +120,7 @@ final class StreamCursor {
     var isLarge: Bool { buffer.count > StreamCursor.largeBytes }
 
     /// Reads again what was handed back. INVARIANT: all places in the buffer mean what they meant.
-    func restore() throws(ReadProblem) {
+    func restore(in lane: LaneSource) throws(ReadProblem) {
         guard evicted > 0, let segment, let head else { return }
         evictions &+= 1
         let size = evicted
@@ -145,7 +129,9 @@ final class StreamCursor {
         if believed != nil {
             try segment.overlay(chunk: head.offset, size: Int(head.size), onto: buffer)
         }
-        guard buffer.count >= size, try segment.recheck() else {
+        let isSame = try segment.recheck()
+        guard isSame else { return lane.lose(segment) }
+        guard buffer.count >= size else {
             isBroken = true
             buffer.clear()
             throw .damaged("\(segment.path): chunk at \(head.offset) changed while it was read")
@@ -166,17 +152,20 @@ final class StreamCursor {
 
     /// Moves to the next record that is shown.
     func step(in lane: LaneSource) throws(ReadProblem) -> Step {
-        try restore()
+        hasRecord = false
+        try restore(in: lane)
         while true {
             switch parse() {
             case .record:
                 lastStart = start
+                hasRecord = true
                 return .record
             case .damaged(let text):
                 return .damaged(text)
             case .end:
                 if head != nil, try extend() { continue }
-                guard hasQueued else { return .end }
+                if let segment, segment.isLost { lane.lose(segment) }
+                guard hasQueued, !lane.isPaused else { return .end }
                 closeChunk()
                 try open(in: lane)
             }
@@ -189,6 +178,7 @@ final class StreamCursor {
             !segment.isLost
         else { return false }
         guard let now = try segment.chunk(at: old.offset), now.sequence == old.sequence else {
+            _ = try segment.recheck()
             return false
         }
         let before = buffer.count
@@ -273,7 +263,7 @@ final class StreamCursor {
         if let found { try load(entry.segment, found, lane, place) }
         guard try entry.segment.recheck() else {
             buffer.clear()
-            lane.lose(entry.segment, chunk: entry.offset, of: self)
+            lane.lose(entry.segment, chunk: entry.sequence, of: self)
             return
         }
         guard let found else {

@@ -115,3 +115,31 @@ final class RestOfArchive: RecordSource {
         }
     }
 }
+
+/// A followed lane, and before what comes next in it what archives have of it: each thread keeps its
+/// order, though clocks of two segments differ by microseconds.
+final class LaneFeed: RecordSource {
+    private let lane: LaneSource
+    private var parts: [ChainSource.Part] = []
+    private var rest: (any RecordSource)?
+
+    init(_ lane: LaneSource) { self.lane = lane }
+
+    var process: ProcessInfo? { lane.process }
+    var createdMonotonicNs: UInt64 { lane.createdMonotonicNs }
+
+    func precede(with part: @escaping ChainSource.Part) { parts.append(part) }
+
+    func advance() throws(ReadProblem) -> RecordRef? {
+        while true {
+            if rest == nil, !parts.isEmpty { rest = try parts.removeFirst()() }
+            guard let source = rest else {
+                if parts.isEmpty { return try lane.advance() }
+                continue
+            }
+            if let record = try source.advance() { return record }
+            guard (source as? RestOfArchive)?.isDone ?? true else { return nil }
+            rest = nil
+        }
+    }
+}

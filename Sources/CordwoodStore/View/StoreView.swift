@@ -22,6 +22,8 @@ final class StoreView {
     /// Following: lanes that were finished at the start and are read from their own files; an
     /// archive that is made of them later has nothing new.
     private var passed: [LaneID: LaneSource] = [:]
+    /// Followed lanes as the merge has them.
+    private var feeds: [LaneID: LaneFeed] = [:]
     private var knownLanes: Set<String> = []
     private var lostBefore = 0
     /// Following: younger records of this boot wait (monotonic ns).
@@ -135,6 +137,7 @@ final class StoreView {
             if startedNs != 0 { skip(source) }
             if isFollowed {
                 lanes[chain.lane] = source
+                feeds[source.laneID] = LaneFeed(source)
             } else if options.follow {
                 passed[source.laneID] = source
             }
@@ -168,14 +171,16 @@ final class StoreView {
     private func parts(of chain: Chain) -> [ChainSource.Part] {
         var parts: [ChainSource.Part] = []
         for info in chain.archives { parts.append(part(info)) }
-        if let source = chain.source { parts.append(StoreView.part(source)) }
+        if let source = chain.source {
+            parts.append(StoreView.part(feeds[source.laneID] ?? source))
+        }
         if let (id, segments) = chain.closedAgain {
             parts.append(part(reopening: chain.lane, id, segments))
         }
         return parts
     }
 
-    private static func part(_ source: LaneSource) -> ChainSource.Part {
+    private static func part(_ source: any RecordSource) -> ChainSource.Part {
         { () throws(ReadProblem) -> (any RecordSource)? in source }
     }
 
@@ -224,21 +229,41 @@ final class StoreView {
         do throws(ReadProblem) { try source.skipAll() } catch { report(error) }
     }
 
-    /// Archives of lanes whose own files gave part of the records, or of lanes never seen.
-    private func addRest(_ archives: [ArchiveInfo]) {
-        for info in archives where ArchiveShelf.overlaps(info, options) {
-            for cover in info.covers where cover.first <= cover.last {
-                lanes.values.first { $0.laneID == cover.laneID }?.cede(cover.first...cover.last)
+    /// Archives of lanes whose own files gave part of the records, or of lanes never seen, and with
+    /// them those that hold what these lanes leave to them.
+    private func rests(of archives: [ArchiveInfo]) -> [ArchiveInfo] {
+        var found: [ArchiveInfo] = []
+        var fresh = archives
+        while !fresh.isEmpty {
+            found += fresh
+            for cover in fresh.flatMap(\.covers) where cover.first <= cover.last {
+                lanes.values.first { $0.laneID == cover.laneID }?.cede(through: cover.last)
+            }
+            fresh = shelf.takePassedOver(isNeeded)
+        }
+        return found.filter { ArchiveShelf.overlaps($0, options) }
+            .sorted { ($0.covers.first?.first ?? 0) < ($1.covers.first?.first ?? 0) }
+    }
+
+    /// What archives have of a followed lane comes before what follows in it; the rest of them is
+    /// merged by time.
+    private func addRests(of archives: [ArchiveInfo]) {
+        for info in rests(of: archives) {
+            let part = restPart(info)
+            if let feed = info.covers.lazy.compactMap({ self.feeds[$0.laneID] }).first {
+                feed.precede(with: part)
+                continue
             }
             let lane = info.covers.first?.laneName ?? ""
-            var input = MergeInput(lowerBound: 0, order: order(lane)) {
-                [options, weak self] () throws(ReadProblem) -> (any RecordSource)? in
-                let source = try ArchiveShelf.open(info, options)
-                guard let self else { return nil }
-                return self.rest(of: source, info)
-            }
+            var input = MergeInput(lowerBound: 0, order: order(lane), open: part)
             input.isFollowed = options.follow
             merge.add(input)
+        }
+    }
+
+    private func restPart(_ info: ArchiveInfo) -> ChainSource.Part {
+        { [weak self, options] () throws(ReadProblem) -> (any RecordSource)? in
+            self?.rest(of: try ArchiveShelf.open(info, options), info)
         }
     }
 
@@ -268,9 +293,12 @@ final class StoreView {
         guard let lane = last as? LaneSource, !lane.lostSegments.isEmpty else { return }
         lanes[lane.lane] = lane
         guard lane.isPaused else { return }
-        _ = recover()
         lane.isPaused = false
-        merge.add(MergeInput(lowerBound: 0, order: order(lane.lane)) { lane })
+        let parts = rests(of: needed()).map(restPart) + [StoreView.part(lane)]
+        merge.add(
+            MergeInput(lowerBound: 0, order: order(lane.lane)) {
+                () throws(ReadProblem) -> (any RecordSource)? in ChainSource(parts)
+            })
     }
 
     private func isNeeded(_ info: ArchiveInfo) -> Bool {
@@ -290,14 +318,29 @@ final class StoreView {
         return false
     }
 
+    /// Archives made since, and those from before that are needed since lanes lost segments.
+    private func needed() -> [ArchiveInfo] {
+        var found: [ArchiveInfo] = []
+        for info in shelf.discover(report) {
+            if isNeeded(info) { found.append(info) } else { shelf.passOver(info) }
+        }
+        if lostCount > lostBefore {
+            lostBefore = lostCount
+            found += shelf.takePassedOver(isNeeded)
+        }
+        return found
+    }
+
+    private var lostCount: Int {
+        vanished.lanes.count + lanes.values.reduce(0) { $0 + $1.lostSegments.count }
+    }
+
     /// Not following, all read: what lanes lost meanwhile, from archives made since. False:
     /// nothing.
     func recover() -> Bool {
-        let lost = vanished.lanes.count + lanes.values.reduce(0) { $0 + $1.lostSegments.count }
-        guard lost > lostBefore else { return false }
-        lostBefore = lost
-        let fresh = shelf.discover(report).filter(isNeeded)
-        addRest(fresh)
+        guard lostCount > lostBefore else { return false }
+        let fresh = needed()
+        addRests(of: fresh)
         return !fresh.isEmpty
     }
 
@@ -308,14 +351,9 @@ final class StoreView {
         } catch {
             report(error)
         }
-        for info in shelf.discover(report) {
-            if isNeeded(info) { addRest([info]) } else { shelf.passOver(info) }
-        }
-        let lost = lanes.values.reduce(0) { $0 + $1.lostSegments.count }
-        if lost > lostBefore {
-            lostBefore = lost
-            addRest(shelf.takePassedOver(isNeeded))
-        }
+        // An archive stands before a file of its segments is used again.
+        addRests(of: needed())
+        for lane in lanes.values { lane.isPaused = false }
         hold()
     }
 
@@ -345,7 +383,9 @@ final class StoreView {
         guard let process = source.process else { return }
         merge.learn(process, lane: source.lane)
         lanes[source.lane] = source
-        var input = MergeInput(lowerBound: 0, order: order(source.lane)) { source }
+        let feed = LaneFeed(source)
+        feeds[source.laneID] = feed
+        var input = MergeInput(lowerBound: 0, order: order(source.lane)) { feed }
         input.isFollowed = true
         merge.add(input)
     }

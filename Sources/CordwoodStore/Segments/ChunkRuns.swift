@@ -1,0 +1,27 @@
+/// Chunk sequences of one thread, nearly always one run: chunks of segments that went into an
+/// archive unseen are missing in it.
+struct ChunkRuns {
+    private var runs: [ClosedRange<UInt32>] = []
+
+    mutating func insert(_ sequence: UInt32) {
+        // The first run that ends at or behind the one before it: nearly always the last.
+        var at = runs.count
+        while at > 0, UInt64(runs[at - 1].upperBound) + 1 >= UInt64(sequence) { at -= 1 }
+        guard at < runs.count else { return runs.append(sequence...sequence) }
+        let run = runs[at]
+        guard UInt64(sequence) + 1 >= UInt64(run.lowerBound) else {
+            return runs.insert(sequence...sequence, at: at)
+        }
+        runs[at] = min(run.lowerBound, sequence)...max(run.upperBound, sequence)
+        if at + 1 < runs.count,
+            UInt64(runs[at].upperBound) + 1 >= UInt64(runs[at + 1].lowerBound)
+        {
+            runs[at] = runs[at].lowerBound...runs[at + 1].upperBound
+            runs.remove(at: at + 1)
+        }
+    }
+
+    func contains(_ sequence: UInt32) -> Bool {
+        runs.last { $0.lowerBound <= sequence }?.contains(sequence) ?? false
+    }
+}
