@@ -52,7 +52,7 @@ static void *reuse_follow(void *argument) {
             EXPECT(CW_AGAIN, status);
             if (quiet_since == 0) quiet_since = now_ns();
             if (f->stop && now_ns() - quiet_since > 20000000000u) break;
-            usleep(5000);
+            usleep(20000);
         }
     }
     EXPECT(CW_OK, cw_reader_close(&reader));
