@@ -2,15 +2,20 @@
 """`./dev demo`: the main job, end to end. Four programs in four languages log real lines into one
 store, one of them is killed; all is archived and uploaded to a collector that refuses once and is
 restarted once; what the collector holds is compared, thread by thread, with what each program had
-been told is kept. Ends 0 only where nothing is lost, doubled, torn or out of order."""
+been told is kept. Ends 0 only where nothing is lost, doubled, torn or out of order. What compilers
+and tools say goes to build/demo/log; the stores stay in build/demo for whoever wants to look."""
 
 import argparse
+import contextlib
+import http.server
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -22,6 +27,8 @@ from counting_proxy import CountingProxy  # noqa: E402
 from demo_hosts import ROOT, THREADS, Trouble  # noqa: E402
 
 CORDWOOD = str(ROOT / "build/bin/cordwood")
+PLACE = ROOT / "build/demo"
+LOG = PLACE / "log"
 REAL_LINES = Path("/var/log/dpkg.log")
 SAMPLE = ROOT / "examples/sample.log"
 INPUT_LINES_MAX = 20_000
@@ -41,6 +48,21 @@ def prepare_input(folder):
     return source, path, [line.decode("utf-8", "replace") for line in lines]
 
 
+def heading(text):
+    print(f"\n{text}", flush=True)
+
+
+def item(text):
+    print(f"  {text}", flush=True)
+
+
+def quietly(command, check=True):
+    """Runs a command; what it says goes to the log."""
+    with LOG.open("a", encoding="utf-8") as log:
+        print("$", *command, file=log, flush=True)
+        return subprocess.run(command, check=check, stdout=log, stderr=log)
+
+
 class Collector:
     """The collector process; the port stays over a restart."""
 
@@ -50,7 +72,8 @@ class Collector:
     def start(self, *more):
         self.child = subprocess.Popen(
             [CORDWOOD, "collect", "--listen", f"127.0.0.1:{self.port}", "--directory",
-             str(self.directory), *more], stdout=subprocess.PIPE, text=True)
+             str(self.directory), *more], stdout=subprocess.PIPE,
+            stderr=LOG.open("a", encoding="utf-8"), text=True)
         for line in self.child.stdout:
             found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)
             if found:
@@ -77,14 +100,23 @@ def waiting(store):
 def archive_and_upload(store, url):
     """Until nothing waits. A refusal is part of the demo: the uploader keeps to Retry-After, and so
     the second between tries is the server's."""
-    subprocess.run([CORDWOOD, "archive", str(store)], check=True, stdout=sys.stderr)
-    for _ in range(UPLOAD_TRIES):
-        done = subprocess.run([CORDWOOD, "upload", str(store), "--to", url, "--kind", "collector"],
-                              check=False, stdout=sys.stderr)
+    quietly([CORDWOOD, "archive", str(store)])
+    archives = len(waiting(store))
+    for attempt in range(UPLOAD_TRIES):
+        done = quietly([CORDWOOD, "upload", str(store), "--to", url, "--kind", "collector"], False)
         if done.returncode == 0 and not waiting(store):
+            item(f"{archives} archives sent, and deleted here once the collector had them")
             return
+        if attempt == 0:
+            item("the collector answered 503, as it was told to: the upload is repeated")
         time.sleep(1)
     raise Trouble(f"{len(waiting(store))} archives still wait after {UPLOAD_TRIES} uploads")
+
+
+def said(run, name):
+    item(f"{name:<7} {sum(run.kept):6,} records kept"
+         + (", then killed with kill -9 in the middle of its work" if run.killed else ""))
+    return run
 
 
 def log_and_upload(folder, commands, source, lines, proxy):
@@ -94,20 +126,53 @@ def log_and_upload(folder, commands, source, lines, proxy):
     try:
         collector.start("--refuse", "1", "--retry-after", "1")
         proxy.upstream = collector.port
-        runs = [hosts.run_whole("c", commands["c"], store, source, folder / "kept-c"),
-                hosts.run_killed("c", commands["c"], store, source, lines, folder / "kept-c9")]
-        print(f"killed the C program after {sum(runs[-1].kept)} records", file=sys.stderr)
+        runs = [said(hosts.run_whole("c", commands["c"], store, source, folder / "kept-c"), "C"),
+                said(hosts.run_killed("c", commands["c"], store, source, lines,
+                                      folder / "kept-c9"), "C")]
         archive_and_upload(store, url)
         collector.stop()
         collector.start()
+        item("the collector was restarted")
         proxy.upstream = collector.port
-        for host in ("cpp", "python", "swift"):
-            runs.append(hosts.run_whole(host, commands[host], store, source,
-                                        folder / f"kept-{host}"))
+        for host, name in (("cpp", "C++"), ("python", "Python"), ("swift", "Swift")):
+            runs.append(said(hosts.run_whole(host, commands[host], store, source,
+                                             folder / f"kept-{host}"), name))
         archive_and_upload(store, url)
     finally:
         collector.stop()
     return runs, collector.directory
+
+
+class Shop(http.server.BaseHTTPRequestHandler):
+    """A service for examples/http and examples/transactions to talk to."""
+
+    def answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b'{"orders":[{"id":17,"state":"paid"}],"token":"s3cret"}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = answer  # noqa: N815
+
+    def log_message(self, *_):
+        pass
+
+
+def leave_more(store):
+    """A store with a captured exchange and a transaction in it, to look at afterwards."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shop)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}/orders"
+    try:
+        for program in ("http/main.py", "transactions/transactions.py"):
+            with LOG.open("a", encoding="utf-8") as log:
+                subprocess.run([sys.executable, str(ROOT / "examples" / program), str(store), url],
+                               check=True, env=hosts.environment(), stdout=log, stderr=log)
+    finally:
+        server.shutdown()
 
 
 def log_records(place):
@@ -175,7 +240,7 @@ def raw_and_zstd3(archives):
     return raw, packed
 
 
-def result(runs, read, lines, directory, proxy):
+def result(runs, read, lines, directory, proxy, warm):
     out = {"hosts": {}, "lost": 0, "duplicates": 0}
     problems = []
     for run in runs:
@@ -186,8 +251,7 @@ def result(runs, read, lines, directory, proxy):
         host = out["hosts"].setdefault(run.host, {"kept": 0, "read": 0})
         host["kept"] += sum(run.kept)
         host["read"] += sum(len(messages) for messages in read[run.pid].values())
-        if run.ns is not None:
-            host["ns_per_record"] = run.ns
+        host["ns_per_record"] = warm[run.host]
     archives = waiting(Path(directory))
     out["uploads"] = len(archives)
     out["attempts"] = proxy.attempts
@@ -205,40 +269,57 @@ def result(runs, read, lines, directory, proxy):
 
 
 def table(out, seconds):
-    print(f"{'host':8} {'kept':>10} {'read':>10} {'ns/record':>10}")
-    for name, host in out["hosts"].items():
-        print(f"{name:8} {host['kept']:10,} {host['read']:10,} "
-              f"{host.get('ns_per_record', 0):10.1f}")
-    print(f"lost {out['lost']}, duplicates {out['duplicates']}; "
-          f"uploads {out['uploads']}, attempts {out['attempts']}")
-    print(f"bytes: raw {out['raw_bytes']:,}, archived {out['archive_bytes']:,}, "
-          f"zstd -3 of the same text {out['zstd3_bytes']:,}")
-    print(f"{seconds:.0f} s, building included")
+    heading("Compared: what the collector has with what each program was told is kept")
+    item(f"{'':7} {'kept':>9} {'read':>9} {'ns a record':>12}   (one thread, warm)")
+    names = {"c": "C", "cpp": "C++", "python": "Python", "swift": "Swift"}
+    for host, seen in out["hosts"].items():
+        item(f"{names[host]:7} {seen['kept']:9,} {seen['read']:9,} {seen['ns_per_record']:12.0f}")
+    item(f"lost {out['lost']}, duplicates {out['duplicates']}; "
+         f"{out['uploads']} archives arrived in {out['attempts']} attempts")
+    item(f"archives {out['archive_bytes']:,} bytes; text alone {out['raw_bytes']:,}, "
+         f"zstd -3 of it {out['zstd3_bytes']:,}")
+    heading(f"{seconds:.0f} s in all. What is left to look at:")
+    tool, place = os.path.relpath(CORDWOOD), os.path.relpath(PLACE)
+    for line in (f"tail -n 5 {place}/collected", f"grep configure {place}/collected",
+                 f"http {place}/shop", f"transactions {place}/shop"):
+        item(f"{tool} {line}")
+
+
+def build():
+    """host → command."""
+    heading("Building the library, the tool and four programs: 2 to 4 minutes the first time")
+    quietly([str(ROOT / "tools/build.sh")])
+    with LOG.open("a", encoding="utf-8") as log:
+        return hosts.build(PLACE, log)
+
+
+def run(proxy):
+    """What came of it, and what is wrong with it."""
+    commands = build()
+    source, path, lines = prepare_input(PLACE)
+    heading(f"Logging {len(lines):,} lines of {source} from {THREADS} threads in each program")
+    runs, directory = log_and_upload(PLACE, commands, path, len(lines), proxy)
+    warm = hosts.measure(commands, PLACE, path, len(lines))
+    leave_more(PLACE / "shop")
+    read = read_back(directory, {run.pid for run in runs})
+    return result(runs, read, lines, directory, proxy, warm)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev demo")
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--built", action="store_true", help="build/ is up to date")
     arguments = parser.parse_args()
     started = time.monotonic()
-    proxy = CountingProxy()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    PLACE.mkdir(parents=True)
     try:
-        if not arguments.built:
-            subprocess.run([str(ROOT / "tools/build.sh")], check=True, stdout=sys.stderr)
-        with tempfile.TemporaryDirectory() as top:
-            folder = Path(top)
-            commands = hosts.build(folder)
-            source, path, lines = prepare_input(folder)
-            print(f"input: {len(lines)} lines of {source}", file=sys.stderr)
-            runs, directory = log_and_upload(folder, commands, path, len(lines), proxy)
-            read = read_back(directory, {run.pid for run in runs})
-            out, problems = result(runs, read, lines, directory, proxy)
+        with contextlib.closing(CountingProxy()) as proxy:
+            out, problems = run(proxy)
     except (Trouble, subprocess.CalledProcessError) as trouble:
-        print(f"demo: {trouble}", file=sys.stderr)
+        tail = LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
+        print("", *tail, f"demo: {trouble}; all of it: {os.path.relpath(LOG)}", sep="\n",
+              file=sys.stderr)
         return 1
-    finally:
-        proxy.close()
     table(out, time.monotonic() - started)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(out) + "\n", encoding="utf-8")

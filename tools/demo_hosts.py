@@ -6,10 +6,12 @@ for the C one, killed. Their interface is the same:
 Each line is logged once: repeated text would flatter whoever looks back furthest. Line i goes to
 thread i mod N. FILE holds one little-endian u64 a thread, the number of lines whose call returned,
 in a shared mapping, so that it outlives a kill. A program that ends by itself prints one JSON line:
-host, kept, ns_per_record."""
+host, kept, ns_per_record. What a record costs is measured apart, in one thread, the file often
+enough that nothing is cold."""
 
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -22,6 +24,7 @@ THREADS = 4
 # What the killed program waits after each line, so that one pass lasts long enough to be halved.
 KILL_PAUSE_US = 500
 PATIENCE_S = 300
+WARM_RECORDS = 200_000
 
 
 class Trouble(Exception):
@@ -31,8 +34,8 @@ class Trouble(Exception):
 class Run:
     """One process and what it was told is kept."""
 
-    def __init__(self, host, pid, kept, killed, ns):
-        self.host, self.pid, self.kept, self.killed, self.ns = host, pid, kept, killed, ns
+    def __init__(self, host, pid, kept, killed):
+        self.host, self.pid, self.kept, self.killed = host, pid, kept, killed
 
 
 def only(pattern):
@@ -42,26 +45,26 @@ def only(pattern):
     return str(found[0])
 
 
-def build(folder):
-    """host → command."""
+def build(folder, log):
+    """host → command. What compilers say goes to `log`."""
     include = [f"-I{ROOT}/include", f"-L{ROOT}/build/lib", f"-Wl,-rpath,{ROOT}/build/lib"]
     libraries = ["-lcordwood", "-lpthread"]
     warnings = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-O2"]
     c_program, cpp_program = str(folder / "host-c"), str(folder / "host-cpp")
     subprocess.run(["cc", "-std=c11", *warnings, only("examples/c/*.c"), *include, *libraries,
-                    "-o", c_program], check=True)
+                    "-o", c_program], check=True, stdout=log, stderr=log)
     subprocess.run(["g++", "-std=c++17", *warnings, only("examples/cpp/*.cpp"), *include,
-                    *libraries, "-o", cpp_program], check=True)
+                    *libraries, "-o", cpp_program], check=True, stdout=log, stderr=log)
+    # Beside what the tool was built from: the package is compiled once for both.
     swift = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--package-path",
-             str(ROOT / "examples/swift"), "--scratch-path", str(ROOT / "build/examples-swift")]
-    subprocess.run(swift, check=True, stdout=sys.stderr)
+             str(ROOT / "examples/swift"), "--scratch-path", str(ROOT / ".build"), "--product",
+             "Example"]
+    subprocess.run(swift, check=True, stdout=log, stderr=log)
     binaries = Path(subprocess.run([*swift, "--show-bin-path"], check=True, text=True,
-                                   stdout=subprocess.PIPE).stdout.strip())
-    example = binaries / "Example"
-    if not example.exists():
-        raise Trouble("examples/swift has no program Example")
+                                   stdout=subprocess.PIPE, stderr=log).stdout.strip())
     return {"c": [c_program], "cpp": [cpp_program],
-            "python": [sys.executable, only("examples/python/*.py")], "swift": [str(example)]}
+            "python": [sys.executable, only("examples/python/*.py")],
+            "swift": [str(binaries / "Example")]}
 
 
 def kept(path):
@@ -71,12 +74,29 @@ def kept(path):
     return list(struct.unpack(f"<{THREADS}Q", data))
 
 
+def environment():
+    return dict(os.environ, CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
+                PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1")
+
+
 def start(command, store, source, counters, *more):
-    environment = dict(os.environ, CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
-                       PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1")
     return subprocess.Popen(
         [*command, str(store), str(source), "--threads", str(THREADS), "--kept", str(counters),
-         *more], stdout=subprocess.PIPE, env=environment)
+         *more], stdout=subprocess.PIPE, env=environment())
+
+
+def measure(commands, folder, source, lines):
+    """host → ns a record."""
+    found = {}
+    for host, command in commands.items():
+        store = folder / "warm"
+        done = subprocess.run(
+            [*command, str(store), str(source), "--threads", "1", "--repeat",
+             str(max(1, WARM_RECORDS // lines))], check=True, stdout=subprocess.PIPE,
+            env=environment(), timeout=PATIENCE_S)
+        found[host] = float(json.loads(done.stdout.splitlines()[-1])["ns_per_record"])
+        shutil.rmtree(store)
+    return found
 
 
 def run_whole(host, command, store, source, counters):
@@ -92,7 +112,7 @@ def run_whole(host, command, store, source, counters):
     counted = kept(counters)
     if said["kept"] != sum(counted):
         raise Trouble(f"the {host} program says {said['kept']} kept, its counters {counted}")
-    return Run(host, child.pid, counted, False, float(said["ns_per_record"]))
+    return Run(host, child.pid, counted, False)
 
 
 def run_killed(host, command, store, source, lines, counters):
@@ -110,4 +130,4 @@ def run_killed(host, command, store, source, lines, counters):
         child.communicate()
     if child.returncode != -signal.SIGKILL:
         raise Trouble(f"the {host} program ended before it was killed")
-    return Run(host, child.pid, kept(counters), True, None)
+    return Run(host, child.pid, kept(counters), True)

@@ -108,7 +108,7 @@ def suites(everything):
         Job("server-times", python, "Tests/Servers/run.py", "--part", "alone", *flags,
             minutes=0.6, timed=True, after=pypi),
         Job("bench", python, "Benchmarks/test_bench.py"),
-        Job("demo", python, "tools/demo.py", "--built", alone=True, heavy=True),
+        Job("demo", python, "tools/demo.py", alone=True, heavy=True),
     ]
 
 

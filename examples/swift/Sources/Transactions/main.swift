@@ -29,5 +29,5 @@ try await engine.transaction(Shop.checkout) { checkout in
     checkout.event(Shop.Event.paid, error: "42", description: "the card was refused")
 }
 
-print(try await engine.flushTransactions(), "events sent")
+print(try engine.flushTransactions(), "events sent")
 try engine.close()
