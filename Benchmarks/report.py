@@ -65,11 +65,7 @@ def summary(data):
         lost, kills = (find(engine, "kill", "kill", "w2", key) for key in ("lost", "kills"))
         cells.append("–" if lost is None else f"{lost:,} in {kills}")
         rows.append(f"| {engine} | " + " | ".join(cells) + " |")
-    machine = data["machine"]
-    return "\n".join(rows) + (
-        f"\n\n{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}, "
-        f"{machine['file_system'].split()[0]}, {machine['when']}. Means of bursts of 1,000 calls "
-        "with pauses, p99.9 of single calls; engines in turn in one run.")
+    return "\n".join(rows)
 
 
 def documents():

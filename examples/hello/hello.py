@@ -1,6 +1,4 @@
-# Opens the store "logs" and keeps one record in it.
 import cordwood
-
 with cordwood.open("logs") as engine:
-    log = engine.logger("app.python")
+    log = engine.logger("app.python")  # or logging.getLogger().addHandler(cordwood.Handler(engine))
     log.info("hello from %s", "Python", order=7)  # fields by keyword
