@@ -1,3 +1,4 @@
+// Keeps two records in the store "logs".
 import Cordwood
 let engine = try Engine(directory: "logs")
 let log = engine.logger("app.swift")
