@@ -22,6 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build/test-logs"
+# A compiler's; what a linker says of the toolchain's own libraries is not ours to mend.
+WARNING = re.compile(r"^/\S+:\d+:\d+: warning: .*$", re.M)
 OURS = re.compile(r"(\d+) passed, (\d+) failed")
 UNITTEST = re.compile(r"Ran (\d+) tests?")
 UNITTEST_BAD = re.compile(r"FAILED \((.*)\)")
@@ -197,6 +199,10 @@ class Runner:
         minutes = (time.monotonic() - started) / 60
         text = log.read_text(errors="replace")
         passed, failed = counts(text, code) if job.is_suite else (0, int(code != 0))
+        if not job.is_suite and (warned := WARNING.findall(text)):
+            failed = 1
+            with log.open("a") as end:
+                print("FAIL a build without warnings:", *warned, sep="\n", file=end)
         result = Result(job, passed, failed, minutes, usage.ru_utime + usage.ru_stime)
         with self.news:
             self.finished.append(result)

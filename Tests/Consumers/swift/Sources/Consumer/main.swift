@@ -3,7 +3,7 @@
 import Cordwood
 
 let engine = try Engine(directory: CommandLine.arguments[1])
-let log = try engine.logger("consumer.swift")
+let log = engine.logger("consumer.swift")
 log.info("hello")
 log.info("fields", fields: ["order": .int(7), "user": .string("anna")])
 try engine.close()
