@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The programs in README.md are those of examples/, word for word, and each is built, run and read
-back here, as are the commands beside them: a reader's first copy and paste must work."""
+back here, as are the commands beside them and the blocks of code on all other pages: a reader's
+first copy and paste must work."""
 
 import json
 import os
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "Tests/TestSupport"))
 
+import snippets  # noqa: E402
 import swift_hosts  # noqa: E402
 
 PROGRAMS = {
@@ -101,7 +103,20 @@ def main():
     if problem:
         failed += 1
         print(f"FAIL {problem}")
-    print(f"{len(PROGRAMS) + 1 - failed} passed, {failed} failed")
+    pages = 0
+    for place, language, code in snippets.blocks():
+        pages += 1
+        if language == "python":
+            with tempfile.TemporaryDirectory() as folder:
+                problem = snippets.run_python(code, folder)
+        elif language == "swift":
+            problem = None  # compiled with the hosts above
+        else:
+            problem = snippets.compiled(language, code)
+        if problem:
+            failed += 1
+            print(f"FAIL {place}: {problem}")
+    print(f"{len(PROGRAMS) + 1 + pages - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Swift programs that suites and benchmarks start: the examples, the crash tests' writer, the
-consumers' hosts, the benchmarks' program. Each is of a package that names Cordwood by path. One
-build makes them all: a package in build/swift-hosts depends on those packages, and is built where
+consumers' hosts, the benchmarks' program, and the Swift of the pages in docs/. Each is of a package
+that names Cordwood by path. One build makes them all: a package in build/swift-hosts depends on those packages, and is built where
 the library was, with the same flags, so that the library's own objects serve.
 
     swift_hosts.py          builds them
@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import snippets  # noqa: E402
 from environments import BUILD, locked  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -39,10 +40,14 @@ def manifest():
     products = "".join(f"            .product(name: {json.dumps(product)}, package: "
                        f"{json.dumps(name)}),\n"
                        for name, (_, programs) in PACKAGES.items() for product in programs)
+    packages += f"        .package(name: \"cordwood\", path: {json.dumps(str(ROOT))}),\n"
+    pages = "".join(f"            .product(name: \"{name}\", package: \"cordwood\"),\n"
+                    for name in ("Cordwood", "CordwoodHTTPCapture", "CordwoodURLSession"))
     return ("// swift-tools-version: 6.2\nimport PackageDescription\n\n"
             'let package = Package(\n    name: "swift-hosts",\n    dependencies: [\n'
             f"{packages}    ],\n    targets: [\n        .target(name: \"All\", dependencies: [\n"
-            f"{products}        ])\n    ]\n)\n")
+            f"{products}        ]),\n        .target(name: \"Snippets\", dependencies: [\n"
+            f"{pages}        ])\n    ]\n)\n")
 
 
 def write(path, text):
@@ -62,6 +67,7 @@ def build():
                 write(PLACE / name / path.relative_to(package), path.read_text())
         write(PLACE / "package/Package.swift", manifest())
         write(PLACE / "package/Sources/All/all.swift", "public let all = 0\n")
+        write(PLACE / "package/Sources/Snippets/pages.swift", snippets.swift_file())
         subprocess.run([ROOT / "tools/build.sh"], check=True, stdout=sys.stderr)
         subprocess.run(["swift", "build", "-c", "release", "--static-swift-stdlib",
                         "--package-path", PLACE / "package", "--scratch-path", ROOT / ".build"],
