@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The Swift programs that suites and benchmarks start: the examples, the crash tests' writer, the
 consumers' hosts, the benchmarks' program, and the Swift of the pages in docs/. Each is of a package
-that names Cordwood by path. One build makes them all: a package in build/swift-hosts depends on those packages, and is built where
-the library was, with the same flags, so that the library's own objects serve.
+that names Cordwood by path. One build makes them all: a package in build/swift-hosts depends on
+those packages, and is built where the library was, with the same flags, so that the library's own
+objects serve.
 
     swift_hosts.py          builds them
 
