@@ -85,9 +85,9 @@ def compiled(language, code):
         "c": (C_GIVEN, ["cc", "-std=c11", "-xc"]),
         "cpp": (CPP_GIVEN, ["g++", "-std=c++17", "-xc++"]),
     }[language]
-    done = subprocess.run(
-        [*command, "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-unused",
-         f"-I{ROOT}/include", "-"], input=f"{given}{code}\n}}\n}}\n", text=True, capture_output=True)
+    strict = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-unused"]
+    done = subprocess.run([*command, *strict, f"-I{ROOT}/include", "-"], text=True,
+                          input=f"{given}{code}\n}}\n}}\n", capture_output=True)
     return done.stderr if done.returncode else None
 
 
