@@ -47,12 +47,17 @@ linked_libraries() {
     readelf -d build/lib/libcordwood.so | grep -q NODELETE
 }
 
+# Each by itself, in every language it is for.
 header() {
-    local compiler
-    for compiler in "gcc -x c -std=c11" "g++ -x c++ -std=c++17"; do
-        # shellcheck disable=SC2086
-        $compiler -Wall -Wextra -Werror -pedantic -Wshadow -Wconversion -Wsign-conversion \
-            -fsyntax-only include/cordwood/cordwood.h
+    local compiler file
+    local strict=(-Wall -Wextra -Werror -pedantic -Wshadow -Wconversion -Wsign-conversion)
+    for file in include/cordwood/*.h include/cordwood/*.hpp; do
+        for compiler in "gcc -x c -std=c11" "g++ -x c++ -std=c++17"; do
+            [[ $file = *.hpp && $compiler = gcc* ]] && continue
+            # shellcheck disable=SC2086
+            echo "#include \"$file\"" | $compiler "${strict[@]}" -Iinclude -I. -fsyntax-only - ||
+                return 1
+        done
     done
 }
 

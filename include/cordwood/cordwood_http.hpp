@@ -9,10 +9,11 @@
 // Where nothing is captured the exchange is empty, which all calls take. One thread at a time. As
 // in cordwood.hpp, nothing throws but what an allocation throws, and std::random_device, which a
 // conversation without an id of the host's reads.
+#ifndef CORDWOOD_HPP
+#include <cordwood/cordwood.hpp> // which includes this file in its turn
+#endif
 #ifndef CORDWOOD_HTTP_HPP
 #define CORDWOOD_HTTP_HPP
-
-#include <cordwood/cordwood.h>
 
 #include <cstddef>
 #include <initializer_list>

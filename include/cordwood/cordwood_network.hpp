@@ -10,10 +10,11 @@
 //
 // As in cordwood.hpp, nothing throws but what an allocation throws. A host that wants to throw one
 // may: `throw std::move(error);`.
+#ifndef CORDWOOD_HPP
+#include <cordwood/cordwood.hpp> // which includes this file in its turn
+#endif
 #ifndef CORDWOOD_NETWORK_HPP
 #define CORDWOOD_NETWORK_HPP
-
-#include <cordwood/cordwood.h>
 
 #include <string>
 #include <string_view>

@@ -7,10 +7,11 @@
 //
 // A transaction may be used by several threads, but not while one of them ends or moves it. As in
 // cordwood.hpp, nothing throws but what an allocation throws.
+#ifndef CORDWOOD_HPP
+#include <cordwood/cordwood.hpp> // which includes this file in its turn
+#endif
 #ifndef CORDWOOD_TRANSACTION_HPP
 #define CORDWOOD_TRANSACTION_HPP
-
-#include <cordwood/cordwood.h>
 
 #include <chrono>
 #include <cstdint>

@@ -4,12 +4,11 @@
  * dies is seen); secrets are replaced before a byte reaches the disk. Included by cordwood.h, whose
  * conventions hold here. docs/HTTP.md is the guide; curl.h attaches to libcurl handles.
  *                                                                                 C11 and C++17. */
+#ifndef CORDWOOD_H
+#include "cordwood.h" /* which includes this file in its turn */
+#endif
 #ifndef CORDWOOD_HTTP_H
 #define CORDWOOD_HTTP_H
-
-#ifndef CORDWOOD_H
-#error "include <cordwood/cordwood.h>"
-#endif
 
 #ifdef __cplusplus
 extern "C" {

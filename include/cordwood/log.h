@@ -18,12 +18,11 @@
  *   - Signals: safe. Fork: safe. Threads: any. A failure is counted as with cw_write; the statement
  *     has no value.
  */
+#ifndef CORDWOOD_H
+#include "cordwood.h" /* which includes this file in its turn */
+#endif
 #ifndef CORDWOOD_LOG_H
 #define CORDWOOD_LOG_H
-
-#ifndef CORDWOOD_H
-#error "include <cordwood/cordwood.h>"
-#endif
 
 /* Records of a lower level are not compiled: -DCW_MIN_LEVEL=CW_LEVEL_INFO. */
 #ifndef CW_MIN_LEVEL

@@ -3,12 +3,11 @@
  * is found by the transaction id. Included by cordwood.h, whose conventions hold here. docs/HTTP.md
  * is the guide; curl_error.h makes one of a libcurl transfer.
  *                                                                                 C11 and C++17. */
+#ifndef CORDWOOD_H
+#include "cordwood.h" /* which includes this file in its turn */
+#endif
 #ifndef CORDWOOD_NETWORK_H
 #define CORDWOOD_NETWORK_H
-
-#ifndef CORDWOOD_H
-#error "include <cordwood/cordwood.h>"
-#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,12 +3,11 @@
  * the store's own segments: kept when the call returns, read, archived and sent as all others.
  * Included by cordwood.h, whose conventions hold here. docs/TRANSACTIONS.md is the guide.
  *                                                                                 C11 and C++17. */
+#ifndef CORDWOOD_H
+#include "cordwood.h" /* which includes this file in its turn */
+#endif
 #ifndef CORDWOOD_TRANSACTION_H
 #define CORDWOOD_TRANSACTION_H
-
-#ifndef CORDWOOD_H
-#error "include <cordwood/cordwood.h>"
-#endif
 
 #ifdef __cplusplus
 extern "C" {

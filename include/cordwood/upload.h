@@ -2,12 +2,11 @@
  * does that answers a server's challenges or sends requests itself. Included by cordwood.h, whose
  * conventions hold here. docs/UPLOADS.md has a recipe for each kind of server.
  *                                                                                 C11 and C++17. */
+#ifndef CORDWOOD_H
+#include "cordwood.h" /* which includes this file in its turn */
+#endif
 #ifndef CORDWOOD_UPLOAD_H
 #define CORDWOOD_UPLOAD_H
-
-#ifndef CORDWOOD_H
-#error "include <cordwood/cordwood.h>"
-#endif
 
 #ifdef __cplusplus
 extern "C" {
