@@ -55,6 +55,23 @@ class UploadTest(StoreCase):
         """A plain HTTP target on the receiver."""
         return self.engine.add_target(self.receiver.url, kind="http", format="ndjson", **options)
 
+    def test_a_target_is_a_value(self) -> None:
+        target = cordwood.Target(self.receiver.url + "/in?key=s3cret", kind="http",
+                                 format="ndjson", auth_token="t0ken", headers={"X-Key": "s3cret"})
+        for secret in ("s3cret", "t0ken"):
+            self.assertNotIn(secret, repr(target))
+        self.assertGreater(self.engine.add_target(target, name="first"), 0)
+        self.assertGreater(self.engine.add_target(url=self.receiver.url, kind="http"), 0)
+        with self.assertRaises(cordwood.ArgumentError):
+            self.engine.add_target(target, name="first")
+        for wrong in ({"nam": "x"}, {"url": self.receiver.url}):
+            with self.subTest(wrong=wrong), self.assertRaises(TypeError):
+                self.engine.add_target(self.receiver.url, **wrong)
+        self.engine.logger("app").info("hello")
+        self.assertEqual(self.engine.upload(20).failed, 0)
+        self.assertEqual({headers.get("X-Key") for headers, _ in self.receiver.got},
+                         {"s3cret", None})
+
     def test_success(self) -> None:
         seen: List[Tuple[Any, ...]] = []
         self.add_target(encoding="gzip", headers={"X-One": "1", "X-Two": "2"}, auth_token="secret",

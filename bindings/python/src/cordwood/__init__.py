@@ -22,6 +22,7 @@ from ._middleware import ASGIMiddleware, WSGIMiddleware
 from ._network_errors import (NetworkClientError, NetworkError, NetworkRedirection,
                               NetworkRequestFailed, NetworkServerError, NetworkUnknownOutcome)
 from ._reader import Reader, Record, read
+from ._target import Target
 from ._transaction import (TRANSACTION_HEADER, Transaction, TransactionInfo, parse_traceparent)
 from ._transport import Challenge, parse_challenge
 
@@ -31,7 +32,7 @@ __all__ = [
     "ArgumentError", "CRITICAL", "Challenge", "ClientError", "ClosedError", "CordwoodError",
     "DEBUG", "DamageWarning", "DamagedError", "ERROR", "EncryptedError", "Engine", "ErrorDetail",
     "FATAL", "Handler", "INFO", "Logger", "NOTICE", "NotFoundError", "OFF", "Reader", "Record",
-    "Redirection", "RequestFailed", "ServerError", "Stats", "StoreError", "TRACE",
+    "Redirection", "RequestFailed", "ServerError", "Stats", "StoreError", "TRACE", "Target",
     "TRANSACTION_HEADER", "Transaction", "TransactionInfo", "TransferError", "UnknownOutcome",
     "UploadError", "UploadResult", "WARN", "WARNING", "WaitTimeout", "accelerated", "context",
     "open", "outcome_text", "parse_challenge", "parse_traceparent", "read", "trace",

@@ -9,19 +9,19 @@ import atexit
 import ctypes
 import json
 import os
+from dataclasses import replace
 from types import TracebackType
-from typing import (Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence,
-                    Set, Tuple, Type, Union)
+from typing import (Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set,
+                    Tuple, Type, Union)
 
 from . import _abi, _accelerator, _callbacks, _http, _levels, _upload_errors
 from ._accelerator import Logger
-from ._callbacks import Attempting, Busy, Completed, Condition, Drained
-from ._errors import ArgumentError, check
+from ._errors import check
 from ._secret_names import is_secret
+from ._target import Target
 from ._transaction import Transactions
-from ._transport import Credentials, Transport
+from ._values import PathLike, lines, path, put_number, text
 
-PathLike = Union[str, bytes, "os.PathLike[str]"]
 ArchiveRemoved = Callable[[str, str], None]
 
 _EXIT_WAIT_S = 1.0
@@ -99,18 +99,6 @@ def _named(names: Tuple[str, ...], index: int) -> str:
     return names[index] if 0 <= index < len(names) else str(index)
 
 
-def _path(option: str, value: Optional[PathLike]) -> Optional[bytes]:
-    return None if value is None else _text(option, os.fsencode(value))
-
-
-def _text(option: str, value: Union[str, bytes, None]) -> Optional[bytes]:
-    """For C, which would cut it at a NUL silently. Values may be secrets: the error has none."""
-    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
-    if raw is not None and b"\0" in raw:
-        raise ArgumentError(_abi.E_ARGUMENT, f"{option} holds a NUL")
-    return raw
-
-
 def _result(raw: _abi.UploadResult) -> UploadResult:
     return UploadResult(raw.uploaded, raw.failed, raw.waiting, raw.expired, raw.bytes_sent,
                         raw.last_http_status, _named(_OUTCOMES, raw.last_outcome),
@@ -145,7 +133,7 @@ class Engine(Transactions):
 
     def set_level(self, prefix: str, level: _levels.Level) -> None:
         """The threshold of a name and all dotted names below it; "" is the root."""
-        check(_abi.library.cw_level_set(self._handle, _text("prefix", prefix),
+        check(_abi.library.cw_level_set(self._handle, text("prefix", prefix),
                                         _levels.number(level)))
 
     def capture_http(
@@ -174,8 +162,8 @@ class Engine(Transactions):
 
     def set_resource(self, key: str, value: str) -> None:
         """An attribute of what logs (service.name, service.version …); "" removes it."""
-        check(_abi.library.cw_resource_set(self._handle, _text("key", key),
-                                           _text("value", value)))
+        check(_abi.library.cw_resource_set(self._handle, text("key", key),
+                                           text("value", value)))
 
     def set_consent(self, consent: Union[str, int]) -> None:
         """granted, pending or denied; stored. Denied removes what is not sent yet."""
@@ -222,86 +210,31 @@ class Engine(Transactions):
         check(_abi.library.cw_stats_get(self._handle, raw, ctypes.sizeof(raw)))
         return Stats(*(getattr(raw, name) for name in Stats._fields))
 
-    def add_target(self, url: str, *, name: Optional[str] = None, kind: Optional[str] = None,
-                   format: Optional[str] = None, encoding: Optional[str] = None,
-                   headers: Optional[Mapping[str, str]] = None,
-                   parameters: Optional[Mapping[str, object]] = None,
-                   method: Optional[str] = None, auth_token: Optional[str] = None,
-                   auth_user: Optional[str] = None, auth_password: Optional[str] = None,
-                   ca_file: Optional[PathLike] = None,
-                   client_certificate_file: Optional[PathLike] = None,
-                   client_key_file: Optional[PathLike] = None,
-                   client_key_password: Optional[str] = None, proxy: Optional[str] = None,
-                   proxy_auth: Optional[str] = None, http_version: Optional[int] = None,
-                   level: Optional[_levels.Level] = None,
-                   loggers: Union[str, Sequence[str], None] = None,
-                   connect_timeout: Optional[float] = None,
-                   request_timeout: Optional[float] = None, bytes_per_s: Optional[int] = None,
-                   body_bytes_max: Optional[int] = None, body_records_max: Optional[int] = None,
-                   requests_max: Optional[int] = None,
-                   attempting: Optional[Attempting] = None,
-                   completed: Optional[Completed] = None,
-                   condition: Optional[Condition] = None,
-                   drained: Optional[Drained] = None,
-                   credentials: Optional[Credentials] = None,
-                   transport: Optional[Transport] = None,
-                   busy: Optional[Busy] = None, expect: Optional[str] = None) -> int:
-        """Adds a place where archives go; its number. Timeouts in seconds. What is not named has
-        the default of cw_target_options in cordwood.h; docs/UPLOADS.md has a recipe for each kind.
-        attempting(archive, attempt), completed(archive, status, http_status), condition() (in the
-        background: may it send now?) and drained() (nothing waits any more) are called on the
-        library's threads; a condition that raises counts as false. credentials(target, challenge)
-        is asked on 401 and 403 and answers a token, (user, password) or None. transport(request)
-        sends in place of libcurl and answers (status, headers, body). busy(target, seconds): the
-        server has too much to do, and the target waits so long. expect: what an answer must be to
-        mean that the body is there, "status:202;header:X-Stored=yes;body:accepted". loggers: names,
-        or one text with commas between them.
-        The callables are kept until remove_target, those of a target without a name (and what
-        close leaves) until the process ends. Raises ArgumentError, StoreError; ValueError for a
-        number that does not fit."""
-        raw = _abi.TargetOptions()
-        _abi.library.cw_target_options_init(raw, ctypes.sizeof(raw))
-        texts: Dict[str, Optional[str]] = dict(
-            url=url, name=name, kind=kind, format=format, encoding=encoding,
-            headers=_lines("headers", headers, ": "),
-            parameters=_lines("parameters", parameters, "="), method=method,
-            auth_token=auth_token, auth_user=auth_user, auth_password=auth_password,
-            client_key_password=client_key_password, proxy=proxy, proxy_auth=proxy_auth,
-            loggers=loggers if isinstance(loggers, str) else ",".join(loggers or []) or None,
-            expect=expect)
-        paths: Dict[str, Optional[PathLike]] = dict(
-            ca_file=ca_file, client_certificate_file=client_certificate_file,
-            client_key_file=client_key_file)
-        for key, content in [*((key, _text(key, text)) for key, text in texts.items()),
-                             *((key, _path(key, path)) for key, path in paths.items())]:
-            if content is not None:
-                setattr(raw, key, content)
-        numbers: Dict[str, Optional[int]] = dict(
-            bytes_per_s=bytes_per_s, body_bytes_max=body_bytes_max, requests_max=requests_max,
-            body_records_max=body_records_max, http_version=http_version,
-            level=None if level is None else _levels.number(level),
-            connect_timeout_ms=None if connect_timeout is None
-            else _abi.timeout_ms(connect_timeout),
-            request_timeout_ms=None if request_timeout is None
-            else _abi.timeout_ms(request_timeout))
-        for key, number in numbers.items():
-            if number is not None:
-                _put_number(raw, key, number)
-        calls = _callbacks.put_target(raw, _callbacks.Target(
-            attempting, completed, condition, drained, credentials, transport, busy))
-        target = ctypes.c_uint32()
-        status = _abi.library.cw_target_add(self._handle, raw, target)
+    def add_target(self, target: Union[Target, str, None] = None, **options: Any) -> int:
+        """Adds a place where archives go; its number, for upload_preview. A Target, or a URL with
+        what else a Target has by keyword. Its callables are kept until remove_target, those of a
+        target without a name (and what close leaves) until the process ends. Raises ArgumentError,
+        StoreError; TypeError for a keyword that is none, ValueError for a number that does not
+        fit."""
+        if isinstance(target, Target):
+            added = replace(target, **options)
+        else:
+            added = Target(target, **options) if target is not None else Target(**options)
+        raw = added._options()
+        calls = _callbacks.put_target(raw, added._callables())
+        number = ctypes.c_uint32()
+        status = _abi.library.cw_target_add(self._handle, raw, number)
         if status < 0:
             _callbacks.forget_target(calls)
-        elif name is not None:
-            self._targets[name] = calls
+        elif added.name is not None:
+            self._targets[added.name] = calls
         check(status)
-        return target.value
+        return number.value
 
     def remove_target(self, name: str) -> None:
         """Ends a target: its state leaves the store, archives stay."""
         calls = self._targets.get(name)
-        check(_abi.library.cw_target_remove(self._handle, _text("name", name)))
+        check(_abi.library.cw_target_remove(self._handle, text("name", name)))
         # Whoever adds the name anew meanwhile has put its own number there.
         if calls is not None and self._targets.get(name) == calls:
             del self._targets[name]
@@ -311,7 +244,7 @@ class Engine(Transactions):
         """Lets what targets refused, and the store keeps, be tried again at the next occasion: of
         archives that were taken but for some records those alone. None: of all targets. Whether
         there was anything."""
-        status = _abi.library.cw_quarantine_retry(self._handle, _text("target", target))
+        status = _abi.library.cw_quarantine_retry(self._handle, text("target", target))
         check(status)
         return bool(status == _abi.OK)
 
@@ -370,14 +303,6 @@ class Engine(Transactions):
         self.close()
 
 
-def _lines(option: str, pairs: Optional[Mapping[str, object]], between: str) -> Optional[str]:
-    lines = [f"{key}{between}{value}" for key, value in (pairs or {}).items()]
-    # Values may be secrets: the error has none. A NUL is found by _text.
-    if any("\n" in line or "\r" in line for line in lines):
-        raise ArgumentError(_abi.E_ARGUMENT, f"{option}: a name or a value holds a line break")
-    return "\n".join(lines) if lines else None
-
-
 def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = None,
          level: Optional[_levels.Level] = None, segment_bytes: Optional[int] = None,
          roll_age_s: Optional[int] = None, quota_bytes: Optional[int] = None,
@@ -406,23 +331,23 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
     raw = _abi.Options()
     _abi.library.cw_options_init(raw, ctypes.sizeof(raw))
     if directory is not None:
-        raw.directory = _path("directory", directory)
+        raw.directory = path("directory", directory)
     words = {"codec": codec, "consent": consent, "overflow": overflow, "console": console}
     levels = {"level": level, "console_level": console_level}
     given: Dict[str, Any] = {
-        "process_name": _text("process_name", process_name), "segment_bytes": segment_bytes,
+        "process_name": text("process_name", process_name), "segment_bytes": segment_bytes,
         "roll_age_s": roll_age_s, "quota_bytes": quota_bytes, "archives_max": archives_max,
         "expiration_days": expiration_days, "codec_level": codec_level,
         "upload_interval_s": upload_interval_s, "policy_interval_s": policy_interval_s,
-        "policy_url": _text("policy_url", policy_url),
-        "policy_ca_file": _path("policy_ca_file", policy_ca_file),
-        "policy_headers": _text("policy_headers", _lines("policy_headers", policy_headers, ": ")),
+        "policy_url": text("policy_url", policy_url),
+        "policy_ca_file": path("policy_ca_file", policy_ca_file),
+        "policy_headers": text("policy_headers", lines("policy_headers", policy_headers, ": ")),
         **{key: _word(key, value) for key, value in words.items() if value is not None},
         **{key: _levels.number(value) for key, value in levels.items() if value is not None},
     }
     for key, value in given.items():
         if value is not None:
-            _put_number(raw, key, value)
+            put_number(raw, key, value)
     for wanted, flag in ((sync_console, _abi.FLAG_SYNC_CONSOLE),
                          (coarse_clock, _abi.FLAG_COARSE_CLOCK), (tmpfs, _abi.FLAG_TMPFS),
                          (sigbus_guard, _abi.FLAG_SIGBUS_GUARD)):
@@ -430,22 +355,15 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
             raw.flags |= flag
     if encrypt_to is not None:
         recipients = [encrypt_to] if isinstance(encrypt_to, str) else encrypt_to
-        raw.encrypt_to = _text("encrypt_to", " ".join(recipients))
+        raw.encrypt_to = text("encrypt_to", " ".join(recipients))
     if identity_file is not None:
-        raw.identity_file = _path("identity_file", identity_file)
+        raw.identity_file = path("identity_file", identity_file)
     if archive_removed is not None:
         call = archive_removed
         raw.archive_removed = _abi.ARCHIVE_REMOVED(lambda _, archive, reason: call(
             os.fsdecode(archive), _named(_REASONS, reason)))
         _removed_callbacks.append(raw.archive_removed)
     return Engine(raw)
-
-
-def _put_number(raw: ctypes.Structure, key: str, value: Any) -> None:
-    """ctypes cuts numbers silently: what does not fit is refused here."""
-    setattr(raw, key, value)
-    if getattr(raw, key) != value:
-        raise ValueError(f"{key} is out of range: {value!r}")
 
 
 def _close_all() -> None:

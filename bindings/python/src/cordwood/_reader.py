@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any, Dict, Iterable, Iterator, NamedTuple, Optional, Type, Union
 
 from . import _abi, _levels
-from ._engine import PathLike
 from ._errors import DamageWarning, check, describe
+from ._values import PathLike
 
 Time = Union[datetime, str, int, float]
 FieldValue = Union[int, float, bool, str]
