@@ -260,6 +260,37 @@ final class StoreReaderTests: XCTestCase {
         }
     }
 
+    /// An archive that is not needed when it is found, because its segment is still there, is needed
+    /// when that is lost later.
+    func testArchiveThatWasNotNeededIsReadOnceItsSegmentIsLost() throws {
+        let lane = sample()
+        lane.segment(4).chunk(thread: 1, sequence: 4, base: 400).text("4.0", at: 400)
+        lane.segments[2].chunk(thread: 1, sequence: 5, base: 500).text("3.3", at: 500)
+        lane.write()
+        let reader = try StoreReader(path: store, options: ReaderOptions())
+        func read(upTo last: String) -> [String] {
+            var messages: [String] = []
+            while messages.last != last, let record = reader.nextRecord() {
+                messages.append(record.message)
+            }
+            return messages
+        }
+        var messages = read(upTo: "1.1")
+        func lose(_ index: Int) throws {
+            let other = SegmentBuilder(
+                number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
+            TestFiles.write(other.bytes(), to: lane.path(lane.segments[index]))
+        }
+        try archive(lane, 2...2)
+        try archive(lane, 3...3)
+        try lose(1)
+        messages += read(upTo: "3.1")
+        try lose(2)
+        messages += all(reader)
+        XCTAssertEqual(messages.sorted(), (whole + ["3.3", "4.0"]).sorted())
+        XCTAssertEqual(Set(messages).count, messages.count)
+    }
+
     /// The clock of a segment in an archive says more than it said when the segment was read: by
     /// time alone what follows would come first.
     func testArchivedPartOfAFollowedLaneComesBeforeWhatFollows() throws {
