@@ -85,7 +85,7 @@ class Words:
     def looked(self):
         """Returns when the engine's helper has seen the clocks as they are and acted on it. One
         pass compares them three times at most, and the second began after this call; of the coarse
-        clock, one that began a tick later. Retention looks, too, once a round."""
+        clock, one that began a tick later. Looks of other threads do not count."""
         def looks():
             return struct.unpack_from("<Q", self.memory, 160)[0]
         for _ in range(2):
