@@ -164,7 +164,7 @@ public func cw_flush(
             throw CordwoodError(
                 Status.argument, "cw_flush: durability \(durability.rawValue) is not known")
         }
-        try unsafe engine(handle).flush(level, timeoutMs: timeout)
+        try unsafe engine(handle).flush(level, timeout: Duration(ms: timeout))
         return Status.ok
     }
 }
@@ -180,7 +180,7 @@ public func cw_roll(_ handle: OpaquePointer!) -> cw_status {
 @_cdecl("cw_archive_wait") @implementation
 public func cw_archive_wait(_ handle: OpaquePointer!, _ timeout: UInt32) -> cw_status {
     status { () throws(CordwoodError) in
-        try unsafe engine(handle).archiveWait(timeoutMs: timeout)
+        try unsafe engine(handle).archiveWait(timeout: Duration(ms: timeout))
         return Status.ok
     }
 }
@@ -241,7 +241,7 @@ public func cw_close(
     }
     guard let block = unsafe handle.pointee else { return Status.ok }
     return status { () throws(CordwoodError) in
-        let ended = try unsafe engine(block).close(timeoutMs: timeout)
+        let ended = try unsafe engine(block).close(timeout: Duration(ms: timeout))
         unsafe handle.pointee = nil
         guard ended else {
             throw CordwoodError(

@@ -223,6 +223,6 @@ public func cw_transactions_flush(
 ) -> cw_status {
     unsafe uploading("cw_transactions_flush", out, size) {
         (result: inout UploadResult) throws(CordwoodError) in
-        try unsafe engine(handle).flushTransactions(timeoutMs: timeout, result: &result)
+        try unsafe engine(handle).flushTransactions(timeout: Duration(ms: timeout), result: &result)
     }
 }

@@ -182,7 +182,7 @@ public func cw_upload(
 ) -> cw_status {
     unsafe uploading("cw_upload", out, size) {
         (result: inout UploadResult) throws(CordwoodError) in
-        try unsafe engine(handle).upload(timeoutMs: timeout, result: &result)
+        try unsafe engine(handle).upload(timeout: Duration(ms: timeout), result: &result)
     }
 }
 

@@ -1,7 +1,7 @@
 // A test with a store, the command beside it, and records of any kind with any fields, also such as
 // no host of ours would write.
 
-import Cordwood
+@testable import Cordwood
 import CordwoodCore
 import CordwoodEngine
 import CordwoodTrace

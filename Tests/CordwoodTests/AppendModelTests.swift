@@ -27,7 +27,7 @@ final class AppendModelTests: XCTestCase {
                 switch writer.random.below(20) {
                 case 0: try engine.roll()
                 case 1: try engine.flush(.machine)
-                case 2: try engine.archiveWait(timeoutMs: 60_000)
+                case 2: try engine.archiveWait(timeout: .seconds(60))
                 case 3: try compare([writer], seed, "live")
                 case 4:
                     XCTAssertTrue(try engine.close(), "seed \(seed)")
@@ -69,7 +69,7 @@ final class AppendModelTests: XCTestCase {
             var random = SeededRandom(state: seed)
             while work.wait(timeout: .now()) == .timedOut {
                 try engine.roll()
-                if random.below(4) == 0 { try engine.archiveWait(timeoutMs: 60_000) }
+                if random.below(4) == 0 { try engine.archiveWait(timeout: .seconds(60)) }
             }
             try compare(writers.value, seed, "live")
             XCTAssertTrue(try engine.close(), "seed \(seed)")

@@ -148,7 +148,7 @@ final class PolicyEngineTests: XCTestCase {
         let engine = try engineWithNobody()
         defer { _ = try? engine.close() }
         XCTAssertNil(try engine.lastTransferError())
-        XCTAssertThrowsError(try engine.upload(timeoutMs: 20_000)) { check($0) }
+        XCTAssertThrowsError(try engine.upload(timeout: .seconds(20))) { check($0) }
         XCTAssertNotNil(try engine.lastTransferError(target: "nobody"))
         XCTAssertNil(try engine.lastTransferError(target: "somebody"))
     }

@@ -30,14 +30,14 @@ final class PowerLossTests: XCTestCase {
                         XCTAssertEqual(log.log(.info, written.last!), 0)
                     }
                     if random.next() % 3 == 0 { try engine.roll() }
-                    if random.next() % 8 == 0 { try engine.archiveWait(timeoutMs: 60_000) }
+                    if random.next() % 8 == 0 { try engine.archiveWait(timeout: .seconds(60)) }
                     // 4 KiB a name: the catalog grows into files of its own.
                     for name in 0..<(random.next() % 4 == 0 ? 200 : 0) {
                         try engine.setResource(
                             "r\(round).\(name)", String(repeating: "x", count: 4_000))
                     }
                 }
-                try engine.flush(.machine, timeoutMs: 60_000)
+                try engine.flush(.machine, timeout: .seconds(60))
                 try compare(written, isGone: round % 2 == 0, "seed \(seed), flush \(round)")
             }
             XCTAssertTrue(try engine.close())
@@ -64,7 +64,7 @@ final class PowerLossTests: XCTestCase {
         var rounds = 0
         for _ in 0..<2_000 where rounds < 12 {
             burst(1_500)
-            try engine.archiveWait(timeoutMs: 60_000)
+            try engine.archiveWait(timeout: .seconds(60))
             let names = try FileManager.default.contentsOfDirectory(atPath: store + "/lanes")
             guard let live = names.first(where: { $0.hasSuffix(".seg") }),
                 let bytes = try? Data(contentsOf: URL(fileURLWithPath: "\(store)/lanes/\(live)"))
@@ -72,7 +72,7 @@ final class PowerLossTests: XCTestCase {
             if !live.contains("-0001."), !older.isEmpty {
                 rounds += 1
                 burst(20)
-                try engine.flush(.machine, timeoutMs: 60_000)
+                try engine.flush(.machine, timeout: .seconds(60))
                 let flushed = written
                 burst(20)
                 try compare(flushed, "round \(rounds)") { path in

@@ -260,7 +260,7 @@ final class StoreReaderTests: XCTestCase {
         }
     }
 
-    /// An archive that is not needed when it is found, because its segment is still there, is needed
+    /// An archive that is not needed when it is found, for its segment is still there, is needed
     /// when that is lost later.
     func testArchiveThatWasNotNeededIsReadOnceItsSegmentIsLost() throws {
         let lane = sample()

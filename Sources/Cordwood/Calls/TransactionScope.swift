@@ -108,7 +108,7 @@ extension Engine {
         return try await withCheckedThrowingContinuation { continuation in
             let isStarted = EngineThread.start("cordwood-flush") {
                 continuation.resume(
-                    with: Swift.Result { try engine.flushTransactions(timeoutMs: .max) })
+                    with: Swift.Result { try engine.flushTransactions(timeout: nil) })
             }
             if !isStarted {
                 continuation.resume(

@@ -12,7 +12,7 @@ import CordwoodCore
 
 @frozen @safe public struct Logger: @unchecked Sendable {
     // SAFETY: the handle is valid for the life of the process and made for any thread.
-    public let block: LoggerBlock
+    @usableFromInline let block: LoggerBlock
     public let name: String
 
     /// Reads as closed for ever.

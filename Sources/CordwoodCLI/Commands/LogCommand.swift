@@ -60,7 +60,7 @@ struct LogCommand: ParsableCommand {
             for path in files.isEmpty ? ["-"] : files { try read(path, &writer) }
         }
         do throws(CordwoodError) {
-            try engine.close(timeoutMs: .max)
+            try engine.close(timeout: nil)
         } catch {
             throw Failure(.failed, error.text)
         }

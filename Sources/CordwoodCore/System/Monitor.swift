@@ -59,6 +59,18 @@ package struct Deadline: Sendable {
         monotonicNs = timeoutMs == .max ? nil : cw_monotonic_ns() + UInt64(timeoutMs) * 1_000_000
     }
 
+    /// Nil: none.
+    package init(_ timeout: Duration?) {
+        guard let parts = timeout?.components else {
+            monotonicNs = nil
+            return
+        }
+        let seconds = UInt64(clamping: parts.seconds).multipliedReportingOverflow(by: 1_000_000_000)
+        let ns = UInt64(clamping: parts.attoseconds / 1_000_000_000)
+        let (end, isFar) = cw_monotonic_ns().addingReportingOverflow(seconds.partialValue &+ ns)
+        monotonicNs = seconds.overflow || isFar ? nil : end
+    }
+
     package init(afterMs: UInt64) {
         monotonicNs = cw_monotonic_ns() + afterMs * 1_000_000
     }

@@ -12,7 +12,7 @@ import Glibc
 
 @safe public final class Engine: @unchecked Sendable {
     // SAFETY: block and settings never change; `slot` is one atomic word.
-    public let block: EngineBlock
+    package let block: EngineBlock
     /// The store's directory, absolute; for ":memory:" where it lies until close.
     public let directory: String
     private let settings: Settings
@@ -219,14 +219,15 @@ import Glibc
 
     public enum Durability: UInt32, Sendable { case process, machine }
 
-    /// Makes every record whose call returned before this one as durable as named.
+    /// Makes every record whose call returned before this one as durable as named. Without a
+    /// timeout it waits as long as it takes.
     public func flush(
-        _ durability: Durability = .process, timeoutMs: UInt32 = .max
+        _ durability: Durability = .process, timeout: Duration? = nil
     ) throws(CordwoodError) {
         let services = try services()
         unsafe services.echo?.pump(lane: EngineCore.laneName(block))
         guard durability == .machine, !settings.isMemory else { return }
-        switch services.flushToMachine(Deadline(timeoutMs: timeoutMs)) {
+        switch services.flushToMachine(Deadline(timeout)) {
         case .done(0): return
         case .done(let error):
             throw CordwoodError(
@@ -244,8 +245,8 @@ import Glibc
     public func roll() throws(CordwoodError) { try services().roll() }
 
     /// Waits until all that was sealed before the call is archived.
-    public func archiveWait(timeoutMs: UInt32 = .max) throws(CordwoodError) {
-        try services().archiveWait(Deadline(timeoutMs: timeoutMs))
+    public func archiveWait(timeout: Duration? = nil) throws(CordwoodError) {
+        try services().archiveWait(Deadline(timeout))
     }
 
     // MARK: Uploading
@@ -291,22 +292,23 @@ import Glibc
     }
 
     /// Seals, archives and sends what waits; one attempt each. The status is cw_upload's.
-    public func upload(timeoutMs: UInt32, result: inout UploadResult) throws(CordwoodError) -> Int32
-    {
-        try services().upload(Deadline(timeoutMs: timeoutMs), &result)
+    package func upload(
+        timeout: Duration?, result: inout UploadResult
+    ) throws(CordwoodError) -> Int32 {
+        try services().upload(Deadline(timeout), &result)
     }
 
     /// As upload, to targets of the kind `transactions` alone; `records` counts the events.
-    public func flushTransactions(
-        timeoutMs: UInt32, result: inout UploadResult
+    package func flushTransactions(
+        timeout: Duration?, result: inout UploadResult
     ) throws(CordwoodError) -> Int32 {
-        try services().upload(Deadline(timeoutMs: timeoutMs), kind: .transactions, &result)
+        try services().upload(Deadline(timeout), kind: .transactions, &result)
     }
 
     /// As the other, for Swift hosts. Throws where something was not sent.
-    public func upload(timeoutMs: UInt32 = 60_000) throws(CordwoodError) -> UploadResult {
+    public func upload(timeout: Duration? = .seconds(60)) throws(CordwoodError) -> UploadResult {
         var result = UploadResult()
-        let status = try upload(timeoutMs: timeoutMs, result: &result)
+        let status = try upload(timeout: timeout, result: &result)
         guard status >= 0 else {
             throw uploadError(status, result)
         }
@@ -318,7 +320,7 @@ import Glibc
     /// empty one; false from `piece` ends it.
     /// - Returns: how many bodies.
     public func uploadPreview(
-        target number: UInt32, timeoutMs: UInt32 = 60_000,
+        target number: UInt32, timeout: Duration? = .seconds(60),
         piece: (UnsafeRawBufferPointer) -> Bool
     ) throws(CordwoodError) -> Int {
         let services = try services()
@@ -328,7 +330,7 @@ import Glibc
         guard !services.isOwnThread else {
             throw CordwoodError(Status.busy, "a callback cannot wait for what it holds up")
         }
-        try services.prepareUpload(Deadline(timeoutMs: timeoutMs))
+        try services.prepareUpload(Deadline(timeout))
         do throws(UploadError) {
             var isFirst = true
             var goesOn = true
@@ -446,14 +448,14 @@ import Glibc
     /// Seals everything and stops the engine's threads; later calls answer closed. Idempotent.
     /// False: a thread is still busy after the time given and finishes by itself.
     @discardableResult
-    public func close(timeoutMs: UInt32 = 10_000) throws(CordwoodError) -> Bool {
+    public func close(timeout: Duration? = .seconds(10)) throws(CordwoodError) -> Bool {
         guard let services = try? services() else { return true }
         guard !services.isOwnThread else {
             throw CordwoodError(Status.busy, "an engine cannot be closed from its own callback")
         }
         guard unsafe cwa_exchange_u64(slot, 0) != 0 else { return true }
         unsafe HTTPSwitch.close(block)
-        let ended = services.close(Deadline(timeoutMs: timeoutMs))
+        let ended = services.close(Deadline(timeout))
         ClosedServices.keep(services)
         return ended
     }

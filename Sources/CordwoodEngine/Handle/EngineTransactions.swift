@@ -119,9 +119,11 @@ extension Engine {
     /// each. Throws where something was not sent.
     /// - Returns: how many events were taken.
     @discardableResult
-    public func flushTransactions(timeoutMs: UInt32 = 60_000) throws(CordwoodError) -> UInt64 {
+    public func flushTransactions(
+        timeout: Duration? = .seconds(60)
+    ) throws(CordwoodError) -> UInt64 {
         var result = UploadResult()
-        let status = try flushTransactions(timeoutMs: timeoutMs, result: &result)
+        let status = try flushTransactions(timeout: timeout, result: &result)
         guard status >= 0 else { throw uploadError(status, result) }
         return result.records
     }
