@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def declared():
     text = "".join((ROOT / "include/cordwood" / name).read_text()
-                   for name in ("cordwood.h", "upload.h", "transaction.h", "http.h", "network.h"))
+                   for name in ("cordwood.h", "upload.h", "transaction.h", "http.h", "network.h",
+                                "curl_transfer.h"))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"\{[^{}]*\}", ";", text)
     text = re.sub(r"typedef[^;]*;", "", text)

@@ -440,6 +440,7 @@ static void case_no_standard_streams(void) { /* nothing of ours becomes the host
 
 #include "abi_upload.h"
 #include "abi_network.h"
+#include "abi_curl.h"
 #include "abi_supply.h"
 #include "abi_encrypt.h"
 #include "abi_transactions.h"
@@ -470,6 +471,7 @@ static const struct {
     CASE(encrypt), CASE(first_failure),
     CASE(policy), CASE(transfer_errors),
     CASE(network_outcomes), CASE(network_refused), CASE(network_record),
+    CASE(curl_refused), CASE(curl_pieces), CASE(curl_hops), CASE(curl_limits),
     CASE(roll_steps), CASE(seal_steps), CASE(seal_fences), CASE(append_fences),
     CASE(append_fences_missing), CASE(reused_steps), CASE(reused_idle),
     CASE(frozen_steps), CASE(publish_steps), CASE(grow_steps), CASE(alternate_steps),

@@ -5,6 +5,7 @@
  * */
 #define _GNU_SOURCE 1
 #include <cordwood/cordwood.h>
+#include <cordwood/curl_transfer.h>
 
 #include <dirent.h>
 #include <errno.h>

@@ -503,27 +503,6 @@ class Http(StoreCase):
         found = self.one()
         self.assertEqual((found["http.id"], found["shop"]), (exchange.id, "ours"))
 
-    def test_B_HTTP_6_folded_lines_of_libcurls_heads(self):
-        source = WORK / "folded.c"
-        source.write_text('''#include <curl/curl.h>
-#include <cordwood/curl.h>
-int main(void) {
-    char text[] = "HTTP/1.1 200 OK\\r\\nCookie: a=1;\\r\\n b: secret\\r\\nX: y\\r\\n";
-    cw_curl_head head = {text, sizeof text - 1, sizeof text, false};
-    size_t count = 0;
-    cw_http_header *out = cw_curl_headers(&head, &count);
-    for (size_t i = 0; i < count; i++)
-        printf("%.*s %d\\n", (int)out[i].name.length, out[i].name.data, (int)out[i].value.length);
-    free(out);
-    return 0;
-}
-''')
-        subprocess.run(["cc", f"-I{ROOT}/include", source, "-o", WORK / "folded",
-                        f"-L{BUILD}/lib", "-lcordwood", f"-Wl,-rpath,{BUILD}/lib", "-lcurl"],
-                       check=True)
-        done = subprocess.run([WORK / "folded"], stdout=subprocess.PIPE, text=True, check=True)
-        self.assertEqual(done.stdout, "Cookie 16\nX 1\n")
-
     def test_B_HTTP_6_files_and_directories_are_the_owners(self):
         self.cordwood("http", "enable", self.store)
         self.capture()

@@ -149,8 +149,8 @@ class CompilerTest(ConsumerCase):
             if shutil.which(compiler):
                 is_c = standard == "c11"
                 source = self.directory / f"header.{'c' if is_c else 'cc'}"
-                for header in ("cordwood.h", "curl.h", "curl_error.h", "cordwood.hpp")[
-                        :3 if is_c else 4]:
+                for header in ("cordwood.h", "curl.h", "curl_error.h", "curl_transfer.h",
+                               "cordwood.hpp")[:4 if is_c else 5]:
                     source.write_text(f"#include <cordwood/{header}>\n")
                     run([compiler, f"-std={standard}", *STRICT, "-I", ROOT / "include", "-c",
                          source, "-o", self.directory / "header.o"])
@@ -173,8 +173,9 @@ class InstalledTest(ConsumerCase):
         self.assertEqual(headers, {"cordwood.h", "cordwood.hpp", "cordwood_format.hpp",
                                    "cordwood_http.hpp", "cordwood_network.hpp",
                                    "cordwood_reader.hpp", "cordwood_target.hpp",
-                                   "cordwood_transaction.hpp", "curl.h", "curl_error.h", "http.h",
-                                   "log.h", "network.h", "transaction.h", "upload.h"})
+                                   "cordwood_transaction.hpp", "curl.h", "curl_error.h",
+                                   "curl_transfer.h", "http.h", "log.h", "network.h",
+                                   "transaction.h", "upload.h"})
 
     def test_find_package(self) -> None:
         build = self.directory / "build"

@@ -1,5 +1,5 @@
-/* How a libcurl transfer failed, by the calls of network.h. Header only, as curl.h, which it
- * includes: include <curl/curl.h> before.
+/* How a libcurl transfer failed, by the calls of network.h: what has to be asked of the host's own
+ * libcurl, as in curl.h, which it includes.
  *
  *     CURLcode code = curl_easy_perform(easy);
  *     char id[CW_CURL_ID_BYTES];
@@ -20,7 +20,10 @@
 extern "C" {
 #endif
 
-#define CW_CURL_ID_BYTES 17
+static inline cw_str cw_curl_text(const char *text) {
+    cw_str out = {text ? text : "", text ? strlen(text) : 0};
+    return out;
+}
 
 /* As cw_curl_done; `id` gets the id of the transfer's last exchange, "" where it was not captured.
  * id NULL: CW_E_ARGUMENT. */
@@ -28,13 +31,7 @@ static inline cw_status cw_curl_done_id(cw_curl **capture, CURLcode code,
                                         char id[CW_CURL_ID_BYTES]) {
     if (!id) return CW_E_ARGUMENT;
     *id = 0;
-    if (capture && *capture) {
-        cw_curl_ended(*capture);
-        cw_curl_unsent(*capture, code);
-        const char *found = cw_http_id((*capture)->exchange);
-        if (found) memcpy(id, found, CW_CURL_ID_BYTES);
-    }
-    return cw_curl_done(capture, code);
+    return cw_curl_finish(capture, code, id);
 }
 
 /* The error of a transfer that ended with `code`; its answer's body is the host's to keep. Before
@@ -77,15 +74,14 @@ static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char
     result.body.data = body;
     result.body.length = body ? length : 0;
     if (code != CURLE_OK) {
-        cw_curl none;
-        memset(&none, 0, sizeof none);
+        bool is_packed = false;
 #if LIBCURL_VERSION_NUM >= 0x075300
         struct curl_header *coding;
-        none.is_packed = curl_easy_header(easy, "Content-Encoding", 0, CURLH_HEADER, -1,
-                                          &coding) == CURLHE_OK;
+        is_packed = curl_easy_header(easy, "Content-Encoding", 0, CURLH_HEADER, -1, &coding) ==
+                    CURLHE_OK;
 #endif
         result.error = cw_curl_text(curl_easy_strerror(code));
-        result.error_type = cw_curl_text(cw_curl_error_type(&none, code));
+        result.error_type = cw_curl_text(cw_curl_error_type((int32_t)code, is_packed));
     }
     cw_http_header headers[3];
     result.headers = headers;

@@ -46,3 +46,12 @@ extension HTTPCapture {
         return unsafe HTTPSwitch.rules(engine)
     }
 }
+
+extension CurlTransfer {
+    /// nil: no memory.
+    package static func begin(_ engine: EngineBlock) -> Handle? {
+        // Those that its exchanges will find.
+        unsafe HTTPCapture.rules(engine)?.release()
+        return unsafe make(engine)
+    }
+}
