@@ -46,7 +46,9 @@ static void add_path(const char *path) {
         char child[1024];
         snprintf(child, sizeof child, "%s/%s", path, entries[i]->d_name);
         if (entries[i]->d_name[0] != '.') add_file(child);
+        free(entries[i]);
     }
+    if (n >= 0) free(entries);
 }
 
 /* ── Trouble ── */

@@ -3,8 +3,8 @@
 mutated by seed; this is what `./dev test` runs. With --guided (`./dev fuzz`): libFuzzer over a
 library built with its coverage, for as long as is asked.
 
-    run.py [--all] [--guided] [--minutes M] [TARGET…]      targets: abi adopt collector http remote
-                                                       store text words
+    run.py [--all] [--guided] [--minutes M] [TARGET…]      targets: abi adopt collector curl http
+                                                       remote store text words
 
 An input that breaks something is kept in build/fuzz/found, with the command that runs it again;
 once mended it belongs into Tests/Fuzz/kept/TARGET."""
@@ -31,12 +31,12 @@ LIBRARY = ROOT / "build/lib"
 # Inputs by seed in `./dev test`, and with --all.
 RUNS = {"abi": (10_000, 200_000), "adopt": (1000, 20_000), "store": (4000, 80_000),
         "text": (4000, 80_000), "remote": (2000, 20_000), "words": (6000, 80_000),
-        "http": (6000, 80_000)}
+        "http": (6000, 80_000), "curl": (2000, 40_000)}
 COLLECTOR_RUNS = (1500, 20_000)
 # Of one input: what legal ones need at most. The bound on memory counts the fuzzer's own.
 SECONDS_MAX, MEGABYTES_MAX = 30, 2048
 LENGTHS = {"abi": 4096, "adopt": 16_384, "store": 32_768, "text": 4096, "remote": 4096,
-           "words": 4096, "http": 4096}
+           "words": 4096, "http": 4096, "curl": 2048}
 
 
 def toolchain():

@@ -200,6 +200,27 @@ def exchange_seeds():
         yield f"repeated-{len(piece)}", bytes([250, len(piece) - 1]) + piece.encode()
 
 
+def transfer_seeds():
+    """What libcurl tells is taken from bytes: any bytes are a run of it."""
+    chance = random.Random(13)
+    for number in range(24):
+        yield f"simple-{number}", bytes([chance.randrange(40)]) + chance.randbytes(300)
+    # Steps as curl.c takes them apart: a request, an answer, chunks, a text.
+    asks, moved, more = bytes([0, 0, 0, 1, 0, 1, 0]), bytes([2, 1, 0, 1, 0]), bytes([7, 0, 1])
+    framed, chunks = bytes([2, 0, 1, 1, 1, 0]), bytes([5, 2, 3]) + b"abc" + bytes([2]) + b"de\1\0"
+    early, refused = bytes([3, 4, 0, 1, 0]), bytes([7, 1, 1])
+    tunnel = bytes([0, 2, 0, 0, 1, 0, 2, 0, 0, 1, 0])
+    for number, steps in enumerate((asks + moved + more + asks + framed + chunks,
+                                    asks + asks + early + framed + chunks,
+                                    tunnel + asks + moved + asks + framed + refused + chunks)):
+        for code in range(8):
+            yield f"hops-{number}-{code}", bytes([41, code, 0]) + steps
+    for number in range(48):
+        steps = b"".join(bytes([chance.choice((0, 2, 5, 8, chance.randrange(256)))])
+                         + chance.randbytes(chance.randrange(30)) for _ in range(12))
+        yield f"run-{number}", bytes([chance.randrange(40, 256)]) + chance.randbytes(2) + steps
+
+
 def make(library, out):
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory() as name:
@@ -208,7 +229,7 @@ def make(library, out):
         found = list(store_seeds(program, folder))
         seeds = {"store": found, "adopt": found, "text": text_seeds(), "abi": call_seeds(),
                  "remote": remote_seeds(), "words": word_seeds(),
-                 "http": exchange_seeds()}
+                 "http": exchange_seeds(), "curl": transfer_seeds()}
         for target, inputs in seeds.items():
             (out / target).mkdir(parents=True)
             for name, data in inputs:

@@ -19,6 +19,7 @@ from settings import forget_settings  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+FUZZ = ROOT / "Tests/Fuzz"
 WORK = ROOT / "build/sanitizers"
 KINDS = ("valgrind", "undefined", "thread", "address")
 RUNTIME = ("swiftSwiftOnoneSupport", "swiftCore", "swiftSynchronization", "swiftGlibc",
@@ -50,8 +51,8 @@ def toolchain():
     return tools / "clang", tools.parent / "lib/swift/linux"
 
 
-def sanitized(kind, log):
-    """stress.c over a library of that kind: the whole of it, Swift and C."""
+def sanitized(kind, log, sources=(HERE / "stress.c",)):
+    """A program over a library of that kind: the whole of it, Swift and C."""
     clang, library = toolchain()
     scratch = ROOT / "build" / f"sanitize-{kind}"
     scratch.mkdir(parents=True, exist_ok=True)
@@ -69,10 +70,10 @@ def sanitized(kind, log):
     folder = subprocess.run([*map(str, command), "--show-bin-path"], cwd=ROOT, check=True,
                             text=True, stdout=subprocess.PIPE,
                             env=dict(os.environ, **packages)).stdout.strip()
-    program = WORK / f"stress-{kind}"
+    program = WORK / f"{sources[0].stem}-{kind}"
     machine = os.uname().machine
     run([clang, "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}", f"-I{ROOT}/include",
-         HERE / "stress.c", "-o", program, f"-L{library}", f"-Wl,-rpath,{library}",
+         *sources, "-o", program, f"-L{library}", f"-Wl,-rpath,{library}",
          library / machine / "swiftrt.o", "-Wl,--whole-archive", f"{folder}/libCordwoodABI.a",
          "-Wl,--no-whole-archive", f"-L{ROOT}/build/work/archives",
          *[f"-l{name}" for name in RUNTIME], "-l:libzstd.a", "-l:liblz4.a", "-l:libsodium.a",
@@ -125,6 +126,31 @@ def headers(log):
     return said
 
 
+def transfers(log, whole):
+    """What libcurl tells, whole and in pieces, by seed; memory that nobody frees is found.
+    whole: the library is of that kind, too, and not only the memory that it asks for."""
+    sys.path.insert(0, str(FUZZ))
+    from seeds import transfer_seeds  # pylint: disable=import-outside-toplevel
+    sources = (FUZZ / "curl.c", FUZZ / "driver.c")
+    if whole:
+        program = sanitized("address", log, sources)
+    else:
+        program = WORK / "curl"
+        clang, _ = toolchain()
+        run([clang, "-std=gnu11", "-O1", "-g", "-fsanitize=undefined,address",
+             "-fno-sanitize-recover=all", f"-I{ROOT}/include", *sources, "-o", program,
+             f"-L{ROOT}/build/lib", "-lcordwood", "-lpthread",
+             f"-Wl,-rpath,{ROOT}/build/lib"], log)
+    folder = WORK / "transfers"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, data in transfer_seeds():
+        (folder / name).write_bytes(data)
+    return run([program, "-runs", "2000", "-keep", WORK, folder], log,
+               {"ASAN_OPTIONS": "detect_leaks=1 exitcode=66",
+                "LSAN_OPTIONS": f"suppressions={HERE}/lsan.supp print_suppressions=0"}).strip()
+
+
 def stress(kind, seconds, log):
     store = WORK / f"store-{kind}"
     shutil.rmtree(store, ignore_errors=True)
@@ -160,6 +186,8 @@ def main():
         try:
             said = undefined(log) + "\n" + headers(log) if kind == "undefined" else \
                 stress(kind, arguments.seconds, log)
+            if kind in ("undefined", "address"):
+                said += "\n" + transfers(log, kind == "address")
             print(f"{kind}: clean, {said.strip()}", flush=True)
             passed += 1
         except Failed as why:
