@@ -125,9 +125,7 @@ enum LastError {
 
     /// Why a record was not kept: the cause, the limit's number, where. index: of the engine.
     private static func writeRefusal(_ refusal: Refusal, _ index: Int, _ line: inout Line) {
-        let table =
-            unsafe UnsafeMutableRawPointer(cwi_process_get()!)
-            + MemoryLayout<cwi_process>.offset(of: \.engines)!
+        let table = unsafe cwi_process_engines_at(cwi_process_get()!)
         // ORDER: acquire. An engine in the table is whole; blocks are never unmapped (A15).
         let word = index < Int(CWI_ENGINES_MAX) ? unsafe cwa_load_acquire_u64(table + index * 8) : 0
         let engine = unsafe UnsafeMutablePointer<cwi_engine>(bitPattern: UInt(word))
@@ -156,9 +154,7 @@ enum LastError {
             line.add(")")
         }
         if let engine = unsafe engine {
-            let start =
-                unsafe UnsafeRawPointer(engine)
-                + MemoryLayout<cwi_engine>.offset(of: \.lanes_path)!
+            let start = unsafe UnsafeRawPointer(cwi_engine_lanes_path_at(engine))
             let path = unsafe start.assumingMemoryBound(to: CChar.self)
             if unsafe path[0] != 0 {
                 line.add(", in ")

@@ -202,8 +202,8 @@ mutation("R20", "no-settle-at-exit", CORE + "Threads/ThreadBlocks.swift",
          "            unsafe cwa_store_release_u64(AppendPath.busyWord(block), 0)\n",
          "c-abi sealed_chunks", "the chunk of a thread that has ended has no length")
 mutation("R21", "sequence-stays", CORE + "Chunks/Claim.swift",
-         "MemoryLayout<cwi_thread>.offset(of: \\.chunk_sequence)!,\n            1)\n",
-         "MemoryLayout<cwi_thread>.offset(of: \\.chunk_sequence)!,\n            0)\n",
+         "cwi_thread_chunk_sequence_at(own), 1)\n",
+         "cwi_thread_chunk_sequence_at(own), 0)\n",
          "c-abi alternate_steps", "two chunks of a thread have one number")
 
 mutation("R23", "not-pinned", CORE + "Lanes/EngineCore.swift",

@@ -139,7 +139,7 @@ enum Claim {
             of: thread.pointee.tid, toByteOffset: ChunkHeader.threadID, as: UInt32.self)
         unsafe chunk.storeBytes(
             of: thread.pointee.depth, toByteOffset: ChunkHeader.stream, as: UInt32.self)
-        let name = unsafe UnsafeRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.name)!
+        let name = unsafe UnsafeRawPointer(cwi_thread_name_at(thread))
         unsafe (chunk + ChunkHeader.threadName).copyMemory(from: name, byteCount: 16)
         unsafe chunk.storeBytes(of: 0, toByteOffset: ChunkHeader.final, as: UInt64.self)
         var gap: Drops.Gap?
@@ -182,9 +182,7 @@ enum Claim {
         // The block has named the segment since `hold`; a child's, which a handler forked, has not.
         unsafe ThreadBlocks.setSegment(thread, segment)
         unsafe cwa_store_relaxed_u64(ThreadBlocks.saltWord(thread), segment.pointee.salt)
-        unsafe cwa_store_release_u64(
-            UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!,
-            UInt64(UInt(bitPattern: chunk)))
+        unsafe cwa_store_release_u64(cwi_thread_chunk_at(thread), UInt64(UInt(bitPattern: chunk)))
         // ORDER: release. The helper that sees the open verdict sees the chunk (A3).
         unsafe cwa_store_release_u64(Verdict.address(thread), open.word)
         unsafe cwa_store_release_u64(
@@ -259,9 +257,7 @@ enum Claim {
         let own = unsafe thread.pointee.own ?? thread
         // ORDER: acquire-release, for its indivisibility alone: a handler that interrupts it here
         // counts on from what it finds, and no other thread does (A30).
-        return unsafe cwa_add_u32(
-            UnsafeMutableRawPointer(own) + MemoryLayout<cwi_thread>.offset(of: \.chunk_sequence)!,
-            1)
+        return unsafe cwa_add_u32(cwi_thread_chunk_sequence_at(own), 1)
     }
 
     private static func preambleBytes(_ thread: ThreadBlock, _ lane: LaneBlock) -> Int {

@@ -43,8 +43,7 @@ package enum Sealer {
     private static func settleRest(
         _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer
     ) -> UInt64 {
-        let ready = unsafe cwa_load_acquire_u64(
-            UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.ready)!)
+        let ready = unsafe cwa_load_acquire_u64(cwi_segment_ready_at(segment))
         let bound = unsafe min(cwa_load_acquire_u64(base + SegmentHeader.allocated), ready)
         var offset = UInt64(SegmentHeader.bytes)
         var end = offset

@@ -20,7 +20,7 @@ struct Verdict {
     var offset: UInt32 { UInt32(word & 0x7FFF_FFFF) }
 
     static func address(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.verdict)!
+        unsafe cwi_thread_verdict_at(thread)
     }
 
     static func load(_ thread: ThreadBlock) -> Verdict {
@@ -98,8 +98,7 @@ enum Settle {
     /// The helper settles a block's chunk if it lies in that segment; `limit` is poisoned and a
     /// heavy fence has run since.
     static func forced(_ thread: ThreadBlock, in segment: UnsafeMutablePointer<cwi_segment>) {
-        let chunkWord =
-            unsafe UnsafeMutableRawPointer(thread) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!
+        let chunkWord = unsafe cwi_thread_chunk_at(thread)
         for _ in 0..<4 {
             let verdict = unsafe Verdict.load(thread)
             // ORDER: acquire, between two looks at the verdict: both belong to one claim (A3).

@@ -16,9 +16,7 @@ package enum CatalogWriter {
     static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) -> Bool {
         guard unsafe Sites.writeAll(engine, lane) else { return false }
         guard let names = unsafe engine.pointee.names else { return true }
-        let word =
-            unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.names_bytes)!
+        let word = unsafe cwi_engine_names_bytes_at(engine)
         // ORDER: acquire. Entries below are whole (A19).
         let used = unsafe Int(cwa_load_acquire_u64(word))
         var at = 0
@@ -36,7 +34,7 @@ package enum CatalogWriter {
     }
 
     private static func lockWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.catalog_lock)!
+        unsafe cwi_lane_catalog_lock_at(lane)
     }
 
     /// Runs the body while nobody else adds an entry, with all signals blocked: a handler on this
@@ -221,9 +219,7 @@ package enum CatalogWriter {
     }
 
     private static func regions(_ engine: EngineBlock) -> UnsafeMutablePointer<cwi_catalog> {
-        let start =
-            unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.catalogs)!
+        let start = unsafe cwi_engine_catalogs_at(engine)
         return unsafe start.assumingMemoryBound(to: cwi_catalog.self)
     }
 }

@@ -16,9 +16,7 @@ enum Descriptors {
             engine.pointee.lanes_fd, &engine.pointee.lanes_device, &engine.pointee.lanes_inode)
         let bytes = Array(path.utf8)
         guard bytes.first == 47, bytes.count < Int(CWI_PATH_MAX) else { return }
-        let target =
-            unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.lanes_path)!
+        let target = unsafe cwi_engine_lanes_path_at(engine)
         for (i, byte) in bytes.enumerated() {
             unsafe target.storeBytes(of: byte, toByteOffset: i, as: UInt8.self)
         }
@@ -28,8 +26,7 @@ enum Descriptors {
     static func lanes(_ engine: EngineBlock) -> Int32 {
         let known = unsafe engine.pointee.lanes_fd
         if unsafe isLanes(engine, known) { return known }
-        let path =
-            unsafe UnsafeRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.lanes_path)!
+        let path = unsafe UnsafeRawPointer(cwi_engine_lanes_path_at(engine))
         guard unsafe path.load(as: UInt8.self) == 47 else { return -1 }
         let again = unsafe cw_open_file(
             path.assumingMemoryBound(to: CChar.self), O_RDONLY | O_DIRECTORY, 0)
@@ -38,9 +35,7 @@ enum Descriptors {
             Glibc.close(again)
             return -1
         }
-        let word =
-            unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.lanes_fd)!
+        let word = unsafe cwi_engine_lanes_fd_at(engine)
         // ORDER: acquire-release. One of those who found it lost replaces it (A28).
         if unsafe cwa_cas_u32(word, UInt32(bitPattern: known), UInt32(bitPattern: again)) {
             return again
@@ -86,8 +81,7 @@ enum Descriptors {
             return unsafe cw_open_at(lanes(engine), name.pointer, O_RDWR, 0)
         }
         guard again >= 0 else { return -1 }
-        let word =
-            unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.lock_fd)!
+        let word = unsafe cwi_lane_lock_fd_at(lane)
         // ORDER: acquire-release. As above (A28).
         if unsafe isLaneFile(lane, again),
             unsafe cwa_cas_u32(word, UInt32(bitPattern: known), UInt32(bitPattern: again))
@@ -138,8 +132,7 @@ enum Descriptors {
             return unsafe cw_open_at(lanes(engine), name.pointer, O_RDWR, 0)
         }
         guard again >= 0 else { return false }
-        let word =
-            unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.fd)!
+        let word = unsafe cwi_segment_fd_at(segment)
         // ORDER: acquire-release. As above (A28).
         if unsafe cwi_fd_is(again, segment.pointee.device, segment.pointee.inode),
             unsafe cwa_cas_u32(word, UInt32(bitPattern: known), UInt32(bitPattern: again))

@@ -83,9 +83,7 @@ public enum EngineCore {
     /// True for one caller in each process.
     package static func takesHelperStart(_ engine: EngineBlock) -> Bool {
         guard let lane = unsafe engine.pointee.lane else { return false }
-        let word =
-            unsafe UnsafeMutableRawPointer(lane)
-            + MemoryLayout<cwi_lane>.offset(of: \.helper_started)!
+        let word = unsafe cwi_lane_helper_started_at(lane)
         return unsafe cwa_cas_u32(word, 0, 1)
     }
 
@@ -146,9 +144,7 @@ public enum EngineCore {
         unsafe engine.pointee.machine_id = (machine.high, machine.low)
         let name = configuration.processName.prefix(LaneHeader.processNameBytesMax)
         unsafe engine.pointee.process_name_length = UInt32(name.count)
-        let target =
-            unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.process_name)!
+        let target = unsafe cwi_engine_process_name_at(engine)
         for (i, byte) in name.enumerated() {
             unsafe target.storeBytes(of: byte, toByteOffset: i, as: UInt8.self)
         }
@@ -158,9 +154,7 @@ public enum EngineCore {
 
     private static func register(_ engine: EngineBlock) -> Bool {
         let process = unsafe cwi_process_get()!
-        let table =
-            unsafe UnsafeMutableRawPointer(process)
-            + MemoryLayout<cwi_process>.offset(of: \.engines)!
+        let table = unsafe cwi_process_engines_at(process)
         for i in 0..<Int(CWI_ENGINES_MAX)
         where unsafe cwa_cas_u64(table + i * 8, 0, UInt64(UInt(bitPattern: engine))) {
             unsafe engine.pointee.index = UInt32(i)
@@ -170,9 +164,7 @@ public enum EngineCore {
     }
 
     private static func unregister(_ engine: EngineBlock) {
-        let table =
-            unsafe UnsafeMutableRawPointer(cwi_process_get()!)
-            + MemoryLayout<cwi_process>.offset(of: \.engines)!
+        let table = unsafe cwi_process_engines_at(cwi_process_get()!)
         _ = unsafe cwa_cas_u64(
             table + Int(engine.pointee.index) * 8, UInt64(UInt(bitPattern: engine)), 0)
     }
@@ -184,9 +176,7 @@ public enum EngineCore {
         let count = unsafe process.pointee.fork_count
         var hasLogged = false
         Sites.forked()
-        let table =
-            unsafe UnsafeMutableRawPointer(process)
-            + MemoryLayout<cwi_process>.offset(of: \.engines)!
+        let table = unsafe cwi_process_engines_at(process)
         for i in 0..<Int(CWI_ENGINES_MAX) {
             let word = unsafe (table + i * 8).load(as: UInt.self)
             guard let engine = unsafe EngineBlock(bitPattern: word) else { continue }
@@ -247,9 +237,7 @@ public enum EngineCore {
             unsafe (entry + CatalogWriter.keptHeaderBytes).copyMemory(
                 from: start, byteCount: payload.count)
         }
-        let word =
-            unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.names_bytes)!
+        let word = unsafe cwi_engine_names_bytes_at(engine)
         // ORDER: release, then full: a maker that does not see the entry has taken the lane before
         // we look at it, and it is waited for (A19). Both may write it: duplicates are legal.
         unsafe cwa_store_release_u64(word, UInt64(used + bytes))
@@ -289,8 +277,7 @@ public enum EngineCore {
 
     /// Wakes the helper; one system call, only from slow paths.
     static func wake(_ engine: EngineBlock) {
-        let word =
-            unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.wake)!
+        let word = unsafe cwi_engine_wake_at(engine)
         // ORDER: acquire-release. Pairs with the helper's load before it sleeps (A14).
         if unsafe cwa_exchange_u32(word, 1) == 0 {
             unsafe cwi_futex_wake(word.assumingMemoryBound(to: UInt32.self))
@@ -301,8 +288,7 @@ public enum EngineCore {
 
     /// Sleeps until woken or the time is up.
     package static func sleep(_ engine: EngineBlock, ns: UInt64) {
-        let word =
-            unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.wake)!
+        let word = unsafe cwi_engine_wake_at(engine)
         if unsafe cwa_load_acquire_u32(word) == 0 {
             _ = unsafe cwi_futex_wait(word.assumingMemoryBound(to: UInt32.self), 0, ns)
         }

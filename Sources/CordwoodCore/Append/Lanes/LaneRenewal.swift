@@ -109,16 +109,14 @@ import Glibc
 
     /// What threads that ended meanwhile added to the block that they found.
     private func carryCounts(to current: LaneBlock) {
-        let offsets = unsafe [
-            MemoryLayout<cwi_lane>.offset(of: \.records)!,
-            MemoryLayout<cwi_lane>.offset(of: \.record_bytes)!,
-            MemoryLayout<cwi_lane>.offset(of: \.slow_appends)!,
-        ]
-        for offset in offsets {
+        func carry(_ from: UnsafeMutableRawPointer, _ to: UnsafeMutableRawPointer) {
             // ORDER: relaxed is enough for counts (A9).
-            let count = unsafe cwa_exchange_u64(UnsafeMutableRawPointer(lane) + offset, 0)
-            _ = unsafe cwa_add_u64(UnsafeMutableRawPointer(current) + offset, count)
+            let count = unsafe cwa_exchange_u64(from, 0)
+            _ = unsafe cwa_add_u64(to, count)
         }
+        unsafe carry(cwi_lane_records_at(lane), cwi_lane_records_at(current))
+        unsafe carry(cwi_lane_record_bytes_at(lane), cwi_lane_record_bytes_at(current))
+        unsafe carry(cwi_lane_slow_appends_at(lane), cwi_lane_slow_appends_at(current))
     }
 }
 
@@ -231,9 +229,7 @@ extension EngineCore {
             unsafe new.pointee.previous = unsafe old
             // Before a child that is forked from here on may have it as its own.
             unsafe engine.pointee.unused_lane = nil
-            let word =
-                unsafe UnsafeMutableRawPointer(engine)
-                + MemoryLayout<cwi_engine>.offset(of: \.lane)!
+            let word = unsafe cwi_engine_lane_at(engine)
             // CRASH: two lanes of one process, each whole.
             // ORDER: release. Everything of the lane is there with its address (A36).
             unsafe cwa_store_release_u64(word, UInt64(UInt(bitPattern: new)))
@@ -291,8 +287,7 @@ extension EngineCore {
 extension Descriptors {
     /// The path leads nowhere any more, or to another directory.
     static func isLanesPathGone(_ engine: EngineBlock) -> Bool {
-        let path =
-            unsafe UnsafeRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.lanes_path)!
+        let path = unsafe UnsafeRawPointer(cwi_engine_lanes_path_at(engine))
         var status = stat()
         guard unsafe path.load(as: UInt8.self) == 47 else { return false }
         guard unsafe lstat(path.assumingMemoryBound(to: CChar.self), &status) == 0 else {
@@ -312,9 +307,7 @@ extension Descriptors {
         )
         unsafe cwi_fd_identity(
             descriptor, &engine.pointee.lanes_device, &engine.pointee.lanes_inode)
-        let word =
-            unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.lanes_fd)!
+        let word = unsafe cwi_engine_lanes_fd_at(engine)
         // ORDER: acquire-release. A writer that found the old one lost may have been faster (A28).
         if unsafe !cwa_cas_u32(word, UInt32(bitPattern: old.0), UInt32(bitPattern: descriptor)) {
             Files.close(descriptor)

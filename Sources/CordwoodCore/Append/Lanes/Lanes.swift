@@ -12,21 +12,20 @@ package enum Lanes {
     static var readyState: UInt32 { UInt32(CWI_LANE_READY) }
 
     static func currentWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.current)!
+        unsafe cwi_lane_current_at(lane)
     }
 
     static func spareWord(_ lane: LaneBlock, _ index: Int) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.spare)! + index
-            * 8
+        unsafe cwi_lane_spare_at(lane) + index * 8
     }
 
     /// A36: not 0: the lane must be left for a new one.
     static func renewWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.renew)!
+        unsafe cwi_lane_renew_at(lane)
     }
 
     static func serialWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.next_serial)!
+        unsafe cwi_lane_next_serial_at(lane)
     }
 
     /// The lane, ready for claims. nil: closed, or it could not be made (`whyNot`). waits: false
@@ -116,7 +115,7 @@ package enum Lanes {
     }
 
     private static func fullUntilWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
+        unsafe cwi_lane_full_until_ns_at(lane)
     }
 
     /// A child lets go of its parent's segments: other memory takes their place, so that nothing it
@@ -338,9 +337,7 @@ package enum Lanes {
         unsafe file.storeBytes(
             of: UInt16(engine.pointee.process_name_length),
             toByteOffset: LaneHeader.processNameBytes, as: UInt16.self)
-        let name =
-            unsafe UnsafeRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.process_name)!
+        let name = unsafe UnsafeRawPointer(cwi_engine_process_name_at(engine))
         unsafe (file + LaneHeader.processName).copyMemory(
             from: name, byteCount: Int(engine.pointee.process_name_length))
         unsafe writePlace(engine, file)
@@ -360,8 +357,7 @@ package enum Lanes {
 
     /// `YYYYMMDDThhmmssZ-<pid>-<random>`
     private static func nameLane(_ lane: LaneBlock) {
-        let start =
-            unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.name)!
+        let start = unsafe cwi_lane_name_at(lane)
         let capacity = Int(CWI_LANE_NAME_MAX)
         let buffer = unsafe UnsafeMutableBufferPointer(
             start: start.assumingMemoryBound(to: CChar.self), count: capacity)
@@ -395,7 +391,7 @@ package enum Lanes {
     }
 
     static func addName(_ name: inout NameBuffer, _ lane: LaneBlock) {
-        let start = unsafe UnsafeRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.name)!
+        let start = unsafe UnsafeRawPointer(cwi_lane_name_at(lane))
         unsafe name.add(start.assumingMemoryBound(to: CChar.self), Int(lane.pointee.name_length))
     }
 }

@@ -10,9 +10,7 @@ enum Drops {
     /// Counts one refused call of the host. inFile: in write mode, the file is told.
     static func count(_ engine: EngineBlock, _ cause: GapCause, inFile: Bool) {
         guard let lane = unsafe engine.pointee.lane, let file = unsafe lane.pointee.file else {
-            let word =
-                unsafe UnsafeMutableRawPointer(engine)
-                + MemoryLayout<cwi_engine>.offset(of: \.child_dropped)!
+            let word = unsafe cwi_engine_child_dropped_at(engine)
             _ = unsafe cwa_add_u64(word, 1)
             return
         }
@@ -47,7 +45,7 @@ enum Drops {
     private static func causeWord(
         _ lane: LaneBlock, _ cause: GapCause
     ) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.dropped_by)!
+        unsafe cwi_lane_dropped_by_at(lane)
             + Int(cause.rawValue) * 8
     }
 
@@ -65,9 +63,7 @@ enum Drops {
     /// A lane takes over what was refused while there was none; before it is ready.
     static func takeOver(_ engine: EngineBlock, _ lane: LaneBlock) {
         guard let file = unsafe lane.pointee.file else { return }
-        let word =
-            unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.child_dropped)!
+        let word = unsafe cwi_engine_child_dropped_at(engine)
         let count = unsafe cwa_exchange_u64(word, 0)
         guard count > 0 else { return }
         let slot = unsafe slot(file, 0)
@@ -204,7 +200,7 @@ enum Drops {
     private static func reportingWord(
         _ lane: LaneBlock, _ serial: UInt32
     ) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.reporting)!
+        unsafe cwi_lane_reporting_at(lane)
             + Int(serial % UInt32(LaneHeader.dropsCountValue)) * 8
     }
 

@@ -53,15 +53,15 @@ extension Segments {
     }
 
     static func wantedWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.wanted)!
+        unsafe cwi_lane_wanted_at(lane)
     }
 
     private static func fullUntil(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.full_until_ns)!
+        unsafe cwi_lane_full_until_ns_at(lane)
     }
 
     private static func nameUntil(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.name_until_ns)!
+        unsafe cwi_lane_name_until_ns_at(lane)
     }
 }
 
@@ -90,11 +90,11 @@ public struct Refusal {
     private var word: UInt32 { cause.rawValue << 16 | UInt32(number & 0xFFFF) }
 
     private static func noteWord(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.refusal)!
+        unsafe cwi_engine_refusal_at(engine)
     }
 
     private static func timeWord(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.refusal_ns)!
+        unsafe cwi_engine_refusal_ns_at(engine)
     }
 
     static func note(_ engine: EngineBlock, errno number: Int32) {
@@ -139,11 +139,11 @@ public struct Refusal {
 /// counts the store's files now and then and sets it anew.
 package enum Quota {
     private static func made(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.made_bytes)!
+        unsafe cwi_engine_made_bytes_at(engine)
     }
 
     private static func limit(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.made_limit)!
+        unsafe cwi_engine_made_limit_at(engine)
     }
 
     /// True where not one more segment fits.
@@ -206,9 +206,7 @@ package enum Quota {
 
     /// How large the quota is, for words about it; 0: unlimited.
     package static func name(_ engine: EngineBlock, bytes: UInt64) {
-        let word =
-            unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.quota_bytes)!
+        let word = unsafe cwi_engine_quota_bytes_at(engine)
         // ORDER: relaxed. A number by itself (A26).
         unsafe cwa_store_relaxed_u64(word, bytes)
     }

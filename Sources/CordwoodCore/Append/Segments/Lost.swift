@@ -11,8 +11,7 @@ import Glibc
 enum Lost {
     static func isLost(_ segment: SegmentBlock) -> Bool {
         // ORDER: acquire. Who sees it looks into the file only after what the loser did (A25).
-        unsafe cwa_load_acquire_u32(
-            UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.lost)!) != 0
+        unsafe cwa_load_acquire_u32(cwi_segment_lost_at(segment)) != 0
     }
 
     /// Bytes of that chunk that readers will believe; 0 where its header is gone.

@@ -31,7 +31,7 @@ public enum Recycling {
     }
 
     static func ringWord(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.ring)!
+        unsafe cwi_engine_ring_at(engine)
     }
 
     /// A sealed segment that would do: fully grown, of the present size, and not refused before.

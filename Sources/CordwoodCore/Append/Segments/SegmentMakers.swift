@@ -79,7 +79,7 @@ extension Segments {
     }
 
     static func makerWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.segment_maker)!
+        unsafe cwi_lane_segment_maker_at(lane)
     }
 }
 

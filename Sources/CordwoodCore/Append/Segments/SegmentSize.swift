@@ -8,12 +8,11 @@ import CShims
 
 enum SegmentSize {
     private static func word(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.segment_bytes)!
+        unsafe cwi_engine_segment_bytes_at(engine)
     }
 
     static func ringMaxWord(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.ring_max)!
+        unsafe cwi_engine_ring_max_at(engine)
     }
 
     static func of(_ engine: EngineBlock) -> UInt64 {

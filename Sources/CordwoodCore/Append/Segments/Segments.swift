@@ -22,20 +22,18 @@ package enum Segments {
     }
 
     static func stateWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.state)!
+        unsafe cwi_segment_state_at(segment)
     }
 
     private static func readyWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.ready)!
+        unsafe cwi_segment_ready_at(segment)
     }
 
     /// Bytes of a file at birth; it grows fourfold from there.
     static let firstBytes: UInt64 = 64 << 10
 
     static func table(_ engine: EngineBlock) -> SegmentBlock {
-        let start =
-            unsafe UnsafeMutableRawPointer(engine)
-            + MemoryLayout<cwi_engine>.offset(of: \.segments)!
+        let start = unsafe cwi_engine_segments_at(engine)
         return unsafe start.assumingMemoryBound(to: cwi_segment.self)
     }
 
@@ -179,8 +177,7 @@ package enum Segments {
         _ engine: EngineBlock, _ lane: LaneBlock, _ next: SegmentBlock, after old: SegmentBlock,
         _ oldWord: UInt64, _ waits: Bool
     ) -> Naming {
-        let word =
-            unsafe UnsafeMutableRawPointer(lane) + MemoryLayout<cwi_lane>.offset(of: \.numbered)!
+        let word = unsafe cwi_lane_numbered_at(lane)
         var turn = Turn()
         while true {
             let taken = unsafe cwa_load_acquire_u64(word)

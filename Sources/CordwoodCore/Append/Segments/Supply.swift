@@ -138,7 +138,7 @@ extension Segments {
     private static let least: UInt64 = 512 << 10
 
     private static func populatedWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(segment) + MemoryLayout<cwi_segment>.offset(of: \.populated)!
+        unsafe cwi_segment_populated_at(segment)
     }
 
     /// Grows and pre-faults, in steps, from the supply thread. Pages that writers have faulted in,

@@ -23,13 +23,11 @@ enum Sites {
     private static let placesMax = 4096
 
     private static var usedWord: UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(cwi_process_get()!)
-            + MemoryLayout<cwi_process>.offset(of: \.sites_used)!
+        unsafe cwi_process_sites_used_at(cwi_process_get()!)
     }
 
     private static var lockWord: UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(cwi_process_get()!)
-            + MemoryLayout<cwi_process>.offset(of: \.sites_lock)!
+        unsafe cwi_process_sites_lock_at(cwi_process_get()!)
     }
 
     /// Before the first engine is open. False: no memory.
@@ -40,12 +38,8 @@ enum Sites {
         guard
             let memory = unsafe Mapping.anonymous(bytes: allBytes, wipedOnFork: false)
         else { return false }
-        let word =
-            unsafe UnsafeMutableRawPointer(process)
-            + MemoryLayout<cwi_process>.offset(of: \.sites)!
-        let index =
-            unsafe UnsafeMutableRawPointer(process)
-            + MemoryLayout<cwi_process>.offset(of: \.sites_index)!
+        let word = unsafe cwi_process_sites_at(process)
+        let index = unsafe cwi_process_sites_index_at(process)
         // The index first: who sees the table sees it, too.
         guard
             unsafe cwa_cas_u64(index, 0, UInt64(UInt(bitPattern: memory + bytesMax)))
@@ -319,9 +313,7 @@ enum Sites {
         cwa_fence_full()
         let plan = unsafe SitePlan(entry + headerBytes)
         let number = plan.identifier
-        let table =
-            unsafe UnsafeMutableRawPointer(cwi_process_get()!)
-            + MemoryLayout<cwi_process>.offset(of: \.engines)!
+        let table = unsafe cwi_process_engines_at(cwi_process_get()!)
         for index in 0..<Int(CWI_ENGINES_MAX) {
             // ORDER: acquire. An engine in the table is whole (A15).
             let word = unsafe cwa_load_acquire_u64(table + index * 8)

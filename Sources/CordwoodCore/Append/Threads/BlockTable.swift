@@ -22,8 +22,7 @@ import CShims
 
     init(_ tls: UnsafeMutablePointer<cwi_tls>) {
         unsafe self.tls = unsafe tls
-        unsafe words =
-            unsafe UnsafeMutableRawPointer(tls) + MemoryLayout<cwi_tls>.offset(of: \.current)!
+        unsafe words = unsafe cwi_tls_current_at(tls)
     }
 
     /// 0: the current one.

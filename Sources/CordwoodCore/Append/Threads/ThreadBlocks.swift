@@ -95,7 +95,7 @@ enum ThreadBlocks {
         let owned = UInt32(CWI_THREAD_OWNED)
         let floor = unsafe min(known, Int(process.pointee.pool_floor))
         for i in floor..<known {
-            let state = unsafe UnsafeMutableRawPointer(pool + i) + stateOffset
+            let state = unsafe cwi_thread_state_at(pool + i)
             if unsafe cwa_load_relaxed_u32(state) == free, unsafe cwa_cas_u32(state, free, owned) {
                 return unsafe prepare(pool + i, mark, depth)
             }
@@ -112,7 +112,7 @@ enum ThreadBlocks {
             {
                 unsafe EngineCore.wake(engine)
             }
-            let state = unsafe UnsafeMutableRawPointer(pool + index) + stateOffset
+            let state = unsafe cwi_thread_state_at(pool + index)
             if unsafe cwa_cas_u32(state, free, owned) {
                 return unsafe prepare(pool + index, mark, depth)
             }
@@ -136,15 +136,13 @@ enum ThreadBlocks {
         unsafe block.pointee.own = nil
         unsafe block.pointee.tid = cw_gettid()
         unsafe block.pointee.pid = UInt32(getpid())
-        unsafe cw_thread_name(
-            UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.name)!)
+        unsafe cw_thread_name(cwi_thread_name_at(block))
         unsafe block.pointee.depth = depth
         unsafe block.pointee.settling = 0
         unsafe cwa_store_relaxed_u64(AppendPath.busyWord(block), 0)
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(block), 0)
         // ORDER: release. The helper that finds the engine here finds the words above (A8).
-        unsafe cwa_store_release_u64(
-            UnsafeMutableRawPointer(block) + engineOffset, UInt64(UInt(bitPattern: mark)))
+        unsafe cwa_store_release_u64(cwi_thread_engine_at(block), UInt64(UInt(bitPattern: mark)))
         return unsafe block
     }
 
@@ -196,8 +194,7 @@ enum ThreadBlocks {
         while let block = unsafe next {
             unsafe next = block.pointee.nested
             unsafe leaveEngine(block)
-            unsafe cwa_store_release_u32(
-                UnsafeMutableRawPointer(block) + stateOffset, UInt32(CWI_THREAD_FREE))
+            unsafe cwa_store_release_u32(cwi_thread_state_at(block), UInt32(CWI_THREAD_FREE))
         }
     }
 
@@ -218,20 +215,19 @@ enum ThreadBlocks {
             Membarrier.lightFence()
             _ = unsafe Settle.own(block)
             unsafe cwa_store_release_u64(AppendPath.busyWord(block), 0)
-            let words = UnsafeMutableRawPointer(lane)
-            _ = unsafe cwa_add_u64(words + laneRecordsOffset, block.pointee.records)
-            _ = unsafe cwa_add_u64(words + laneBytesOffset, block.pointee.record_bytes)
-            _ = unsafe cwa_add_u64(words + laneSlowOffset, block.pointee.slow_appends)
+            _ = unsafe cwa_add_u64(cwi_lane_records_at(lane), block.pointee.records)
+            _ = unsafe cwa_add_u64(cwi_lane_record_bytes_at(lane), block.pointee.record_bytes)
+            _ = unsafe cwa_add_u64(cwi_lane_slow_appends_at(lane), block.pointee.slow_appends)
         }
         unsafe block.pointee.records = 0
         unsafe block.pointee.record_bytes = 0
         unsafe block.pointee.slow_appends = 0
-        unsafe cwa_store_release_u64(UnsafeMutableRawPointer(block) + engineOffset, 0)
+        unsafe cwa_store_release_u64(cwi_thread_engine_at(block), 0)
     }
 
     /// The block's engine without the mark; nil: free, or a forked child's zero.
     static func engine(of block: ThreadBlock) -> EngineBlock? {
-        let word = unsafe cwa_load_acquire_u64(UnsafeMutableRawPointer(block) + engineOffset)
+        let word = unsafe cwa_load_acquire_u64(cwi_thread_engine_at(block))
         return unsafe EngineBlock(bitPattern: UInt(word) & ~3)
     }
 
@@ -251,7 +247,7 @@ enum ThreadBlocks {
         let used = unsafe min(
             Int(cwa_load_acquire_u32(usedWord(process))), Int(CWI_THREADS_MAX))
         for i in 0..<used {
-            let word = unsafe UnsafeMutableRawPointer(pool + i) + engineOffset
+            let word = unsafe cwi_thread_engine_at(pool + i)
             let engine = unsafe cwa_load_relaxed_u64(word)
             if engine != 0 { _ = unsafe cwa_cas_u64(word, engine, engine | 1) }
         }
@@ -277,13 +273,12 @@ enum ThreadBlocks {
     static func usedWord(
         _ process: UnsafeMutablePointer<cwi_process>
     ) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(process) + MemoryLayout<cwi_process>.offset(of: \.pool_used)!
+        unsafe cwi_process_pool_used_at(process)
     }
 
     /// The block has no chunk any more.
     static func leaveChunk(_ block: ThreadBlock) {
-        let word =
-            unsafe UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.chunk)!
+        let word = unsafe cwi_thread_chunk_at(block)
         // ORDER: relaxed. A sealer that still sees the chunk finds its verdict closed (A3).
         unsafe cwa_store_relaxed_u64(word, 0)
         unsafe setSegment(block, nil)
@@ -299,22 +294,10 @@ enum ThreadBlocks {
     }
 
     static func segmentWord(_ block: ThreadBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.segment)!
+        unsafe cwi_thread_segment_at(block)
     }
 
     static func saltWord(_ block: ThreadBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(block) + MemoryLayout<cwi_thread>.offset(of: \.salt)!
-    }
-
-    private static var stateOffset: Int { unsafe MemoryLayout<cwi_thread>.offset(of: \.state)! }
-    private static var engineOffset: Int { unsafe MemoryLayout<cwi_thread>.offset(of: \.engine)! }
-    private static var laneRecordsOffset: Int {
-        unsafe MemoryLayout<cwi_lane>.offset(of: \.records)!
-    }
-    private static var laneSlowOffset: Int {
-        unsafe MemoryLayout<cwi_lane>.offset(of: \.slow_appends)!
-    }
-    private static var laneBytesOffset: Int {
-        unsafe MemoryLayout<cwi_lane>.offset(of: \.record_bytes)!
+        unsafe cwi_thread_salt_at(block)
     }
 }

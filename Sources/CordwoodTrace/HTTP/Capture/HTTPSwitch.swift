@@ -9,11 +9,11 @@ import CordwoodCore
 
 package enum HTTPSwitch {
     private static func word(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.http_on)!
+        unsafe cwi_engine_http_on_at(engine)
     }
 
     private static func rulesWord(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
-        unsafe UnsafeMutableRawPointer(engine) + MemoryLayout<cwi_engine>.offset(of: \.http_rules)!
+        unsafe cwi_engine_http_rules_at(engine)
     }
 
     /// One load.
