@@ -1,5 +1,6 @@
 // What of the modules below belongs to the public API: hosts import Cordwood alone.
 
+@_exported import struct CordwoodFormats.JSONMembers
 @_exported import enum CordwoodFormats.JSONText
 @_exported import struct CordwoodFormats.ODataError
 @_exported import enum CordwoodFormats.Times

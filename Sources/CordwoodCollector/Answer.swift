@@ -1,5 +1,6 @@
 // One answer of the collector: a status, a JSON body, the headers that belong to it. Pure.
 
+import Cordwood
 import NIOCore
 import NIOHTTP1
 
@@ -19,8 +20,11 @@ struct Answer: Sendable {
     static func error(
         _ status: HTTPResponseStatus, _ reason: String, _ headers: [(String, String)] = []
     ) -> Answer {
-        Answer(
-            status: status, body: "{\"error\":\"\(escape(reason))\"}\n", reason: reason,
+        var body = Array("{\"error\":".utf8)
+        JSONText.string(reason, &body)
+        body += "}\n".utf8
+        return Answer(
+            status: status, body: String(decoding: body, as: UTF8.self), reason: reason,
             headers: headers)
     }
 
@@ -69,18 +73,5 @@ struct Answer: Sendable {
             fields.add(name: "Connection", value: "keep-alive")
         }
         return HTTPResponseHead(version: .http1_1, status: status, headers: fields)
-    }
-
-    private static func escape(_ text: String) -> String {
-        var out = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": out += "\\\""
-            case "\\": out += "\\\\"
-            case _ where scalar.value < 0x20 || scalar.value == 0x7f: out += " "
-            default: out.unicodeScalars.append(scalar)
-            }
-        }
-        return out
     }
 }

@@ -35,6 +35,13 @@ final class RefusalTests: CollectorCase {
         }
     }
 
+    func testReasonIsEscaped() {
+        let reason = "a\"b\\c\n\u{1}\u{1f}\u{7f}é…"
+        XCTAssertEqual(
+            Answer.error(.badRequest, reason).body,
+            "{\"error\":\"a\\\"b\\\\c\\n\\u0001\\u001f\u{7f}é…\"}\n")
+    }
+
     func testLengthIsRequired() throws {
         let port = try start()
         let client = try RawClient(port: port)

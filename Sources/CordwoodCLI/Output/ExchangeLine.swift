@@ -197,25 +197,3 @@ enum ExchangeJSON {
         }
     }
 }
-
-extension JSONObject {
-    /// With three digits behind the point.
-    mutating func add(_ key: String, milliseconds ns: UInt64) {
-        let fraction = String(ns / 1_000 % 1_000)
-        let zeros = String(repeating: "0", count: 3 - fraction.utf8.count)
-        add(key, raw: Array("\(ns / 1_000_000).\(zeros)\(fraction)".utf8))
-    }
-
-    // SAFETY: of both: the view is read in the call only.
-    mutating func add(_ key: String, bytes: [UInt8]) {
-        var text: [UInt8] = []
-        unsafe bytes.withUnsafeBytes { _ = JSONText.string($0, &text) }
-        add(key, raw: text)
-    }
-
-    mutating func add(_ key: String, base64 bytes: [UInt8]) {
-        var text: [UInt8] = [0x22]
-        unsafe bytes.withUnsafeBytes { JSONText.base64($0, &text) }
-        add(key, raw: text + [0x22])
-    }
-}

@@ -1,65 +1,65 @@
-// A small JSON object for the summaries of verbs, in the order in which members are added; and UTC
-// times as text. No state besides the text.
+// A small JSON object for the summaries of verbs, in the order in which members are added. No state
+// besides the text.
 
 import Cordwood
-import Glibc
 
 struct JSONObject {
-    private var members: [UInt8] = []
+    private var bytes: [UInt8] = []
+    private var members: JSONMembers
 
-    var isEmpty: Bool { members.isEmpty }
+    init() { members = JSONMembers(&bytes) }
 
-    var text: String { "{" + String(decoding: members, as: UTF8.self) + "}" }
+    var isEmpty: Bool { bytes.count == 1 }
+
+    var text: String { String(decoding: bytes, as: UTF8.self) + "}" }
 
     mutating func add(_ key: String, _ value: String) {
-        begin(key)
-        JSONObject.string(value, &members)
+        members.name(key, &bytes)
+        JSONText.string(value, &bytes)
     }
 
-    mutating func add(_ key: String, _ value: UInt64) {
-        begin(key)
-        members += Array(String(value).utf8)
-    }
+    mutating func add(_ key: String, _ value: UInt64) { add(key, raw: String(value)) }
 
-    mutating func add(_ key: String, _ value: Bool) {
-        begin(key)
-        members += Array((value ? "true" : "false").utf8)
-    }
+    mutating func add(_ key: String, number: Int64) { add(key, raw: String(number)) }
 
-    mutating func add(_ key: String, _ value: JSONObject) {
-        begin(key)
-        members += Array(value.text.utf8)
-    }
+    mutating func add(_ key: String, _ value: Bool) { add(key, raw: value ? "true" : "false") }
+
+    mutating func add(_ key: String, _ value: JSONObject) { add(key, raw: value.text) }
 
     mutating func add(_ key: String, _ values: [JSONObject]) {
-        begin(key)
-        members += Array(("[" + values.map(\.text).joined(separator: ",") + "]").utf8)
+        add(key, raw: "[" + values.map(\.text).joined(separator: ",") + "]")
     }
 
     mutating func add(_ key: String, _ values: [String]) {
-        begin(key)
-        members.append(UInt8(ascii: "["))
+        members.name(key, &bytes)
         for (index, value) in values.enumerated() {
-            if index > 0 { members.append(UInt8(ascii: ",")) }
-            JSONObject.string(value, &members)
+            bytes.append(UInt8(ascii: index == 0 ? "[" : ","))
+            JSONText.string(value, &bytes)
         }
-        members.append(UInt8(ascii: "]"))
+        bytes += (values.isEmpty ? "[]" : "]").utf8
+    }
+
+    /// With three digits behind the point.
+    mutating func add(_ key: String, milliseconds ns: UInt64) {
+        add(key, raw: Times.milliseconds(ns))
+    }
+
+    mutating func add(_ key: String, bytes text: [UInt8]) {
+        members.name(key, &bytes)
+        JSONText.string(text, &bytes)
+    }
+
+    /// SAFETY: the view is read in the call only.
+    mutating func add(_ key: String, base64 text: [UInt8]) {
+        members.name(key, &bytes)
+        bytes.append(UInt8(ascii: "\""))
+        unsafe text.withUnsafeBytes { JSONText.base64($0, &bytes) }
+        bytes.append(UInt8(ascii: "\""))
     }
 
     /// What is JSON already.
-    mutating func add(_ key: String, raw: [UInt8]) {
-        begin(key)
-        members += raw
-    }
-
-    private mutating func begin(_ key: String) {
-        if !members.isEmpty { members.append(UInt8(ascii: ",")) }
-        JSONObject.string(key, &members)
-        members.append(UInt8(ascii: ":"))
-    }
-
-    private static func string(_ text: String, _ out: inout [UInt8]) {
-        var text = text
-        text.withUTF8 { _ = JSONText.string(UnsafeRawBufferPointer($0), &out) }
+    mutating func add(_ key: String, raw: String) {
+        members.name(key, &bytes)
+        bytes += raw.utf8
     }
 }

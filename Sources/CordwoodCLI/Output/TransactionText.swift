@@ -138,7 +138,7 @@ enum TransactionText {
                 row.add("event", number: Int64(event))
                 if !step.name.isEmpty { row.add("name", step.name) }
                 row.add("reached", step.reached)
-                row.add("share", raw: Array(share(step.reached, one.count, scale: 1).utf8))
+                row.add("share", raw: share(step.reached, one.count, scale: 1))
                 row.add("stopped", step.stopped)
                 return row
             })
@@ -163,8 +163,4 @@ enum TransactionText {
     private static func right(_ text: String, _ width: Int) -> String {
         String(repeating: " ", count: max(0, width - text.utf8.count)) + text
     }
-}
-
-extension JSONObject {
-    mutating func add(_ key: String, number: Int64) { add(key, raw: Array(String(number).utf8)) }
 }

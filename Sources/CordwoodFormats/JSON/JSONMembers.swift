@@ -19,8 +19,12 @@ package struct JSONMembers {
 
     package mutating func name(_ name: [UInt8], _ out: inout [UInt8]) {
         separate(&out)
-        unsafe name.withUnsafeBytes { _ = JSONText.string($0, &out) }
+        JSONText.string(name, &out)
         out.append(0x3a)
+    }
+
+    package mutating func name(_ name: String, _ out: inout [UInt8]) {
+        self.name(Array(name.utf8), &out)
     }
 
     /// Nothing where the text is empty.
@@ -36,7 +40,7 @@ package struct JSONMembers {
     package mutating func text(_ name: StaticString, _ text: String?, _ out: inout [UInt8]) {
         guard let text, !text.isEmpty else { return }
         self.name(name, &out)
-        Literal.string(text, &out)
+        JSONText.string(text, &out)
     }
 
     package mutating func number(_ name: StaticString, _ number: UInt64, _ out: inout [UInt8]) {
@@ -44,32 +48,38 @@ package struct JSONMembers {
         Digits.append(number, to: &out)
     }
 
+    /// A string that needs no escapes.
+    package mutating func word(
+        _ name: StaticString, _ out: inout [UInt8], _ append: (inout [UInt8]) -> Void
+    ) {
+        self.name(name, &out)
+        out.append(0x22)
+        append(&out)
+        out.append(0x22)
+    }
+
     @safe package mutating func hex(
         _ name: StaticString, _ bytes: UnsafeRawBufferPointer, _ out: inout [UInt8]
     ) {
-        guard bytes.count > 0 else { return }
-        self.name(name, &out)
-        out.append(0x22)
-        Digits.appendHex(bytes, to: &out)
-        out.append(0x22)
+        if bytes.count > 0 { word(name, &out) { Digits.appendHex(bytes, to: &$0) } }
     }
 
     /// UTC with so many digits of the second.
     package mutating func time(
         _ name: StaticString, _ ns: UInt64, digits: Int, _ out: inout [UInt8]
     ) {
-        self.name(name, &out)
-        out.append(0x22)
-        Times.append(ns, digits: digits, to: &out)
-        Literal.append("Z\"", &out)
+        word(name, &out) {
+            Times.append(ns, digits: digits, to: &$0)
+            $0.append(0x5a)
+        }
     }
 
     package static func object(of attributes: [(key: String, value: String)], _ out: inout [UInt8])
     {
         var inner = JSONMembers(&out)
         for (key, value) in attributes {
-            inner.name(Array(key.utf8), &out)
-            Literal.string(value, &out)
+            inner.name(key, &out)
+            JSONText.string(value, &out)
         }
         inner.end(&out)
     }
@@ -81,7 +91,7 @@ package struct JSONMembers {
         var text: [UInt8] = []
         make(&text)
         self.name(name, &out)
-        unsafe text.withUnsafeBytes { _ = JSONText.string($0, &out) }
+        JSONText.string(text, &out)
     }
 
     private mutating func separate(_ out: inout [UInt8]) {

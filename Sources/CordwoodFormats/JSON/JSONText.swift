@@ -11,6 +11,16 @@ public enum JSONText {
         return isWhole
     }
 
+    @discardableResult
+    package static func string(_ text: [UInt8], _ out: inout [UInt8]) -> Bool {
+        unsafe text.withUnsafeBytes { string($0, &out) }
+    }
+
+    package static func string(_ text: String, _ out: inout [UInt8]) {
+        var text = text
+        text.withUTF8 { _ = string(UnsafeRawBufferPointer($0), &out) }
+    }
+
     /// The same with `mark`, which needs no escapes, at its end.
     @safe package static func string(
         _ text: UnsafeRawBufferPointer, mark: String, _ out: inout [UInt8]

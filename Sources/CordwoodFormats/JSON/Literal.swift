@@ -6,10 +6,4 @@ package enum Literal {
         unsafe out.append(
             contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
-
-    /// As a JSON string.
-    package static func string(_ text: String, _ out: inout [UInt8]) {
-        var text = text
-        text.withUTF8 { _ = JSONText.string(UnsafeRawBufferPointer($0), &out) }
-    }
 }

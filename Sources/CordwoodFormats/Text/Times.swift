@@ -52,6 +52,15 @@ package enum Times {
         return String(decoding: out, as: UTF8.self) + "Z"
     }
 
+    /// `12.345`, of a duration.
+    package static func milliseconds(_ ns: UInt64) -> String {
+        var out: [UInt8] = []
+        Digits.append(ns / 1_000_000, to: &out)
+        out.append(0x2e)
+        Digits.append(ns / 1_000 % 1_000, to: &out, width: 3)
+        return String(decoding: out, as: UTF8.self)
+    }
+
     /// `Sun, 06 Nov 1994 08:49:37 GMT` of seconds since 1970, from that year to 9999.
     package static func httpDate(_ seconds: Int64) -> String {
         let seconds = clamped(seconds)

@@ -13,34 +13,22 @@ extension JSONMembers {
     ) {
         self.name(name, &out)
         if JSONText.string(record.message, mark: Cut.mark(of: record), &out) { return }
-        self.name(base64, &out)
-        out.append(0x22)
-        JSONText.base64(record.message, &out)
-        out.append(0x22)
+        let message = record.message
+        word(base64, &out) { JSONText.base64(message, &$0) }
     }
 
     /// `INFO`, `INFO+2`; nothing for a record without a level.
     mutating func level(_ name: StaticString, _ level: UInt8, _ out: inout [UInt8]) {
-        guard level > 0 else { return }
-        self.name(name, &out)
-        out.append(0x22)
-        Levels.append(level, to: &out)
-        out.append(0x22)
+        if level > 0 { word(name, &out) { Levels.append(level, to: &$0) } }
     }
 
     mutating func kind(_ name: StaticString, _ kind: UInt8, _ out: inout [UInt8]) {
-        self.name(name, &out)
-        out.append(0x22)
-        JSONLine.kind(kind, &out)
-        out.append(0x22)
+        word(name, &out) { JSONLine.kind(kind, &$0) }
     }
 
     /// `<archive id>-<ordinal>`: the same for a record for ever.
     mutating func recordID(_ name: StaticString, _ place: RecordPlace, _ out: inout [UInt8]) {
-        self.name(name, &out)
-        out.append(0x22)
-        place.appendID(&out)
-        out.append(0x22)
+        word(name, &out) { place.appendID(&$0) }
     }
 
     /// Fields under their own keys, typed, as an object. Writes nothing without fields.

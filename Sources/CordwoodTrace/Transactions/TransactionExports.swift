@@ -157,17 +157,17 @@ public struct TransactionSpans {
 
     private mutating func flush(_ out: inout [UInt8]) {
         guard lineCount > 0 else { return }
-        OTLPSpanText.put("{\"resourceSpans\":[", &out)
+        out += "{\"resourceSpans\":[".utf8
         for (index, group) in line.enumerated() {
             if index > 0 { out.append(0x2c) }
-            OTLPSpanText.put("{\"resource\":", &out)
+            out += "{\"resource\":".utf8
             out += group.resource
-            OTLPSpanText.put(",\"scopeSpans\":[{\"scope\":{\"name\":\"Transactions\"},", &out)
-            OTLPSpanText.put("\"spans\":[", &out)
+            out += ",\"scopeSpans\":[{\"scope\":{\"name\":\"Transactions\"},".utf8
+            out += "\"spans\":[".utf8
             out += group.spans
-            OTLPSpanText.put("]}]}", &out)
+            out += "]}]}".utf8
         }
-        OTLPSpanText.put("]}\n", &out)
+        out += "]}\n".utf8
         line = []
         lineCount = 0
     }
@@ -190,34 +190,33 @@ private enum OTLPSpanText {
     }
 
     static func append(_ span: Span, events: [UInt8], _ out: inout [UInt8]) {
-        put(
-            "{\"traceId\":\"\(span.trace)\",\"spanId\":\"\(span.span)\",\"flags\":1,\"name\":", &out
-        )
-        quote(span.name, &out)
+        out +=
+            "{\"traceId\":\"\(span.trace)\",\"spanId\":\"\(span.span)\",\"flags\":1,\"name\":".utf8
+        JSONText.string(span.name, &out)
         // Joined: a request of somebody else's began it (SERVER); else it is our own (INTERNAL).
-        put(",\"kind\":\(span.isServer ? 2 : 1),\"startTimeUnixNano\":\"\(span.start)\"", &out)
-        put(",\"endTimeUnixNano\":\"\(span.end)\",\"attributes\":[", &out)
+        out += ",\"kind\":\(span.isServer ? 2 : 1),\"startTimeUnixNano\":\"\(span.start)\"".utf8
+        out += ",\"endTimeUnixNano\":\"\(span.end)\",\"attributes\":[".utf8
         text("txn.id", span.transaction, &out)
-        put(",{\"key\":\"txn.usecase\",\"value\":{\"intValue\":\"\(span.usecase)\"}}]", &out)
-        put(",\"events\":[", &out)
+        out += ",{\"key\":\"txn.usecase\",\"value\":{\"intValue\":\"\(span.usecase)\"}}]".utf8
+        out += ",\"events\":[".utf8
         out += events
-        put("]", &out)
-        if span.dropped > 0 { put(",\"droppedEventsCount\":\(span.dropped)", &out) }
+        out += "]".utf8
+        if span.dropped > 0 { out += ",\"droppedEventsCount\":\(span.dropped)".utf8 }
         if let status = span.status {
-            put(",\"status\":{\"code\":2,\"message\":", &out)
-            quote(status, &out)
-            put("}", &out)
+            out += ",\"status\":{\"code\":2,\"message\":".utf8
+            JSONText.string(status, &out)
+            out += "}".utf8
         }
-        put("}", &out)
+        out += "}".utf8
     }
 
     static func event(_ moment: TransactionMoment, _ out: inout [UInt8]) {
         let number = moment.event.map { String($0) } ?? "?"
-        put("{\"timeUnixNano\":\"\(moment.time)\",\"name\":", &out)
-        quote(moment.eventName.isEmpty ? "event \(number)" : moment.eventName, &out)
-        put(",\"attributes\":[", &out)
+        out += "{\"timeUnixNano\":\"\(moment.time)\",\"name\":".utf8
+        JSONText.string(moment.eventName.isEmpty ? "event \(number)" : moment.eventName, &out)
+        out += ",\"attributes\":[".utf8
         if moment.event != nil {
-            put("{\"key\":\"txn.event\",\"value\":{\"intValue\":\"\(number)\"}}", &out)
+            out += "{\"key\":\"txn.event\",\"value\":{\"intValue\":\"\(number)\"}}".utf8
         }
         for (key, value) in [
             ("txn.error.code", moment.errorCode),
@@ -227,30 +226,22 @@ private enum OTLPSpanText {
             if out.last != 0x5b { out.append(0x2c) }
             text(key, value, &out)
         }
-        put("]}", &out)
+        out += "]}".utf8
     }
 
     static func resource(_ process: ProcessInfo) -> [UInt8] {
         var out: [UInt8] = []
-        put("{\"attributes\":[", &out)
+        out += "{\"attributes\":[".utf8
         let given = process.resource.first { $0.key == "service.name" }?.value
         let name = process.name.isEmpty ? "unknown_service" : process.name
         text("service.name", given ?? name, &out)
-        put(
-            ",{\"key\":\"process.pid\",\"value\":{\"intValue\":\"\(process.processID)\"}}]}", &out)
+        out += ",{\"key\":\"process.pid\",\"value\":{\"intValue\":\"\(process.processID)\"}}]}".utf8
         return out
     }
 
     private static func text(_ key: String, _ value: String, _ out: inout [UInt8]) {
-        put("{\"key\":\"\(key)\",\"value\":{\"stringValue\":", &out)
-        quote(value, &out)
-        put("}}", &out)
-    }
-
-    static func put(_ text: String, _ out: inout [UInt8]) { out.append(contentsOf: text.utf8) }
-
-    private static func quote(_ text: String, _ out: inout [UInt8]) {
-        var text = text
-        text.withUTF8 { _ = JSONText.string(UnsafeRawBufferPointer($0), &out) }
+        out += "{\"key\":\"\(key)\",\"value\":{\"stringValue\":".utf8
+        JSONText.string(value, &out)
+        out += "}}".utf8
     }
 }

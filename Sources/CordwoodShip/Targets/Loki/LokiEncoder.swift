@@ -41,9 +41,9 @@ struct LokiEncoder: RecordEncoder {
         var fixed: [UInt8] = []
         for (name, value) in labels {
             fixed.append(0x2c)
-            Literal.string(name, &fixed)
+            JSONText.string(name, &fixed)
             fixed.append(0x3a)
-            Literal.string(value, &fixed)
+            JSONText.string(value, &fixed)
         }
         fixedLabels = fixed
     }
@@ -220,9 +220,9 @@ private struct LokiPairs {
             bytes + size <= LokiEncoder.metadataBytesMax
         else { return addToTail(name, value) }
         members.append(count == 0 ? 0x7b : 0x2c)
-        unsafe name.withUnsafeBytes { _ = JSONText.string($0, &members) }
+        JSONText.string(name, &members)
         members.append(0x3a)
-        unsafe value.withUnsafeBytes { _ = JSONText.string($0, &members) }
+        JSONText.string(value, &members)
         bytes += size
         count += 1
     }
@@ -240,7 +240,7 @@ private struct LokiPairs {
         if isWord {
             text += value
         } else {
-            unsafe value.withUnsafeBytes { _ = JSONText.string($0, &text) }
+            JSONText.string(value, &text)
         }
         // A tail that is full says so, and stays as it is.
         let mark = Array(" …".utf8)

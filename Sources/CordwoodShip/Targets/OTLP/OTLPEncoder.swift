@@ -252,16 +252,16 @@ struct OTLPEncoder: RecordEncoder {
     }
 
     private func appendJSON(_ resource: Resource, _ out: inout [UInt8]) {
-        OTLPJSON.put("{\"resource\":", &out)
+        out += "{\"resource\":".utf8
         out += resource.head
-        OTLPJSON.put(",\"scopeLogs\":[", &out)
+        out += ",\"scopeLogs\":[".utf8
         for (position, scope) in resource.scopes.enumerated() {
-            OTLPJSON.put(position > 0 ? ",{\"scope\":" : "{\"scope\":", &out)
+            out += (position > 0 ? ",{\"scope\":" : "{\"scope\":").utf8
             out += scope.head
-            OTLPJSON.put(",\"logRecords\":[", &out)
+            out += ",\"logRecords\":[".utf8
             out += scope.entries
-            OTLPJSON.put("]}", &out)
+            out += "]}".utf8
         }
-        OTLPJSON.put("]}", &out)
+        out += "]}".utf8
     }
 }

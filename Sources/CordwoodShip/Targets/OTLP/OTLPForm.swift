@@ -130,16 +130,16 @@ enum OTLPJSON {
         _ record: borrowing RecordRef, _ attributes: OTLPAttributes, uid: [UInt8],
         to out: inout [UInt8]
     ) {
-        put("{\"timeUnixNano\":\"\(Times.signed(record.timeNs))\"", &out)
-        put(",\"observedTimeUnixNano\":\"\(Times.signed(record.writtenNs))\"", &out)
+        out += "{\"timeUnixNano\":\"\(Times.signed(record.timeNs))\"".utf8
+        out += ",\"observedTimeUnixNano\":\"\(Times.signed(record.writtenNs))\"".utf8
         if record.level > 0 {
-            put(",\"severityNumber\":\(record.level)", &out)
-            put(",\"severityText\":\"\(levelName(record.level))\"", &out)
+            out += ",\"severityNumber\":\(record.level)".utf8
+            out += ",\"severityText\":\"\(levelName(record.level))\"".utf8
         }
-        put(",\"body\":", &out)
+        out += ",\"body\":".utf8
         unsafe append(.string(record.message), to: &out)
         if !attributes.kept.isEmpty || !uid.isEmpty {
-            put(",\"attributes\":[", &out)
+            out += ",\"attributes\":[".utf8
             for (position, attribute) in attributes.kept.enumerated() {
                 if position > 0 { out.append(0x2C) }
                 append(attribute.key, attribute.value, to: &out)
@@ -153,12 +153,12 @@ enum OTLPJSON {
             out.append(0x5D)
         }
         if attributes.dropped > 0 {
-            put(",\"droppedAttributesCount\":\(attributes.dropped)", &out)
+            out += ",\"droppedAttributesCount\":\(attributes.dropped)".utf8
         }
         let trace = OTLP.trace(of: record)
-        if trace.flags > 0 { put(",\"flags\":\(trace.flags)", &out) }
-        if let id = trace.id { put(",\"traceId\":\"\(ContentHash.hexText(id))\"", &out) }
-        if let span = trace.span { put(",\"spanId\":\"\(ContentHash.hexText(span))\"", &out) }
+        if trace.flags > 0 { out += ",\"flags\":\(trace.flags)".utf8 }
+        if let id = trace.id { out += ",\"traceId\":\"\(ContentHash.hexText(id))\"".utf8 }
+        if let span = trace.span { out += ",\"spanId\":\"\(ContentHash.hexText(span))\"".utf8 }
         out.append(0x7D)
     }
 
@@ -166,9 +166,9 @@ enum OTLPJSON {
     @safe private static func append(
         _ key: UnsafeRawBufferPointer, _ value: FieldValue, to out: inout [UInt8]
     ) {
-        put("{\"key\":", &out)
+        out += "{\"key\":".utf8
         _ = JSONText.string(key, &out)
-        put(",\"value\":", &out)
+        out += ",\"value\":".utf8
         append(value, to: &out)
         out.append(0x7D)
     }
@@ -178,26 +178,26 @@ enum OTLPJSON {
         switch value {
         case .string(let text):
             string(text, &out)
-        case .bool(let flag): put("{\"boolValue\":\(flag)}", &out)
-        case .int(let number): put("{\"intValue\":\"\(number)\"}", &out)
+        case .bool(let flag): out += "{\"boolValue\":\(flag)}".utf8
+        case .int(let number): out += "{\"intValue\":\"\(number)\"}".utf8
         case .uint(let number) where number <= UInt64(Int64.max):
-            put("{\"intValue\":\"\(number)\"}", &out)
-        case .uint(let number): put("{\"stringValue\":\"\(number)\"}", &out)
-        case .double(let number) where number.isNaN: put("{\"doubleValue\":\"NaN\"}", &out)
+            out += "{\"intValue\":\"\(number)\"}".utf8
+        case .uint(let number): out += "{\"stringValue\":\"\(number)\"}".utf8
+        case .double(let number) where number.isNaN: out += "{\"doubleValue\":\"NaN\"}".utf8
         case .double(let number) where number.isInfinite:
-            put("{\"doubleValue\":\"\(number < 0 ? "-Infinity" : "Infinity")\"}", &out)
-        case .double(let number): put("{\"doubleValue\":\(number)}", &out)
+            out += "{\"doubleValue\":\"\(number < 0 ? "-Infinity" : "Infinity")\"}".utf8
+        case .double(let number): out += "{\"doubleValue\":\(number)}".utf8
         }
     }
 
     /// Bytes that are not UTF-8 go as what they are.
     @safe private static func string(_ text: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
         guard UTF8Scan.isValid(text) else {
-            put("{\"bytesValue\":\"", &out)
+            out += "{\"bytesValue\":\"".utf8
             JSONText.base64(text, &out)
-            return put("\"}", &out)
+            return out += "\"}".utf8
         }
-        put("{\"stringValue\":", &out)
+        out += "{\"stringValue\":".utf8
         _ = JSONText.string(text, &out)
         out.append(0x7D)
     }
@@ -206,39 +206,30 @@ enum OTLPJSON {
         -> [UInt8]
     {
         var out: [UInt8] = []
-        put("{\"attributes\":[", &out)
+        out += "{\"attributes\":[".utf8
         for (position, (key, value)) in attributes.enumerated() {
-            put(position > 0 ? ",{\"key\":" : "{\"key\":", &out)
-            quote(key, &out)
+            out += (position > 0 ? ",{\"key\":" : "{\"key\":").utf8
+            JSONText.string(key, &out)
             switch value {
             case .text(let text):
-                put(",\"value\":{\"stringValue\":", &out)
-                quote(text, &out)
-                put("}}", &out)
-            case .number(let number): put(",\"value\":{\"intValue\":\"\(number)\"}}", &out)
+                out += ",\"value\":{\"stringValue\":".utf8
+                JSONText.string(text, &out)
+                out += "}}".utf8
+            case .number(let number): out += ",\"value\":{\"intValue\":\"\(number)\"}}".utf8
             }
         }
-        put("]", &out)
-        if dropped > 0 { put(",\"droppedAttributesCount\":\(dropped)", &out) }
-        put("}", &out)
+        out += "]".utf8
+        if dropped > 0 { out += ",\"droppedAttributesCount\":\(dropped)".utf8 }
+        out += "}".utf8
         return out
     }
 
     @safe static func scope(_ logger: UnsafeRawBufferPointer) -> [UInt8] {
         var out: [UInt8] = []
-        put("{\"name\":", &out)
+        out += "{\"name\":".utf8
         _ = JSONText.string(logger, &out)
-        put("}", &out)
+        out += "}".utf8
         return out
-    }
-
-    static func put(_ text: String, _ out: inout [UInt8]) {
-        out.append(contentsOf: text.utf8)
-    }
-
-    private static func quote(_ text: String, _ out: inout [UInt8]) {
-        var copy = text
-        copy.withUTF8 { _ = JSONText.string(UnsafeRawBufferPointer($0), &out) }
     }
 }
 

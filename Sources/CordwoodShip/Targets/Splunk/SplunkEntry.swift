@@ -79,7 +79,7 @@ struct SplunkEntry: Sendable {
         for (key, value) in others {
             var key = key
             members.name(key.withUTF8 { names.name(UnsafeRawBufferPointer($0)) }, &out)
-            Literal.string(value, &out)
+            JSONText.string(value, &out)
         }
         members.end(&out)
     }

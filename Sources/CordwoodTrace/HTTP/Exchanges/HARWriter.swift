@@ -12,19 +12,18 @@ public struct HARWriter: Sendable {
     public init() {}
 
     public mutating func begin(_ out: inout [UInt8]) {
-        HARText.put(
-            "{\"log\":{\"version\":\"1.2\",\"creator\":{\"name\":\"Cordwood\",\"version\":", &out)
-        HARText.quote(versionText, &out)
-        HARText.put("},\"entries\":[", &out)
+        out += "{\"log\":{\"version\":\"1.2\",\"creator\":{\"name\":\"Cordwood\",\"version\":".utf8
+        JSONText.string(versionText, &out)
+        out += "},\"entries\":[".utf8
     }
 
     public mutating func append(_ exchange: CapturedExchange, to out: inout [UInt8]) {
-        HARText.put(count == 0 ? "\n" : ",\n", &out)
+        out += (count == 0 ? "\n" : ",\n").utf8
         count &+= 1
         HAREntry(exchange).append(to: &out)
     }
 
-    public mutating func finish(_ out: inout [UInt8]) { HARText.put("\n]}}\n", &out) }
+    public mutating func finish(_ out: inout [UInt8]) { out += "\n]}}\n".utf8 }
 }
 
 /// One entry.
@@ -38,76 +37,76 @@ struct HAREntry {
     }
 
     func append(to out: inout [UInt8]) {
-        HARText.put("{\"startedDateTime\":\"", &out)
+        out += "{\"startedDateTime\":\"".utf8
         Times.append(exchange.start, digits: 3, to: &out)
         let timings = HARTimings(exchange)
-        HARText.put("Z\",\"time\":\(HARText.milliseconds(timings.total)),\"request\":", &out)
+        out += "Z\",\"time\":\(Times.milliseconds(timings.total)),\"request\":".utf8
         appendRequest(&out)
-        HARText.put(",\"response\":", &out)
+        out += ",\"response\":".utf8
         appendResponse(&out)
-        HARText.put(",\"cache\":{},\"timings\":", &out)
+        out += ",\"cache\":{},\"timings\":".utf8
         timings.append(to: &out)
         let address = serverAddress
         if !address.isEmpty {
-            HARText.put(",\"serverIPAddress\":", &out)
-            HARText.quote(address, &out)
+            out += ",\"serverIPAddress\":".utf8
+            JSONText.string(address, &out)
         }
         appendOwn(&out)
-        HARText.put("}", &out)
+        out += "}".utf8
     }
 
     // ── Request and response ──
 
     private func appendRequest(_ out: inout [UInt8]) {
         let message = exchange.request
-        HARText.put("{\"method\":", &out)
-        HARText.quote(exchange.methodBytes, &out)
-        HARText.put(",\"url\":", &out)
-        HARText.quote(exchange.urlBytes, &out)
+        out += "{\"method\":".utf8
+        JSONText.string(exchange.methodBytes, &out)
+        out += ",\"url\":".utf8
+        JSONText.string(exchange.urlBytes, &out)
         appendHead(message, &out)
-        HARText.put(",\"queryString\":", &out)
+        out += ",\"queryString\":".utf8
         HARText.pairs(CapturedURL.items(url.query ?? []).map { ($0.name, $0.value) }, &out)
         if message.body != nil || !message.bodyNote.isEmpty {
             let body = message.body ?? []
             let type = message.header("Content-Type") ?? ""
-            HARText.put(",\"postData\":{\"mimeType\":", &out)
-            HARText.quote(type, &out)
-            HARText.put(",\"text\":", &out)
+            out += ",\"postData\":{\"mimeType\":".utf8
+            JSONText.string(type, &out)
+            out += ",\"text\":".utf8
             // HAR says of responses alone how bytes are to be written.
             let isText = HARText.text(body, &out)
-            if !isText { HARText.put(",\"_encoding\":\"base64\"", &out) }
+            if !isText { out += ",\"_encoding\":\"base64\"".utf8 }
             let isForm = isText && BodyKind.isForm(type)
-            HARText.put(",\"params\":", &out)
+            out += ",\"params\":".utf8
             HARText.pairs(
                 isForm ? CapturedURL.items(body[...]).map { ($0.name, $0.value) } : [], &out)
             appendNote(message, &out)
-            HARText.put("}", &out)
+            out += "}".utf8
         }
-        HARText.put(",\"headersSize\":-1,\"bodySize\":\(HAREntry.size(message))", &out)
+        out += ",\"headersSize\":-1,\"bodySize\":\(HAREntry.size(message))".utf8
         appendHeadersNote(message, &out)
-        HARText.put("}", &out)
+        out += "}".utf8
     }
 
     private func appendResponse(_ out: inout [UInt8]) {
         let message = exchange.response
         let status = exchange.status ?? 0
-        HARText.put("{\"status\":\(status),\"statusText\":", &out)
-        HARText.quote(StatusPhrase.text(status), &out)
+        out += "{\"status\":\(status),\"statusText\":".utf8
+        JSONText.string(StatusPhrase.text(status), &out)
         appendHead(message, &out)
         let body = message.body ?? []
-        HARText.put(",\"content\":{\"size\":\(HAREntry.contentSize(message)),\"mimeType\":", &out)
-        HARText.quote(message.header("Content-Type") ?? "x-unknown", &out)
+        out += ",\"content\":{\"size\":\(HAREntry.contentSize(message)),\"mimeType\":".utf8
+        JSONText.string(message.header("Content-Type") ?? "x-unknown", &out)
         if message.body != nil {
-            HARText.put(",\"text\":", &out)
-            if !HARText.text(body, &out) { HARText.put(",\"encoding\":\"base64\"", &out) }
+            out += ",\"text\":".utf8
+            if !HARText.text(body, &out) { out += ",\"encoding\":\"base64\"".utf8 }
         }
         appendNote(message, &out)
-        HARText.put("},\"redirectURL\":", &out)
-        HARText.quote(message.header("Location") ?? "", &out)
+        out += "},\"redirectURL\":".utf8
+        JSONText.string(message.header("Location") ?? "", &out)
         let sent = exchange.status == nil ? "-1" : HAREntry.size(message)
-        HARText.put(",\"headersSize\":-1,\"bodySize\":\(sent)", &out)
+        out += ",\"headersSize\":-1,\"bodySize\":\(sent)".utf8
         appendHeadersNote(message, &out)
-        HARText.put("}", &out)
+        out += "}".utf8
     }
 
     /// Of the answer's content as its sender meant it: what came, but for what was unpacked.
@@ -123,22 +122,22 @@ struct HAREntry {
     /// Why a body is not whole.
     private func appendNote(_ message: CapturedExchange.Message, _ out: inout [UInt8]) {
         guard !message.bodyNote.isEmpty else { return }
-        HARText.put(",\"comment\":", &out)
-        HARText.quote(message.bodyNote, &out)
+        out += ",\"comment\":".utf8
+        JSONText.string(message.bodyNote, &out)
     }
 
     private func appendHeadersNote(
         _ message: CapturedExchange.Message, _ out: inout [UInt8]
     ) {
         guard !message.headersNote.isEmpty else { return }
-        HARText.put(",\"comment\":", &out)
-        HARText.quote("headers \(message.headersNote)", &out)
+        out += ",\"comment\":".utf8
+        JSONText.string("headers \(message.headersNote)", &out)
     }
 
     private func appendHead(_ message: CapturedExchange.Message, _ out: inout [UInt8]) {
-        HARText.put(",\"httpVersion\":", &out)
-        HARText.quote(HAREntry.version(exchange.networkProtocol), &out)
-        HARText.put(",\"cookies\":[", &out)
+        out += ",\"httpVersion\":".utf8
+        JSONText.string(HAREntry.version(exchange.networkProtocol), &out)
+        out += ",\"cookies\":[".utf8
         var isFirst = true
         for header in message.headers {
             let isSet = ASCIIText.isSame(header.nameBytes, Array("set-cookie".utf8))
@@ -151,7 +150,7 @@ struct HAREntry {
                 if isSet { break }
             }
         }
-        HARText.put("],\"headers\":", &out)
+        out += "],\"headers\":".utf8
         HARText.pairs(message.headers.map { ($0.nameBytes, $0.valueBytes) }, &out)
     }
 
@@ -205,8 +204,8 @@ struct HAREntry {
             ("_odataMessage", exchange.odataMessage),
         ]
         for (name, value) in members where !value.isEmpty {
-            HARText.put(",\"\(name)\":", &out)
-            HARText.quote(value, &out)
+            out += ",\"\(name)\":".utf8
+            JSONText.string(value, &out)
         }
     }
 }
@@ -236,10 +235,10 @@ private struct HARTimings {
 
     func append(to out: inout [UInt8]) {
         for (index, (name, ns)) in known.enumerated() {
-            HARText.put(index == 0 ? "{" : ",", &out)
-            HARText.put("\"\(name)\":\(ns.map(HARText.milliseconds) ?? "-1")", &out)
+            out.append(index == 0 ? 0x7b : 0x2c)
+            out += "\"\(name)\":\(ns.map(Times.milliseconds) ?? "-1")".utf8
         }
-        HARText.put("}", &out)
+        out += "}".utf8
     }
 
     private static func sum(_ parts: [UInt64]) -> UInt64 {
@@ -268,19 +267,9 @@ public enum BodyKind {
 }
 
 private enum HARText {
-    static func put(_ text: String, _ out: inout [UInt8]) { out.append(contentsOf: text.utf8) }
-
-    static func quote(_ text: String, _ out: inout [UInt8]) {
-        var text = text
-        text.withUTF8 { _ = JSONText.string(UnsafeRawBufferPointer($0), &out) }
-    }
-
-    // SAFETY: of this and the next: the view is read in the call only.
-    static func quote(_ text: [UInt8], _ out: inout [UInt8]) {
-        unsafe text.withUnsafeBytes { _ = JSONText.string($0, &out) }
-    }
 
     /// As text, or false: in base64.
+    /// SAFETY: the view is read in the call only.
     static func text(_ bytes: [UInt8], _ out: inout [UInt8]) -> Bool {
         unsafe bytes.withUnsafeBytes {
             if UTF8Scan.isValid($0) { return JSONText.string($0, &out) }
@@ -292,26 +281,20 @@ private enum HARText {
     }
 
     static func pair(_ name: [UInt8], _ value: [UInt8], _ out: inout [UInt8]) {
-        put("{\"name\":", &out)
-        quote(name, &out)
-        put(",\"value\":", &out)
-        quote(value, &out)
-        put("}", &out)
+        out += "{\"name\":".utf8
+        JSONText.string(name, &out)
+        out += ",\"value\":".utf8
+        JSONText.string(value, &out)
+        out += "}".utf8
     }
 
     static func pairs(_ all: [([UInt8], [UInt8])], _ out: inout [UInt8]) {
-        put("[", &out)
+        out += "[".utf8
         for (index, (name, value)) in all.enumerated() {
-            if index > 0 { put(",", &out) }
+            if index > 0 { out += ",".utf8 }
             pair(name, value, &out)
         }
-        put("]", &out)
-    }
-
-    static func milliseconds(_ ns: UInt64) -> String {
-        let fraction = String(ns / 1_000 % 1_000)
-        let zeros = String(repeating: "0", count: 3 &- fraction.utf8.count)
-        return "\(ns / 1_000_000).\(zeros)\(fraction)"
+        out += "]".utf8
     }
 }
 
