@@ -35,7 +35,7 @@ ROOMS = {
     "CordwoodFormats": {
         "Text": set(),
         "JSON": {"Text"},
-        "OData": {"JSON"},
+        "OData": {"Text", "JSON"},
         "Content": set(),
     },
     "CordwoodCore": {

@@ -1,5 +1,7 @@
 // What of the modules below belongs to the public API: hosts import Cordwood alone.
 
+@_exported import enum CordwoodFormats.Digits
+@_exported import enum CordwoodFormats.Hex
 @_exported import struct CordwoodFormats.JSONMembers
 @_exported import enum CordwoodFormats.JSONText
 @_exported import struct CordwoodFormats.ODataError

@@ -2,6 +2,8 @@
 // file's name is made from these facts alone, after their form was checked, so nothing a client
 // sends can reach a path. Pure, but for the two functions that are handed in.
 
+import Cordwood
+
 struct ArchiveFacts: Sendable {
     /// 8-4-4-4-12 lowercase hex digits.
     var id: String
@@ -28,7 +30,9 @@ enum StoredName {
     /// FORMAT §2: `<lane>.<first>-<last>.cwa`; nil where the lane's name is not of the one form.
     static func make(_ facts: ArchiveFacts) -> String? {
         guard isLane(facts.laneName), facts.first <= facts.last else { return nil }
-        return "\(facts.laneName).\(number(facts.first))-\(number(facts.last)).cwa"
+        let (first, last) = (facts.first, facts.last)
+        return
+            "\(facts.laneName).\(Digits.text(first, width: 8))-\(Digits.text(last, width: 8)).cwa"
     }
 
     /// `YYYYMMDDThhmmssZ-<pid>-<16 hex digits>`, nothing else.
@@ -48,10 +52,5 @@ enum StoredName {
 
     private static func isDigit(_ byte: UInt8) -> Bool {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-    }
-
-    private static func number(_ value: UInt64) -> String {
-        let digits = String(value)
-        return String(repeating: "0", count: max(0, 8 - digits.utf8.count)) + digits
     }
 }

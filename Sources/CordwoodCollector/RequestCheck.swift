@@ -1,6 +1,7 @@
 // Decides from the head of a request what becomes of it, before a byte of its body is taken. Knows
 // headers and limits, no files and no sockets. Any thread.
 
+import Cordwood
 import NIOHTTP1
 import Synchronization
 
@@ -76,11 +77,9 @@ final class RequestCheck: Sendable {
             text = text.dropFirst().dropLast()
         }
         let lower = text.lowercased()
-        guard lower.utf8.count == 36 else { return nil }
-        for (index, byte) in lower.utf8.enumerated() {
-            let isDash = index == 8 || index == 13 || index == 18 || index == 23
-            let isHex = (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
-            guard isDash ? byte == 0x2d : isHex else { return nil }
+        let parts = lower.utf8.split(separator: 0x2d, omittingEmptySubsequences: false)
+        guard parts.map(\.count) == [8, 4, 4, 4, 12], Hex.bytes(parts.joined()) != nil else {
+            return nil
         }
         return lower
     }

@@ -71,11 +71,6 @@ enum Files {
 
     /// 16 hex digits nobody can foresee.
     static func randomName() -> String {
-        hex(UInt64.random(in: .min ... .max))
-    }
-
-    static func hex(_ value: UInt64) -> String {
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+        Hex.text(UInt64.random(in: .min ... .max))
     }
 }

@@ -3,6 +3,7 @@
 // Tests/OTLP; here are the bytes, the limits and the answers.
 
 import CordwoodCore
+import CordwoodFormats
 import XCTest
 
 @testable import CordwoodShip
@@ -143,7 +144,7 @@ final class OTLPEncoderTests: XCTestCase {
 
     func testProtobufIsWhatTheOfficialLibraryWrites() throws {
         let body = try OTLPSamples.body(OTLPSamples.golden, .protobuf).bytes
-        XCTAssertEqual(ContentHash.hexText(body), OTLPEncoderTests.protobuf)
+        XCTAssertEqual(Hex.text(body), OTLPEncoderTests.protobuf)
     }
 
     func testJSONFollowsTheRulesOfOTLP() throws {

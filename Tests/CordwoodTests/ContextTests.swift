@@ -49,6 +49,10 @@ final class ContextTests: MessageCase {
         XCTAssertNil(TraceIDs(traceID: "4bf9"))
         XCTAssertNil(TraceIDs(traceID: String(repeating: "g", count: 32)))
         XCTAssertNil(TraceIDs(traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736"))
+        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        XCTAssertEqual(TraceIDs(traceparent: good)?.traceparent, good)
+        XCTAssertNil(TraceIDs(traceparent: good.uppercased()))
+        XCTAssertNil(TraceIDs(traceparent: "\(good.prefix(36))0000000000000000-01"))
         XCTAssertNil(TraceIDs(traceID: [UInt8](repeating: 1, count: 16), spanID: [1]))
         XCTAssertNotNil(TraceIDs(traceID: String(repeating: "A", count: 32)))
     }

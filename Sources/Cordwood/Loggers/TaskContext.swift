@@ -4,6 +4,8 @@
 // is used for the first time records pay one load for it.
 // SAFETY: a box never changes; `take` hands it over retained, and its memory lives as long.
 
+import CordwoodTrace
+import CordwoodFormats
 import CShims
 import CordwoodCore
 
@@ -102,7 +104,7 @@ public enum Context {
     }
 
     private static func newConversation() -> String {
-        TraceIDs.hex((0..<16).map { _ in UInt8.random(in: 0 ... .max) })
+        Hex.text((0..<16).map { _ in UInt8.random(in: 0 ... .max) })
     }
 
     /// The conversation in force here.
@@ -198,47 +200,30 @@ public struct TraceIDs: Sendable, Hashable {
 
     /// 32 and 16 hex digits.
     public init?(traceID: String, spanID: String? = nil, flags: UInt8 = 0) {
-        guard let trace = TraceIDs.bytes(traceID[...]),
-            let span = spanID.map({ TraceIDs.bytes($0[...]) }) ?? []
+        guard let trace = Hex.bytes(traceID.utf8), let span = Hex.bytes((spanID ?? "").utf8)
         else { return nil }
         self.init(traceID: trace, spanID: span, flags: flags)
     }
 
-    /// A `traceparent` header: `00-<32 digits>-<16 digits>-<2 digits>`.
+    /// A `traceparent` header: `00-<32 digits>-<16 digits>-<2 digits>`, in lower case.
     public init?(traceparent: String) {
-        let parts = traceparent.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count >= 4, parts[0].count == 2, parts[0] != "ff",
-            let trace = TraceIDs.bytes(parts[1]), let span = TraceIDs.bytes(parts[2]),
-            let flags = TraceIDs.bytes(parts[3]), flags.count == 1
+        var ids = [UInt8](repeating: 0, count: TraceLayout.bytes)
+        // SAFETY: `parse` fills as many bytes.
+        guard
+            unsafe ids.withUnsafeMutableBytes({
+                unsafe Traceparent.parse(traceparent, into: $0.baseAddress!)
+            })
         else { return nil }
-        self.init(traceID: trace, spanID: span, flags: flags[0])
+        self.init(traceID: Array(ids[..<16]), spanID: Array(ids[16..<24]), flags: ids[24])
     }
 
     /// The W3C header of a request made inside. Without a span it gets a new one.
     public var traceparent: String {
         var span = spanID
         while span.allSatisfy({ $0 == 0 }) { span = (0..<8).map { _ in .random(in: 0 ... .max) } }
-        return "00-\(TraceIDs.hex(traceID))-\(TraceIDs.hex(span))-\(TraceIDs.hex([flags]))"
+        return "00-\(Hex.text(traceID))-\(Hex.text(span))-\(Hex.text([flags]))"
     }
 
-    fileprivate static func hex(_ bytes: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    private static func bytes(_ text: Substring) -> [UInt8]? {
-        let digits = text.utf8.map { digit -> UInt8 in
-            switch digit {
-            case 0x30...0x39: digit - 0x30
-            case 0x61...0x66: digit - 0x57
-            case 0x41...0x46: digit - 0x37
-            default: 255
-            }
-        }
-        guard digits.count % 2 == 0, !digits.contains(255) else { return nil }
-        return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
-    }
 }
 
 /// What is in force, and the same as records hold it.

@@ -2,6 +2,7 @@
 // nanoseconds since 1970. Pure, but for the clock that is handed in and the zone of the machine.
 // SAFETY: `tm` is a struct on the stack; its pointer to a zone's name is never followed.
 
+import Cordwood
 import Glibc
 
 enum TimeArgument {
@@ -75,7 +76,7 @@ enum TimeArgument {
         }
 
         mutating func digits(_ count: Int) -> Int? {
-            guard rest.count >= count, let value = Scan.number(rest.prefix(count)) else {
+            guard rest.count >= count, let value: Int = Digits.number(rest.prefix(count)) else {
                 return nil
             }
             rest.removeFirst(count)
@@ -85,7 +86,7 @@ enum TimeArgument {
         /// 1 … 9 digits as nanoseconds; more are passed over.
         mutating func fraction() -> UInt64? {
             let all = rest.prefix { (0x30...0x39).contains($0) }
-            guard !all.isEmpty, var value = Scan.number(all.prefix(9)) else { return nil }
+            guard !all.isEmpty, var value: Int = Digits.number(all.prefix(9)) else { return nil }
             for _ in all.prefix(9).count..<9 { value *= 10 }
             rest.removeFirst(all.count)
             return UInt64(value)
@@ -104,15 +105,6 @@ enum TimeArgument {
             guard let minutes = digits(2), hours < 24, minutes < 60 else { return nil }
             let offset = (hours * 60 + minutes) * 60
             return unsafe timegm(&parts) - (isEast ? offset : -offset)
-        }
-
-        static func number(_ digits: ArraySlice<UInt8>) -> Int? {
-            var value = 0
-            for digit in digits {
-                guard (0x30...0x39).contains(digit) else { return nil }
-                value = value * 10 + Int(digit - 0x30)
-            }
-            return value
         }
     }
 

@@ -83,17 +83,15 @@ enum BodyText {
         let shown = body.prefix(hexBytesMax)
         for start in stride(from: 0, to: shown.count, by: 16) {
             let row = shown[start..<min(start + 16, shown.count)]
-            let offset = String(start, radix: 16)
-            put("  \(String(repeating: "0", count: max(0, 8 - offset.utf8.count)))\(offset) ", &out)
+            put("  \(Hex.text(UInt64(start)).suffix(8)) ", &out)
             for index in 0..<16 {
                 if index == 8 { put(" ", &out) }
                 guard index < row.count else {
                     put("   ", &out)
                     continue
                 }
-                let byte = row[start + index]
-                put(byte < 16 ? " 0" : " ", &out)
-                put(String(byte, radix: 16), &out)
+                put(" ", &out)
+                Hex.append(row[start + index], to: &out)
             }
             put("  |", &out)
             out += row.map { (0x20..<0x7f).contains($0) ? $0 : 0x2e }

@@ -158,7 +158,8 @@ private enum URLText {
             if byte > 0x20, byte < 0x7f {
                 out.append(byte)
             } else {
-                out += Array("%\(String(byte >> 4, radix: 16))\(String(byte & 15, radix: 16))".utf8)
+                out.append(0x25)
+                Hex.append(byte, to: &out)
             }
         }
         return out

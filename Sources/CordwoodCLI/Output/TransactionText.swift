@@ -151,9 +151,7 @@ enum TransactionText {
         let thousandths = (Double(part) * 1000 / Double(all)).rounded()
         let number = UInt64(max(0, min(thousandths, 1_000_000)))
         if scale == 100 { return "\(number / 10).\(number % 10)" }
-        let fraction = String(number % 1000)
-        return
-            "\(number / 1000).\(String(repeating: "0", count: 3 - fraction.utf8.count))\(fraction)"
+        return "\(number / 1000).\(Digits.text(number % 1000, width: 3))"
     }
 
     private static func columns(_ number: UInt64, _ width: Int) -> String {

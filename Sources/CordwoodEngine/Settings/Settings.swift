@@ -1,6 +1,7 @@
 // What an engine was opened with: checked, copied, and never changed, so that a forked child may
 // use it without a lock.
 
+import CordwoodFormats
 import CordwoodCore
 import CordwoodShip
 import CordwoodStore
@@ -127,7 +128,7 @@ struct Settings: Sendable {
         var levels: [(prefix: String, level: UInt8)] = []
         for part in (Environment.value("CORDWOOD_LEVEL") ?? "").split(separator: ",") {
             let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            let word = pair.last.map { String($0).trimmed } ?? ""
+            let word = pair.last.map { ASCII.trimmed($0.utf8) } ?? ""
             guard let level = threshold(word) else {
                 StandardError.complain(
                     "CORDWOOD_LEVEL",
@@ -142,7 +143,7 @@ struct Settings: Sendable {
                         + "logging calls \(word): use a name")
             }
             if pair.count == 2 {
-                levels.append((String(pair[0]).trimmed, level))
+                levels.append((ASCII.trimmed(pair[0].utf8), level))
             } else {
                 root = level
             }
@@ -166,14 +167,5 @@ struct Settings: Sendable {
                 "CORDWOOD_CONSOLE", "'\(word)' is not known; use off, text, json or auto")
             return .off
         }
-    }
-}
-
-extension String {
-    fileprivate var trimmed: String {
-        let isInner = { (byte: UInt8) in byte != 0x20 && byte != 0x09 }
-        guard let first = utf8.firstIndex(where: isInner), let last = utf8.lastIndex(where: isInner)
-        else { return "" }
-        return String(self[first...last])
     }
 }

@@ -61,7 +61,7 @@ package struct JSONMembers {
     @safe package mutating func hex(
         _ name: StaticString, _ bytes: UnsafeRawBufferPointer, _ out: inout [UInt8]
     ) {
-        if bytes.count > 0 { word(name, &out) { Digits.appendHex(bytes, to: &$0) } }
+        if bytes.count > 0 { word(name, &out) { Hex.append(bytes, to: &$0) } }
     }
 
     /// UTC with so many digits of the second.

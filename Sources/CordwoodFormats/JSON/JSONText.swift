@@ -84,8 +84,7 @@ public enum JSONText {
         case 0x09: Literal.append("\\t", &out)
         default:
             Literal.append("\\u00", &out)
-            out.append(Digits.hex(byte >> 4))
-            out.append(Digits.hex(byte & 15))
+            Hex.append(byte, to: &out)
         }
     }
 

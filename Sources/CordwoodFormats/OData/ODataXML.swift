@@ -85,7 +85,7 @@ import CExpat
 
     private func end() {
         guard let element = path.last, !isOther else { return }
-        let value = ODataXML.trimmed(text)
+        let value = ASCII.trimmed(text)
         text = []
         path.removeLast()
         if detail != nil {
@@ -123,13 +123,5 @@ import CExpat
         guard let name = unsafe name else { return "" }
         let whole = unsafe String(cString: name)
         return whole.split(separator: ":").last.map(String.init) ?? whole
-    }
-
-    private static func trimmed(_ bytes: [UInt8]) -> String {
-        let isSpace = { (byte: UInt8) in byte == 0x20 || (0x09...0x0D).contains(byte) }
-        guard let first = bytes.firstIndex(where: { !isSpace($0) }),
-            let last = bytes.lastIndex(where: { !isSpace($0) })
-        else { return "" }
-        return String(decoding: bytes[first...last], as: UTF8.self)
     }
 }

@@ -1,7 +1,6 @@
-// Numbers as decimal and hexadecimal digits, written as bytes into a growing array; no String is
-// made.
-// SAFETY: the scratch of 20 digits is filled from its end and never beyond; bytes are read below
-// their count.
+// Numbers as decimal digits, written as bytes into a growing array without a String between; and
+// read.
+// SAFETY: the scratch of 20 digits is filled from its end and never beyond.
 
 package enum Digits {
     package static func append(_ value: UInt64, to out: inout [UInt8], width: Int = 0) {
@@ -23,15 +22,17 @@ package enum Digits {
         append(value.magnitude, to: &out)
     }
 
-    @safe package static func appendHex(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
-        for at in 0..<bytes.count {
-            let byte = unsafe bytes[at]
-            out.append(hex(byte >> 4))
-            out.append(hex(byte & 15))
-        }
+    package static func text(_ value: UInt64, width: Int = 0) -> String {
+        var out: [UInt8] = []
+        append(value, to: &out, width: width)
+        return String(decoding: out, as: UTF8.self)
     }
 
-    package static func hex(_ nibble: UInt8) -> UInt8 {
-        nibble < 10 ? 0x30 &+ nibble : 0x57 &+ nibble
+    /// Digits alone; nil: anything else, or too large.
+    package static func number<Number: FixedWidthInteger>(
+        _ digits: some Collection<UInt8>
+    ) -> Number? {
+        guard !digits.isEmpty, digits.allSatisfy(ASCII.isDigit) else { return nil }
+        return Number(String(decoding: digits, as: UTF8.self))
     }
 }

@@ -54,11 +54,7 @@ package enum Times {
 
     /// `12.345`, of a duration.
     package static func milliseconds(_ ns: UInt64) -> String {
-        var out: [UInt8] = []
-        Digits.append(ns / 1_000_000, to: &out)
-        out.append(0x2e)
-        Digits.append(ns / 1_000 % 1_000, to: &out, width: 3)
-        return String(decoding: out, as: UTF8.self)
+        "\(ns / 1_000_000).\(Digits.text(ns / 1_000 % 1_000, width: 3))"
     }
 
     /// `Sun, 06 Nov 1994 08:49:37 GMT` of seconds since 1970, from that year to 9999.

@@ -1,22 +1,17 @@
 // Percent-encoding of what becomes part of a URL. Pure.
 
 package enum URLText {
-    /// All but unreserved characters (RFC 3986) as `%XX`.
-    package static func percentEncoded(_ text: String) -> String {
+    /// All but letters, digits and `marks` as `%XX`: unreserved characters stay (RFC 3986).
+    package static func percentEncoded(_ text: String, keeping marks: String = "-._~") -> String {
         var out: [UInt8] = []
         for byte in text.utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f, 0x7e: out.append(byte)
-            default:
+            if ASCII.isAlphanumeric(byte) || marks.utf8.contains(byte) {
+                out.append(byte)
+            } else {
                 out.append(0x25)
-                out.append(upperHex(byte >> 4))
-                out.append(upperHex(byte & 15))
+                Hex.append(upper: byte, to: &out)
             }
         }
         return String(decoding: out, as: UTF8.self)
-    }
-
-    private static func upperHex(_ nibble: UInt8) -> UInt8 {
-        nibble < 10 ? 0x30 + nibble : 0x37 + nibble
     }
 }

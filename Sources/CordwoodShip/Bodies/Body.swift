@@ -1,6 +1,7 @@
 // The body of a request: an archive's own file, or a temporary file of rendered or compressed bytes
 // that is unlinked as soon as it is open. Owned by one attempt on one thread.
 
+import CordwoodFormats
 import CShims
 import CSodium
 import CordwoodCore
@@ -63,6 +64,6 @@ struct Body: ~Copyable {
         }
         var hash = [UInt8](repeating: 0, count: 32)
         unsafe crypto_hash_sha256_final(&state, &hash)
-        return ContentHash.hexText(hash)
+        return Hex.text(hash)
     }
 }

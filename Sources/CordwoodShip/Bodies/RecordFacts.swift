@@ -28,17 +28,7 @@ extension RecordPlace {
 enum Numbers {
     /// Digits alone, without leading zeros; nil: anything else, or more than 64 bits.
     static func decimal(_ digits: ArraySlice<UInt8>) -> UInt64? {
-        guard let first = digits.first, digits.count <= 20, first != 0x30 || digits.count == 1
-        else { return nil }
-        var value: UInt64 = 0
-        for digit in digits {
-            guard digit >= 0x30, digit <= 0x39 else { return nil }
-            let (tens, isOver) = value.multipliedReportingOverflow(by: 10)
-            let (sum, isMore) = tens.addingReportingOverflow(UInt64(digit &- 0x30))
-            guard !isOver, !isMore else { return nil }
-            value = sum
-        }
-        return value
+        digits.first == 0x30 && digits.count > 1 ? nil : Digits.number(digits)
     }
 }
 
@@ -171,7 +161,7 @@ struct FieldNames: Sendable {
             let size = byte < 0x80 ? 1 : UTF8Scan.length(key, at)
             switch rule {
             case .identifier, .letterFirst:
-                name.append(FieldNames.isWordByte(byte) ? byte : 0x5f)
+                name.append(ASCII.isWordByte(byte) ? byte : 0x5f)
             case .dotless where byte == 0x2e: name.append(0x5f)
             case .dotless, .any:
                 if size < 0 { name.append(contentsOf: "\u{FFFD}".utf8) }
@@ -180,12 +170,5 @@ struct FieldNames: Sendable {
             at &+= abs(size)
         }
         return name
-    }
-
-    private static func isWordByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x5f, 0x61...0x7a: true
-        default: false
-        }
     }
 }

@@ -64,7 +64,7 @@ enum AnswerText {
     static func number(_ text: [UInt8], after part: StaticString) -> UInt64? {
         guard let first = position(text, part) else { return nil }
         var end = first
-        while end < text.count, text[end] >= 0x30, text[end] <= 0x39 { end += 1 }
+        while end < text.count, ASCII.isDigit(text[end]) { end += 1 }
         return Numbers.decimal(text[first..<end])
     }
 
@@ -79,7 +79,7 @@ enum AnswerText {
         var start = 0
         for at in 0...(text.count - count) where begins(text[at...], with: part) {
             var first = at
-            while first > start, (0x30...0x39).contains(text[first - 1]) { first -= 1 }
+            while first > start, ASCII.isDigit(text[first - 1]) { first -= 1 }
             guard let number = Numbers.decimal(text[first..<at]), number > 0 else { continue }
             if let last = groups.indices.last { groups[last].text = Array(text[start..<first]) }
             groups.append((number, []))

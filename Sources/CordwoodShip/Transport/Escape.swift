@@ -1,6 +1,8 @@
 // How JSON, XML and URLs may write a byte or a character: `\u002b`, `\/`, `&#43;`, `&amp;`, `%2B`.
 // A server that repeats what it was sent escapes more of it than it must. Pure.
 
+import CordwoodFormats
+
 enum Escape {
     /// The UTF-8 of the escape that begins at `start`, and where it ends; nil: no escape begins
     /// there.
@@ -63,12 +65,7 @@ enum Escape {
         guard digits > 0, digits <= nameBytesMax, at + digits <= text.count else { return nil }
         var value: UInt32 = 0
         for byte in text[at..<(at + digits)] {
-            let digit: UInt32
-            switch byte {
-            case 0x30...0x39: digit = UInt32(byte) - 0x30
-            case 0x41...0x46, 0x61...0x66: digit = UInt32(byte | 0x20) - 0x57
-            default: return nil
-            }
+            let digit = UInt32(ASCII.hex(byte))
             guard digit < radix else { return nil }
             value = value &* radix &+ digit
         }

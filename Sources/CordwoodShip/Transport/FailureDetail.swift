@@ -89,13 +89,10 @@ public struct FailureDetail: Equatable, Sendable {
             rest = rest[end...]
         }
         guard let colon = rest.firstIndex(of: UInt8(ascii: ":")) else { return false }
-        return !rest[colon...].dropFirst().allSatisfy { (0x30...0x39).contains($0) }
+        return !rest[colon...].dropFirst().allSatisfy(ASCII.isDigit)
     }
 
     private static func isSchemeByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2B, 0x2D, 0x2E: return true
-        default: return false
-        }
+        ASCII.isAlphanumeric(byte) || "+-.".utf8.contains(byte)
     }
 }

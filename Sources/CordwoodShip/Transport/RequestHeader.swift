@@ -2,6 +2,7 @@
 // own are refused, for two of them would contradict each other. Pure. Values may be secrets:
 // errors name the header only.
 
+import CordwoodFormats
 import CordwoodStore
 
 struct RequestHeader: Equatable, Sendable {
@@ -61,9 +62,6 @@ struct RequestHeader: Equatable, Sendable {
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: return true
-        default: return "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
+        ASCII.isAlphanumeric(byte) || "!#$%&'*+-.^_`|~".utf8.contains(byte)
     }
 }

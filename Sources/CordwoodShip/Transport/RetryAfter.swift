@@ -9,9 +9,9 @@ enum RetryAfter {
 
     /// How long to wait from now; nil: the text is neither.
     static func delayMs(_ text: String, nowUnixMs: UInt64) -> UInt64? {
-        let trimmed = trim(text)
+        let trimmed = ASCII.trimmed(text.utf8)
         guard !trimmed.isEmpty else { return nil }
-        if trimmed.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+        if trimmed.utf8.allSatisfy(ASCII.isDigit) {
             // Too many digits for 64 bits is a long time, not an error.
             guard let seconds = UInt64(trimmed), seconds < delayMsMax / 1_000 else {
                 return delayMsMax
@@ -56,14 +56,5 @@ enum RetryAfter {
         if numbers[1].digits <= 2 { year += year < 70 ? 2_000 : 1_900 }
         return Times.seconds(
             year: year, month: month, day: day, hour: time[0], minute: time[1], second: time[2])
-    }
-
-    private static func trim(_ text: String) -> String {
-        let bytes = Array(text.utf8)
-        let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 || byte == 0x0D }
-        guard let first = bytes.firstIndex(where: { !isSpace($0) }),
-            let last = bytes.lastIndex(where: { !isSpace($0) })
-        else { return "" }
-        return String(decoding: bytes[first...last], as: UTF8.self)
     }
 }

@@ -3,6 +3,7 @@
 
 import CSodium
 import CordwoodCore
+import CordwoodFormats
 
 /// A run of segments of one lane whose records stand in an archive.
 package struct ArchiveCover: Hashable, Sendable {
@@ -79,7 +80,9 @@ package enum ArchiveIdentity {
 
     /// FORMAT §11: `<lane>.<first>-<last>.cwa`.
     package static func fileName(_ cover: ArchiveCover) -> String {
-        "\(cover.laneName).\(number(cover.first))-\(number(cover.last)).cwa"
+        let (first, last) = (cover.first, cover.last)
+        return
+            "\(cover.laneName).\(Digits.text(first, width: 8))-\(Digits.text(last, width: 8)).cwa"
     }
 
     /// Of several lanes: the first one's name, `+` and how many more there are. A lane is first in
@@ -91,21 +94,11 @@ package enum ArchiveIdentity {
 
     /// 8-4-4-4-12 lowercase hex digits.
     package static func text(_ id: LaneID) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        var text: [UInt8] = []
-        for index in 0..<16 {
-            if index == 4 || index == 6 || index == 8 || index == 10 { text.append(0x2d) }
-            let word = index < 8 ? id.high : id.low
-            let byte = UInt8(truncatingIfNeeded: word &>> UInt64((index & 7) * 8))
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
+        var text = Hex.text(id.bytes)
+        for index in [20, 16, 12, 8] {
+            text.insert("-", at: text.utf8.index(text.startIndex, offsetBy: index))
         }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    private static func number(_ value: UInt64) -> String {
-        let digits = String(value)
-        return String(repeating: "0", count: max(0, 8 - digits.utf8.count)) + digits
+        return text
     }
 
     /// A plain file name that a `.part` can be added to.

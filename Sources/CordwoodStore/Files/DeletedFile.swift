@@ -5,6 +5,7 @@
 
 import CShims
 import CordwoodCore
+import CordwoodFormats
 import Glibc
 
 /// A moment by both clocks: of records of one boot the monotonic one decides which came first,
@@ -154,10 +155,7 @@ package struct DeletedFile: Equatable, Sendable {
 
     private static func text(_ moment: StoreMoment) -> String {
         guard moment.boot != .zero else { return "\(moment.timeNs)" }
-        let boot = [moment.boot.high, moment.boot.low].flatMap { word in
-            (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(8 * $0)) }
-        }
-        return "\(moment.timeNs) \(ContentHash.hexText(boot)) \(moment.monotonicNs)"
+        return "\(moment.timeNs) \(Hex.text(moment.boot.bytes)) \(moment.monotonicNs)"
     }
 
     /// Unknown keys are passed over.
@@ -201,12 +199,8 @@ package struct DeletedFile: Equatable, Sendable {
             throw UploadError.damaged("\(path), line \(line + 1): no time")
         }
         guard words.count > 1 else { return StoreMoment(timeNs: ns) }
-        guard words.count > 2, StoreFile.isIdentity(words[1]),
-            let high = UInt64(words[1].prefix(16), radix: 16),
-            let low = UInt64(words[1].suffix(16), radix: 16), let monotonic = UInt64(words[2])
+        guard words.count > 2, let boot = LaneID(hex: words[1]), let monotonic = UInt64(words[2])
         else { throw UploadError.damaged("\(path), line \(line + 1): no boot and its time") }
-        return StoreMoment(
-            timeNs: ns, boot: LaneID(high: high.byteSwapped, low: low.byteSwapped),
-            monotonicNs: monotonic)
+        return StoreMoment(timeNs: ns, boot: boot, monotonicNs: monotonic)
     }
 }

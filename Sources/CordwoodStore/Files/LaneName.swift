@@ -1,5 +1,6 @@
-// What a lane's name says (FORMAT §2). Pure.
+// What a lane's name says (FORMAT §2), and ids as text. Pure.
 
+import CordwoodCore
 import CordwoodFormats
 
 package enum LaneName {
@@ -7,14 +8,7 @@ package enum LaneName {
     package static func start(_ lane: String) -> UInt64? {
         let text = Array(lane.utf8.prefix(16))
         guard text.count == 16, text[8] == 0x54, text[15] == 0x5a else { return nil }
-        func number(_ range: Range<Int>) -> Int64? {
-            var value: Int64 = 0
-            for character in text[range] {
-                guard character >= 0x30, character <= 0x39 else { return nil }
-                value = value * 10 + Int64(character - 0x30)
-            }
-            return value
-        }
+        func number(_ range: Range<Int>) -> Int64? { Digits.number(text[range]) }
         guard let year = number(0..<4), let month = number(4..<6), let day = number(6..<8),
             let hour = number(9..<11), let minute = number(11..<13), let second = number(13..<15),
             year >= 1970, year < 2500
@@ -22,5 +16,22 @@ package enum LaneName {
         let seconds = Times.seconds(
             year: year, month: month, day: day, hour: hour, minute: minute, second: second)
         return seconds > 0 ? UInt64(seconds) &* 1_000_000_000 : 0
+    }
+}
+
+extension LaneID {
+    /// 16, as they are stored.
+    package var bytes: [UInt8] {
+        [high, low].flatMap { word in
+            (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(8 * $0)) }
+        }
+    }
+
+    /// Of 32 digits in lower case.
+    init?(hex text: some StringProtocol) {
+        guard StoreFile.isIdentity(text), let high = UInt64(text.prefix(16), radix: 16),
+            let low = UInt64(text.suffix(16), radix: 16)
+        else { return nil }
+        self.init(high: high.byteSwapped, low: low.byteSwapped)
     }
 }

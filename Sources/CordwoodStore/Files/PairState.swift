@@ -1,6 +1,8 @@
 // What one target made of one archive, and how it is written as the end of a file name. The
 // states, who moves between them and what a crash leaves are drawn in docs/UPLOADS.md. Pure.
 
+import CordwoodFormats
+
 /// Why an attempt has to be repeated.
 public enum RetryReason: String, Sendable {
     /// The server said when (Retry-After). Holds all archives of the target, also in explicit
@@ -156,8 +158,7 @@ public enum PairState: Equatable, Sendable {
 
     private static func parse(_ parts: [Substring]) -> PairState? {
         func number<Number: FixedWidthInteger>(_ index: Int, _: Number.Type) -> Number? {
-            guard parts[index].utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-            return Number(parts[index])
+            Digits.number(parts[index].utf8)
         }
         /// Nothing, or two or three numbers behind `index`.
         func progress(_ index: Int) -> Progress? {

@@ -63,7 +63,7 @@ package struct StoreFile: Equatable, Sendable {
         defer { _ = lock.number }
         if let found = try read(storeDirectory: storeDirectory) { return found }
         let made = StoreFile(
-            id: hex(idBytes.0) + hex(idBytes.1), consent: consent,
+            id: Hex.text(idBytes.0) + Hex.text(idBytes.1), consent: consent,
             created: Times.text(seconds: createdUnixSeconds), compat: 0, others: [])
         try made.write(storeDirectory: storeDirectory)
         return made
@@ -141,11 +141,6 @@ package struct StoreFile: Equatable, Sendable {
 
     static func isIdentity(_ id: some StringProtocol) -> Bool {
         id.utf8.count == 32
-            && id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
-    }
-
-    private static func hex(_ value: UInt64) -> String {
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
+            && id.utf8.allSatisfy { ASCII.hex($0) < 16 && !ASCII.isUpper($0) }
     }
 }

@@ -3,6 +3,7 @@
 // and two names never share a key. Pure.
 
 import CSodium
+import CordwoodFormats
 
 public struct TargetKey: Hashable, Sendable {
     static let bytesMax = 80
@@ -11,19 +12,12 @@ public struct TargetKey: Hashable, Sendable {
     public let text: String
 
     public init(name: String) {
-        var encoded: [UInt8] = []
-        let digits = Array("0123456789ABCDEF".utf8)
-        for byte in name.utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x5F, 0x2D: encoded.append(byte)
-            default: encoded += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
+        var encoded = URLText.percentEncoded(name, keeping: "_-")
+        if encoded.utf8.count > TargetKey.bytesMax {
+            let tail = "~" + ContentHash.hex(Array(name.utf8), bytes: 16)
+            encoded = encoded.prefix(TargetKey.bytesMax - tail.utf8.count) + tail
         }
-        if encoded.count > TargetKey.bytesMax {
-            let tail = Array("~".utf8) + Array(ContentHash.hex(Array(name.utf8), bytes: 16).utf8)
-            encoded = Array(encoded[0..<(TargetKey.bytesMax - tail.count)]) + tail
-        }
-        text = String(decoding: encoded, as: UTF8.self)
+        text = encoded
     }
 
     /// As found in a directory.
@@ -40,12 +34,6 @@ package enum ContentHash {
         unsafe content.withUnsafeBufferPointer { source in
             _ = unsafe crypto_hash_sha256(&hash, source.baseAddress, UInt64(source.count))
         }
-        return hexText(Array(hash[0..<min(max(bytes, 0), 32)]))
-    }
-
-    package static func hexText(_ bytes: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-        return String(decoding: text, as: UTF8.self)
+        return Hex.text(Array(hash.prefix(bytes)))
     }
 }

@@ -2,6 +2,8 @@
 // a use case and a UUID in upper case, whose 16 bytes are the trace id of its records. One spelling
 // each: what is not spelled so is no id. Pure.
 
+import CordwoodFormats
+
 public struct TransactionID: Hashable, Sendable {
     public let usecase: Int32
     /// Bytes 0…7 and 8…15 of the UUID, the first of them highest. Not both 0.
@@ -38,11 +40,12 @@ public struct TransactionID: Hashable, Sendable {
                 guard byte == 0x2d else { return nil }
                 continue
             }
-            guard let digit = TransactionID.digit(byte) else { return nil }
+            let digit = ASCII.hex(byte)
+            guard digit < 16, !ASCII.isLower(byte) else { return nil }
             if digits < 16 {
-                words.0 = words.0 << 4 | digit
+                words.0 = words.0 << 4 | UInt64(digit)
             } else {
-                words.1 = words.1 << 4 | digit
+                words.1 = words.1 << 4 | UInt64(digit)
             }
             digits += 1
         }
@@ -59,9 +62,7 @@ public struct TransactionID: Hashable, Sendable {
         var out = Array("TXN\(usecase)".utf8)
         for index in 0..<16 {
             if [0, 4, 6, 8, 10].contains(index) { out.append(0x2d) }
-            let byte = byte(index)
-            out.append(TransactionID.hex(byte >> 4))
-            out.append(TransactionID.hex(byte & 15))
+            Hex.append(upper: byte(index), to: &out)
         }
         return out
     }
@@ -70,16 +71,6 @@ public struct TransactionID: Hashable, Sendable {
     public func byte(_ index: Int) -> UInt8 {
         let word = index < 8 ? high : low
         return UInt8(truncatingIfNeeded: word >> (56 &- UInt64(index & 7) &* 8))
-    }
-
-    private static func hex(_ digit: UInt8) -> UInt8 { digit < 10 ? 0x30 + digit : 0x37 + digit }
-
-    private static func digit(_ byte: UInt8) -> UInt64? {
-        switch byte {
-        case 0x30...0x39: UInt64(byte - 0x30)
-        case 0x41...0x46: UInt64(byte - 0x37)
-        default: nil
-        }
     }
 
     /// As it is written here: no plus, no leading zero, no `-0`.

@@ -3,6 +3,7 @@
 // it is missing or damaged the newest record alone tells whether the clock jumped.
 
 import CordwoodCore
+import CordwoodFormats
 import Glibc
 
 package enum ClockFile {
@@ -40,10 +41,7 @@ package enum ClockFile {
         var text = "\(firstLine)\nformat 1\n"
         for anchor in trust.anchors {
             let look = anchor.look
-            let boot = [look.boot.high, look.boot.low].flatMap { word in
-                (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(8 * $0)) }
-            }
-            text += "seen \(ContentHash.hexText(boot)) \(look.boottimeNs) \(look.realtimeNs)"
+            text += "seen \(Hex.text(look.boot.bytes)) \(look.boottimeNs) \(look.realtimeNs)"
             text += " \(anchor.waitsUntilNs)\n"
         }
         return text
@@ -56,15 +54,12 @@ package enum ClockFile {
         for line in lines {
             let words = line.split(separator: " ")
             if words.first == "format", words.count == 2, words[1] != "1" { return nil }
-            guard words.first == "seen", words.count >= 5, StoreFile.isIdentity(words[1]),
-                let high = UInt64(words[1].prefix(16), radix: 16),
-                let low = UInt64(words[1].suffix(16), radix: 16), let boottime = UInt64(words[2]),
+            guard words.first == "seen", words.count >= 5, let boot = LaneID(hex: words[1]),
+                let boottime = UInt64(words[2]),
                 let realtime = UInt64(words[3]), let until = UInt64(words[4]),
                 trust.anchors.count < AgeTrust.anchorsMax
             else { continue }
-            let look = ClockLook(
-                boot: LaneID(high: high.byteSwapped, low: low.byteSwapped), boottimeNs: boottime,
-                realtimeNs: realtime)
+            let look = ClockLook(boot: boot, boottimeNs: boottime, realtimeNs: realtime)
             // Nobody waits for longer than a day: a number that says so is damage.
             let left = until - min(boottime, until)
             trust.anchors.append(

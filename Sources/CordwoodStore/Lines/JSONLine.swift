@@ -135,12 +135,12 @@ public enum JSONLine {
     private static func trace(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
         if r.traceID.count > 0 {
             literal(",\"trace_id\":\"", &out)
-            Digits.appendHex(r.traceID, to: &out)
+            Hex.append(r.traceID, to: &out)
             out.append(0x22)
         }
         if r.spanID.count > 0 {
             literal(",\"span_id\":\"", &out)
-            Digits.appendHex(r.spanID, to: &out)
+            Hex.append(r.spanID, to: &out)
             out.append(0x22)
         }
     }

@@ -162,7 +162,7 @@ public enum PlainText {
     private static func escape(_ code: UInt32, _ out: inout [UInt8], isByte: Bool = false) {
         literal(isByte ? "\\x" : "\\u", &out)
         for digit in stride(from: isByte ? 4 : 12, through: 0, by: -4) {
-            out.append(Digits.hex(UInt8(truncatingIfNeeded: code >> UInt32(digit) & 15)))
+            out.append(ASCII.hexDigit(UInt8(truncatingIfNeeded: code >> UInt32(digit) & 15)))
         }
     }
 }

@@ -55,7 +55,7 @@ public enum SAPLine {
             guard case .string(let text) = value else { return FieldText.append(value, to: &out) }
             return column(text, &out)
         }
-        Digits.appendHex(r.traceID, to: &out)
+        Hex.append(r.traceID, to: &out)
     }
 
     private static func location(_ r: borrowing RecordRef, _ out: inout [UInt8]) {

@@ -3,6 +3,7 @@
 // is read (PROTOCOL R37).
 // SAFETY: both buffers are arrays of this function's, lent to one call each.
 
+import CordwoodFormats
 import CordwoodCore
 import Glibc
 
@@ -21,22 +22,9 @@ package enum BootID {
 
     /// 16 raw bytes of a UUID in text.
     static func parse(_ text: ArraySlice<UInt8>) -> LaneID? {
-        var bytes = [UInt8](repeating: 0, count: 16)
-        var digits = 0
-        for character in text {
-            var value: UInt8
-            switch character {
-            case 0x30...0x39: value = character &- 0x30
-            case 0x61...0x66: value = character &- 0x61 &+ 10
-            case 0x41...0x46: value = character &- 0x41 &+ 10
-            default: continue
-            }
-            guard digits < 32 else { return nil }
-            if digits % 2 == 0 { value = value << 4 }
-            bytes[digits / 2] |= value
-            digits += 1
+        guard let bytes = Hex.bytes(text.filter { ASCII.hex($0) < 16 }), bytes.count == 16 else {
+            return nil
         }
-        guard digits == 32 else { return nil }
         return unsafe bytes.withUnsafeBytes { Bytes.id($0, 0) }
     }
 }

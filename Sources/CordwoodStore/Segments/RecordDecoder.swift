@@ -4,6 +4,7 @@
 // SAFETY: a record's views point into its stream's buffer, the catalog and `scratch`, none of which
 // changes before the source moves on; each is a checked slice.
 
+import CordwoodFormats
 import CordwoodCore
 
 @safe final class RecordDecoder {
@@ -165,10 +166,9 @@ import CordwoodCore
     ) {
         scratch.clear()
         var text = Array("? site \(site):".utf8)
-        let digits = Array("0123456789abcdef".utf8)
         for index in 0..<min(arguments.count, 4_096) {
-            let byte = Int(Bytes.u8(arguments, index))
-            text.append(contentsOf: [0x20, digits[byte >> 4], digits[byte & 15]])
+            text.append(0x20)
+            Hex.append(Bytes.u8(arguments, index), to: &text)
         }
         unsafe text.withUnsafeBytes { scratch.append($0) }
         record.message = unsafe scratch.bytes

@@ -3,6 +3,7 @@
 // has the message byte for byte.
 // SAFETY: everything is copied out of the record's views; none is kept.
 
+import CordwoodFormats
 import CordwoodCore
 
 public enum Field: Sendable, Equatable {
@@ -83,13 +84,6 @@ public struct Record: Sendable {
         guard let bytes = unsafe bytes, unsafe bytes.contains(where: { $0 != 0 }) else {
             return nil
         }
-        let digits = Array("0123456789abcdef".utf8)
-        var text: [UInt8] = []
-        for at in 0..<bytes.count {
-            let byte = Bytes.u8(bytes, at)
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
-        }
-        return String(decoding: text, as: UTF8.self)
+        return unsafe Hex.text(Array(bytes))
     }
 }

@@ -2,6 +2,8 @@
 // later version's may go on behind another dash. Takes no memory: signal handlers may ask. Pure.
 // SAFETY: `parse` follows the text as far as its NUL and writes what the caller gives room for.
 
+import CordwoodFormats
+
 package enum Traceparent {
     /// Of version 00, without a NUL.
     package static let bytes = 55
@@ -38,8 +40,8 @@ package enum Traceparent {
     /// Writes the 55 characters and a NUL of 25 bytes (FORMAT §8.4).
     package static func write(_ trace: UnsafeRawPointer, to out: UnsafeMutablePointer<CChar>) {
         func put(_ byte: UInt8, _ at: Int) {
-            unsafe out[at] = hex(byte >> 4)
-            unsafe out[at + 1] = hex(byte & 15)
+            unsafe out[at] = CChar(ASCII.hexDigit(byte >> 4))
+            unsafe out[at + 1] = CChar(ASCII.hexDigit(byte & 15))
         }
         put(0, 0)
         for at in [2, 35, 52] { unsafe out[at] = 0x2d }
@@ -55,21 +57,10 @@ package enum Traceparent {
         index < 16 ? 3 &+ index &* 2 : 36 &+ (index &- 16) &* 2
     }
 
-    private static func hex(_ digit: UInt8) -> CChar {
-        CChar(digit < 10 ? 0x30 + digit : 0x57 + digit)
-    }
-
     private static func number(_ a: UInt8, _ b: UInt8) -> UInt8? {
-        guard let high = digit(a), let low = digit(b) else { return nil }
+        let (high, low) = (ASCII.hex(a), ASCII.hex(b))
+        guard high < 16, low < 16, !ASCII.isUpper(a), !ASCII.isUpper(b) else { return nil }
         return high << 4 | low
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x61...0x66: byte - 0x57
-        default: nil
-        }
     }
 }
 

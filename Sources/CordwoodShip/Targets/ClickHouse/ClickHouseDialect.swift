@@ -59,12 +59,7 @@ struct ClickHouseDialect: Dialect {
         return parts.count <= 2 && table.utf8.count <= 255
             && parts.allSatisfy { part in
                 guard let first = part.utf8.first, first > 0x39 else { return false }
-                return part.utf8.allSatisfy {
-                    switch $0 {
-                    case 0x30...0x39, 0x41...0x5a, 0x5f, 0x61...0x7a: true
-                    default: false
-                    }
-                }
+                return part.utf8.allSatisfy(ASCII.isWordByte)
             }
     }
 

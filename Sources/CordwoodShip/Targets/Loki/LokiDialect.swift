@@ -61,12 +61,7 @@ struct LokiDialect: Dialect {
 
     private static func isName(_ name: String) -> Bool {
         guard let first = name.utf8.first, first > 0x39 else { return false }
-        return name.utf8.allSatisfy {
-            switch $0 {
-            case 0x30...0x39, 0x41...0x5a, 0x5f, 0x61...0x7a: true
-            default: false
-            }
-        }
+        return name.utf8.allSatisfy(ASCII.isWordByte)
     }
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {

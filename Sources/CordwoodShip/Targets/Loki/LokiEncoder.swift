@@ -183,8 +183,8 @@ struct LokiEncoder: RecordEncoder {
         add("file") { unsafe $0.append(contentsOf: record.file) }
         add("line") { if record.line > 0 { Digits.append(UInt64(record.line), to: &$0) } }
         add("function") { unsafe $0.append(contentsOf: record.function) }
-        add("trace_id") { Digits.appendHex(record.traceID, to: &$0) }
-        add("span_id") { Digits.appendHex(record.spanID, to: &$0) }
+        add("trace_id") { Hex.append(record.traceID, to: &$0) }
+        add("span_id") { Hex.append(record.spanID, to: &$0) }
         add("kind") { JSONLine.kind(record.kind, &$0) }
         add("record_id") { place.appendID(&$0) }
         for field in UniqueFields.of(record) {

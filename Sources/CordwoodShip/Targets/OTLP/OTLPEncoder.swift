@@ -178,7 +178,7 @@ struct OTLPEncoder: RecordEncoder {
             add("service.name", .text(process.name.isEmpty ? "unknown_service" : process.name))
         }
         if !has("service.instance.id"), process.laneID != .zero {
-            add("service.instance.id", .text(OTLPEncoder.text(process.laneID)))
+            add("service.instance.id", .text(ArchiveIdentity.text(process.laneID)))
         }
         if !has("process.pid"), process.processID > 0 {
             add("process.pid", .number(UInt64(process.processID)))
@@ -195,22 +195,6 @@ struct OTLPEncoder: RecordEncoder {
         case .protobuf: return OTLPProtobuf.resource(attributes, dropped: dropped)
         case .json: return OTLPJSON.resource(attributes, dropped: dropped)
         }
-    }
-
-    /// 8-4-4-4-12 lowercase hex digits, of the bytes as stored.
-    private static func text(_ id: LaneID) -> String {
-        var bytes: [UInt8] = []
-        for word in [id.high, id.low] {
-            for shift in stride(from: UInt64(0), to: 64, by: 8) {
-                bytes.append(UInt8(truncatingIfNeeded: word &>> shift))
-            }
-        }
-        let digits = Array(ContentHash.hexText(bytes).utf8)
-        let cuts = [0, 8, 12, 16, 20, 32]
-        let parts = zip(cuts, cuts.dropFirst()).map {
-            String(decoding: digits[$0..<$1], as: UTF8.self)
-        }
-        return parts.joined(separator: "-")
     }
 
     // ── The end ──

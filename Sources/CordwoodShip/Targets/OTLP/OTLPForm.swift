@@ -157,8 +157,8 @@ enum OTLPJSON {
         }
         let trace = OTLP.trace(of: record)
         if trace.flags > 0 { out += ",\"flags\":\(trace.flags)".utf8 }
-        if let id = trace.id { out += ",\"traceId\":\"\(ContentHash.hexText(id))\"".utf8 }
-        if let span = trace.span { out += ",\"spanId\":\"\(ContentHash.hexText(span))\"".utf8 }
+        if let id = trace.id { out += ",\"traceId\":\"\(Hex.text(id))\"".utf8 }
+        if let span = trace.span { out += ",\"spanId\":\"\(Hex.text(span))\"".utf8 }
         out.append(0x7D)
     }
 

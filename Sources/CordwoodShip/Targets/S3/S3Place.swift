@@ -2,6 +2,7 @@
 // before every key. From a base URL, path-style (`https://host/bucket`, with folders behind it) or
 // virtual-hosted (`https://bucket.host`, or the path form with addressing=virtual). Pure.
 
+import CordwoodFormats
 import CordwoodStore
 
 struct S3Place: Equatable, Sendable {
@@ -25,7 +26,7 @@ struct S3Place: Equatable, Sendable {
                 throw UploadError.argument(
                     "the url of kind s3 names no bucket: https://host/bucket")
             }
-            bucketPath = "/" + SigV4.encode(segments.removeFirst(), isPath: false)
+            bucketPath = "/" + URLText.percentEncoded(segments.removeFirst())
             host = address.host + port
         case "virtual":
             bucketPath = "/"
@@ -55,7 +56,7 @@ struct S3Place: Equatable, Sendable {
     /// The same for a key that already has the prefix.
     func path(ofObject key: String) -> String {
         let separator = bucketPath == "/" ? "" : "/"
-        return bucketPath + separator + SigV4.encode(key, isPath: true)
+        return bucketPath + separator + URLText.percentEncoded(key, keeping: "-._~/")
     }
 
     func url(path: String, query: [(name: String, value: String)] = []) -> String {
@@ -92,28 +93,15 @@ struct S3Place: Equatable, Sendable {
                 bytes.append(byte)
                 continue
             }
-            guard let high = rest.popFirst().flatMap(digit),
-                let low = rest.popFirst().flatMap(digit)
-            else { return nil }
-            bytes.append(high << 4 | low)
+            guard let code = Hex.bytes(rest.prefix(2)), !code.isEmpty else { return nil }
+            bytes += code
+            rest = rest.dropFirst(2)
         }
         return String(validating: bytes, as: UTF8.self)
     }
 
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x37
-        case 0x61...0x66: byte - 0x57
-        default: nil
-        }
-    }
-
     private static func isHostByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E: true
-        default: false
-        }
+        ASCII.isAlphanumeric(byte) || byte == 0x2D || byte == 0x2E
     }
 
     /// `s3.eu-central-1.amazonaws.com`, with a bucket or `dualstack` before or behind.

@@ -47,7 +47,7 @@ struct SigV4: Sendable {
         let text =
             "AWS4-HMAC-SHA256\n\(time)\n\(scope)\n"
             + ContentHash.hex(Array(canonical.utf8), bytes: 32)
-        let signature = ContentHash.hexText(SigV4.hmac(signingKey(time), text))
+        let signature = Hex.text(SigV4.hmac(signingKey(time), text))
         added.append(
             RequestHeader(
                 name: "Authorization",
@@ -89,24 +89,10 @@ struct SigV4: Sendable {
 
     // ── Encoding ──
 
-    /// Everything but letters, digits and `-._~` as %XX. A path keeps its slashes.
-    static func encode(_ text: String, isPath: Bool) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
-        var out: [UInt8] = []
-        for byte in text.utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: out.append(byte)
-            case 0x2F where isPath: out.append(byte)
-            default: out += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
-        return String(decoding: out, as: UTF8.self)
-    }
-
     /// Sorted, as it is signed and as it is sent.
     static func encode(query: [(name: String, value: String)]) -> String {
         let pairs = query.map {
-            (name: encode($0.name, isPath: false), value: encode($0.value, isPath: false))
+            (name: URLText.percentEncoded($0.name), value: URLText.percentEncoded($0.value))
         }
         let sorted = pairs.sorted {
             $0.name == $1.name

@@ -5,6 +5,7 @@
 // said, as for every kind: an event that is too large for the server even by itself, for those
 // behind it would never go.
 
+import CordwoodFormats
 import CordwoodStore
 
 struct TransactionsDialect: Dialect {
@@ -66,10 +67,7 @@ struct TransactionsDialect: Dialect {
 
     /// RFC 6838, 4.2.
     private static func isWordByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-        default: "!#$&-^_.+".utf8.contains(byte)
-        }
+        ASCII.isAlphanumeric(byte) || "!#$&-^_.+".utf8.contains(byte)
     }
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {

@@ -2,6 +2,8 @@
 // as it passes. A secret that lies in two chunks is whole again before anybody looks. As lenient as
 // the clients that undo the framing themselves; what they would refuse is not kept. One exchange's.
 
+import CordwoodFormats
+
 struct ChunkedBody: ~Copyable {
     /// What the host says of the bytes that it hands in, where the headers say "chunked".
     enum Handed {

@@ -5,6 +5,7 @@
 // SAFETY: `fixed` is fixedBytes from malloc and freed with the exchange: the id's text, then the
 // trace. `held` is an HTTPRules. `logger` and its engine are never unmapped.
 
+import CordwoodFormats
 import CCordwood
 import CShims
 import Glibc
@@ -107,8 +108,7 @@ import Glibc
     mutating func setID(_ number: UInt64) {
         for i in 0..<16 {
             let digit = UInt8(truncatingIfNeeded: number >> UInt64(60 &- 4 &* i) & 15)
-            unsafe fixed.storeBytes(
-                of: digit < 10 ? 0x30 &+ digit : 0x57 &+ digit, toByteOffset: i, as: UInt8.self)
+            unsafe fixed.storeBytes(of: ASCII.hexDigit(digit), toByteOffset: i, as: UInt8.self)
         }
     }
 

@@ -1,5 +1,7 @@
 // The note that stands for a body which could not be parsed, and of which nothing is kept.
 
+import CordwoodFormats
+
 enum UnparsedBody {
     /// Magic numbers of common formats.
     private static let magics: [(StaticString, [UInt8])] = [
@@ -63,7 +65,7 @@ extension ByteBuffer {
         while shift > 0 {
             shift &-= 4
             let digit = UInt8(truncatingIfNeeded: value >> Value(shift)) & 15
-            append(digit < 10 ? 0x30 &+ digit : 0x57 &+ digit)
+            append(ASCII.hexDigit(digit))
         }
     }
 }

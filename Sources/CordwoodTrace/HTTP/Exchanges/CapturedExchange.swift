@@ -3,6 +3,7 @@
 // that is missing or of another type is simply not known. Any thread.
 // SAFETY: everything is copied out of the record's views; none is kept.
 
+import CordwoodFormats
 import CordwoodCore
 import CordwoodStore
 
@@ -36,7 +37,7 @@ public struct CapturedExchange: Sendable {
         /// The first header of that name, in any case.
         public func header(_ name: String) -> String? {
             let wanted = Array(name.utf8)
-            return headers.first { ASCIIText.isSame($0.nameBytes, wanted) }?.value
+            return headers.first { ASCII.isSame($0.nameBytes, wanted) }?.value
         }
 
         /// Whether `bodyNote` has that word.
@@ -124,8 +125,8 @@ public struct CapturedExchange: Sendable {
     public var leftOf: UInt64? {
         guard !isOpen, !isServer, !isCancelled, errorType.isEmpty, errorMessage.isEmpty,
             let status, status >= 200, status != 204, status != 304,
-            !ASCIIText.isSame(methodBytes, Array("HEAD".utf8)),
-            !ASCIIText.isSame(methodBytes, Array("CONNECT".utf8)),
+            !ASCII.isSame(methodBytes, Array("HEAD".utf8)),
+            !ASCII.isSame(methodBytes, Array("CONNECT".utf8)),
             !response.isNoted("unpacked"), response.header("Transfer-Encoding") == nil,
             ["", "identity"].contains(response.header("Content-Encoding") ?? ""),
             let got = response.bodyBytes,
@@ -300,13 +301,4 @@ enum ExchangeField: String, CaseIterable {
     static let nameBytesMax = 32
     static let named = Dictionary(
         uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
-}
-
-/// Letters of ASCII without their case.
-enum ASCIIText {
-    static func lower(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
-
-    static func isSame(_ one: [UInt8], _ other: [UInt8]) -> Bool {
-        one.count == other.count && zip(one, other).allSatisfy { lower($0) == lower($1) }
-    }
 }

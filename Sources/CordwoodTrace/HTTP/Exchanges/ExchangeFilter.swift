@@ -1,6 +1,8 @@
 // Which exchanges are wanted: by how they ended, host, method, status, time taken, conversation.
 // Everything that is set must hold. Pure.
 
+import CordwoodFormats
+
 public struct ExchangeFilter: Sendable {
     /// No answer, not all of it, or 400 and above.
     public var failedOnly = false
@@ -19,18 +21,15 @@ public struct ExchangeFilter: Sendable {
     public static func status(_ text: String) -> ClosedRange<UInt64>? {
         let bytes = Array(text.utf8)
         if bytes.count == 3, (0x31...0x39).contains(bytes[0]),
-            bytes[1...].allSatisfy({ ASCIIText.lower($0) == 0x78 })
+            bytes[1...].allSatisfy({ ASCII.lower($0) == 0x78 })
         {
             let first = UInt64(bytes[0] &- 0x30) &* 100
             return first...(first &+ 99)
         }
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count <= 2,
-            parts.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }),
-            let first = UInt64(parts[0])
+        guard parts.count <= 2, let first: UInt64 = Digits.number(parts[0].utf8),
+            let last: UInt64 = Digits.number(parts[parts.count - 1].utf8), first <= last
         else { return nil }
-        guard parts.count == 2 else { return first...first }
-        guard let last = UInt64(parts[1]), first <= last else { return nil }
         return first...last
     }
 
@@ -45,7 +44,7 @@ public struct ExchangeFilter: Sendable {
             }
         }
         if !methods.isEmpty,
-            !methods.contains(where: { ASCIIText.isSame(exchange.methodBytes, Array($0.utf8)) })
+            !methods.contains(where: { ASCII.isSame(exchange.methodBytes, Array($0.utf8)) })
         {
             return false
         }
@@ -62,7 +61,7 @@ public struct ExchangeFilter: Sendable {
     }
 
     static func isHost(_ host: String, _ port: UInt64?, _ pattern: String) -> Bool {
-        var name = Array(pattern.utf8).map(ASCIIText.lower)[...]
+        var name = Array(pattern.utf8).map(ASCII.lower)[...]
         // More colons than one are an IPv6 address, unless it stands in brackets.
         if let colon = name.lastIndex(of: 0x3a),
             name.firstIndex(of: 0x3a) == colon || name[..<colon].last == 0x5d
@@ -72,7 +71,7 @@ public struct ExchangeFilter: Sendable {
             else { return false }
             name = name[..<colon]
         }
-        let host = unbracketed(Array(host.utf8).map(ASCIIText.lower)[...])
+        let host = unbracketed(Array(host.utf8).map(ASCII.lower)[...])
         guard name.starts(with: [0x2a, 0x2e]) else { return host == unbracketed(name) }
         let tail = name.dropFirst()
         return host == tail.dropFirst()
@@ -102,7 +101,7 @@ public struct CapturedURL {
         var rest = url[...]
         if let colon = rest.firstIndex(of: 0x3a), rest[colon...].starts(with: [0x3a, 0x2f, 0x2f]) {
             scheme = String(
-                decoding: rest[..<colon].map(ASCIIText.lower), as: UTF8.self)
+                decoding: rest[..<colon].map(ASCII.lower), as: UTF8.self)
             rest = rest[(colon + 3)...]
             let end = rest.firstIndex { [0x2f, 0x3f, 0x23].contains($0) } ?? rest.endIndex
             authority(rest[..<end])
@@ -131,36 +130,9 @@ public struct CapturedURL {
             let parts = item.split(
                 separator: 0x3d, maxSplits: 1, omittingEmptySubsequences: false)
             return (
-                decoded(parts[0]), parts.count > 1 ? decoded(parts[1]) : [], parts.count > 1
+                PercentCoding.decode(Array(parts[0])),
+                parts.count > 1 ? PercentCoding.decode(Array(parts[1])) : [], parts.count > 1
             )
-        }
-    }
-
-    static func decoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
-        var out: [UInt8] = []
-        out.reserveCapacity(text.count)
-        var at = text.startIndex
-        while at < text.endIndex {
-            let byte = text[at]
-            if byte == 0x25, text.endIndex - at > 2, let high = digit(text[at + 1]),
-                let low = digit(text[at + 2])
-            {
-                out.append(high << 4 | low)
-                at += 3
-                continue
-            }
-            out.append(byte == 0x2b ? 0x20 : byte)
-            at += 1
-        }
-        return out
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte &- 0x30
-        case 0x41...0x46: byte &- 0x37
-        case 0x61...0x66: byte &- 0x57
-        default: nil
         }
     }
 }

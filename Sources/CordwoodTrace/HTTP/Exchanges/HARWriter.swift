@@ -140,8 +140,8 @@ struct HAREntry {
         out += ",\"cookies\":[".utf8
         var isFirst = true
         for header in message.headers {
-            let isSet = ASCIIText.isSame(header.nameBytes, Array("set-cookie".utf8))
-            guard isSet || ASCIIText.isSame(header.nameBytes, Array("cookie".utf8)) else {
+            let isSet = ASCII.isSame(header.nameBytes, Array("set-cookie".utf8))
+            guard isSet || ASCII.isSame(header.nameBytes, Array("cookie".utf8)) else {
                 continue
             }
             for pair in header.valueBytes.split(separator: 0x3b) {
@@ -262,7 +262,7 @@ public enum BodyKind {
 
     static func mediaType(_ type: String) -> String {
         let first = type.utf8.prefix { $0 != 0x3b && $0 != 0x20 }
-        return String(decoding: first.map(ASCIIText.lower), as: UTF8.self)
+        return String(decoding: first.map(ASCII.lower), as: UTF8.self)
     }
 }
 

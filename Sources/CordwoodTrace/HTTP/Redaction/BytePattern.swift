@@ -4,6 +4,7 @@
 // whatever the pattern (libtre, and every search for "the next match", is quadratic for patterns
 // like `c|a.*z`). Built once, never changed; any thread.
 
+import CordwoodFormats
 import Glibc
 
 struct PatternStep {

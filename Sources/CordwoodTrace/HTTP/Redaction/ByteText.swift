@@ -5,6 +5,7 @@
 
 import CCordwood
 import CShims
+import CordwoodFormats
 import Glibc
 
 @safe package struct ByteText {
@@ -112,33 +113,6 @@ import Glibc
 
     package var array: [UInt8] { unsafe Array(UnsafeBufferPointer(start: start, count: count)) }
     var raw: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(start: start, count: count) }
-}
-
-enum ASCII {
-    @inline(__always)
-    static func lower(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
-    @inline(__always)
-    static func isUpper(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
-    @inline(__always)
-    static func isLower(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }
-    @inline(__always)
-    static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
-    @inline(__always)
-    static func isBlank(_ byte: UInt8) -> Bool {
-        byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
-    }
-    /// Letters, digits, and what no name's separator is.
-    @inline(__always)
-    static func isNameByte(_ byte: UInt8) -> Bool {
-        isUpper(byte) || isLower(byte) || isDigit(byte) || byte >= 0x80
-    }
-
-    /// 255: no digit of base 16.
-    static func hex(_ byte: UInt8) -> UInt8 {
-        if isDigit(byte) { return byte &- 0x30 }
-        let letter = byte | 0x20
-        return letter &- 0x61 < 6 ? letter &- 0x61 &+ 10 : 255
-    }
 }
 
 /// Grows by doubling. Where memory runs out it keeps what it has and says so.

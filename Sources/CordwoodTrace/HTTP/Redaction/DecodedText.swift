@@ -1,6 +1,7 @@
 // Texts within texts, decoded: JSON strings by their escapes, values of URLs and forms by their
 // percent codes. Where each byte stood is kept, so that what is found can be replaced there.
 
+import CordwoodFormats
 import Glibc
 
 enum DecodedText {

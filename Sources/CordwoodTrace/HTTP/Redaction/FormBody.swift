@@ -1,6 +1,8 @@
 // Forms and event streams, which only their Content-Type tells apart from other text: how far a
 // text has that form, and which parts of event streams to replace.
 
+import CordwoodFormats
+
 extension TextScan {
     // MARK: Forms
 

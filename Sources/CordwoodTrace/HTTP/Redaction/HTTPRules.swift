@@ -4,6 +4,7 @@
 // SAFETY: `logger` lies in the engine's memory, which is never unmapped; `conversation` is
 // allocated in init and freed in deinit.
 
+import CordwoodFormats
 import CShims
 import CordwoodCore
 

@@ -2,6 +2,7 @@
 // type (`keep_text`), and names whose values are not secrets (`keep_keys`). Each exchange gets a
 // bit for every rule that matches its URL. Never changed; any thread.
 
+import CordwoodFormats
 import CordwoodCore
 
 struct KeepRules: Sendable {

@@ -2,6 +2,8 @@
 // locale; back references and look-around are refused, and a program has a bound, so that matching
 // takes linear time whatever the pattern. Pure.
 
+import CordwoodFormats
+
 struct PatternError: Error {
     var text: String
     var offset: Int

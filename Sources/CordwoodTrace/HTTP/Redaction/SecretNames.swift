@@ -5,6 +5,7 @@
 // SAFETY: `slots` and `seen` are allocated in init with the sizes their masks stand for, and freed
 // in deinit.
 
+import CordwoodFormats
 import CShims
 
 @safe final class SecretNames: @unchecked Sendable {

@@ -2,6 +2,8 @@
 // "Bearer" and "Basic", and private keys in PEM. Linear. A secret that was cut off is replaced up
 // to the end of the text.
 
+import CordwoodFormats
+
 extension TextScan {
     /// How tokens begin, and how many characters they have behind that at least.
     private static let prefixes: [(StaticString, Int)] = [

@@ -1,0 +1,53 @@
+// Bytes of ASCII told apart. What stands in others' inner loops is public and inlinable: a package
+// function is a call there. No state: any thread.
+
+public enum ASCII {
+    @inlinable @inline(__always)
+    public static func lower(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
+    @inlinable @inline(__always)
+    public static func isUpper(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
+    @inlinable @inline(__always)
+    public static func isLower(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }
+    @inlinable @inline(__always)
+    public static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+    @inlinable @inline(__always)
+    public static func isBlank(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
+    }
+    /// Letters and digits.
+    @inlinable @inline(__always)
+    public static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        isUpper(byte) || isLower(byte) || isDigit(byte)
+    }
+    /// Those, and `_`.
+    @inlinable @inline(__always)
+    public static func isWordByte(_ byte: UInt8) -> Bool { isAlphanumeric(byte) || byte == 0x5F }
+    /// Letters, digits, and what no name's separator is.
+    @inlinable @inline(__always)
+    public static func isNameByte(_ byte: UInt8) -> Bool { isAlphanumeric(byte) || byte >= 0x80 }
+
+    /// 255: no digit of base 16.
+    @inlinable @inline(__always)
+    public static func hex(_ byte: UInt8) -> UInt8 {
+        if isDigit(byte) { return byte &- 0x30 }
+        let letter = byte | 0x20
+        return letter &- 0x61 < 6 ? letter &- 0x61 &+ 10 : 255
+    }
+    /// Of 0…15, in lower case.
+    @inlinable @inline(__always)
+    public static func hexDigit(_ nibble: UInt8) -> UInt8 {
+        nibble < 10 ? 0x30 &+ nibble : 0x57 &+ nibble
+    }
+
+    /// Whatever the case of letters.
+    package static func isSame(_ one: [UInt8], _ other: [UInt8]) -> Bool {
+        one.count == other.count && zip(one, other).allSatisfy { lower($0) == lower($1) }
+    }
+
+    /// Without the blanks around.
+    package static func trimmed(_ bytes: some Collection<UInt8>) -> String {
+        let start = bytes.drop(while: isBlank)
+        let end = start.reversed().drop(while: isBlank)
+        return String(decoding: end.reversed(), as: UTF8.self)
+    }
+}

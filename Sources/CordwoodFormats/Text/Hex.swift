@@ -1,0 +1,37 @@
+// Bytes as digits of base 16, and back. No state: any thread.
+// SAFETY: bytes are read below their count.
+
+package enum Hex {
+    package static func append(_ byte: UInt8, to out: inout [UInt8]) {
+        out.append(ASCII.hexDigit(byte >> 4))
+        out.append(ASCII.hexDigit(byte & 15))
+    }
+
+    package static func append(upper byte: UInt8, to out: inout [UInt8]) {
+        for nibble in [byte >> 4, byte & 15] {
+            out.append(nibble < 10 ? 0x30 &+ nibble : 0x37 &+ nibble)
+        }
+    }
+
+    @safe package static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+        for at in 0..<bytes.count { unsafe append(bytes[at], to: &out) }
+    }
+
+    package static func text(_ bytes: [UInt8]) -> String {
+        var out: [UInt8] = []
+        for byte in bytes { append(byte, to: &out) }
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    /// 16 digits.
+    package static func text(_ number: UInt64) -> String {
+        text((0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) })
+    }
+
+    /// Digits in either case, two a byte; nil: something else.
+    package static func bytes(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        let digits = text.map { ASCII.hex($0) }
+        guard digits.count % 2 == 0, !digits.contains(255) else { return nil }
+        return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+    }
+}
