@@ -125,7 +125,7 @@ final class AgeTrustTests: XCTestCase {
                     if begins { until = boottime + day }
                 }
                 // A run that ends and one that begins.
-                if random(3) == 0 { trust = ClockFile.parse(Array(ClockFile.text(trust).utf8))! }
+                if random(3) == 0 { trust = try! ClockFile.parse(ClockFile.bytes(trust)) }
                 let verdict = trust.look(look(boottime, realtime), newestRecordNs: random(2))
                 let wanted: AgeTrust.Verdict =
                     boottime >= until ? .believed : waits(until - boottime, begins: begins)
@@ -138,22 +138,27 @@ final class AgeTrustTests: XCTestCase {
         var trust = AgeTrust()
         _ = trust.look(look(5, start, boot: 0x0123_4567_89AB_CDEF), newestRecordNs: start)
         _ = trust.look(look(9, start + 9 * day, boot: 2), newestRecordNs: start)
-        let text = ClockFile.text(trust)
+        let text = String(decoding: ClockFile.bytes(trust), as: UTF8.self)
         XCTAssertTrue(
             text.hasPrefix(
                 "cordwood clock\nformat 1\nseen efcdab89674523010700000000000000 5 \(start) 0\n"),
             text)
-        XCTAssertEqual(ClockFile.parse(Array(text.utf8)), trust)
-        XCTAssertEqual(ClockFile.parse(Array("junk\n".utf8)), AgeTrust())
-        XCTAssertNil(ClockFile.parse(Array("cordwood clock\nformat 2\n".utf8)))
+        XCTAssertEqual(try ClockFile.parse(Array(text.utf8)), trust)
+        func read(_ text: String) throws -> AgeTrust? {
+            let store = try TestStore()
+            try text.write(toFile: store.root + "/clock", atomically: true, encoding: .utf8)
+            return ClockFile.read(storeDirectory: store.root)
+        }
+        XCTAssertEqual(try read("junk\n"), AgeTrust())
+        XCTAssertNil(try read("cordwood clock\nformat 2\n"))
         // Nothing makes it wait for longer than a day.
         let long = text.replacingOccurrences(of: "\(9 + day)\n", with: "\(UInt64.max)\n")
         XCTAssertNotEqual(long, text)
-        XCTAssertEqual(ClockFile.parse(Array(long.utf8))?.anchors.last?.waitsUntilNs, 0)
+        XCTAssertEqual(try ClockFile.parse(Array(long.utf8)).anchors.last?.waitsUntilNs, 0)
         let many =
             "cordwood clock\nformat 1\n"
             + String(repeating: "seen \(String(repeating: "a", count: 32)) 1 2 3\n", count: 99)
-        XCTAssertEqual(ClockFile.parse(Array(many.utf8))?.anchors.count, AgeTrust.anchorsMax)
+        XCTAssertEqual(try ClockFile.parse(Array(many.utf8)).anchors.count, AgeTrust.anchorsMax)
     }
 
     func testWhatIsWorthWriting() {
@@ -206,7 +211,7 @@ final class AgeTrustTests: XCTestCase {
         let service = try store.service()
         service.setLimits(RetentionLimits(quotaBytes: 0, archivesMax: 0, expirationDays: 30))
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 0)
-        let temporary = store.root + "/" + ClockFile.temporaryName
+        let temporary = store.root + "/.clock.new"
         XCTAssertEqual(mkdir(temporary, 0o700), 0)
         store.clock.jump(ms: 40 * 86_400_000)
         for _ in 1...23 {

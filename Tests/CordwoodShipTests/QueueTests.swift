@@ -366,7 +366,7 @@ final class QueueTests: XCTestCase {
         XCTAssertEqual(made.id, "00000000000000010000000000000002")
         XCTAssertEqual(made.created, "1970-01-01T00:00:00Z")
         XCTAssertEqual(made.consent, .pending)
-        let text = made.text + "color blue\nshape  round \n"
+        let text = String(decoding: made.bytes, as: UTF8.self) + "color blue\nshape  round \n"
         try text.write(toFile: path, atomically: true, encoding: .utf8)
         let changed = try StoreFile.setConsent(storeDirectory: store.root, to: .denied)
         XCTAssertEqual(changed.consent, .denied)
@@ -382,7 +382,7 @@ final class QueueTests: XCTestCase {
     func testStoreFileOfOtherVersions() throws {
         let id = "id 00000000000000010000000000000002\n"
         func parse(_ text: String) throws -> StoreFile {
-            try StoreFile.parse(text, path: "store")
+            try StoreFile.parse(Array(text.utf8), path: "store")
         }
         func status(_ text: String) -> UploadStatus? {
             do { _ = try parse(text) } catch { return (error as? UploadError)?.status }
@@ -398,7 +398,7 @@ final class QueueTests: XCTestCase {
         let newer = try parse("cordwood store\nformat 1\ncompat 4\nconsent maybe\n" + id)
         XCTAssertEqual(newer.consent, .pending)
         let store = try TestStore()
-        try (newer.text).write(toFile: store.root + "/store", atomically: true, encoding: .utf8)
+        try Data(newer.bytes).write(to: URL(fileURLWithPath: store.root + "/store"))
         XCTAssertThrowsError(try StoreFile.setConsent(storeDirectory: store.root, to: .granted)) {
             XCTAssertEqual(($0 as? UploadError)?.status, .version)
         }

@@ -7,7 +7,6 @@ import CordwoodStore
 
 package struct PolicyFile: Equatable, Sendable {
     package static let fileName = "policy"
-    static let temporaryName = ".policy.new"
     private static let firstLine = "cordwood policy"
     private static let validatorBytesMax = 1024
 
@@ -50,45 +49,30 @@ package struct PolicyFile: Equatable, Sendable {
     }
 
     func write(storeDirectory: String) throws(UploadError) {
-        // The store's own directory may be a link (StoreFile).
-        let root = storeDirectory + "/."
-        let lock = try Files.lockDirectory(root)
+        let lock = try Files.lockStore(storeDirectory)
         defer { _ = lock.number }
-        try Files.replace(
-            storeDirectory + "/" + PolicyFile.fileName,
-            temporary: storeDirectory + "/" + PolicyFile.temporaryName, directory: root, with: bytes
-        )
+        try Files.replace(PolicyFile.fileName, inStore: storeDirectory, with: bytes)
     }
 
     var bytes: [UInt8] {
-        var lines = [
-            PolicyFile.firstLine, "format 1", "url \(urlHash)", "origin \(origin)",
-            "saved \(savedUnixSeconds)",
-        ]
+        var lines = ["url \(urlHash)", "origin \(origin)", "saved \(savedUnixSeconds)"]
         if !etag.isEmpty { lines.append("etag \(etag)") }
         if !modified.isEmpty { lines.append("modified \(modified)") }
-        return Array((lines.joined(separator: "\n") + "\n\n").utf8) + json
+        return KeyValueFile.bytes(PolicyFile.firstLine, lines) + [0x0A] + json
     }
 
     static func parse(_ bytes: [UInt8]) -> PolicyFile? {
         var file = PolicyFile(
             url: "", origin: "", etag: "", modified: "", savedUnixSeconds: 0, json: [])
-        var rest = bytes[...]
-        var format: UInt64?
-        var isFirst = true
-        while true {
-            guard let end = rest.firstIndex(of: 0x0A) else { return nil }
-            let line = String(decoding: rest[..<end], as: UTF8.self)
-            rest = rest[(end + 1)...]
-            if line.isEmpty { break }
-            if isFirst && line != firstLine { return nil }
-            isFirst = false
-            let parts = line.split(separator: " ", maxSplits: 1)
-            // A line of spaces has none.
-            guard let key = parts.first else { continue }
-            let value = parts.count == 2 ? String(parts[1]) : ""
-            switch key {
-            case "format": format = UInt64(value)
+        let ends = zip(bytes.indices, bytes.indices.dropFirst())
+        guard let end = ends.first(where: { bytes[$0] == 0x0A && bytes[$1] == 0x0A }),
+            let head = try? KeyValueFile(
+                bytes[..<end.0], firstLine: firstLine, path: fileName),
+            head.format == 1
+        else { return nil }
+        for line in head.lines {
+            let value = String(line.value)
+            switch line.key {
             case "url": file.urlHash = value
             case "origin": file.origin = value
             case "saved": file.savedUnixSeconds = Int64(value) ?? 0
@@ -97,8 +81,8 @@ package struct PolicyFile: Equatable, Sendable {
             default: break
             }
         }
-        guard format == 1, rest.count <= PolicyDocument.bytesMax else { return nil }
-        file.json = Array(rest)
+        file.json = Array(bytes[(end.1 + 1)...])
+        guard file.json.count <= PolicyDocument.bytesMax else { return nil }
         return file
     }
 }

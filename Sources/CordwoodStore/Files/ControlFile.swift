@@ -15,7 +15,6 @@ public struct ControlFile: Equatable, Sendable {
     }
 
     public static let fileName = "control"
-    static let temporaryName = ".control.new"
     private static let firstLine = "cordwood control"
     public static let levelsMax = 4_096
     public static let prefixBytesMax = 255
@@ -38,18 +37,14 @@ public struct ControlFile: Equatable, Sendable {
     public static func change(
         storeDirectory: String, _ body: (inout ControlFile) -> Void
     ) throws(UploadError) {
-        // The store's own directory may be a link (StoreFile).
-        let root = storeDirectory + "/."
-        let lock = try Files.lockDirectory(root)
+        let lock = try Files.lockStore(storeDirectory)
         defer { _ = lock.number }
         var file = try read(storeDirectory: storeDirectory) ?? ControlFile()
         body(&file)
         guard file.levels.count <= levelsMax else {
             throw .limit("over \(levelsMax) level prefixes")
         }
-        try Files.replace(
-            storeDirectory + "/" + fileName, temporary: storeDirectory + "/" + temporaryName,
-            directory: root, with: Array(file.text.utf8))
+        try Files.replace(fileName, inStore: storeDirectory, with: file.bytes)
     }
 
     /// nil takes the prefix's line out.
@@ -63,44 +58,31 @@ public struct ControlFile: Equatable, Sendable {
         text.utf8.count <= prefixBytesMax && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 
-    var text: String {
-        var lines = [ControlFile.firstLine, "format 1"]
-        if let http { lines.append("http \(http ? "on" : "off")") }
-        for level in levels { lines.append("level \(level.number) \(level.prefix)") }
-        return lines.joined(separator: "\n") + "\n"
+    var bytes: [UInt8] {
+        let http = http.map { ["http \($0 ? "on" : "off")"] } ?? []
+        let levels = levels.map { "level \($0.number) \($0.prefix)" }
+        return KeyValueFile.bytes(ControlFile.firstLine, http + levels)
     }
 
     static func parse(_ bytes: [UInt8], path: String) throws(UploadError) -> ControlFile {
-        var lines = String(decoding: bytes, as: UTF8.self)
-            .split(separator: "\n", omittingEmptySubsequences: true)[...]
-        guard lines.popFirst() == Substring(firstLine) else {
-            throw UploadError.damaged("\(path) does not begin with '\(firstLine)'")
-        }
         var file = ControlFile()
-        var format: UInt64?
-        for line in lines {
-            let parts = line.split(separator: " ", maxSplits: 1)
-            let value = parts.count == 2 ? parts[1] : ""
-            switch parts.first {
-            case "format": format = UInt64(value)
+        for line in try KeyValueFile(bytes, firstLine: firstLine, path: path).lines {
+            switch line.key {
             case "http":
-                guard value == "on" || value == "off" else {
-                    throw UploadError.damaged("\(path): '\(shown(line))' is neither on nor off")
-                }
-                file.http = value == "on"
-            case "level":
-                guard let level = level(value) else {
+                guard line.value == "on" || line.value == "off" else {
                     throw UploadError.damaged(
-                        "\(path): '\(shown(line))' is no 'level <1…24 or 255> <prefix>'")
+                        "\(path): '\(shown(line.text))' is neither on nor off")
+                }
+                file.http = line.value == "on"
+            case "level":
+                guard let level = level(line.value) else {
+                    throw UploadError.damaged(
+                        "\(path): '\(shown(line.text))' is no 'level <1…24 or 255> <prefix>'")
                 }
                 file.setLevel(level.prefix, level.number)
             // Lines of later versions.
             default: break
             }
-        }
-        guard let format else { throw UploadError.damaged("\(path) has no format") }
-        guard format == 1 else {
-            throw UploadError.version("\(path): format \(format) is newer than this library")
         }
         guard file.levels.count <= levelsMax else {
             throw UploadError.damaged("\(path) has over \(levelsMax) levels")
@@ -118,7 +100,7 @@ public struct ControlFile: Equatable, Sendable {
         return isPrefix(prefix) ? Level(prefix: prefix, number: number) : nil
     }
 
-    private static func shown(_ line: Substring) -> String {
+    private static func shown(_ line: String) -> String {
         String(
             line.unicodeScalars.prefix(60).map { scalar in
                 scalar.value < 0x20 || scalar.value == 0x7F ? "?" : Character(scalar)

@@ -41,7 +41,6 @@ package struct StoreMoment: Equatable, Sendable {
 
 package struct DeletedFile: Equatable, Sendable {
     package static let fileName = "deleted"
-    static let temporaryName = ".deleted.new"
     package static let idsMax = 65_536
     private static let firstLine = "cordwood deleted"
     /// Deletions of all, of as many boots.
@@ -79,9 +78,7 @@ package struct DeletedFile: Equatable, Sendable {
     package static func forget(
         storeDirectory: String, id: TransactionID?, until: StoreMoment
     ) throws(UploadError) {
-        // The store's own directory may be a link (StoreFile).
-        let root = storeDirectory + "/."
-        let lock = try Files.lockDirectory(root)
+        let lock = try Files.lockStore(storeDirectory)
         defer { _ = lock.number }
         var file = try read(storeDirectory: storeDirectory)
         if let id {
@@ -89,9 +86,7 @@ package struct DeletedFile: Equatable, Sendable {
         } else {
             file.forgetAll(until)
         }
-        try Files.replace(
-            storeDirectory + "/" + fileName, temporary: storeDirectory + "/" + temporaryName,
-            directory: root, with: file.bytes)
+        try Files.replace(fileName, inStore: storeDirectory, with: file.bytes)
     }
 
     private mutating func forget(
@@ -144,13 +139,12 @@ package struct DeletedFile: Equatable, Sendable {
     }
 
     var bytes: [UInt8] {
-        var text = "\(DeletedFile.firstLine)\nformat 1\n"
-        for moment in all { text += "all \(DeletedFile.text(moment))\n" }
-        let lines = ids.flatMap { id, deletions in deletions.map { (id, $0) } }
-        for (id, moment) in lines.sorted(by: { $0.1.timeNs < $1.1.timeNs }) {
-            text += "\(id.text) \(DeletedFile.text(moment))\n"
-        }
-        return Array(text.utf8)
+        let single = ids.flatMap { id, deletions in deletions.map { (id, $0) } }
+            .sorted { $0.1.timeNs < $1.1.timeNs }
+        return KeyValueFile.bytes(
+            DeletedFile.firstLine,
+            all.map { "all \(DeletedFile.text($0))" }
+                + single.map { "\($0.text) \(DeletedFile.text($1))" })
     }
 
     private static func text(_ moment: StoreMoment) -> String {
@@ -161,46 +155,31 @@ package struct DeletedFile: Equatable, Sendable {
     /// Unknown keys are passed over.
     static func parse(_ bytes: [UInt8], path: String) throws(UploadError) -> DeletedFile {
         var file = DeletedFile()
-        var format: UInt64?
-        for (number, line) in bytes.split(separator: 0x0A).enumerated() {
-            let text = String(decoding: line, as: UTF8.self)
-            if number == 0 {
-                guard text == firstLine else { break }
-                continue
-            }
-            let parts = text.split(separator: " ")
-            guard parts.count >= 2 else { continue }
-            if parts[0] == "format" {
-                format = UInt64(parts[1])
-            } else if parts[0] == "all" {
-                file.all.append(try moment(parts[1...], path, number))
+        let read = try KeyValueFile(bytes, firstLine: firstLine, path: path)
+        for (index, line) in read.lines.enumerated() where !line.value.isEmpty {
+            if line.key == "all" {
+                file.all.append(try moment(line.value, path, index + 2))
                 guard file.all.count <= allMax else {
                     throw UploadError.damaged("\(path): over \(allMax) deletions of all")
                 }
-            } else if let id = TransactionID(String(parts[0])) {
-                file.ids[id, default: []].append(try moment(parts[1...], path, number))
+            } else if let id = TransactionID(String(line.key)) {
+                file.ids[id, default: []].append(try moment(line.value, path, index + 2))
             }
-        }
-        guard let format else {
-            throw UploadError.damaged("\(path) does not begin with '\(firstLine)' and a format")
-        }
-        guard format == 1 else {
-            throw UploadError.version("\(path): format \(format) is newer than this library")
         }
         return file
     }
 
     /// A time, and its boot and monotonic time where they are known.
     private static func moment(
-        _ words: ArraySlice<Substring>, _ path: String, _ line: Int
+        _ text: Substring, _ path: String, _ line: Int
     ) throws(UploadError) -> StoreMoment {
-        let words = Array(words)
-        guard let ns = UInt64(words[0]) else {
-            throw UploadError.damaged("\(path), line \(line + 1): no time")
+        let words = text.split(separator: " ")
+        guard let first = words.first, let ns = UInt64(first) else {
+            throw UploadError.damaged("\(path), line \(line): no time")
         }
         guard words.count > 1 else { return StoreMoment(timeNs: ns) }
         guard words.count > 2, let boot = LaneID(hex: words[1]), let monotonic = UInt64(words[2])
-        else { throw UploadError.damaged("\(path), line \(line + 1): no boot and its time") }
+        else { throw UploadError.damaged("\(path), line \(line): no boot and its time") }
         return StoreMoment(timeNs: ns, boot: boot, monotonicNs: monotonic)
     }
 }

@@ -31,9 +31,7 @@ public enum Consent: UInt32, Sendable {
 
 package struct StoreFile: Equatable, Sendable {
     package static let fileName = "store"
-    static let temporaryName = ".store.new"
     static let firstLine = "cordwood store"
-    static let formatMax: UInt64 = 1
 
     /// 32 hex digits.
     package private(set) var id: String
@@ -49,7 +47,7 @@ package struct StoreFile: Equatable, Sendable {
     package static func read(storeDirectory: String) throws(UploadError) -> StoreFile? {
         let path = storeDirectory + "/" + fileName
         guard let bytes = try Files.read(path) else { return nil }
-        return try parse(String(decoding: bytes, as: UTF8.self), path: path)
+        return try parse(bytes, path: path)
     }
 
     /// Reads the file, or makes it with this id and consent where there is none.
@@ -59,7 +57,7 @@ package struct StoreFile: Equatable, Sendable {
         createdUnixSeconds: Int64
     ) throws(UploadError) -> StoreFile {
         if let found = try read(storeDirectory: storeDirectory) { return found }
-        let lock = try Files.lockDirectory(Self.root(storeDirectory))
+        let lock = try Files.lockStore(storeDirectory)
         defer { _ = lock.number }
         if let found = try read(storeDirectory: storeDirectory) { return found }
         let made = StoreFile(
@@ -73,7 +71,7 @@ package struct StoreFile: Equatable, Sendable {
     package static func setConsent(
         storeDirectory: String, to consent: Consent
     ) throws(UploadError) -> StoreFile {
-        let lock = try Files.lockDirectory(Self.root(storeDirectory))
+        let lock = try Files.lockStore(storeDirectory)
         defer { _ = lock.number }
         guard var file = try read(storeDirectory: storeDirectory) else {
             throw UploadError.notFound("\(storeDirectory)/\(fileName) does not exist")
@@ -87,31 +85,24 @@ package struct StoreFile: Equatable, Sendable {
         return file
     }
 
-    static func parse(_ text: String, path: String) throws(UploadError) -> StoreFile {
-        var lines = text.split(separator: "\n", omittingEmptySubsequences: true)[...]
-        guard lines.popFirst() == Substring(firstLine) else {
-            throw UploadError.damaged("\(path) does not begin with '\(firstLine)'")
-        }
+    static func parse(_ bytes: [UInt8], path: String) throws(UploadError) -> StoreFile {
+        let read = try KeyValueFile(bytes, firstLine: firstLine, path: path)
         var file = StoreFile(id: "", consent: .granted, created: "", compat: 0, others: [])
-        var format: UInt64?
         var incompat: UInt64 = 0
         var consent: Consent?
-        for line in lines {
-            let parts = line.split(separator: " ", maxSplits: 1)
-            let value = parts.count == 2 ? parts[1] : ""
-            switch parts.first {
-            case "format": format = UInt64(value)
-            case "compat": file.compat = UInt64(value) ?? UInt64.max
-            case "incompat": incompat = UInt64(value) ?? UInt64.max
-            case "id": file.id = String(value)
-            case "created": file.created = String(value)
-            case "consent": consent = Consent(word: value)
-            default: file.others.append(String(line))
+        for line in read.lines {
+            switch line.key {
+            case "format": break
+            case "compat": file.compat = UInt64(line.value) ?? UInt64.max
+            case "incompat": incompat = UInt64(line.value) ?? UInt64.max
+            case "id": file.id = String(line.value)
+            case "created": file.created = String(line.value)
+            case "consent": consent = Consent(word: line.value)
+            default: file.others.append(line.text)
             }
         }
-        guard let format else { throw UploadError.damaged("\(path) has no format") }
-        guard format <= formatMax, incompat == 0 else {
-            throw UploadError.version("\(path): format \(format) is newer than this library")
+        guard incompat == 0 else {
+            throw UploadError.version("\(path): format \(read.format) is newer than this library")
         }
         guard isIdentity(file.id) else { throw UploadError.damaged("\(path) has no valid id") }
         // A word that cannot be read must never count as permission.
@@ -119,25 +110,17 @@ package struct StoreFile: Equatable, Sendable {
         return file
     }
 
-    var text: String {
-        var lines = [
-            StoreFile.firstLine, "format \(StoreFile.formatMax)", "compat \(compat)", "incompat 0",
-            "id \(id)", "created \(created)", "consent \(consent.word)",
+    var bytes: [UInt8] {
+        let known = [
+            "compat \(compat)", "incompat 0", "id \(id)", "created \(created)",
+            "consent \(consent.word)",
         ]
-        lines += others
-        return lines.joined(separator: "\n") + "\n"
+        return KeyValueFile.bytes(StoreFile.firstLine, known + others)
     }
 
     private func write(storeDirectory: String) throws(UploadError) {
-        try Files.replace(
-            storeDirectory + "/" + StoreFile.fileName,
-            temporary: storeDirectory + "/" + StoreFile.temporaryName,
-            directory: Self.root(storeDirectory), with: Array(text.utf8))
+        try Files.replace(StoreFile.fileName, inStore: storeDirectory, with: bytes)
     }
-
-    /// The store's own directory may be a link: whoever names the store has chosen it. What is in
-    /// it may not.
-    private static func root(_ storeDirectory: String) -> String { storeDirectory + "/." }
 
     static func isIdentity(_ id: some StringProtocol) -> Bool {
         id.utf8.count == 32

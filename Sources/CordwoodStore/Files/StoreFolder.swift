@@ -1,7 +1,6 @@
 // A store directory as names: is it one, which
 // format does it have, which archives stand in it.
 
-import CShims
 import CordwoodCore
 import Glibc
 
@@ -12,13 +11,13 @@ package enum StoreFolder {
         guard isDirectory(path) else { throw .system("\(path): no store", errno: ENOENT) }
         guard names.contains("store") || names.contains("lanes") || names.contains("archives")
         else { throw .system("\(path): no store", errno: ENOENT) }
-        guard names.contains("store") else { return }
-        for line in read(path + "/store").split(separator: "\n") {
-            let words = line.split(separator: " ")
-            guard words.count == 2, let value = UInt64(words[1]) else { continue }
+        // One that cannot be read hides no record.
+        guard let bytes = try? Files.read(path + "/store") else { return }
+        for line in KeyValueFile.lines(bytes) {
+            guard let value = UInt64(line.value) else { continue }
             let isNewer =
-                words[0] == "format" && value > UInt64(FormatVersion.current)
-                || words[0] == "incompat" && value & ~FormatVersion.incompatKnown != 0
+                line.key == "format" && value > UInt64(FormatVersion.current)
+                || line.key == "incompat" && value & ~FormatVersion.incompatKnown != 0
             if isNewer { throw .version("\(path): a store of a newer format") }
         }
     }
@@ -63,20 +62,5 @@ package enum StoreFolder {
     private static func isMissing(_ path: String) -> Bool {
         var status = stat()
         return unsafe lstat(path, &status) != 0 && errno == ENOENT
-    }
-
-    /// Small text; cut at 64 KiB. What is no file has none: a FIFO would be waited for.
-    private static func read(_ path: String) -> String {
-        let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
-        guard fd >= 0 else { return "" }
-        defer { close(fd) }
-        var status = stat()
-        guard unsafe fstat(fd, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return "" }
-        var bytes = [UInt8](repeating: 0, count: 65_536)
-        // SAFETY: read takes the array's count.
-        let count = unsafe bytes.withUnsafeMutableBytes {
-            unsafe Glibc.read(fd, $0.baseAddress, $0.count)
-        }
-        return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
     }
 }

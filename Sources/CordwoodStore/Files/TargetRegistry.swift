@@ -39,8 +39,7 @@ package struct TargetRegistry: Sendable {
         var targets: [RegisteredTarget] = []
         for fileName in try Files.list(paths.targets).sorted() {
             guard let bytes = try Files.read(paths.targets + "/" + fileName) else { continue }
-            let text = String(decoding: bytes, as: UTF8.self)
-            targets.append(TargetRegistry.parse(text, key: TargetKey(fileName: fileName)))
+            targets.append(TargetRegistry.parse(bytes, key: TargetKey(fileName: fileName)))
         }
         return targets
     }
@@ -84,14 +83,12 @@ package struct TargetRegistry: Sendable {
         """
     }
 
-    private static func parse(_ text: String, key: TargetKey) -> RegisteredTarget {
+    private static func parse(_ bytes: [UInt8], key: TargetKey) -> RegisteredTarget {
         var target = RegisteredTarget(
             key: key, name: key.text, kind: "", format: "", encoding: "", origin: "")
-        for line in text.split(separator: "\n") {
-            let parts = line.split(separator: " ", maxSplits: 1)
-            guard parts.count == 2 else { continue }
-            let value = String(parts[1])
-            switch parts[0] {
+        for line in KeyValueFile.lines(bytes) where !line.value.isEmpty {
+            let value = String(line.value)
+            switch line.key {
             case "name": target.name = value
             case "kind": target.kind = value
             case "format": target.format = value

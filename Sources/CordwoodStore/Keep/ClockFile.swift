@@ -8,7 +8,6 @@ import Glibc
 
 package enum ClockFile {
     static let fileName = "clock"
-    static let temporaryName = ".clock.new"
     private static let firstLine = "cordwood clock"
 
     /// nil: it is a later version's, and is to be left alone, or it cannot be read now.
@@ -17,7 +16,7 @@ package enum ClockFile {
             guard let bytes = try Files.read(storeDirectory + "/" + fileName) else {
                 return AgeTrust()
             }
-            return parse(bytes)
+            return try parse(bytes)
         } catch {
             switch error {
             case .damaged: return AgeTrust()
@@ -31,33 +30,26 @@ package enum ClockFile {
     }
 
     package static func write(_ trust: AgeTrust, storeDirectory: String) throws(UploadError) {
-        // The store's own directory may be a link (StoreFile).
-        try Files.replace(
-            storeDirectory + "/" + fileName, temporary: storeDirectory + "/" + temporaryName,
-            directory: storeDirectory + "/.", with: Array(text(trust).utf8))
+        try Files.replace(fileName, inStore: storeDirectory, with: bytes(trust))
     }
 
-    static func text(_ trust: AgeTrust) -> String {
-        var text = "\(firstLine)\nformat 1\n"
-        for anchor in trust.anchors {
-            let look = anchor.look
-            text += "seen \(Hex.text(look.boot.bytes)) \(look.boottimeNs) \(look.realtimeNs)"
-            text += " \(anchor.waitsUntilNs)\n"
-        }
-        return text
+    static func bytes(_ trust: AgeTrust) -> [UInt8] {
+        KeyValueFile.bytes(
+            firstLine,
+            trust.anchors.map { anchor in
+                let look = anchor.look
+                return "seen \(Hex.text(look.boot.bytes)) \(look.boottimeNs) \(look.realtimeNs)"
+                    + " \(anchor.waitsUntilNs)"
+            })
     }
 
-    static func parse(_ bytes: [UInt8]) -> AgeTrust? {
-        var lines = bytes.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }[...]
-        guard lines.popFirst() == firstLine else { return AgeTrust() }
+    static func parse(_ bytes: [UInt8]) throws(UploadError) -> AgeTrust {
         var trust = AgeTrust()
-        for line in lines {
-            let words = line.split(separator: " ")
-            if words.first == "format", words.count == 2, words[1] != "1" { return nil }
-            guard words.first == "seen", words.count >= 5, let boot = LaneID(hex: words[1]),
-                let boottime = UInt64(words[2]),
-                let realtime = UInt64(words[3]), let until = UInt64(words[4]),
-                trust.anchors.count < AgeTrust.anchorsMax
+        for line in try KeyValueFile(bytes, firstLine: firstLine, path: fileName).lines {
+            let words = line.value.split(separator: " ")
+            guard line.key == "seen", words.count >= 4, let boot = LaneID(hex: words[0]),
+                let boottime = UInt64(words[1]), let realtime = UInt64(words[2]),
+                let until = UInt64(words[3]), trust.anchors.count < AgeTrust.anchorsMax
             else { continue }
             let look = ClockLook(boot: boot, boottimeNs: boottime, realtimeNs: realtime)
             // Nobody waits for longer than a day: a number that says so is damage.

@@ -1,0 +1,67 @@
+// What the small text files of a store have in common (FORMAT §2): a first line that says what the
+// file is, then lines `key value`, `format` among them; replaced as a whole. Any thread.
+
+package struct KeyValueFile {
+    package struct Line {
+        /// Up to the first space; empty where there is nothing but spaces.
+        package let key: Substring
+        package let value: Substring
+        /// Both, as they stand.
+        package let text: String
+    }
+
+    static let formatMax: UInt64 = 1
+
+    /// All but the first.
+    package let lines: [Line]
+    package let format: UInt64
+
+    package init(
+        _ bytes: some Collection<UInt8>, firstLine: String, path: String
+    ) throws(UploadError) {
+        let all = KeyValueFile.lines(bytes)
+        guard all.first?.text == firstLine else {
+            throw .damaged("\(path) does not begin with '\(firstLine)'")
+        }
+        lines = Array(all.dropFirst())
+        let last = lines.last { $0.key == "format" }
+        guard let last, let format = UInt64(last.value) else {
+            throw .damaged("\(path) has no format")
+        }
+        guard format <= KeyValueFile.formatMax else {
+            throw .version("\(path): format \(format) is newer than this library")
+        }
+        self.format = format
+    }
+
+    /// Without empty ones.
+    static func lines(_ bytes: some Collection<UInt8>) -> [Line] {
+        bytes.split(separator: 0x0A).map { line in
+            let text = String(decoding: line, as: UTF8.self)
+            let parts = text.split(separator: " ", maxSplits: 1)
+            return Line(
+                key: parts.first ?? "", value: parts.count == 2 ? parts[1] : "", text: text)
+        }
+    }
+
+    package static func bytes(_ firstLine: String, _ lines: [String]) -> [UInt8] {
+        Array(([firstLine, "format \(formatMax)"] + lines + [""]).joined(separator: "\n").utf8)
+    }
+}
+
+/// A store's own directory may be a link: whoever names the store has chosen it. What is in it may
+/// not.
+extension Files {
+    package static func lockStore(_ directory: String) throws(UploadError) -> FileDescriptor {
+        try lockDirectory(directory + "/.")
+    }
+
+    /// Replaces a file of the store. The caller holds a lock that keeps others from it.
+    package static func replace(
+        _ name: String, inStore directory: String, with bytes: [UInt8]
+    ) throws(UploadError) {
+        try replace(
+            "\(directory)/\(name)", temporary: "\(directory)/.\(name).new",
+            directory: directory + "/.", with: bytes)
+    }
+}
