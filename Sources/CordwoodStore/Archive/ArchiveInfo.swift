@@ -79,10 +79,12 @@ package enum ArchiveIdentity {
     }
 
     /// FORMAT §11: `<lane>.<first>-<last>.cwa`.
+    package static func fileName(_ lane: String, _ first: UInt64, _ last: UInt64) -> String {
+        "\(lane).\(Digits.text(first, width: 8))-\(Digits.text(last, width: 8)).cwa"
+    }
+
     package static func fileName(_ cover: ArchiveCover) -> String {
-        let (first, last) = (cover.first, cover.last)
-        return
-            "\(cover.laneName).\(Digits.text(first, width: 8))-\(Digits.text(last, width: 8)).cwa"
+        fileName(cover.laneName, cover.first, cover.last)
     }
 
     /// Of several lanes: the first one's name, `+` and how many more there are. A lane is first in

@@ -6,6 +6,7 @@
 
 import CShims
 import CordwoodCore
+import CordwoodFormats
 import Glibc
 
 package struct LaneFiles: Sendable {
@@ -39,9 +40,7 @@ package struct LaneFiles: Sendable {
         var lanes: [String: LaneFiles] = [:]
         let names = Set(try names(in: directory)).union(try names(in: directory))
         for name in names {
-            guard let dot = name.utf8.firstIndex(of: 0x2e), dot != name.startIndex else { continue }
-            let lane = String(name[..<dot])
-            let rest = String(name[name.index(after: dot)...])
+            guard let (lane, rest) = parts(name[...]), !lane.isEmpty else { continue }
             lanes[lane, default: LaneFiles(lane: lane, directory: directory)].add(rest, name)
         }
         return lanes.values.sorted { $0.lane < $1.lane }.map { files in
@@ -60,7 +59,7 @@ package struct LaneFiles: Sendable {
         return listing.names
     }
 
-    private mutating func add(_ rest: String, _ name: String) {
+    private mutating func add(_ rest: Substring, _ name: String) {
         if rest == "lane" { hasLaneFile = true }
         if rest == "journal" { hasJournal = true }
         if rest.hasPrefix("catalog-"), let k = Int(rest.dropFirst(8)),
@@ -73,13 +72,20 @@ package struct LaneFiles: Sendable {
         }
     }
 
+    /// The lane, and what follows its dot; nil: no dot.
+    static func parts(_ name: Substring) -> (lane: String, rest: Substring)? {
+        guard let dot = name.utf8.firstIndex(of: 0x2e) else { return nil }
+        return (String(name[..<dot]), name[name.utf8.index(after: dot)...])
+    }
+
     /// `<number>-<generation>.seg` or `.sealed`.
-    static func segment(_ rest: String, path: String) -> Segment? {
+    static func segment(_ rest: Substring, path: String) -> Segment? {
         let parts = rest.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2, parts[1] == "seg" || parts[1] == "sealed" else { return nil }
         let numbers = parts[0].split(separator: "-", omittingEmptySubsequences: false)
         guard numbers.count == 2, numbers[0].utf8.count >= 8, numbers[1].utf8.count >= 4,
-            let number = UInt64(numbers[0]), let generation = UInt32(numbers[1])
+            let number: UInt64 = Digits.number(numbers[0].utf8),
+            let generation: UInt32 = Digits.number(numbers[1].utf8)
         else { return nil }
         return Segment(
             number: number, generation: generation, isSealed: parts[1] == "sealed", path: path)

@@ -5,16 +5,10 @@
 import Glibc
 
 package struct LaneListing {
-    package struct Segment {
-        package var number: UInt64
-        var fileName: String
-        var isSealed: Bool
-    }
-
     package struct Lane {
         package var name: String
         package var hasLaneFile = false
-        package var segments: [Segment] = []
+        package var segments: [LaneFiles.Segment] = []
         var others: [String] = []
     }
 
@@ -27,15 +21,13 @@ package struct LaneListing {
     package init(directory: String) {
         let names = Directories.list(directory + "/lanes")
         isWhole = names != nil
-        for name in names ?? [] { add(name) }
+        for name in names ?? [] { add(name, directory) }
     }
 
-    private mutating func add(_ fileName: String) {
+    private mutating func add(_ fileName: String, _ directory: String) {
         let isHidden = fileName.hasPrefix(".")
         let visible = fileName.dropFirst(isHidden ? 1 : 0)
-        guard let dot = visible.utf8.firstIndex(of: 0x2e) else { return }
-        let lane = String(visible[..<dot])
-        let rest = visible[visible.utf8.index(after: dot)...]
+        guard let (lane, rest) = LaneFiles.parts(visible) else { return }
         if isHidden {
             // Spares and journals that were being made; a lane that is being made is its maker's.
             if rest == "lane" { unpublished.append(fileName) }
@@ -49,12 +41,9 @@ package struct LaneListing {
         } else if rest.hasPrefix("catalog-") || rest == "journal" {
             entry.others.append(fileName)
         } else {
-            let parts = rest.split(separator: ".")
-            guard parts.count == 2, parts[1] == "seg" || parts[1] == "sealed",
-                let number = parts[0].split(separator: "-").first.flatMap({ UInt64($0) })
-            else { return }
-            entry.segments.append(
-                Segment(number: number, fileName: fileName, isSealed: parts[1] == "sealed"))
+            let path = "\(directory)/lanes/\(fileName)"
+            guard let segment = LaneFiles.segment(rest, path: path) else { return }
+            entry.segments.append(segment)
         }
         lanes[lane] = entry
     }

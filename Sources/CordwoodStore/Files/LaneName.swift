@@ -17,6 +17,19 @@ package enum LaneName {
             year: year, month: month, day: day, hour: hour, minute: minute, second: second)
         return seconds > 0 ? UInt64(seconds) &* 1_000_000_000 : 0
     }
+
+    /// `YYYYMMDDThhmmssZ-<pid>-<16 hex digits>`, nothing else.
+    package static func isWhole(_ name: String) -> Bool {
+        let parts = name.utf8.split(separator: 0x2d, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0].count == 16, (1...10).contains(parts[1].count) else {
+            return false
+        }
+        let start = Array(parts[0])
+        return start[8] == 0x54 && start[15] == 0x5a
+            && (start[..<8] + start[9..<15] + parts[1]).allSatisfy(ASCII.isDigit)
+            && parts[2].count == 16
+            && parts[2].allSatisfy { ASCII.hex($0) < 16 && !ASCII.isUpper($0) }
+    }
 }
 
 extension LaneID {

@@ -3,6 +3,7 @@
 // SAFETY: each `stat` is lent to one call.
 
 import CordwoodCore
+import CordwoodFormats
 import Glibc
 
 extension LaneListing {
@@ -24,11 +25,13 @@ extension LaneListing {
 
     /// What an archive's file name says that it covers; nil where it is none of ours.
     static func cover(of name: String) -> (lane: String, range: ClosedRange<UInt64>)? {
-        let parts = name.split(separator: ".")
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[2] == "cwa" else { return nil }
-        let numbers = parts[1].split(separator: "-").compactMap { UInt64($0) }
-        guard numbers.count == 2, numbers[0] <= numbers[1] else { return nil }
-        return (String(parts[0]), numbers[0]...numbers[1])
+        let numbers = parts[1].split(separator: "-", omittingEmptySubsequences: false)
+        guard numbers.count == 2, let first: UInt64 = Digits.number(numbers[0].utf8),
+            let last: UInt64 = Digits.number(numbers[1].utf8), first <= last
+        else { return nil }
+        return (String(parts[0]), first...last)
     }
 }
 

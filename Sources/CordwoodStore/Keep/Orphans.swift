@@ -25,7 +25,7 @@ extension StoreArchiver {
             let covered = archives.covered[lane.name] ?? []
             let left = lane.segments.contains { segment in
                 !covered.contains { $0.contains(segment.number) }
-                    && isThere("\(directory)/lanes/\(segment.fileName)")
+                    && isThere(segment.path)
             }
             guard !left else {
                 summary.damage.append("lanes/\(lane.name): its lane file is missing; left alone")

@@ -295,9 +295,7 @@ public enum StoreArchiver {
     }
 
     static func removeFiles(_ directory: String, _ lane: LaneListing.Lane) {
-        for segment in lane.segments {
-            SegmentLink.remove("\(directory)/lanes/\(segment.fileName)")
-        }
+        for segment in lane.segments { SegmentLink.remove(segment.path) }
         for name in lane.others { SegmentLink.remove("\(directory)/lanes/\(name)") }
     }
 

@@ -12,11 +12,9 @@ package enum SegmentFileSource {
         let slash = path.utf8.lastIndex(of: 0x2f)
         let directory = slash.map { String(path[..<$0]) } ?? "."
         let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
-        guard let dot = name.utf8.firstIndex(of: 0x2e) else {
+        guard let (lane, rest) = LaneFiles.parts(name[...]) else {
             throw .damaged("\(path): not a file of a store")
         }
-        let lane = String(name[..<dot])
-        let rest = String(name[name.index(after: dot)...])
         let files = LaneFiles(lane: lane, directory: directory.isEmpty ? "/" : directory)
         if rest == "lane" {
             let source = try LaneSource(files: files, segments: 0...0, runningBoot: runningBoot)
