@@ -35,7 +35,7 @@ struct Answer: Sendable {
     static let busy = Answer.error(
         .conflict, "this archive is being received", [("Retry-After", "1")])
 
-    init(_ outcome: Depot.Outcome) {
+    init(_ outcome: Depot.Reception) {
         switch outcome {
         case .stored(let id): self = .stored(id)
         case .refused(let reason): self = .error(.badRequest, reason)

@@ -22,7 +22,7 @@ final class Connections: Sendable {
     }
 
     /// Why a newcomer gets no connection.
-    struct Refusal {
+    struct ConnectionRefusal {
         let reason: String
         let retryAfterSeconds: Int
     }
@@ -61,11 +61,12 @@ final class Connections: Sendable {
     init(_ options: CollectorOptions) { self.options = options }
 
     /// Nil: the channel is counted until it has closed and the last job for it has ended.
-    func add(_ channel: any Channel, peer: Peer) -> Refusal? {
+    func add(_ channel: any Channel, peer: Peer) -> ConnectionRefusal? {
         let key = Place(channel)
         let now = NIODeadline.now()
         let perPeerMax = options.connectionsMax(of: peer)
-        let (refusal, leaving) = content.withLock { content -> (Refusal?, (any Channel)?) in
+        let (refusal, leaving) = content.withLock {
+            content -> (ConnectionRefusal?, (any Channel)?) in
             var leaving: (any Channel)?
             if perPeerMax < options.connectionsMax,
                 content.countByPeer[peer, default: 0] >= perPeerMax
@@ -75,7 +76,7 @@ final class Connections: Sendable {
                     let reason = "\(perPeerMax) connections of its address are open"
                     // In nobody's way but its own.
                     let seconds = Int.random(in: 1...ReturnTimes.secondsMin)
-                    return (Refusal(reason: reason, retryAfterSeconds: seconds), nil)
+                    return (ConnectionRefusal(reason: reason, retryAfterSeconds: seconds), nil)
                 }
             } else if content.count >= options.connectionsMax {
                 leaving = giveWay(&content, now) { _ in true }
@@ -158,8 +159,10 @@ final class Connections: Sendable {
         timeout.cancel()
     }
 
-    private func refuse(_ content: inout Content, _ now: NIODeadline, _ reason: String) -> Refusal {
-        Refusal(
+    private func refuse(_ content: inout Content, _ now: NIODeadline, _ reason: String)
+        -> ConnectionRefusal
+    {
+        ConnectionRefusal(
             reason: reason,
             retryAfterSeconds: content.returns.seconds(
                 now: now, random: .random(in: .min ... .max)))

@@ -6,7 +6,7 @@ import Cordwood
 import Glibc
 
 final class Depot: Sendable {
-    enum Outcome: Sendable {
+    enum Reception: Sendable {
         case stored(id: String)
         case refused(String)
         /// Another request brings the same archive right now.
@@ -16,7 +16,7 @@ final class Depot: Sendable {
 
     enum Admission: Sendable {
         case open(IncomingFile)
-        case closed(Outcome)
+        case closed(Reception)
     }
 
     let table = ArchiveTable()
@@ -33,7 +33,7 @@ final class Depot: Sendable {
             throw .store(error.text)
         }
         do throws(FileProblem) {
-            lock = try Files.open("\(directory)/.collector", O_RDWR | O_CREAT)
+            lock = try DepotFiles.open("\(directory)/.collector", O_RDWR | O_CREAT)
         } catch {
             throw .directory(error.operation, errno: error.errno)
         }
@@ -72,7 +72,7 @@ final class Depot: Sendable {
     /// Whether the archive is there, file included.
     func holds(_ id: String) -> Bool {
         guard let name = table.name(of: id) else { return false }
-        if Files.exists("\(folder)/\(name)") { return true }
+        if DepotFiles.exists("\(folder)/\(name)") { return true }
         table.forget(id)
         return false
     }
@@ -85,7 +85,7 @@ final class Depot: Sendable {
     }
 
     /// `key` is the id the client gave and has claimed, nil where it gave none.
-    func take(_ file: IncomingFile, key: String?) -> Outcome {
+    func take(_ file: IncomingFile, key: String?) -> Reception {
         defer { file.discard() }
         let facts: ArchiveFacts
         do {
@@ -114,7 +114,7 @@ final class Depot: Sendable {
         return publish(file, facts)
     }
 
-    private func publish(_ file: IncomingFile, _ facts: ArchiveFacts) -> Outcome {
+    private func publish(_ file: IncomingFile, _ facts: ArchiveFacts) -> Reception {
         guard let name = StoredName.make(facts) else {
             return .refused("the archive's lane name or segment range is not valid")
         }
@@ -126,7 +126,7 @@ final class Depot: Sendable {
             // CRASH: before the rename, an incoming file that the next start removes; after it, a
             // whole archive that was not acknowledged: the client sends again and hears 200.
             try file.publish(as: "\(folder)/\(name)")
-            try Files.syncDirectory(folder)
+            try DepotFiles.syncDirectory(folder)
         } catch {
             table.cancel(name: name)
             return .failed(error)
@@ -136,7 +136,7 @@ final class Depot: Sendable {
     }
 
     private func rebuild() throws(FileProblem) {
-        for name in try Files.names(in: folder) {
+        for name in try DepotFiles.names(in: folder) {
             let path = "\(folder)/\(name)"
             if name.hasPrefix(IncomingFile.prefix) {
                 unsafe unlink(path)
@@ -146,6 +146,6 @@ final class Depot: Sendable {
         }
         // The last run may have been killed behind a rename: a name that is listed need not be on
         // the disk yet.
-        try Files.syncDirectory(folder)
+        try DepotFiles.syncDirectory(folder)
     }
 }

@@ -13,22 +13,22 @@ final class IncomingFile: @unchecked Sendable {
     private var descriptor: Int32
 
     init(folder: String) throws(FileProblem) {
-        path = "\(folder)/\(IncomingFile.prefix)\(Files.randomName())"
-        descriptor = try Files.open(path, O_WRONLY | O_CREAT | O_EXCL)
+        path = "\(folder)/\(IncomingFile.prefix)\(DepotFiles.randomName())"
+        descriptor = try DepotFiles.open(path, O_WRONLY | O_CREAT | O_EXCL)
     }
 
     deinit { discard() }
 
     @safe func append(_ data: UnsafeRawBufferPointer) throws(FileProblem) {
-        try Files.writeAll(descriptor, data)
+        try DepotFiles.writeAll(descriptor, data)
         bytes += UInt64(data.count)
     }
 
-    func sync() throws(FileProblem) { try Files.sync(descriptor) }
+    func sync() throws(FileProblem) { try DepotFiles.sync(descriptor) }
 
     /// After this the file is an archive and no longer ours.
     func publish(as target: String) throws(FileProblem) {
-        try Files.move(path, to: target)
+        try DepotFiles.move(path, to: target)
         close(descriptor)
         descriptor = -1
     }

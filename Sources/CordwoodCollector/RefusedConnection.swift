@@ -8,12 +8,12 @@ final class RefusedConnection: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    private let refusal: Connections.Refusal
+    private let refusal: Connections.ConnectionRefusal
     private let service: Service
     private var deadline = Deadline()
     private var isCounted = false
 
-    init(_ refusal: Connections.Refusal, _ service: Service) {
+    init(_ refusal: Connections.ConnectionRefusal, _ service: Service) {
         self.refusal = refusal
         self.service = service
     }

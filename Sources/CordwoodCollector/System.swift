@@ -16,7 +16,7 @@ func errorText(_ number: Int32) -> String {
     unsafe String(cString: strerror(number))
 }
 
-enum Files {
+enum DepotFiles {
     static func open(_ path: String, _ flags: Int32) throws(FileProblem) -> Int32 {
         while true {
             let descriptor = unsafe Glibc.open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)

@@ -16,7 +16,7 @@ final class AgeTrustTests: XCTestCase {
         ClockLook(boot: LaneID(high: boot, low: 7), boottimeNs: boottime, realtimeNs: realtime)
     }
 
-    private func waits(_ left: UInt64, begins: Bool) -> AgeTrust.Verdict {
+    private func waits(_ left: UInt64, begins: Bool) -> AgeTrust.ClockVerdict {
         .waits(leftNs: left, begins: begins)
     }
 
@@ -127,7 +127,7 @@ final class AgeTrustTests: XCTestCase {
                 // A run that ends and one that begins.
                 if random(3) == 0 { trust = try! ClockFile.parse(ClockFile.bytes(trust)) }
                 let verdict = trust.look(look(boottime, realtime), newestRecordNs: random(2))
-                let wanted: AgeTrust.Verdict =
+                let wanted: AgeTrust.ClockVerdict =
                     boottime >= until ? .believed : waits(until - boottime, begins: begins)
                 XCTAssertEqual(verdict, wanted, "round \(round), step \(step)")
             }

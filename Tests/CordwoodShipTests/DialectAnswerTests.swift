@@ -65,7 +65,7 @@ final class DialectAnswerTests: XCTestCase {
 
     private func bulk(
         _ items: String..., of ordinals: [Range<UInt64>]
-    ) throws -> CordwoodShip.Verdict? {
+    ) throws -> AnswerVerdict? {
         let body = #"{"errors":true,"items":[\#(items.joined(separator: ","))]}"#
         return try target("elasticsearch").dialect.verdict(
             outcome(200, body), delivery(ordinals))

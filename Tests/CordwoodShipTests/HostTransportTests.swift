@@ -43,7 +43,7 @@ final class HostTransportTests: XCTestCase {
             XCTAssertEqual(outcome.httpStatus, 0)
             XCTAssertTrue(outcome.cause.contains("\(status)"), outcome.cause)
             XCTAssertEqual(
-                Verdict.judge(
+                AnswerVerdict.judge(
                     outcome, isCollector: false, isOnlyIfAbsent: false, isEncodingProven: true,
                     nowUnixMs: 0), .retry(.failed, delayMs: nil))
         }

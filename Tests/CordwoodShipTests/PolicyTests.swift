@@ -234,7 +234,7 @@ final class PolicyTests: XCTestCase {
     private func look(
         _ server: FaultServer, known: PolicyFile? = nil, headers: String? = nil,
         shouldStop: () -> Bool = { false }
-    ) throws -> PolicySource.Answer {
+    ) throws -> PolicySource.PolicyAnswer {
         var options = PolicyOptions(url: server.url + "/policy?key=s")
         options.headers = headers
         let source = try PolicySource(options)
@@ -306,11 +306,11 @@ final class PolicyTests: XCTestCase {
         var source = try PolicySource(options)
         XCTAssertEqual(source.delayMs(after: .unchanged, failures: 0, random: 0), 3_600_000)
         XCTAssertEqual(source.delayMs(after: .unchanged, failures: 0, random: .max), 3_240_000)
-        XCTAssertFalse(PolicySource.Answer.unchanged.isFailure)
+        XCTAssertFalse(PolicySource.PolicyAnswer.unchanged.isFailure)
         // A page of a proxy's in its place is no reason to wait for an hour.
-        XCTAssertTrue(PolicySource.Answer.invalid("").isFailure)
+        XCTAssertTrue(PolicySource.PolicyAnswer.invalid("").isFailure)
         XCTAssertEqual(source.delayMs(after: .invalid(""), failures: 3, random: .max), 8_000)
-        func failed(_ wished: UInt64?) -> PolicySource.Answer {
+        func failed(_ wished: UInt64?) -> PolicySource.PolicyAnswer {
             .failed(FailureDetail(.failed("x"), nowUnixMs: 0), delayMs: wished)
         }
         XCTAssertEqual(source.delayMs(after: failed(nil), failures: 1, random: .max), 2_000)

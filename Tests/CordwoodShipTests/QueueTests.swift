@@ -50,8 +50,8 @@ final class QueueTests: XCTestCase {
         try outbox.set(stem, a, to: .sent(httpStatus: 201))
         XCTAssertEqual(try outbox.snapshot().state(stem, a), .sent(httpStatus: 201))
         XCTAssertEqual(store.queue, ["sent-200", "sent-201"])
-        try Files.create(store.paths.queue + "/\(stem)@a.retry-9-9-failed")
-        try Files.create(store.paths.queue + "/not one of ours")
+        try StoreFiles.create(store.paths.queue + "/\(stem)@a.retry-9-9-failed")
+        try StoreFiles.create(store.paths.queue + "/not one of ours")
         XCTAssertEqual(try outbox.snapshot().state(stem, a), .sent(httpStatus: 201))
         try outbox.set(stem, a, to: .waiting)
         XCTAssertEqual(try outbox.states(stem), [b: .sent(httpStatus: 200)])
@@ -63,7 +63,7 @@ final class QueueTests: XCTestCase {
             RefusedRecords(
                 PartRange(first: ordinal, end: ordinal + 1), count: 1, httpStatus: 400, reason: "r")
         }
-        var refusals = Refusals()
+        var refusals = PairRefusals()
         for (ordinal, isNew) in [(3, true), (4, true), (3, false), (9, true), (4, false)] {
             XCTAssertEqual(refusals.keep(refusal(UInt64(ordinal))), isNew, "\(ordinal)")
         }
@@ -77,9 +77,9 @@ final class QueueTests: XCTestCase {
         let store = try TestStore()
         XCTAssertEqual(chown(store.paths.queue, 1234, 1235), 0)
         let path = store.paths.queue + "/a"
-        try Files.replace(
+        try StoreFiles.replace(
             path, temporary: store.paths.queue + "/.a", directory: store.paths.queue, with: [1])
-        try Files.create(store.paths.queue + "/b")
+        try StoreFiles.create(store.paths.queue + "/b")
         for name in ["a", "b"] {
             var status = stat()
             XCTAssertEqual(lstat(store.paths.queue + "/" + name, &status), 0)
@@ -99,7 +99,8 @@ final class QueueTests: XCTestCase {
         try outbox.set(store.stem(2), target.key, to: sent)
         try outbox.removeOrphans()
         XCTAssertEqual(
-            try Files.list(store.paths.queue), ["\(store.stem(1))@\(target.key.text).sent-200"])
+            try StoreFiles.list(store.paths.queue), ["\(store.stem(1))@\(target.key.text).sent-200"]
+        )
     }
 
     func testTargetKeysAreSafeAndDistinct() {
@@ -122,7 +123,7 @@ final class QueueTests: XCTestCase {
             try lock.deleteArchive(paths: store.paths)
         }
         XCTAssertFalse(try isFree())
-        XCTAssertFalse(Files.exists(path))
+        XCTAssertFalse(StoreFiles.exists(path))
         store.addArchive(1)
         XCTAssertTrue(try isFree())
     }
@@ -219,7 +220,7 @@ final class QueueTests: XCTestCase {
         var outcome = TransferOutcome(kind: .server, httpStatus: 503, cause: "")
         outcome.headers = [(name: "retry-after", value: "Fri, 04 Nov 2014 23:59:59 GMT")]
         XCTAssertEqual(
-            Verdict.retry(outcome, nowUnixMs: 1_800_000_000_000), .retry(.failed, delayMs: 0))
+            AnswerVerdict.retry(outcome, nowUnixMs: 1_800_000_000_000), .retry(.failed, delayMs: 0))
     }
 
     func testVerdictOfEveryStatus() {
@@ -228,7 +229,7 @@ final class QueueTests: XCTestCase {
             for status in Int32(100)...699 {
                 let kind = TransferOutcome.kind(httpStatus: status)
                 let outcome = TransferOutcome(kind: kind, httpStatus: status, cause: "")
-                let verdict = Verdict.judge(
+                let verdict = AnswerVerdict.judge(
                     outcome, isCollector: isCollector, isOnlyIfAbsent: false,
                     isEncodingProven: true, nowUnixMs: 0)
                 switch status {
@@ -352,7 +353,7 @@ final class QueueTests: XCTestCase {
         try registry.register(target.registration)
         XCTAssertEqual(try registry.list(), [target.registration])
         XCTAssertEqual(try registry.list().first?.origin, "https://host:8443")
-        let bytes = try XCTUnwrap(Files.read(store.paths.targets + "/my%20target"))
+        let bytes = try XCTUnwrap(StoreFiles.read(store.paths.targets + "/my%20target"))
         let text = String(decoding: bytes, as: UTF8.self)
         XCTAssertFalse(text.contains("SECRET") || text.contains("TOKEN"), text)
         try registry.remove(name: "my target")
@@ -376,7 +377,7 @@ final class QueueTests: XCTestCase {
             storeDirectory: store.root, consent: .granted, idBytes: (9, 9), createdUnixSeconds: 9)
         XCTAssertEqual(again.id, made.id)
         XCTAssertEqual(again.consent, .denied)
-        XCTAssertFalse(Files.exists(store.root + "/.store.new"))
+        XCTAssertFalse(StoreFiles.exists(store.root + "/.store.new"))
     }
 
     func testStoreFileOfOtherVersions() throws {

@@ -55,7 +55,7 @@ final class RecordedAnswerTests: XCTestCase {
         if outcome.kind == .success, !target.isReceipt(outcome, delivery) { return "stray" }
         let verdict =
             target.dialect.verdict(outcome, delivery)
-            ?? CordwoodShip.Verdict.judge(
+            ?? AnswerVerdict.judge(
                 outcome, isCollector: false, isOnlyIfAbsent: false, isEncodingProven: true,
                 nowUnixMs: 5)
         return switch verdict {

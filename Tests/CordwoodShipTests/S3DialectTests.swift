@@ -247,7 +247,7 @@ final class S3DialectTests: S3Case {
 
     func testVerdicts() throws {
         let dialect = try target().dialect
-        func verdict(_ status: Int32, _ code: String) -> Verdict? {
+        func verdict(_ status: Int32, _ code: String) -> AnswerVerdict? {
             dialect.verdict(
                 FakeBucket.say(status, "<?xml?>\n<Error><Code>\(code)</Code></Error>"), delivery())
         }

@@ -227,7 +227,7 @@ final class StormTests: XCTestCase {
         for client in 0..<UInt64(100_000) {
             // Asked within ten minutes, about an hour before.
             let asked = now - 3_600_000 + client * 6
-            let verdict = Verdict.judge(
+            let verdict = AnswerVerdict.judge(
                 outcome, isCollector: false, isOnlyIfAbsent: false, isEncodingProven: true,
                 nowUnixMs: asked)
             guard case .retry(.server, let delayMs?) = verdict else {

@@ -225,7 +225,7 @@ final class TextTargetTests: XCTestCase {
         let delivery = Delivery(
             id: "id", archiveID: "id", range: nil, fileName: "", encoding: .gzip,
             credentials: Credentials(), nowUnixMs: 5)
-        func refused(_ body: String) -> CordwoodShip.Verdict? {
+        func refused(_ body: String) -> AnswerVerdict? {
             var outcome = TransferOutcome(kind: .client, cause: "HTTP 400")
             outcome.httpStatus = 400
             outcome.body = Array(body.utf8)
@@ -518,8 +518,7 @@ final class TextTargetTests: XCTestCase {
         XCTAssertTrue(
             request.headers.contains(RequestHeader(name: "X-ClickHouse-Key", value: "p")))
         XCTAssertFalse(request.headers.contains { $0.lowercasedName == "authorization" })
-        func verdict(_ status: Int32, _ body: String, code: String? = nil) -> CordwoodShip.Verdict?
-        {
+        func verdict(_ status: Int32, _ body: String, code: String? = nil) -> AnswerVerdict? {
             var outcome = TransferOutcome(
                 kind: TransferOutcome.kind(httpStatus: status), cause: "HTTP \(status)")
             outcome.httpStatus = status

@@ -143,7 +143,7 @@ final class UploadRefusalTests: XCTestCase {
         XCTAssertEqual(status, .upload)
         XCTAssertEqual(service.totals.bytes, result.bytesSent, "those of the last body, too")
         XCTAssertEqual(store.queue, ["kept-400-1"])
-        let name = try XCTUnwrap(Files.list(store.paths.queue).first)
+        let name = try XCTUnwrap(StoreFiles.list(store.paths.queue).first)
         writeAll([], store.paths.queue + "/" + name)
         let mended = try FaultServer()
         let restarted = try store.service()
@@ -164,7 +164,7 @@ final class UploadRefusalTests: XCTestCase {
         try add(store, service, server.url) { $0.bodyRecordsMax = 1 }
         XCTAssertEqual(service.pass().0, .upload)
         let key = TargetKey(name: "t")
-        var refusals = Refusals()
+        var refusals = PairRefusals()
         refusals.keep(
             RefusedRecords(PartRange(first: 2, end: 3), count: 1, httpStatus: 400, reason: "r"))
         try service.outbox.set(
@@ -173,7 +173,7 @@ final class UploadRefusalTests: XCTestCase {
                 attempts: 1, notBeforeMs: 0, reason: .failed,
                 progress: Progress(done: 5, doubt: 6, lines: 1)), refusals: refusals)
         func path() throws -> String {
-            store.paths.queue + "/" + (try XCTUnwrap(Files.list(store.paths.queue).first))
+            store.paths.queue + "/" + (try XCTUnwrap(StoreFiles.list(store.paths.queue).first))
         }
         // A link in its place is not followed.
         let away = store.root + "/away"

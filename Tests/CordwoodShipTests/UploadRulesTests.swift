@@ -77,11 +77,11 @@ final class UploadRulesTests: XCTestCase {
         XCTAssertThrowsError(
             try service.addTarget(store.target(nowhere) { $0.name = "a/b@c.d" })
         ) { XCTAssertEqual(($0 as? UploadError)?.status, .exists) }
-        XCTAssertEqual(try Files.list(store.paths.targets), ["a%2Fb%40c%2Ed"])
+        XCTAssertEqual(try StoreFiles.list(store.paths.targets), ["a%2Fb%40c%2Ed"])
         XCTAssertEqual(service.pass().1.failed, 1)
         XCTAssertEqual(store.queue.count, 1)
         try service.removeTarget("a/b@c.d")
-        XCTAssertEqual(try Files.list(store.paths.targets), [])
+        XCTAssertEqual(try StoreFiles.list(store.paths.targets), [])
         XCTAssertEqual(store.queue, [])
         XCTAssertTrue(store.hasArchive(1))
         XCTAssertThrowsError(try service.removeTarget("a/b@c.d")) {

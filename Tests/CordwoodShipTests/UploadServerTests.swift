@@ -208,8 +208,8 @@ final class UploadServerTests: XCTestCase {
         _ = try restarted.addTarget(store.target(server.url) { $0.authToken = "new-secret" })
         XCTAssertEqual(restarted.pass(explicit: false).0, .ok)
         XCTAssertEqual(server.requests.last?.headers["authorization"], "Bearer new-secret")
-        let files = try Files.list(store.paths.targets).map {
-            try XCTUnwrap(Files.read(store.paths.targets + "/" + $0))
+        let files = try StoreFiles.list(store.paths.targets).map {
+            try XCTUnwrap(StoreFiles.read(store.paths.targets + "/" + $0))
         }
         XCTAssertFalse(String(decoding: files.joined(), as: UTF8.self).contains("secret"))
     }
@@ -383,7 +383,7 @@ final class UploadServerTests: XCTestCase {
         XCTAssertEqual(Set(server.stored.values.map { $0.times }).subtracting([1]), [])
         let removed = store.events.all.filter { $0.hasPrefix("removed") }.count
         XCTAssertEqual(server.stored.count + removed, 30)
-        XCTAssertEqual(try Files.list(store.paths.archives), [])
+        XCTAssertEqual(try StoreFiles.list(store.paths.archives), [])
         _ = services[0].pass(explicit: false)
         XCTAssertEqual(store.queue, [])
     }

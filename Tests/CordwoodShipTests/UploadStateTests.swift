@@ -75,7 +75,7 @@ final class UploadStateTests: XCTestCase {
         _ = try add(store, service, name: "other") { _, _ in UploadResponse(status: 500) }
         let runner = service.currentRunners[0]
         let remembered = PairState.retry(attempts: 1, notBeforeMs: 0, reason: .failed)
-        runner.remember(store.stem(1), (remembered, Refusals.none))
+        runner.remember(store.stem(1), (remembered, PairRefusals.none))
         try service.outbox.set(store.stem(1), key, to: .sent(httpStatus: 200))
         for _ in 0..<2 { _ = service.pass() }
         XCTAssertEqual(told.seen.count, 0)
@@ -90,7 +90,7 @@ final class UploadStateTests: XCTestCase {
         let told = try add(store, service) { _, _ in UploadResponse(status: 200) }
         let runner = service.currentRunners[0]
         let remembered = PairState.retry(attempts: 1, notBeforeMs: 0, reason: .failed)
-        runner.remember(store.stem(1), (remembered, Refusals.none))
+        runner.remember(store.stem(1), (remembered, PairRefusals.none))
         // The other process is at it until the call waits for it, and gets as far as record 5.
         guard let lock = try ArchiveLock(paths: store.paths, stem: store.stem(1), target: key)
         else { return XCTFail("nobody else holds it") }
@@ -100,7 +100,7 @@ final class UploadStateTests: XCTestCase {
             ended.signal()
         }
         eventually("the call has begun") { runner.gate.isBusy }
-        var refusals = Refusals()
+        var refusals = PairRefusals()
         refusals.keep(
             RefusedRecords(PartRange(first: 2, end: 3), count: 1, httpStatus: 400, reason: "r"))
         let state = PairState.retry(
@@ -160,7 +160,7 @@ final class UploadStateTests: XCTestCase {
         let service = try store.service()
         let (paths, seen) = (store.paths, Events())
         _ = try add(store, service) { _, number in
-            seen.add(try Files.list(paths.queue).joined(separator: " "))
+            seen.add(try StoreFiles.list(paths.queue).joined(separator: " "))
             return UploadResponse(status: number <= 3 ? [413, 500, 413][number - 1] : 200)
         }
         XCTAssertEqual(service.pass().0, .upload)

@@ -75,10 +75,10 @@ final class TestStore {
         "20261121T081530Z-812-9f3c5a0de1b27788." + String(format: "%08d-%08d", number, number)
     }
 
-    func hasArchive(_ number: Int) -> Bool { Files.exists(paths.archive(stem(number))) }
+    func hasArchive(_ number: Int) -> Bool { StoreFiles.exists(paths.archive(stem(number))) }
 
     var queue: [String] {
-        ((try? Files.list(paths.queue)) ?? []).map { name in
+        ((try? StoreFiles.list(paths.queue)) ?? []).map { name in
             String(name[name.index(after: name.lastIndex(of: ".")!)...])
         }.sorted()
     }

@@ -223,10 +223,10 @@ final class UploadTroubleTests: XCTestCase {
         XCTAssertEqual(told.seen.count, 3)
         XCTAssertTrue(store.hasArchive(1), "it was being sent")
         // What came after the denial stays.
-        let denied = Files.modifiedNs(store.root + "/" + StoreFile.fileName)
+        let denied = StoreFiles.modifiedNs(store.root + "/" + StoreFile.fileName)
         eventually("the file system's clock goes on") {
             store.addArchive(2)
-            return Files.modifiedNs(store.paths.archive(store.stem(2))) > denied
+            return StoreFiles.modifiedNs(store.paths.archive(store.stem(2))) > denied
         }
         service.startBackground()
         XCTAssertFalse(store.hasArchive(1))
@@ -332,7 +332,7 @@ final class UploadTroubleTests: XCTestCase {
             hooks.archiveRemoved = { _, _ in
                 order.add("told")
                 // Another process may keep its own limits meanwhile.
-                do { _ = try Files.lockDirectory(paths.archives).number } catch {
+                do { _ = try StoreFiles.lockDirectory(paths.archives).number } catch {
                     XCTFail("\(error)")
                 }
             }

@@ -288,12 +288,13 @@ mutation("R34", "name-not-synced", STORE + "Archive/PartFile.swift",
          "simulation --seeds 200", "segments go before the archive's name is safe",
          builds="library")
 mutation("R35", "journal-not-synced", CORE + "Lanes/JournalWriter.swift",
-         "        if result == 0 { result = Files.syncData(descriptor) }\n", "",
+         "        if result == 0 { result = FileCalls.syncData(descriptor) }\n", "",
          "simulation --seeds 200", "a flush answers OK for bytes that are not on the disk",
          builds="library")
 
 mutation("R34", "names-not-synced", STORE + "Files/ArchiveLock.swift",
-         "        if Files.exists(paths.lanes) { try Files.syncDirectory(paths.lanes) }\n", "",
+         "        if StoreFiles.exists(paths.lanes) "
+         "{ try StoreFiles.syncDirectory(paths.lanes) }\n", "",
          "c-abi names_synced",
          "an archive is deleted before its segments' names are durably gone; both syncs",
          also=[(ENGINE + "Services/ServicesArchiving.swift",

@@ -16,7 +16,7 @@ struct ConsentCommand: ParsableCommand {
               cordwood consent logs denied
             """)
 
-    enum Answer: String, ExpressibleByArgument, CaseIterable {
+    enum ConsentWord: String, ExpressibleByArgument, CaseIterable {
         case granted, pending, denied
 
         var consent: Consent {
@@ -32,7 +32,7 @@ struct ConsentCommand: ParsableCommand {
     var directory: String
 
     @Argument(help: "granted, pending or denied; none: show it.")
-    var answer: Answer?
+    var answer: ConsentWord?
 
     func run() throws {
         do throws(CordwoodError) {

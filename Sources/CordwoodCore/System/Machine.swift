@@ -36,7 +36,7 @@ package enum Machine {
     /// Bytes 0…7 and 8…15, each as a little-endian load gives them.
     private static func uuid(_ path: StaticString) -> (high: UInt64, low: UInt64) {
         unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { buffer in
-            let count = unsafe Files.readSmall(path, buffer)
+            let count = unsafe FileCalls.readSmall(path, buffer)
             var words: (high: UInt64, low: UInt64) = (0, 0)
             var digits = 0
             for i in 0..<max(0, count) where digits < 32 {
@@ -117,7 +117,7 @@ package enum Machine {
             name.add("/stat")
             let descriptor = unsafe cw_open_file(name.pointer, O_RDONLY, 0)
             guard descriptor >= 0 else { return .missing }
-            defer { Files.close(descriptor) }
+            defer { FileCalls.close(descriptor) }
             return unsafe withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
                 let count = unsafe read(descriptor, buffer.baseAddress, buffer.count)
                 return unsafe entry(UnsafeRawBufferPointer(buffer), count)
@@ -174,7 +174,7 @@ package enum Machine {
     static func tscIsTrusted() -> Bool {
         #if arch(x86_64)
         return unsafe withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
-            let count = unsafe Files.readSmall(
+            let count = unsafe FileCalls.readSmall(
                 "/sys/devices/system/clocksource/clocksource0/current_clocksource", buffer)
             return unsafe count >= 3 && buffer[0] == 116 && buffer[1] == 115 && buffer[2] == 99
         }

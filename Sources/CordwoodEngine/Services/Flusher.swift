@@ -7,7 +7,7 @@ import Glibc
 
 final class Flusher: @unchecked Sendable {
     // SAFETY: everything below `monitor` is read and written under it.
-    enum Outcome: Equatable {
+    enum FlushOutcome: Equatable {
         /// 0, or the errno of what failed.
         case done(Int32)
         case timeout
@@ -31,7 +31,7 @@ final class Flusher: @unchecked Sendable {
     func flush(
         _ deadline: Deadline, start: (@escaping @Sendable () -> Void) -> Bool,
         sync: @escaping @Sendable () -> Int32
-    ) -> Outcome {
+    ) -> FlushOutcome {
         monitor.locked {
             guard !isStopping else { return .closed }
             if !hasThread {

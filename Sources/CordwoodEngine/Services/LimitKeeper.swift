@@ -94,7 +94,7 @@ import Glibc
     }
 
     /// What the quota leaves beside these files and the archives.
-    private func room(_ bounds: Bounds, beside files: Files) -> UInt64 {
+    private func room(_ bounds: Bounds, beside files: FileBytes) -> UInt64 {
         let quota = max(bounds.quotaBytes, LimitKeeper.segmentsMin * bounds.segmentBytes)
         let used = files.grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
         return quota > used ? quota - used : 0
@@ -149,15 +149,15 @@ import Glibc
         monitor.locked { runner.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
-    private struct Files {
+    private struct FileBytes {
         /// What is on the disk but for archives.
         var now: UInt64 = 0
         /// The same with this lane's segments as large as they may grow.
         var grown: UInt64 = 0
     }
 
-    private func count(_ bounds: Bounds) -> Files {
-        var files = Files()
+    private func count(_ bounds: Bounds) -> FileBytes {
+        var files = FileBytes()
         let lane = unsafe EngineCore.laneName(engine)
         let known = unsafe Quota.growing(engine)
         var growing: UInt64 = 0

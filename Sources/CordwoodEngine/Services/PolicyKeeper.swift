@@ -68,12 +68,12 @@ final class PolicyKeeper: @unchecked Sendable {
 
     private var stops: Bool { monitor.locked { isStopping } }
 
-    private func look() -> PolicySource.Answer {
+    private func look() -> PolicySource.PolicyAnswer {
         source.look(known: known, nowUnixMs: cw_realtime_ns() / 1_000_000, shouldStop: { stops })
     }
 
     private func take(
-        _ answer: PolicySource.Answer, _ apply: (PolicyDocument) -> Bool,
+        _ answer: PolicySource.PolicyAnswer, _ apply: (PolicyDocument) -> Bool,
         _ report: (UploadDiagnostic) -> Void
     ) {
         switch answer {

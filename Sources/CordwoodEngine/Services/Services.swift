@@ -223,7 +223,7 @@ import Glibc
     }
 
     /// Copies what is committed to the journal and syncs that.
-    func flushToMachine(_ deadline: Deadline) -> Flusher.Outcome {
+    func flushToMachine(_ deadline: Deadline) -> Flusher.FlushOutcome {
         flusher.flush(
             deadline,
             start: { startThread("cordwood-sync", $0) },

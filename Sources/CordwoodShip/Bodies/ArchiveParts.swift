@@ -75,7 +75,7 @@ struct ArchiveParts: ~Copyable {
     ///     it, one entry alone may exceed it; 0: none.
     ///   - shouldStop: asked now and then.
     mutating func next(
-        from first: UInt64, end: UInt64?, only: Set<UInt64>? = nil, wanted: Refusals = .none,
+        from first: UInt64, end: UInt64?, only: Set<UInt64>? = nil, wanted: PairRefusals = .none,
         encoding: BodyEncoding, bytesMax: UInt64 = 0, shouldStop: () -> Bool
     ) throws(UploadError) -> Next {
         guard try seek(first, shouldStop) else { return .stopped }

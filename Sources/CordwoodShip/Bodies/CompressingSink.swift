@@ -212,7 +212,7 @@ import Glibc
         guard !bytes.isEmpty else { return }
         let (descriptor, path) = (self.descriptor, self.path)
         try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
-            try Files.write(descriptor, UnsafeRawBufferPointer(buffer), path: path)
+            try StoreFiles.write(descriptor, UnsafeRawBufferPointer(buffer), path: path)
         }
         bytesWritten += UInt64(bytes.count)
     }

@@ -44,14 +44,14 @@ package struct PolicyFile: Equatable, Sendable {
 
     /// nil: there is none, or none of this version's.
     package static func read(storeDirectory: String) throws(UploadError) -> PolicyFile? {
-        guard let bytes = try Files.read(storeDirectory + "/" + fileName) else { return nil }
+        guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else { return nil }
         return parse(bytes)
     }
 
     func write(storeDirectory: String) throws(UploadError) {
-        let lock = try Files.lockStore(storeDirectory)
+        let lock = try StoreFiles.lockStore(storeDirectory)
         defer { _ = lock.number }
-        try Files.replace(PolicyFile.fileName, inStore: storeDirectory, with: bytes)
+        try StoreFiles.replace(PolicyFile.fileName, inStore: storeDirectory, with: bytes)
     }
 
     var bytes: [UInt8] {

@@ -47,7 +47,7 @@ package struct PolicySource: Sendable {
         self.settings = settings
     }
 
-    package enum Answer: Sendable {
+    package enum PolicyAnswer: Sendable {
         /// What we have is the newest.
         case unchanged
         case fresh(PolicyDocument, PolicyFile)
@@ -84,7 +84,7 @@ package struct PolicySource: Sendable {
     func look(
         _ transport: any Transport, known: PolicyFile?, nowUnixMs: UInt64,
         shouldStop: () -> Bool
-    ) -> Answer {
+    ) -> PolicyAnswer {
         var all = headers
         func set(_ name: String, _ value: String) {
             guard !value.isEmpty, !all.contains(where: { $0.lowercasedName == name.lowercased() })
@@ -121,7 +121,7 @@ extension PolicySource {
     /// One look by libcurl, with a connection of its own. Where there is none, nothing came.
     package func look(
         known: PolicyFile?, nowUnixMs: UInt64, shouldStop: () -> Bool
-    ) -> Answer {
+    ) -> PolicyAnswer {
         let transport: CurlTransport
         do throws(UploadError) {
             transport = try CurlTransport()
@@ -140,7 +140,7 @@ extension PolicySource {
     /// - Parameters:
     ///   - failures: in a row, this one counted.
     ///   - random: all 64 bits are used.
-    package func delayMs(after answer: Answer, failures: UInt32, random: UInt64) -> UInt64 {
+    package func delayMs(after answer: PolicyAnswer, failures: UInt32, random: UInt64) -> UInt64 {
         let interval = UInt64(intervalSeconds) * 1_000
         guard answer.isFailure else {
             let early = random.multipliedFullWidth(by: interval / 10 + 1).high

@@ -82,7 +82,7 @@ protocol Dialect: Sendable {
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool
 
     /// What an answer means where that differs from the rule for every target; nil: it does not.
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict?
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict?
 
     /// The answer says that the server's policy forbids this: the policy should be read again
     /// (B-SAP-9).
@@ -121,7 +121,7 @@ extension Dialect {
 
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool { true }
 
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? { nil }
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? { nil }
 
     func asksForPolicy(_ outcome: TransferOutcome) -> Bool { false }
 }

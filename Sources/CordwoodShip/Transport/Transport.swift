@@ -56,7 +56,8 @@ struct MemoryBody: ~Copyable {
             throw UploadError.system(call: "memfd_create", path: "cordwood", errno: errno)
         }
         try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
-            try Files.write(descriptor, UnsafeRawBufferPointer(buffer), path: "a request's body")
+            try StoreFiles.write(
+                descriptor, UnsafeRawBufferPointer(buffer), path: "a request's body")
         }
     }
 

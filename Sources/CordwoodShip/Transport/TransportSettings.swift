@@ -169,7 +169,7 @@ struct TransportSettings: Equatable, Sendable {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { throw refuse(UploadError.cause(errno: errno)) }
         defer { close(descriptor) }
-        guard Files.isRegular(descriptor) else { throw refuse("is not a regular file") }
+        guard StoreFiles.isRegular(descriptor) else { throw refuse("is not a regular file") }
         let size = lseek(descriptor, 0, SEEK_END)
         guard size <= pemBytesMax else { throw refuse("is over \(pemBytesMax) bytes") }
         var bytes = [UInt8](repeating: 0, count: Int(max(size, 0)))

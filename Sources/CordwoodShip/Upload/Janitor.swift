@@ -82,12 +82,12 @@ struct Janitor {
     private func remove(
         _ limits: RetentionLimits, _ otherBytes: UInt64
     ) throws(UploadError) -> [Removal] {
-        let lock = try Files.lockDirectory(service.paths.archives)
+        let lock = try StoreFiles.lockDirectory(service.paths.archives)
         defer { _ = lock.number }
         let isCovered = service.hooks.covering()
         var items = try service.archives().compactMap { entry -> RetentionItem? in
             // A directory or a link of such a name is no archive, and would never go.
-            guard let bytes = Files.bytesOnDisk(service.paths.archive(entry.stem)) else {
+            guard let bytes = StoreFiles.bytesOnDisk(service.paths.archive(entry.stem)) else {
                 return nil
             }
             return RetentionItem(
@@ -158,7 +158,7 @@ struct Janitor {
         var trouble: UploadError?
         for (stem, _) in try service.archives() {
             guard registered.contains(where: { snapshot.state(stem, $0).isUnsent }),
-                Files.modifiedNs(service.paths.archive(stem)) <= until,
+                StoreFiles.modifiedNs(service.paths.archive(stem)) <= until,
                 !isCovered(StorePaths.file(ofStem: stem))
             else { continue }
             do throws(UploadError) {
@@ -199,7 +199,9 @@ struct Janitor {
             do throws(UploadError) {
                 guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: key)
                 else {
-                    if !Files.exists(service.paths.archive(stem)) { runner.remember(stem, nil) }
+                    if !StoreFiles.exists(service.paths.archive(stem)) {
+                        runner.remember(stem, nil)
+                    }
                     continue
                 }
                 let read = try service.outbox.states(stem)[key] ?? .waiting
@@ -226,7 +228,7 @@ struct Janitor {
     private func remove(_ stem: String, _ reason: RemovalReason) throws(UploadError) -> Removal? {
         let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil)
         guard let lock else {
-            return Files.exists(service.paths.archive(stem))
+            return StoreFiles.exists(service.paths.archive(stem))
                 ? nil : Removal(stem: stem, reason: reason)
         }
         let states = try service.outbox.states(stem)

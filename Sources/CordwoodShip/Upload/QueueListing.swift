@@ -34,7 +34,7 @@ package struct QueueListing: Sendable {
         let targets = try TargetRegistry(storeDirectory: paths.root).list()
         let snapshot = try outbox.snapshot()
         var archives: [(stem: String, summary: ArchiveSummary?)] = []
-        for name in try Files.list(paths.archives) {
+        for name in try StoreFiles.list(paths.archives) {
             guard let stem = StorePaths.stem(ofFile: name) else { continue }
             archives.append((stem, try? archiveInfo(paths.archive(stem))))
         }
@@ -49,7 +49,7 @@ package struct QueueListing: Sendable {
                 entries.append(
                     QueueEntry(
                         archive: StorePaths.file(ofStem: stem), target: target.name, state: state,
-                        bytes: summary?.bytes ?? Files.size(paths.archive(stem)),
+                        bytes: summary?.bytes ?? StoreFiles.size(paths.archive(stem)),
                         timeMaxNs: summary?.timeMaxNs ?? 0,
                         cause: cause(outbox, stem, target.key, state)))
             }
@@ -87,18 +87,18 @@ package struct QueueListing: Sendable {
         try change(nil, target, to: QueueListing.fromQuarantine)
     }
 
-    private typealias Change = (PairState, Refusals?)
+    private typealias Change = (PairState, PairRefusals?)
 
-    private static func anew(_ state: PairState, _ refusals: Refusals?) -> Change {
+    private static func anew(_ state: PairState, _ refusals: PairRefusals?) -> Change {
         let progress = refusals == nil ? .start : state.progress
         return (
             .retry(attempts: 0, notBeforeMs: 0, reason: .stopped, progress: progress),
-            refusals ?? Refusals.none
+            refusals ?? PairRefusals.none
         )
     }
 
     private static func fromQuarantine(
-        _ state: PairState, _ refusals: () -> Refusals?
+        _ state: PairState, _ refusals: () -> PairRefusals?
     ) -> Change? {
         switch state {
         case .quarantined: return anew(state, refusals())
@@ -127,7 +127,7 @@ package struct QueueListing: Sendable {
 
     private func change(
         _ archive: String?, _ target: String?,
-        to next: (PairState, _ refusals: () -> Refusals?) -> Change?
+        to next: (PairState, _ refusals: () -> PairRefusals?) -> Change?
     ) throws(UploadError) -> Int {
         let outbox = Outbox(paths: paths)
         let registered = try TargetRegistry(storeDirectory: paths.root).list()
@@ -139,7 +139,7 @@ package struct QueueListing: Sendable {
         var changed = 0
         var trouble: UploadError?
         let seen = try outbox.snapshot()
-        for name in try Files.list(paths.archives) {
+        for name in try StoreFiles.list(paths.archives) {
             guard let stem = StorePaths.stem(ofFile: name), archive == nil || archive == name else {
                 continue
             }
@@ -152,7 +152,7 @@ package struct QueueListing: Sendable {
                     else {
                         let path = paths.archive(stem)
                         // Nobody sends what was given up: it is only not to be had right now.
-                        if seen.state(stem, target.key).isFinal, Files.exists(path) {
+                        if seen.state(stem, target.key).isFinal, StoreFiles.exists(path) {
                             throw UploadError.system(call: "lock", path: path, errno: EAGAIN)
                         }
                         continue

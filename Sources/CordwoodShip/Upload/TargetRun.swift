@@ -129,7 +129,7 @@ final class TargetRun: @unchecked Sendable {
         guard let lock = try ArchiveLock(paths: service.paths, stem: archive.stem, target: key)
         else {
             // A directory or a link of such a name is no archive.
-            if Files.bytesOnDisk(service.paths.archive(archive.stem)) != nil {
+            if StoreFiles.bytesOnDisk(service.paths.archive(archive.stem)) != nil {
                 runner.gate.withLock { elsewhere.append(archive) }
             }
             return

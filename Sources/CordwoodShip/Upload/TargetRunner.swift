@@ -37,7 +37,7 @@ final class TargetRunner: @unchecked Sendable {
     private var takenMonotonicMs: UInt64 = 0
 
     /// - refusals: nil: those that the old state's file has.
-    typealias Unwritten = (state: PairState, refusals: Refusals?)
+    typealias Unwritten = (state: PairState, refusals: PairRefusals?)
 
     private static let restMs: UInt64 = 1_000
 

@@ -17,7 +17,7 @@ struct UploadAttempt {
 
     /// How the attempt ended.
     struct Step {
-        var verdict: Verdict
+        var verdict: AnswerVerdict
         var outcome: TransferOutcome
         /// Beyond what was refused, a body of it was taken, now or by an earlier attempt.
         var hasSent = false
@@ -32,7 +32,7 @@ struct UploadAttempt {
         let unwritten = runner.unwritten(archive.stem, beyond: read)
         let state = unwritten?.state ?? read
         guard !state.isFinal, run.allows(state) else { return nil }
-        let refusals: Refusals? =
+        let refusals: PairRefusals? =
             if let known = unwritten?.refusals { known } else {
                 try service.outbox.refusals(archive.stem, target.key, read)
             }
@@ -161,7 +161,7 @@ struct UploadAttempt {
         }
     }
 
-    func judge(_ outcome: inout TransferOutcome, _ delivery: Delivery) -> Verdict {
+    func judge(_ outcome: inout TransferOutcome, _ delivery: Delivery) -> AnswerVerdict {
         let isOther = outcome.kind == .success && !target.isReceipt(outcome, delivery)
         if isOther {
             outcome.cause += ", and no answer of kind \(target.kind.rawValue) that it is there"
@@ -180,7 +180,7 @@ struct UploadAttempt {
         return verdict
     }
 
-    private func meaning(of outcome: TransferOutcome, _ delivery: Delivery) -> Verdict {
+    private func meaning(of outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict {
         // The answer says what the server objects to; a truncated one may leave that out.
         if outcome.httpStatus == 400, outcome.isBodyCut,
             outcome.body.count < TransferOutcome.bodyBytesMax
@@ -192,7 +192,7 @@ struct UploadAttempt {
             return .shrink
         }
         return target.dialect.verdict(outcome, delivery)
-            ?? Verdict.judge(
+            ?? AnswerVerdict.judge(
                 outcome, isCollector: target.kind == .collector,
                 isOnlyIfAbsent: target.asksOnlyIfAbsent,
                 isEncodingProven: delivery.isEncodingProven,

@@ -8,7 +8,7 @@ import CordwoodStore
 struct UploadCourse {
     /// What the next state's name says, but for the lines of its file.
     var progress: Progress
-    var refusals: Refusals
+    var refusals: PairRefusals
     /// From 1.
     private(set) var attempt: UInt32
     private let doneBefore: UInt64
@@ -45,7 +45,7 @@ struct UploadCourse {
     ///   is there twice can be told.
     init(
         _ archive: borrowing ArchiveLock, _ state: PairState, _ learned: LearnedLimits,
-        _ refusals: Refusals?
+        _ refusals: PairRefusals?
     ) {
         progress = refusals == nil ? .start : state.progress
         self.refusals = refusals ?? .none

@@ -59,13 +59,13 @@ private struct Planner {
     let service: UploadService
     let summary: ArchiveSummary
     var progress: Progress
-    var refusals: Refusals
+    var refusals: PairRefusals
     var count = 0
 
     /// - Parameter refusals: nil: they cannot be read, so all would go.
     init(
         target: Target, service: UploadService, summary: ArchiveSummary, progress: Progress,
-        refusals: Refusals?
+        refusals: PairRefusals?
     ) {
         self.target = target
         self.service = service

@@ -322,7 +322,7 @@ package final class UploadService: @unchecked Sendable {
     private func removeDenied() throws(UploadError) {
         guard try StoreFile.read(storeDirectory: paths.root)?.consent == .denied else { return }
         _ = try Janitor(service: self).removeWaiting(
-            until: Files.modifiedNs(paths.root + "/" + StoreFile.fileName))
+            until: StoreFiles.modifiedNs(paths.root + "/" + StoreFile.fileName))
     }
 
     /// A policy switches uploading off and on again; what waits is kept. What is being sent ends.
@@ -401,7 +401,7 @@ package final class UploadService: @unchecked Sendable {
         let known = monitor.locked { summaries }
         var fresh: [String: ArchiveSummary] = [:]
         var list: [(stem: String, summary: ArchiveSummary?)] = []
-        for name in try Files.list(paths.archives) {
+        for name in try StoreFiles.list(paths.archives) {
             guard let stem = StorePaths.stem(ofFile: name) else { continue }
             // An archive never changes, so it is asked once.
             let summary = known[stem] ?? (try? hooks.archiveInfo(paths.archive(stem)))

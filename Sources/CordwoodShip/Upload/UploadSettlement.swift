@@ -164,7 +164,7 @@ extension UploadAttempt {
 
     /// All but what was refused is there.
     private func keepRefused(
-        _ archive: borrowing ArchiveLock, _ refusals: Refusals, _ result: inout UploadResult
+        _ archive: borrowing ArchiveLock, _ refusals: PairRefusals, _ result: inout UploadResult
     ) -> PairState {
         let (status, cause) = (refusals.httpStatus, refusals.kept.first?.reason ?? "")
         let state = PairState.kept(httpStatus: status, records: refusals.records)
@@ -232,7 +232,7 @@ extension UploadAttempt {
     /// asked again for what it has, nor without a pause.
     func record(
         _ archive: borrowing ArchiveLock, _ state: PairState, cause: String = "",
-        refusals: Refusals = .none
+        refusals: PairRefusals = .none
     ) {
         do throws(UploadError) {
             try service.outbox.set(

@@ -42,7 +42,7 @@ struct BlockEntry: Equatable {
 
 /// A block's header, checked as far as it can be without the payload.
 struct BlockHead {
-    enum Answer {
+    enum HeadResult {
         case good(BlockHead)
         case newer(String)
         case bad(String)
@@ -60,7 +60,7 @@ struct BlockHead {
     let rawCRC: UInt32
 
     /// `frame` is the skippable frame: its header and the block header.
-    @safe static func read(_ frame: UnsafeRawBufferPointer) -> Answer {
+    @safe static func read(_ frame: UnsafeRawBufferPointer) -> HeadResult {
         guard frame.count >= BlockHeader.frameBytes, isStart(frame) else {
             return .bad("not a block header")
         }

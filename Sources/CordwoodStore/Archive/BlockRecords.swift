@@ -5,7 +5,7 @@
 import CordwoodCore
 
 struct BlockRecords {
-    enum Answer {
+    enum NextRecord {
         case record(RecordRef)
         case end
         case damaged
@@ -81,7 +81,7 @@ struct BlockRecords {
             | format.left | arguments.left == 0
     }
 
-    mutating func next() -> Answer {
+    mutating func next() -> NextRecord {
         guard left > 0 else { return isSpent ? .end : .damaged }
         guard let record = decode() else {
             left = 0

@@ -29,7 +29,7 @@ package struct ArchiveLock: ~Copyable {
             }
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
-        guard Files.isRegular(opened) else {
+        guard StoreFiles.isRegular(opened) else {
             cwi_file_close(opened)
             return nil
         }
@@ -71,9 +71,9 @@ package struct ArchiveLock: ~Copyable {
     /// whole must be had.
     /// CRASH: after the unlink, states without an archive stay; Outbox.removeOrphans takes them.
     package func deleteArchive(paths: StorePaths) throws(UploadError) {
-        if Files.exists(paths.lanes) { try Files.syncDirectory(paths.lanes) }
-        try Files.remove(paths.archive(stem))
-        try Files.syncDirectory(paths.archives)
+        if StoreFiles.exists(paths.lanes) { try StoreFiles.syncDirectory(paths.lanes) }
+        try StoreFiles.remove(paths.archive(stem))
+        try StoreFiles.syncDirectory(paths.archives)
         try Outbox(paths: paths).removeAll(of: stem)
     }
 }

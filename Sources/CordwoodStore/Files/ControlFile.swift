@@ -28,7 +28,7 @@ public struct ControlFile: Equatable, Sendable {
 
     /// nil: there is none.
     public static func read(storeDirectory: String) throws(UploadError) -> ControlFile? {
-        guard let bytes = try Files.read(storeDirectory + "/" + fileName) else { return nil }
+        guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else { return nil }
         return try parse(bytes, path: storeDirectory + "/" + fileName)
     }
 
@@ -37,14 +37,14 @@ public struct ControlFile: Equatable, Sendable {
     public static func change(
         storeDirectory: String, _ body: (inout ControlFile) -> Void
     ) throws(UploadError) {
-        let lock = try Files.lockStore(storeDirectory)
+        let lock = try StoreFiles.lockStore(storeDirectory)
         defer { _ = lock.number }
         var file = try read(storeDirectory: storeDirectory) ?? ControlFile()
         body(&file)
         guard file.levels.count <= levelsMax else {
             throw .limit("over \(levelsMax) level prefixes")
         }
-        try Files.replace(fileName, inStore: storeDirectory, with: file.bytes)
+        try StoreFiles.replace(fileName, inStore: storeDirectory, with: file.bytes)
     }
 
     /// nil takes the prefix's line out.

@@ -69,7 +69,9 @@ package struct DeletedFile: Equatable, Sendable {
     /// Empty where there is no file.
     package static func read(storeDirectory: String) throws(UploadError) -> DeletedFile {
         let path = storeDirectory + "/" + fileName
-        guard let bytes = try Files.read(path, bytesMax: bytesMax) else { return DeletedFile() }
+        guard let bytes = try StoreFiles.read(path, bytesMax: bytesMax) else {
+            return DeletedFile()
+        }
         return try parse(bytes, path: path)
     }
 
@@ -78,7 +80,7 @@ package struct DeletedFile: Equatable, Sendable {
     package static func forget(
         storeDirectory: String, id: TransactionID?, until: StoreMoment
     ) throws(UploadError) {
-        let lock = try Files.lockStore(storeDirectory)
+        let lock = try StoreFiles.lockStore(storeDirectory)
         defer { _ = lock.number }
         var file = try read(storeDirectory: storeDirectory)
         if let id {
@@ -86,7 +88,7 @@ package struct DeletedFile: Equatable, Sendable {
         } else {
             file.forgetAll(until)
         }
-        try Files.replace(fileName, inStore: storeDirectory, with: file.bytes)
+        try StoreFiles.replace(fileName, inStore: storeDirectory, with: file.bytes)
     }
 
     private mutating func forget(

@@ -51,7 +51,7 @@ package struct KeyValueFile {
 
 /// A store's own directory may be a link: whoever names the store has chosen it. What is in it may
 /// not.
-extension Files {
+extension StoreFiles {
     package static func lockStore(_ directory: String) throws(UploadError) -> FileDescriptor {
         try lockDirectory(directory + "/.")
     }

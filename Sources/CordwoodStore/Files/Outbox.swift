@@ -2,7 +2,7 @@
 // change is one rename or one creation and a sync of the directory; there is no ledger that could
 // disagree. A pair is changed only under its lock (ArchiveLock), so a rename has one author.
 // Reading needs no lock. A file holds the cause of its state, for people, and where records were
-// refused their places (Refusals).
+// refused their places (PairRefusals).
 
 import CShims
 
@@ -23,7 +23,7 @@ package struct Outbox: Sendable {
 
     package func snapshot() throws(UploadError) -> OutboxSnapshot {
         var snapshot = OutboxSnapshot()
-        for name in try Files.list(paths.queue) {
+        for name in try StoreFiles.list(paths.queue) {
             guard let entry = Outbox.parse(name) else { continue }
             let found = PairState(suffix: entry.suffix)
             let known = snapshot.state(entry.stem, entry.target)
@@ -49,30 +49,30 @@ package struct Outbox: Sendable {
     ///   - refusals: nil: those that the old state's file has; it keeps its cause, too.
     package func set(
         _ stem: String, _ target: TargetKey, to state: PairState, cause: String = "",
-        refusals: Refusals? = nil
+        refusals: PairRefusals? = nil
     ) throws(UploadError) {
         let old = try entries(of: stem).filter { $0.entry.target == target }.map { $0.name }
         let new = state.suffix.map { "\(stem)@\(target.text).\($0)" }
         let lines = refusals?.lines ?? 0
         if let new, lines > 0 {
             let text = cause.replacing("\n", with: " ") + "\n" + (refusals?.text ?? "")
-            try Files.replace(
+            try StoreFiles.replace(
                 paths.queue + "/" + new,
                 temporary: paths.queue + "/" + StorePaths.body(of: stem, thread: cw_gettid()),
                 directory: paths.queue, with: Array(text.utf8))
         } else if let new, !old.contains(new) {
             let path = paths.queue + "/" + new
             if let first = old.first {
-                try Files.move(paths.queue + "/" + first, to: path)
+                try StoreFiles.move(paths.queue + "/" + first, to: path)
             } else {
-                try Files.create(path)
+                try StoreFiles.create(path)
             }
         }
-        for name in old where name != new { try Files.remove(paths.queue + "/" + name) }
+        for name in old where name != new { try StoreFiles.remove(paths.queue + "/" + name) }
         if let new, lines == 0, !state.hasRefusals {
-            Files.note(cause, in: paths.queue + "/" + new)
+            StoreFiles.note(cause, in: paths.queue + "/" + new)
         }
-        try Files.syncDirectory(paths.queue)
+        try StoreFiles.syncDirectory(paths.queue)
     }
 
     /// What the file of a state says; empty: nothing, or another state stands by now.
@@ -87,15 +87,15 @@ package struct Outbox: Sendable {
     /// Which records of it were refused; nil: the state has such, and its file does not say them.
     package func refusals(
         _ stem: String, _ target: TargetKey, _ state: PairState
-    ) throws(UploadError) -> Refusals? {
-        guard state.hasRefusals else { return Refusals.none }
+    ) throws(UploadError) -> PairRefusals? {
+        guard state.hasRefusals else { return PairRefusals.none }
         let text: String
         do throws(UploadError) {
             text = try content(stem, target, state)
         } catch .damaged {
             return nil
         }
-        guard let newline = text.firstIndex(of: "\n"), let found = Refusals(text[newline...]),
+        guard let newline = text.firstIndex(of: "\n"), let found = PairRefusals(text[newline...]),
             state.fits(found)
         else { return nil }
         return found
@@ -106,24 +106,24 @@ package struct Outbox: Sendable {
     ) throws(UploadError) -> String {
         guard let suffix = state.suffix else { return "" }
         let name = "\(stem)@\(target.text).\(suffix)"
-        return String(decoding: try Files.read(paths.queue + "/" + name) ?? [], as: UTF8.self)
+        return String(decoding: try StoreFiles.read(paths.queue + "/" + name) ?? [], as: UTF8.self)
     }
 
     /// Forgets an archive that is gone, and names of bodies whose makers died before they took them
     /// away. CRASH: what is left, removeOrphans takes.
     func removeAll(of stem: String) throws(UploadError) {
-        for name in try Files.list(paths.queue, hidden: true)
+        for name in try StoreFiles.list(paths.queue, hidden: true)
         where Outbox.parse(name)?.stem == stem || StorePaths.stem(ofBody: name) == stem {
-            try Files.remove(paths.queue + "/" + name)
+            try StoreFiles.remove(paths.queue + "/" + name)
         }
     }
 
     /// Forgets a target that is gone.
     func removeAll(at target: TargetKey) throws(UploadError) {
-        for name in try Files.list(paths.queue) where Outbox.parse(name)?.target == target {
-            try Files.remove(paths.queue + "/" + name)
+        for name in try StoreFiles.list(paths.queue) where Outbox.parse(name)?.target == target {
+            try StoreFiles.remove(paths.queue + "/" + name)
         }
-        try Files.syncDirectory(paths.queue)
+        try StoreFiles.syncDirectory(paths.queue)
     }
 
     /// Removes states whose archive or target is gone: what a crash between two removals leaves;
@@ -131,17 +131,18 @@ package struct Outbox: Sendable {
     /// INVARIANT: the queue is listed first. A state is written after its archive and its target
     /// stand, so one that is listed and then has no archive or no target has lost it.
     package func removeOrphans() throws(UploadError) {
-        let names = try Files.list(paths.queue, hidden: true)
-        let stems = Set(try Files.list(paths.archives).compactMap { StorePaths.stem(ofFile: $0) })
-        let targets = Set(try Files.list(paths.targets).map { TargetKey(fileName: $0) })
+        let names = try StoreFiles.list(paths.queue, hidden: true)
+        let stems = Set(
+            try StoreFiles.list(paths.archives).compactMap { StorePaths.stem(ofFile: $0) })
+        let targets = Set(try StoreFiles.list(paths.targets).map { TargetKey(fileName: $0) })
         for name in names {
             // A body whose maker died before it took the name away.
             if let stem = StorePaths.stem(ofBody: name), !stems.contains(stem) {
-                try Files.remove(paths.queue + "/" + name)
+                try StoreFiles.remove(paths.queue + "/" + name)
             }
             guard !name.hasPrefix("."), let entry = Outbox.parse(name) else { continue }
             if !stems.contains(entry.stem) || !targets.contains(entry.target) {
-                try Files.remove(paths.queue + "/" + name)
+                try StoreFiles.remove(paths.queue + "/" + name)
             }
         }
     }
@@ -150,7 +151,7 @@ package struct Outbox: Sendable {
 
     private func entries(of stem: String) throws(UploadError) -> [(name: String, entry: Entry)] {
         let prefix = stem + "@"
-        return try Files.list(paths.queue, prefix: prefix).compactMap { name in
+        return try StoreFiles.list(paths.queue, prefix: prefix).compactMap { name in
             guard let entry = Outbox.parse(name) else { return nil }
             return (name, entry)
         }

@@ -29,7 +29,7 @@ public struct Progress: Equatable, Sendable {
     /// The records from there to this one were sent without a 2xx: perhaps the server has them, so
     /// they go again as the same part. 0: none.
     public var doubt: UInt64 = 0
-    /// Lines of the state's file (Refusals); 0: it says nothing.
+    /// Lines of the state's file (PairRefusals); 0: it says nothing.
     public var lines: UInt32 = 0
 
     public static let start = Progress()
@@ -82,7 +82,7 @@ public enum PairState: Equatable, Sendable {
     }
 
     /// Whether that is what belongs to it: a file may be empty after a power cut, or edited.
-    func fits(_ refusals: Refusals) -> Bool {
+    func fits(_ refusals: PairRefusals) -> Bool {
         if case .kept(_, let records) = self { return refusals.records == records }
         return refusals.lines == progress.lines
     }

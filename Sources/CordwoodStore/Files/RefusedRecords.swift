@@ -38,7 +38,7 @@ package struct RefusedRecords: Equatable, Sendable {
     }
 }
 
-package struct Refusals: Equatable, Sendable {
+package struct PairRefusals: Equatable, Sendable {
     /// In order of their first record.
     package private(set) var kept: [RefusedRecords] = []
     /// Records to be sent, the others being done; empty: all.
@@ -47,7 +47,7 @@ package struct Refusals: Equatable, Sendable {
     /// another body must not have an old one's.
     package private(set) var round: UInt32 = 0
 
-    package static let none = Refusals()
+    package static let none = PairRefusals()
     /// Beyond it the last line takes the next ones in.
     static let linesMax = 2_000
 
@@ -74,7 +74,7 @@ package struct Refusals: Equatable, Sendable {
         }
         let isSame = last.httpStatus == refusal.httpStatus && last.reason == refusal.reason
         let isNext = last.range.end == refusal.range.first
-        guard isSame && isNext || kept.count >= Refusals.linesMax else {
+        guard isSame && isNext || kept.count >= PairRefusals.linesMax else {
             kept.append(refusal)
             return true
         }
@@ -91,7 +91,7 @@ package struct Refusals: Equatable, Sendable {
     }
 
     /// What is left where all else is done.
-    package var settled: Refusals {
+    package var settled: PairRefusals {
         var settled = self
         settled.only = []
         return settled
@@ -113,8 +113,8 @@ package struct Refusals: Equatable, Sendable {
     }
 
     /// What was kept gets another try, alone.
-    package var again: Refusals {
-        var again = Refusals()
+    package var again: PairRefusals {
+        var again = PairRefusals()
         again.only = kept.map(\.range)
         again.round = round &+ 1
         return again

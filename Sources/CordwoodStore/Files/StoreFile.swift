@@ -46,7 +46,7 @@ package struct StoreFile: Equatable, Sendable {
     /// nil: there is none yet.
     package static func read(storeDirectory: String) throws(UploadError) -> StoreFile? {
         let path = storeDirectory + "/" + fileName
-        guard let bytes = try Files.read(path) else { return nil }
+        guard let bytes = try StoreFiles.read(path) else { return nil }
         return try parse(bytes, path: path)
     }
 
@@ -57,7 +57,7 @@ package struct StoreFile: Equatable, Sendable {
         createdUnixSeconds: Int64
     ) throws(UploadError) -> StoreFile {
         if let found = try read(storeDirectory: storeDirectory) { return found }
-        let lock = try Files.lockStore(storeDirectory)
+        let lock = try StoreFiles.lockStore(storeDirectory)
         defer { _ = lock.number }
         if let found = try read(storeDirectory: storeDirectory) { return found }
         let made = StoreFile(
@@ -71,7 +71,7 @@ package struct StoreFile: Equatable, Sendable {
     package static func setConsent(
         storeDirectory: String, to consent: Consent
     ) throws(UploadError) -> StoreFile {
-        let lock = try Files.lockStore(storeDirectory)
+        let lock = try StoreFiles.lockStore(storeDirectory)
         defer { _ = lock.number }
         guard var file = try read(storeDirectory: storeDirectory) else {
             throw UploadError.notFound("\(storeDirectory)/\(fileName) does not exist")
@@ -119,7 +119,7 @@ package struct StoreFile: Equatable, Sendable {
     }
 
     private func write(storeDirectory: String) throws(UploadError) {
-        try Files.replace(StoreFile.fileName, inStore: storeDirectory, with: bytes)
+        try StoreFiles.replace(StoreFile.fileName, inStore: storeDirectory, with: bytes)
     }
 
     static func isIdentity(_ id: some StringProtocol) -> Bool {

@@ -50,7 +50,7 @@ package struct FileDescriptor: ~Copyable {
     }
 }
 
-package enum Files {
+package enum StoreFiles {
     /// Small files only: identity, registrations.
     static let readBytesMax = 1 << 20
 

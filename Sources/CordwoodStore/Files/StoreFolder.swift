@@ -12,7 +12,7 @@ package enum StoreFolder {
         guard names.contains("store") || names.contains("lanes") || names.contains("archives")
         else { throw .system("\(path): no store", errno: ENOENT) }
         // One that cannot be read hides no record.
-        guard let bytes = try? Files.read(path + "/store") else { return }
+        guard let bytes = try? StoreFiles.read(path + "/store") else { return }
         for line in KeyValueFile.lines(bytes) {
             guard let value = UInt64(line.value) else { continue }
             let isNewer =

@@ -43,8 +43,8 @@ package struct StorePaths: Sendable {
     }
 
     package func makeDirectories() throws(UploadError) {
-        try Files.makeDirectory(archives)
-        try Files.makeDirectory(queue)
-        try Files.makeDirectory(targets)
+        try StoreFiles.makeDirectory(archives)
+        try StoreFiles.makeDirectory(queue)
+        try StoreFiles.makeDirectory(targets)
     }
 }

@@ -37,24 +37,24 @@ package struct TargetRegistry: Sendable {
     /// archives.
     package func list() throws(UploadError) -> [RegisteredTarget] {
         var targets: [RegisteredTarget] = []
-        for fileName in try Files.list(paths.targets).sorted() {
-            guard let bytes = try Files.read(paths.targets + "/" + fileName) else { continue }
+        for fileName in try StoreFiles.list(paths.targets).sorted() {
+            guard let bytes = try StoreFiles.read(paths.targets + "/" + fileName) else { continue }
             targets.append(TargetRegistry.parse(bytes, key: TargetKey(fileName: fileName)))
         }
         return targets
     }
 
     package func keys() throws(UploadError) -> [TargetKey] {
-        try Files.list(paths.targets).map { TargetKey(fileName: $0) }
+        try StoreFiles.list(paths.targets).map { TargetKey(fileName: $0) }
     }
 
     package func register(_ target: RegisteredTarget) throws(UploadError) {
         let path = paths.targets + "/" + target.key.text
         let bytes = Array(TargetRegistry.text(target).utf8)
-        if try Files.read(path) == bytes { return }
-        let lock = try Files.lockDirectory(paths.targets)
+        if try StoreFiles.read(path) == bytes { return }
+        let lock = try StoreFiles.lockDirectory(paths.targets)
         defer { _ = lock.number }
-        try Files.replace(
+        try StoreFiles.replace(
             path, temporary: paths.targets + "/.new", directory: paths.targets, with: bytes)
     }
 
@@ -63,11 +63,11 @@ package struct TargetRegistry: Sendable {
     package func remove(name: String) throws(UploadError) {
         let key = TargetKey(name: name)
         let path = paths.targets + "/" + key.text
-        guard Files.exists(path) else {
+        guard StoreFiles.exists(path) else {
             throw UploadError.notFound("no target is named \(name)")
         }
-        try Files.remove(path)
-        try Files.syncDirectory(paths.targets)
+        try StoreFiles.remove(path)
+        try StoreFiles.syncDirectory(paths.targets)
         try Outbox(paths: paths).removeAll(at: key)
     }
 

@@ -29,7 +29,7 @@ package struct AgeTrust: Equatable {
         var waitsUntilNs: UInt64
     }
 
-    package enum Verdict: Equatable {
+    package enum ClockVerdict: Equatable {
         case believed
         /// begins: this look found why.
         case waits(leftNs: UInt64, begins: Bool)
@@ -47,7 +47,7 @@ package struct AgeTrust: Equatable {
     var anchors: [Anchor] = []
 
     /// - Parameter newestRecordNs: UTC of the newest record in an archive; 0: not known.
-    package mutating func look(_ now: ClockLook, newestRecordNs: UInt64) -> Verdict {
+    package mutating func look(_ now: ClockLook, newestRecordNs: UInt64) -> ClockVerdict {
         let own = anchors.firstIndex { $0.look.boot == now.boot }
         var until: UInt64
         let begins: Bool

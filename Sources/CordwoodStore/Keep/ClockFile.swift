@@ -13,7 +13,7 @@ package enum ClockFile {
     /// nil: it is a later version's, and is to be left alone, or it cannot be read now.
     package static func read(storeDirectory: String) -> AgeTrust? {
         do throws(UploadError) {
-            guard let bytes = try Files.read(storeDirectory + "/" + fileName) else {
+            guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else {
                 return AgeTrust()
             }
             return try parse(bytes)
@@ -30,7 +30,7 @@ package enum ClockFile {
     }
 
     package static func write(_ trust: AgeTrust, storeDirectory: String) throws(UploadError) {
-        try Files.replace(fileName, inStore: storeDirectory, with: bytes(trust))
+        try StoreFiles.replace(fileName, inStore: storeDirectory, with: bytes(trust))
     }
 
     static func bytes(_ trust: AgeTrust) -> [UInt8] {

@@ -155,7 +155,7 @@ package enum CatalogWriter {
                 of: lane.pointee.salt, toByteOffset: CatalogHeader.salt, as: UInt64.self)
             unsafe cwa_store_release_u64(file, CatalogHeader.magicValue)
             if unsafe WriteThrough.isOn(engine),
-                unsafe Files.write(descriptor, file, CatalogHeader.bytes, at: 0) != 0
+                unsafe FileCalls.write(descriptor, file, CatalogHeader.bytes, at: 0) != 0
             {
                 unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
                 return Status.full

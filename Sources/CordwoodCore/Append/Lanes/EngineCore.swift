@@ -417,7 +417,7 @@ public enum EngineCore {
         guard unsafe WriteThrough.lane(engine, lane, UnsafeMutableRawPointer(file), 4096) else {
             return EIO
         }
-        return unsafe Files.syncData(Descriptors.lane(engine, lane))
+        return unsafe FileCalls.syncData(Descriptors.lane(engine, lane))
     }
 
     package struct Counts {
@@ -499,7 +499,7 @@ public enum EngineCore {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
         unsafe unregister(engine)
         unsafe Descriptors.closeLanes(engine)
-        unsafe Files.close(engine.pointee.memory_fd)
+        unsafe FileCalls.close(engine.pointee.memory_fd)
         return true
     }
 
@@ -551,7 +551,7 @@ public enum EngineCore {
     package static func dispose(_ engine: EngineBlock) {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
         unsafe Descriptors.closeLanes(engine)
-        unsafe Files.close(engine.pointee.memory_fd)
+        unsafe FileCalls.close(engine.pointee.memory_fd)
         unsafe unregister(engine)
     }
 

@@ -109,7 +109,7 @@ package final class JournalWriter: @unchecked Sendable {
         }
         unsafe copyCatalog(lane)
         var result = failure != 0 ? failure : writeBatch()
-        if result == 0 { result = Files.syncData(descriptor) }
+        if result == 0 { result = FileCalls.syncData(descriptor) }
         if result == 0 { result = unsafe syncFiles(engine, lane, released, guards) }
         // A segment whose file could not be synced may lie in the old journal alone.
         if result == 0, fresh {
@@ -123,7 +123,7 @@ package final class JournalWriter: @unchecked Sendable {
     }
 
     private var isThere: Bool {
-        cwi_fd_is(descriptor, device, inode) && !Files.isNameless(descriptor)
+        cwi_fd_is(descriptor, device, inode) && !FileCalls.isNameless(descriptor)
     }
 
     private func closeJournal() {
@@ -158,7 +158,7 @@ package final class JournalWriter: @unchecked Sendable {
             var synced = guards.syncing(released)
             // Segment 0 lies in the lane file.
             if released.contains(0) {
-                unsafe synced.add(0, Files.syncData(Descriptors.lane(engine, lane)))
+                unsafe synced.add(0, FileCalls.syncData(Descriptors.lane(engine, lane)))
             }
             keepUnsynced(synced.failed, synced.error)
             guard synced.error == 0 else { return synced.error }
@@ -176,13 +176,13 @@ package final class JournalWriter: @unchecked Sendable {
             guard error == 0 else { return error }
             catalogsDone += 1
             guard catalogsDone == region else { continue }
-            return unsafe Files.sync(Descriptors.lanes(engine))
+            return unsafe FileCalls.sync(Descriptors.lanes(engine))
         }
         return 0
     }
 
     private func syncCatalog(_ engine: EngineBlock, _ lane: LaneBlock, _ index: UInt32) -> Int32 {
-        guard index > 0 else { return unsafe Files.syncData(Descriptors.lane(engine, lane)) }
+        guard index > 0 else { return unsafe FileCalls.syncData(Descriptors.lane(engine, lane)) }
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe CatalogWriter.addFileName(&name, lane, index)
@@ -190,7 +190,7 @@ package final class JournalWriter: @unchecked Sendable {
                 Descriptors.lanes(engine), name.pointer, O_RDONLY, 0)
             guard file >= 0 else { return errno }
             defer { cwi_file_close(file) }
-            return Files.syncData(file)
+            return FileCalls.syncData(file)
         }
     }
 
@@ -233,12 +233,12 @@ package final class JournalWriter: @unchecked Sendable {
             }
         }
         guard renamed == 0 else { return errno }
-        let error = unsafe Files.sync(Descriptors.lanes(engine))
+        let error = unsafe FileCalls.sync(Descriptors.lanes(engine))
         guard error == 0 else { return error }
         let parent = unsafe cw_open_at(Descriptors.lanes(engine), "..", O_RDONLY | O_DIRECTORY, 0)
         guard parent >= 0 else { return errno }
         defer { Glibc.close(parent) }
-        return Files.sync(parent)
+        return FileCalls.sync(parent)
     }
 
     /// The numbers of those that are mapped.
@@ -253,7 +253,7 @@ package final class JournalWriter: @unchecked Sendable {
             unsafe mapped.insert(segment.pointee.number)
             // What memory has is not what readers see: its file is synced as it is (A25).
             if unsafe Lost.isLost(segment) {
-                let error = unsafe Files.syncData(segment.pointee.fd)
+                let error = unsafe FileCalls.syncData(segment.pointee.fd)
                 if error != 0 { failure = error }
                 if SyncedFiles.isLasting(error) {
                     unsafe keepUnsynced([segment.pointee.number], error)
@@ -350,7 +350,8 @@ package final class JournalWriter: @unchecked Sendable {
     private func writeBatch() -> Int32 {
         while batch.count % 8 != 0 { batch.append(0) }
         let error = unsafe batch.withUnsafeBytes {
-            unsafe $0.isEmpty ? 0 : Files.write(descriptor, $0.baseAddress!, $0.count, at: bytes)
+            unsafe $0.isEmpty
+                ? 0 : FileCalls.write(descriptor, $0.baseAddress!, $0.count, at: bytes)
         }
         bytes += UInt64(batch.count)
         batch.removeAll(keepingCapacity: batch.capacity <= 4 << 20)

@@ -155,7 +155,7 @@ extension EngineCore {
         guard directory >= 0 else {
             return unsafe Descriptors.isLanesPathGone(engine) ? .directoryGone : .none
         }
-        if Files.isNameless(directory) { return .directoryGone }
+        if FileCalls.isNameless(directory) { return .directoryGone }
         let isLaneThere = unsafe isNamed(
             directory, lane.pointee.lock_device, lane.pointee.lock_inode
         ) { name in
@@ -207,7 +207,7 @@ extension EngineCore {
             let memory = unsafe UnsafeMutableRawPointer(engine.pointee.unused_lane)
                 ?? LanePool.take()
         else {
-            Files.close(lanesDirectory)
+            FileCalls.close(lanesDirectory)
             return nil
         }
         let left =
@@ -310,7 +310,7 @@ extension Descriptors {
         let word = unsafe cwi_engine_lanes_fd_at(engine)
         // ORDER: acquire-release. A writer that found the old one lost may have been faster (A28).
         if unsafe !cwa_cas_u32(word, UInt32(bitPattern: old.0), UInt32(bitPattern: descriptor)) {
-            Files.close(descriptor)
+            FileCalls.close(descriptor)
         }
         return old
     }

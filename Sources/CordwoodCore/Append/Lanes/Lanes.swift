@@ -242,7 +242,7 @@ package enum Lanes {
         unsafe unlinkat(directory, temporary, 0)
         unsafe lane.pointee.lock_fd = -1
         // A child closes the number only where it is this file.
-        Files.close(descriptor)
+        FileCalls.close(descriptor)
         unsafe letGo(segment)
         unsafe Refusal.note(engine, errno: error)
         return Status.of(errno: error)
@@ -297,7 +297,7 @@ package enum Lanes {
         unsafe cwa_store_release_u32(Segments.stateWord(segment), Segments.open)
         unsafe lane.pointee.current = unsafe segment
         guard unsafe WriteThrough.isOn(engine) else { return 0 }
-        let error = unsafe Files.write(descriptor, file, LaneHeader.fileBytesValue, at: 0)
+        let error = unsafe FileCalls.write(descriptor, file, LaneHeader.fileBytesValue, at: 0)
         return unsafe error == 0 && !WriteThrough.header(engine, segment) ? EIO : error
     }
 

@@ -38,7 +38,7 @@ enum Lost {
             let base = unsafe segment.pointee.base
         else { return }
         var end = end
-        _ = unsafe Files.write(
+        _ = unsafe FileCalls.write(
             segment.pointee.fd, &end, 4,
             at: UInt64(fileOffset(segment, chunk, base)) + UInt64(ChunkHeader.final))
     }
@@ -81,7 +81,7 @@ extension EngineCore {
             else { return }
             // First, so that no append ends in a page that the file gets anew, without its header.
             unsafe cwi_segment_lose(engine, segment)
-            _ = unsafe Files.allocate(segment.pointee.fd, offset: 0, bytes: whole)
+            _ = unsafe FileCalls.allocate(segment.pointee.fd, offset: 0, bytes: whole)
         }
         if let current = unsafe Claim.current(lane), unsafe Lost.isLost(current) {
             _ = unsafe Segments.publishNext(engine, lane, after: current, nil)

@@ -30,7 +30,7 @@ package enum MemorySegments {
             let isMemory =
                 unsafe fstatfs(descriptor, &system) == 0 && Int(system.f_type) == tmpfsMagic
             guard isOurs, isMemory else {
-                Files.close(descriptor)
+                FileCalls.close(descriptor)
                 return isOurs ? -ENOTSUP : -EACCES
             }
             return descriptor
@@ -156,9 +156,9 @@ package enum MemorySegments {
         let file = unsafe cw_open_at(
             Descriptors.lanes(engine), name, O_WRONLY | O_CREAT | O_EXCL, 0o600)
         guard file >= 0 else { return false }
-        defer { Files.close(file) }
+        defer { FileCalls.close(file) }
         return unsafe copy(segment.pointee.fd, to: file, until: segment.pointee.sealed_end)
-            && Files.syncData(file) == 0
+            && FileCalls.syncData(file) == 0
     }
 
     private static func copy(_ source: Int32, to file: Int32, until end: UInt64) -> Bool {
@@ -170,7 +170,7 @@ package enum MemorySegments {
                 let n = unsafe pread(source, buffer.baseAddress, count, off_t(offset))
                 if n < 0, errno == EINTR { continue }
                 guard n > 0, let start = buffer.baseAddress,
-                    unsafe Files.write(file, start, n, at: offset) == 0
+                    unsafe FileCalls.write(file, start, n, at: offset) == 0
                 else { return false }
                 offset += UInt64(n)
             }
@@ -190,7 +190,7 @@ extension EngineCore {
         var changed = false
         unsafe Segments.forEach(engine) { segment in
             guard unsafe Quiescence.isSealedFile(segment), unsafe segment.pointee.memory_id != 0,
-                unsafe !namelessOnly || Files.isNameless(segment.pointee.fd),
+                unsafe !namelessOnly || FileCalls.isNameless(segment.pointee.fd),
                 let lane = unsafe segment.pointee.lane, unsafe only == nil || only == lane
             else { return }
             let isOnDisk = unsafe MemorySegments.putOnDisk(engine, lane, segment)
@@ -198,6 +198,6 @@ extension EngineCore {
             // At the end what the disk has no room for stays in memory, under its name.
             if isOnDisk || !namelessOnly { unsafe segment.pointee.retired = 1 }
         }
-        if changed { _ = unsafe Files.sync(Descriptors.lanes(engine)) }
+        if changed { _ = unsafe FileCalls.sync(Descriptors.lanes(engine)) }
     }
 }

@@ -23,7 +23,7 @@ extension Segments {
             // ORDER: acquire, and acquire-release to take it. As Segments.takeSpare (A11).
             let word = unsafe cwa_load_acquire_u64(Lanes.spareWord(lane, i))
             guard let spare = unsafe SegmentBlock(bitPattern: UInt(word)),
-                unsafe Descriptors.holds(spare), unsafe Files.isNameless(spare.pointee.fd),
+                unsafe Descriptors.holds(spare), unsafe FileCalls.isNameless(spare.pointee.fd),
                 unsafe cwa_cas_u64(Lanes.spareWord(lane, i), word, 0)
             else { continue }
             unsafe dropNameless(engine, lane, spare)

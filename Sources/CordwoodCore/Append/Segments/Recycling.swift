@@ -46,7 +46,7 @@ public enum Recycling {
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Bool {
         guard unsafe mayServe(engine, segment), unsafe wanted(engine) > 0,
-            unsafe segment.pointee.memory_id == 0 || !Files.isNameless(segment.pointee.fd),
+            unsafe segment.pointee.memory_id == 0 || !FileCalls.isNameless(segment.pointee.fd),
             unsafe Quiescence.isQuiet(engine, segment), unsafe isResident(segment),
             unsafe Descriptors.holds(segment),
             // A reader holds a shared lock while it has the file open, and keeps what it opened.

@@ -73,7 +73,7 @@ package enum Segments {
             return false
         }
         while true {
-            let error = unsafe Files.allocate(
+            let error = unsafe FileCalls.allocate(
                 segment.pointee.fd, offset: offset &+ ready, bytes: target &- ready)
             if error == 0 { break }
             if target > upTo {

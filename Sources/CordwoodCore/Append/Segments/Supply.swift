@@ -190,7 +190,7 @@ extension Segments {
         if bytes >= zeroedBytesMin, unsafe segment.pointee.memory_id == 0,
             unsafe Descriptors.holds(segment)
         {
-            _ = unsafe Files.writeZeros(
+            _ = unsafe FileCalls.writeZeros(
                 segment.pointee.fd, offset: segment.pointee.file_offset &+ offset, bytes: bytes)
         }
         return unsafe Mapping.populate(base + Int(offset), bytes: Int(bytes))

@@ -35,7 +35,7 @@ enum WriteThrough {
         _ engine: EngineBlock, _ descriptor: Int32, bytes: UInt64, isFirst: Bool
     ) -> Int32 {
         if unsafe isOn(engine) { return 0 }
-        let error = Files.allocate(descriptor, offset: 0, bytes: bytes)
+        let error = FileCalls.allocate(descriptor, offset: 0, bytes: bytes)
         guard isFirst, error == EOPNOTSUPP || error == ENOSYS else { return error }
         unsafe engine.pointee.write_mode = 1
         return 0
@@ -58,7 +58,7 @@ enum WriteThrough {
         let offset = unsafe start - UnsafeMutableRawPointer(base)
         guard offset >= 0, unsafe isOpen(engine, segment) else { return false }
         return unsafe isDone(
-            Files.write(
+            FileCalls.write(
                 segment.pointee.fd, start, count, at: segment.pointee.file_offset + UInt64(offset)))
     }
 
@@ -82,7 +82,7 @@ enum WriteThrough {
             unsafe page.storeBytes(
                 of: segment.pointee.size, toByteOffset: SegmentHeader.allocated, as: UInt64.self)
             return unsafe isDone(
-                Files.write(
+                FileCalls.write(
                     segment.pointee.fd, page, SegmentHeader.bytes, at: segment.pointee.file_offset))
         }
     }
@@ -121,7 +121,7 @@ enum WriteThrough {
         let offset = unsafe start - UnsafeMutableRawPointer(file)
         let descriptor = unsafe Descriptors.lane(engine, lane)
         guard descriptor >= 0 else { return false }
-        return unsafe Files.write(descriptor, start, count, at: UInt64(offset)) == 0
+        return unsafe FileCalls.write(descriptor, start, count, at: UInt64(offset)) == 0
     }
 
     /// An entry of the region being filled, without its salt and then with it.
@@ -143,9 +143,9 @@ enum WriteThrough {
                 unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)
             }
             guard descriptor >= 0 else { return false }
-            defer { Files.close(descriptor) }
+            defer { FileCalls.close(descriptor) }
             let offset = unsafe CatalogHeader.bytes + (entry - region)
-            return unsafe Files.write(descriptor, entry, count, at: UInt64(offset)) == 0
+            return unsafe FileCalls.write(descriptor, entry, count, at: UInt64(offset)) == 0
         }
     }
 }

@@ -99,7 +99,7 @@ struct ClickHouseDialect: Dialect {
                 || outcome.headers.contains { $0.name.hasPrefix("x-clickhouse-") })
     }
 
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         let code =
             outcome.header("x-clickhouse-exception-code").flatMap { UInt64($0) }
             ?? AnswerText.number(outcome.body, after: "Code: ")
@@ -112,7 +112,7 @@ struct ClickHouseDialect: Dialect {
         // A 200 whose headers had gone out before the insert failed.
         default:
             return outcome.kind == .success
-                ? Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs) : nil
+                ? AnswerVerdict.retry(outcome, nowUnixMs: delivery.nowUnixMs) : nil
         }
     }
 }

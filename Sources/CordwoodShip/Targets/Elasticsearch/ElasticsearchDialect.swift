@@ -128,9 +128,9 @@ struct ElasticsearchDialect: Dialect {
         return outcome
     }
 
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         guard outcome.kind == .success else { return nil }
-        let again = Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
+        let again = AnswerVerdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
         // An answer that does not say what became of the documents proves nothing.
         guard let answer = BulkAnswer(outcome.body, delivery) else {
             return .stray

@@ -102,7 +102,7 @@ struct LokiDialect: Dialect {
         return answer["error"] == nil && (answer["code"] == nil || answer["code"]?.whole == 0)
     }
 
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         switch outcome.httpStatus {
         case 400:
             // It has no place for metadata: the host has to say `metadata=off`.

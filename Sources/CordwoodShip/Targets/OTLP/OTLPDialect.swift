@@ -95,7 +95,7 @@ struct OTLPDialect: Dialect {
         OTLPAnswer(outcome.body) != nil
     }
 
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         if outcome.kind == .success {
             return OTLPAnswer(outcome.body).map { .sent(Refused(count: $0.rejected)) } ?? .stray
         }

@@ -168,7 +168,7 @@ struct S3Dialect: Dialect {
         outcome.header("etag")?.isEmpty == false || S3Answer.isCompletion(outcome.body)
     }
 
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         if outcome.isStopped { return nil }
         let code = S3Answer(outcome.body).code ?? ""
         switch outcome.httpStatus {

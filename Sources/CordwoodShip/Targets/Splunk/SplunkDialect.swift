@@ -68,7 +68,7 @@ struct SplunkDialect: Dialect {
         AnswerText.object(outcome.body)?["code"]?.whole == 0
     }
 
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         let code = AnswerText.object(outcome.body)?["code"]?.whole
         guard outcome.httpStatus == 400, let code else { return nil }
         return [7, 10, 11, 16].contains(code) ? .stray : nil

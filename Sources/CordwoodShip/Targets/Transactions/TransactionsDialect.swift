@@ -102,7 +102,7 @@ struct TransactionsDialect: Dialect {
         return [RequestHeader(name: "Authorization", value: value + "\"")]
     }
 
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> Verdict? {
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         switch outcome.kind {
         case .success, .requestFailed, .none: return nil
         case .unknown where outcome.httpStatus == 0: return nil
@@ -112,7 +112,7 @@ struct TransactionsDialect: Dialect {
         switch outcome.httpStatus {
         case HTTPStatus.unauthorized: return .pause
         case 413 where delivery.entries > 1 || !isForNow(outcome): return .shrink
-        default: return Verdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
+        default: return AnswerVerdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
         }
     }
 

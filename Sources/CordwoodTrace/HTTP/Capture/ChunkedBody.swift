@@ -13,7 +13,7 @@ struct ChunkedBody: ~Copyable {
         case bare
     }
 
-    enum Verdict: Equatable {
+    enum ChunkVerdict: Equatable {
         case asItCame
         case bare
         case gone
@@ -115,7 +115,7 @@ struct ChunkedBody: ~Copyable {
         }
     }
 
-    func verdict(_ handed: Handed) -> Verdict {
+    func verdict(_ handed: Handed) -> ChunkVerdict {
         guard state != .off, handed != .bare else { return .asItCame }
         if handed == .unknown {
             // A body whose host has taken the framing off: it begins with no size, or it is one.

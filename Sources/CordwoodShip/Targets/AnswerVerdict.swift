@@ -12,7 +12,7 @@ struct Refused: Equatable {
     static let none = Refused()
 }
 
-enum Verdict: Equatable {
+enum AnswerVerdict: Equatable {
     /// The server has it, but for what it refuses.
     case sent(Refused)
     /// The server has it but for these records, by ordinal, which it asks for again, and those that
@@ -40,7 +40,7 @@ enum Verdict: Equatable {
     static func judge(
         _ outcome: TransferOutcome, isCollector: Bool, isOnlyIfAbsent: Bool,
         isEncodingProven: Bool, nowUnixMs: UInt64
-    ) -> Verdict {
+    ) -> AnswerVerdict {
         if outcome.isStopped { return .retry(.stopped, delayMs: 0) }
         switch outcome.kind {
         case .success: return .sent(.none)
@@ -65,7 +65,7 @@ enum Verdict: Equatable {
     }
 
     /// When the server says, else when we would.
-    static func retry(_ outcome: TransferOutcome, nowUnixMs: UInt64) -> Verdict {
+    static func retry(_ outcome: TransferOutcome, nowUnixMs: UInt64) -> AnswerVerdict {
         let wait = outcome.header("retry-after").flatMap {
             RetryAfter.delayMs($0, nowUnixMs: nowUnixMs)
         }

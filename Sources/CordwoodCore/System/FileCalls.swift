@@ -6,7 +6,7 @@
 import CShims
 import Glibc
 
-enum Files {
+enum FileCalls {
     /// Grows a file with blocks that are really there. 0 or an errno; never SIGXFSZ.
     static func allocate(_ descriptor: Int32, offset: UInt64, bytes: UInt64) -> Int32 {
         // Beyond the limit the kernel would send SIGXFSZ, whose default kills the host.
