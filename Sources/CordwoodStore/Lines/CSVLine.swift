@@ -15,7 +15,7 @@ public enum CSVLine {
     package static func appendHeader(to out: inout [UInt8]) {
         for (index, name) in names.enumerated() {
             if index > 0 { out.append(comma) }
-            unsafe out.append(contentsOf: Bytes.literal(name))
+            Literal.append(name, &out)
         }
         out.append(0x0a)
     }
@@ -83,7 +83,7 @@ public enum CSVLine {
             unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[run..<end]))
             if size < 0 {
                 isWhole = false
-                unsafe out.append(contentsOf: Bytes.literal("\u{FFFD}"))
+                Literal.append("\u{FFFD}", &out)
             }
             run = size < 0 ? at &- size : at
             at &+= abs(size)

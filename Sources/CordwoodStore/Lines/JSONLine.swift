@@ -19,28 +19,28 @@ public enum JSONLine {
         appendHead(r, mark: mark, to: &out)
         fields(r, &out)
         appendTail(r, to: &out)
-        literal("}\n", &out)
+        Literal.append("}\n", &out)
     }
 
     /// The members before `fields`. `mark` ends the message.
     package static func appendHead(
         _ r: borrowing RecordRef, mark: String, to out: inout [UInt8]
     ) {
-        literal("\"time\":\"", &out)
+        Literal.append("\"time\":\"", &out)
         Times.appendExact(r.timeNs, to: &out)
-        literal("\",\"level\":\"", &out)
+        Literal.append("\",\"level\":\"", &out)
         Levels.append(r.level, to: &out)
-        literal("\",\"logger\":", &out)
+        Literal.append("\",\"logger\":", &out)
         _ = JSONText.string(r.logger, &out)
-        literal(",\"message\":", &out)
+        Literal.append(",\"message\":", &out)
         if !JSONText.string(r.message, mark: mark, &out) {
-            literal(",\"message_base64\":\"", &out)
+            Literal.append(",\"message_base64\":\"", &out)
             JSONText.base64(r.message, &out)
             out.append(0x22)
         }
-        literal(",\"pid\":", &out)
+        Literal.append(",\"pid\":", &out)
         Digits.append(UInt64(r.thread.process.processID), to: &out)
-        literal(",\"tid\":", &out)
+        Literal.append(",\"tid\":", &out)
         Digits.append(UInt64(r.thread.threadID), to: &out)
         place(r, &out)
     }
@@ -48,38 +48,33 @@ public enum JSONLine {
     /// Those behind it.
     package static func appendTail(_ r: borrowing RecordRef, to out: inout [UInt8]) {
         trace(r, &out)
-        literal(",\"kind\":\"", &out)
+        Literal.append(",\"kind\":\"", &out)
         kind(r.kind, &out)
         out.append(0x22)
     }
 
-    @inline(__always)
-    private static func literal(_ text: StaticString, _ out: inout [UInt8]) {
-        unsafe out.append(contentsOf: Bytes.literal(text))
-    }
-
     package static func kind(_ kind: UInt8, _ out: inout [UInt8]) {
         switch kind {
-        case 0: literal("log", &out)
-        case 1: literal("gap", &out)
-        case 2: literal("lifecycle", &out)
-        case 3: literal("transaction", &out)
-        case 4: literal("http", &out)
+        case 0: Literal.append("log", &out)
+        case 1: Literal.append("gap", &out)
+        case 2: Literal.append("lifecycle", &out)
+        case 3: Literal.append("transaction", &out)
+        case 4: Literal.append("http", &out)
         default: Digits.append(UInt64(kind), to: &out)
         }
     }
 
     private static func place(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
         if r.file.count > 0 {
-            literal(",\"file\":", &out)
+            Literal.append(",\"file\":", &out)
             _ = JSONText.string(r.file, &out)
         }
         if r.line > 0 {
-            literal(",\"line\":", &out)
+            Literal.append(",\"line\":", &out)
             Digits.append(UInt64(r.line), to: &out)
         }
         if r.function.count > 0 {
-            literal(",\"function\":", &out)
+            Literal.append(",\"function\":", &out)
             _ = JSONText.string(r.function, &out)
         }
     }
@@ -98,7 +93,7 @@ public enum JSONLine {
         var count = 0
         while let (key, value) = fields.next() {
             if fields.part != .own, count > 0, isOwn(key, r) { continue }
-            if count == 0 { literal(before, &out) }
+            if count == 0 { Literal.append(before, &out) }
             out.append(count == 0 ? 0x7b : 0x2c)
             count &+= 1
             _ = JSONText.string(key, &out)
@@ -134,12 +129,12 @@ public enum JSONLine {
 
     private static func trace(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
         if r.traceID.count > 0 {
-            literal(",\"trace_id\":\"", &out)
+            Literal.append(",\"trace_id\":\"", &out)
             Hex.append(r.traceID, to: &out)
             out.append(0x22)
         }
         if r.spanID.count > 0 {
-            literal(",\"span_id\":\"", &out)
+            Literal.append(",\"span_id\":\"", &out)
             Hex.append(r.spanID, to: &out)
             out.append(0x22)
         }

@@ -144,23 +144,18 @@ public enum PlainText {
             // Behind the last newline there is no line.
             case 0x0A where form == .lines && at &+ 1 < bytes.count:
                 out.append(0x0A)
-                literal(continuation, &out)
-            case 0x09: literal("\\t", &out)
-            case 0x0A: literal("\\n", &out)
-            case 0x0D: literal("\\r", &out)
+                Literal.append(continuation, &out)
+            case 0x09: Literal.append("\\t", &out)
+            case 0x0A: Literal.append("\\n", &out)
+            case 0x0D: Literal.append("\\r", &out)
             default: escape(scalar, &out, isByte: scalar < 0x80)
             }
             return size
         }
     }
 
-    @inline(__always)
-    private static func literal(_ text: StaticString, _ out: inout [UInt8]) {
-        unsafe out.append(contentsOf: Bytes.literal(text))
-    }
-
     private static func escape(_ code: UInt32, _ out: inout [UInt8], isByte: Bool = false) {
-        literal(isByte ? "\\x" : "\\u", &out)
+        Literal.append(isByte ? "\\x" : "\\u", &out)
         for digit in stride(from: isByte ? 4 : 12, through: 0, by: -4) {
             out.append(ASCII.hexDigit(UInt8(truncatingIfNeeded: code >> UInt32(digit) & 15)))
         }

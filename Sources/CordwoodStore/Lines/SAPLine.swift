@@ -17,8 +17,8 @@ public enum SAPLine {
     ) {
         out.append(0x23)
         Times.append(r.timeNs, digits: 3, to: &out)
-        literal("+00:00#", &out)
-        literal(severity(r.level), &out)
+        Literal.append("+00:00#", &out)
+        Literal.append(severity(r.level), &out)
         out.append(0x23)
         correlation(r, &out)
         out.append(0x23)
@@ -29,12 +29,7 @@ public enum SAPLine {
         column(r.message, &out)
         out.append(contentsOf: mark.utf8)
         exception(r, &out)
-        literal("#\n", &out)
-    }
-
-    @inline(__always)
-    private static func literal(_ text: StaticString, _ out: inout [UInt8]) {
-        unsafe out.append(contentsOf: Bytes.literal(text))
+        Literal.append("#\n", &out)
     }
 
     /// What has no level is told like the rest.
@@ -75,7 +70,7 @@ public enum SAPLine {
         while let (key, value) = fields.next() {
             guard fields.part == .exception, case .string(let text) = value else { continue }
             let isText = Bytes.equal(key, Bytes.literal("exception.message"))
-            literal(isText && hasType ? ": " : "\\n", &out)
+            Literal.append(isText && hasType ? ": " : "\\n", &out)
             hasType = Bytes.equal(key, Bytes.literal("exception.type"))
             column(text, &out)
         }
@@ -98,9 +93,9 @@ public enum SAPLine {
             }
             switch byte {
             case 0x23: out.append(0x5f)
-            case 0x0a: literal("\\n", &out)
-            case 0x0d: literal("\\r", &out)
-            default: literal("\u{FFFD}", &out)
+            case 0x0a: Literal.append("\\n", &out)
+            case 0x0d: Literal.append("\\r", &out)
+            default: Literal.append("\u{FFFD}", &out)
             }
             at &+= abs(size)
             run = at

@@ -17,10 +17,10 @@ public enum TextLine {
         form: TextForm = .lines
     ) {
         let names: TextForm = form == .raw ? .raw : .oneLine
-        if color { literal("\u{1B}[2m", &out) }
+        if color { Literal.append("\u{1B}[2m", &out) }
         // An exchange's own time is when it began; among its neighbours it stands where it ended.
         Times.appendReadable(r.kind == exchange ? r.writtenNs : r.timeNs, utc: utc, to: &out)
-        if color { literal("\u{1B}[0m", &out) }
+        if color { Literal.append("\u{1B}[0m", &out) }
         out.append(0x20)
         level(r.level, color, &out)
         out.append(0x20)
@@ -29,10 +29,10 @@ public enum TextLine {
         Digits.append(UInt64(r.thread.process.processID), to: &out)
         out.append(0x3a)
         Digits.append(UInt64(r.thread.threadID), to: &out)
-        literal("] ", &out)
+        Literal.append("] ", &out)
         if r.logger.count > 0 {
             PlainText.append(r.logger, as: names, to: &out)
-            literal(": ", &out)
+            Literal.append(": ", &out)
         }
         PlainText.append(r.message, as: form, to: &out)
         var fields = RecordFields(r)
@@ -46,41 +46,36 @@ public enum TextLine {
         out.append(0x0a)
     }
 
-    @inline(__always)
-    private static func literal(_ text: StaticString, _ out: inout [UInt8]) {
-        unsafe out.append(contentsOf: Bytes.literal(text))
-    }
-
     private static func level(_ level: UInt8, _ color: Bool, _ out: inout [UInt8]) {
         if color {
             switch level {
-            case 17...: literal("\u{1B}[31m", &out)
-            case 13...: literal("\u{1B}[33m", &out)
-            case 9...: literal("\u{1B}[32m", &out)
-            default: literal("\u{1B}[36m", &out)
+            case 17...: Literal.append("\u{1B}[31m", &out)
+            case 13...: Literal.append("\u{1B}[33m", &out)
+            case 9...: Literal.append("\u{1B}[32m", &out)
+            default: Literal.append("\u{1B}[36m", &out)
             }
         }
         let start = out.count
         if level == 0 { out.append(0x2d) } else { Levels.append(level, to: &out) }
         while out.count &- start < 5 { out.append(0x20) }
-        if color { literal("\u{1B}[0m", &out) }
+        if color { Literal.append("\u{1B}[0m", &out) }
     }
 
     private static func marks(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
         if r.file.count > 0 || r.line > 0 {
-            literal(" (", &out)
+            Literal.append(" (", &out)
             PlainText.append(r.file, as: .oneLine, to: &out)
             out.append(0x3a)
             Digits.append(UInt64(r.line), to: &out)
             out.append(0x29)
         }
         if r.flags.contains(.truncated) {
-            literal(" [cut, was ", &out)
+            Literal.append(" [cut, was ", &out)
             Digits.append(r.originalLength, to: &out)
-            literal(" bytes]", &out)
+            Literal.append(" bytes]", &out)
         }
-        if r.flags.contains(.unverified) { literal(" [unverified]", &out) }
-        if r.flags.contains(.late) { literal(" [late]", &out) }
+        if r.flags.contains(.unverified) { Literal.append(" [unverified]", &out) }
+        if r.flags.contains(.late) { Literal.append(" [late]", &out) }
     }
 
     private static func name(_ name: String, _ form: TextForm, _ out: inout [UInt8]) {
