@@ -8,9 +8,9 @@ package enum Hex {
     }
 
     package static func append(upper byte: UInt8, to out: inout [UInt8]) {
-        for nibble in [byte >> 4, byte & 15] {
-            out.append(nibble < 10 ? 0x30 &+ nibble : 0x37 &+ nibble)
-        }
+        func digit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 &+ nibble : 0x37 &+ nibble }
+        out.append(digit(byte >> 4))
+        out.append(digit(byte & 15))
     }
 
     @safe package static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
