@@ -187,82 +187,107 @@ INLINE uint64_t words_end(const cwi_json *self, size_t at, uint64_t others, uint
     return may;
 }
 
-/* The brackets that are open behind what was passed over. */
+/* The brackets that are open behind a block; those up to `least` were before it. */
 typedef struct levels {
-    uint64_t objects, watched, opened;
+    uint64_t objects;
     uint32_t depth, least;
     uint8_t begins[DEPTHS];
 } levels;
 
-/* Takes the brackets one by one. `members`: where the innermost one is an object's. Returns the
- * bits before the first that is left to the parser. */
+/* All bits where the bracket at that depth is an object's. */
+INLINE uint64_t all_if_object(uint64_t objects, uint32_t depth) {
+    return 0 - (objects >> depth & 1);
+}
+
+/* Takes the brackets of a block one by one. `members`: where the innermost one is an object's.
+ * Returns the bits before the first that is left to the parser. */
 INLINE uint64_t walk(const cwi_json *self, levels *now, const uint8_t *block, uint64_t brackets,
                      uint64_t *members) {
-    uint64_t objects = self->objects, watched = self->watched, opened = 0;
+    uint64_t objects = self->objects, result = ~0ull;
     uint32_t depth = self->depth, least = depth;
-    uint64_t is_object = objects >> depth & 1, result = ~0ull;
-    *members = 0 - is_object;
+    uint64_t inside = all_if_object(objects, depth), is_member = inside;
     for (; brackets; brackets &= brackets - 1) {
         unsigned at = (unsigned)__builtin_ctzll(brackets);
         uint8_t byte = block[at];
-        uint64_t was = is_object;
+        uint64_t was = inside, curly = 0 - (uint64_t)(byte >> 5 & 1);
         if (byte & 2) { /* '{' or '[' */
             if (depth >= self->limit) {
                 result = first(brackets) - 1;
                 break;
             }
-            depth++;
-            is_object = byte >> 5 & 1;
-            objects = (objects & ~(1ull << depth)) | is_object << depth;
-            watched &= ~(is_object << depth);
-            opened |= is_object << depth;
+            uint64_t bit = 1ull << ++depth;
+            inside = curly;
+            objects = (objects & ~bit) | (curly & bit);
             now->begins[depth] = (uint8_t)at;
         } else {
-            if (is_object != (byte >> 5 & 1) || depth == 1 || (watched >> depth & 1)) {
+            /* What was open before, or the value itself, may be watched. */
+            if (curly != inside ||
+                (depth == least && (depth == 1 || (self->watched >> depth & 1)))) {
                 result = first(brackets) - 1;
                 break;
             }
+            if (depth - 1 < least) least = depth - 1;
+            uint64_t around = all_if_object(objects, depth - 1);
+            if (brackets & 4ull << at && block[at + 2] == byte - 2) { /* "},{" */
+                now->begins[depth] = (uint8_t)(at + 2);
+                is_member ^= (inside ^ around) & 6ull << at;
+                brackets &= brackets - 1;
+                continue;
+            }
             depth--;
-            if (depth < least) least = depth;
-            is_object = objects >> depth & 1;
+            inside = around;
         }
-        if (is_object != was) *members ^= ~0ull << at << 1;
+        is_member ^= (was ^ inside) & ~1ull << at;
     }
-    now->objects = objects, now->watched = watched, now->opened = opened;
-    now->depth = depth, now->least = least;
+    now->objects = objects, now->depth = depth, now->least = least;
+    *members = is_member;
     return result;
 }
 
-/* The bits before the first name that is left to the parser; `ends` has the colons of names. */
+/* The bits before the first name that is left to the parser; `ends` has the colons of names, and
+ * `named` those before a string. */
 INLINE uint64_t telling(const cwi_json *self, const cwi_json_names *names, size_t at, uint64_t ends,
-                        uint64_t quotes) {
-    const uint8_t *const text = self->text;
+                        uint64_t named, uint64_t quotes) {
+    const uint8_t *const text = self->text + at;
+    /* A quote is before the name, and that is no letter. */
+#define MAY_END(endings, colon) \
+    cwi_may_end(endings, text[(colon) - 4], text[(colon) - 3], text[(colon) - 2])
+    const uint32_t *const members = names->members;
     for (; ends; ends &= ends - 1) {
-        size_t colon = (size_t)__builtin_ctzll(ends), to = at + colon - 1;
-        if (!(names->pairs[cwi_letters[text[to - 1]]] >> cwi_letters[text[to - 2]] & 1)) continue;
-        /* A quote is before the name, and that is no letter. */
-        uint64_t before = quotes & ((1ull << (colon - 1)) - 1);
-        size_t from = at + BLOCK - (size_t)__builtin_clzll(before);
-        if (may_end(names->members, text, from, to)) return first(ends) - 1;
-        if (!may_end(names->namings, text, from, to)) continue;
-        size_t value = colon + 1 + (text[at + colon + 1] == ' ');
-        if (text[at + value] != '"') continue;
-        /* It ends before the last comma. */
-        size_t end = value + 1 + (size_t)__builtin_ctzll(quotes >> (value + 1));
-        if (may_end(names->named, text, at + value + 1, at + end)) return first(ends) - 1;
+        ptrdiff_t colon = __builtin_ctzll(ends);
+        if (MAY_END(members, colon)) {
+            named &= first(ends) - 1;
+            break;
+        }
     }
-    return ~0ull;
+    for (; named; named &= named - 1) {
+        ptrdiff_t colon = __builtin_ctzll(named);
+        if (!MAY_END(names->namings, colon)) continue;
+        /* The string ends before the last comma. */
+        uint64_t behind = quotes & ~1ull << colon;
+        size_t from = at + (size_t)__builtin_ctzll(behind) + 1;
+        size_t to = at + (size_t)__builtin_ctzll(behind & (behind - 1));
+        if (may_end(names->named, self->text, from, to)) return first(named) - 1;
+    }
+    return ends ? first(ends) - 1 : ~0ull;
 }
 
-/* Up to the comma at `last` all has been passed over. */
-INLINE void commit(cwi_json *self, const levels *now, size_t at, size_t last) {
-    for (uint32_t depth = now->least + 1; depth <= now->depth; depth++)
+/* The block at `at` has been passed over as far as its brackets were taken. */
+INLINE void commit(cwi_json *self, const levels *now, size_t at) {
+    for (uint32_t depth = now->depth; depth > now->least; depth--)
         self->begins[depth] = at + now->begins[depth];
-    for (int i = 0; i < 4; i++) self->told[i] &= ~now->opened;
     self->objects = now->objects;
-    self->watched = now->watched;
     self->depth = now->depth;
-    self->end = at + last;
+}
+
+/* Up to the comma before `at` all has been passed over. Returns `at`. */
+INLINE size_t leave(cwi_json *self, uint32_t least, size_t from, size_t at) {
+    if (at == from) return at;
+    const uint64_t old = (2ull << least) - 1;
+    for (int i = 0; i < 4; i++) self->told[i] &= old;
+    self->watched &= old;
+    self->end = at - 1;
+    return at;
 }
 
 #define LANE 16
@@ -309,14 +334,6 @@ static size_t pass(cwi_json *self, const cwi_json_names *names, size_t at) {
     return at;
 }
 #endif
-
-cwi_json_names cwi_json_names_of(const uint32_t *members, const uint32_t *namings,
-                                 const uint32_t *named) {
-    cwi_json_names names = {.members = members, .namings = namings, .named = named};
-    for (int i = 0; i < CWI_ENDINGS; i++)
-        if (members[i] | namings[i]) names.pairs[i >> 5] |= 1u << (i & 31);
-    return names;
-}
 
 /* ── The parser ── */
 
@@ -411,13 +428,13 @@ first_byte:
         self->begins[depth] = at;
         end = ++at;
         is_object = byte == '{';
+        self->watched &= ~bit;
+        for (int i = 0; i < 4; i++) self->told[i] &= ~bit;
         if (!is_object) {
             self->objects &= ~bit;
             goto first_value;
         }
         self->objects |= bit;
-        self->watched &= ~bit;
-        for (int i = 0; i < 4; i++) self->told[i] &= ~bit;
         goto first_name;
     }
     to = word_end(text, at, count);

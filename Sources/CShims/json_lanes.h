@@ -25,6 +25,8 @@ TARGET static inline uint64_t NAME(below)(const NAME(block) *block, uint8_t boun
 
 /* `at` is behind a comma. Returns where the parser goes on: there, or behind a later comma. */
 TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, size_t at) {
+    const size_t from = at;
+    uint32_t least = self->depth;
     while (at < self->count) {
         uint8_t room[BLOCK];
         const uint8_t *const block = block_of(self->text, at, self->count, room);
@@ -45,8 +47,9 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
         const uint64_t closes = NAME(where)(&lower, '}') & ~strings;
         const uint64_t colons = NAME(where)(&v, ':') & ~strings;
         uint64_t commas = NAME(where)(&v, ',') & ~strings;
-        /* Numbers and words. */
-        const uint64_t scalars = ~(strings | blanks | opens | closes | commas | colons);
+        /* Numbers and words. No bit is in two of these; of or'ed ones a compiler makes lanes again,
+         * of which it moves the bits once more. */
+        const uint64_t scalars = ~(strings + blanks + opens + closes + commas + colons);
         const uint64_t starts = scalars & ~(scalars << 1);
         const uint64_t digits = NAME(below)(&v, 10, '0') & scalars;
         const uint64_t dots = NAME(where)(&v, '.') & scalars;
@@ -63,7 +66,7 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
         uint64_t may = words_end(self, at, scalars & ~(digits | dots), scalars, starts,
                                  wrong ? first(wrong) - 1 : ~0ull);
         for (;;) {
-            if (!(commas &= may)) return at;
+            if (!(commas &= may)) return leave(self, least, from, at);
             const unsigned last = BLOCK - 1 - (unsigned)__builtin_clzll(commas);
             const uint64_t all = ~0ull >> (BLOCK - 1 - last);
             levels now;
@@ -74,14 +77,17 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
             /* In objects names, each with a colon behind it; and no other colons. */
             const uint64_t misplaced = (heads & members & ~(firsts | empty)) | (name_ends ^ colons);
             if (misplaced & all) may &= first(misplaced) - 1;
-            may &= telling(self, names, at, name_ends & all & may, quotes);
+            const uint64_t ends = name_ends & all & may;
+            const uint64_t strings_next = firsts >> 1 | (blanks & firsts >> 1) >> 1;
+            may &= telling(self, names, at, ends, ends & strings_next, quotes);
             if ((may & all) != all) continue;
-            commit(self, &now, at, last);
+            commit(self, &now, at);
+            if (now.least < least) least = now.least;
             at += last + 1;
             break;
         }
     }
-    return at;
+    return leave(self, least, from, at);
 }
 
 #undef STRINGS

@@ -186,7 +186,7 @@ static bool compare(uint64_t seed) {
     make_text();
     uint8_t *copy = malloc(length ? length : 1);
     memcpy(copy, text, length);
-    cwi_json_names names = cwi_json_names_of(tables[0], tables[1], tables[2]);
+    cwi_json_names names = {tables[0], tables[1], tables[2]};
     uint32_t limit = below(4) ? 64 : 1 + below(8);
     cwi_json plain, passing;
     cwi_json_begin(&plain, copy, 0, length, limit);

@@ -21,8 +21,6 @@ enum {
  * (cwi_may_end). */
 typedef struct cwi_json_names {
     const uint32_t *members, *namings, *named;
-    /* Of the first two: by the last letter, a bit for each that may be before it. */
-    uint32_t pairs[32];
 } cwi_json_names;
 
 /* Words with a bit for each depth: 0 is the value itself, 1 what its bracket holds. */
@@ -35,7 +33,7 @@ typedef struct cwi_json {
     size_t next_pass, wait, passed;
     uint64_t objects;  /* those of which the bracket is one of an object's */
     uint64_t watched;  /* set by the caller; whose end is handed out */
-    uint64_t told[4];  /* the caller's own; cleared where an object begins */
+    uint64_t told[4];  /* the caller's own; cleared where a bracket opens */
     /* Set by the caller at a name to depth + 1, cleared where its value ends. Below `secret` all
      * names, strings and numbers are handed out. */
     uint32_t secret, errors, schema;
@@ -44,9 +42,6 @@ typedef struct cwi_json {
     size_t begins[CWI_JSON_DEPTH];
 } cwi_json;
 
-/* From tables that outlive it. */
-cwi_json_names cwi_json_names_of(const uint32_t *members, const uint32_t *namings,
-                                 const uint32_t *named);
 /* At the value that begins at `at`; `limit`: of depth. */
 void cwi_json_begin(cwi_json *self, const uint8_t *text, size_t at, size_t count, uint32_t limit);
 int cwi_json_next(cwi_json *self, const cwi_json_names *names);

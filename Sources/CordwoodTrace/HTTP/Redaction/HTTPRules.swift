@@ -98,8 +98,9 @@ public struct HTTPCaptureOptions: Sendable {
             listed + SecretDefaults.headers + NamedMembers.values + NamedMembers.contexts,
             endings: endings, wholes: wholes)
         members = memberNames.table
-        unsafe jsonNames = cwi_json_names_of(
-            members.endings, namings.table.endings, headerNames.table.endings)
+        unsafe jsonNames = cwi_json_names(
+            members: members.endings, namings: namings.table.endings,
+            named: headerNames.table.endings)
         items = SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items)
         keep = try KeepRules(texts: options.keepText, keys: options.keepKeys)
         patterns = try HTTPRules.patterns(options.redactPatterns)
