@@ -72,14 +72,28 @@ size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bi
     return WIDEST(next_marks, text, at, count, bits);
 }
 
-size_t cwi_next_controls(const uint8_t *text, size_t at, size_t count, uint64_t *bits) {
-    return WIDEST(next_controls, text, at, count, bits);
+void cwi_blank_controls(uint8_t *text, size_t count, _Bool keeps_tabs) {
+    for (size_t i = 0; i < count;) {
+        uint64_t eight, ones = 0x0101010101010101;
+        if (i + 8 <= count) {
+            memcpy(&eight, text + i, 8);
+            uint64_t low = (eight - 0x20 * ones) & ~eight, dels = eight ^ 0x7F * ones;
+            if (((low | ((dels - ones) & ~dels)) & 0x80 * ones) == 0) {
+                i += 8;
+                continue;
+            }
+        }
+        uint8_t byte = text[i];
+        if ((byte < 0x20 || byte == 0x7F) && !(keeps_tabs && byte == '\t')) text[i] = ' ';
+        i++;
+    }
 }
 
 _Bool cwi_is_plain(const uint8_t *text, size_t count) {
-    uint64_t bits;
-    return WIDEST(next_specials, text, 0, count, &bits) == count;
+    return WIDEST(is_plain, text, count);
 }
+
+_Bool cwi_is_ascii(const uint8_t *text, size_t count) { return WIDEST(is_ascii, text, count); }
 
 size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted, size_t length) {
     const uint8_t *found = at < count ? memmem(text + at, count - at, wanted, length) : NULL;
@@ -91,13 +105,22 @@ static const uint8_t token_bytes[256] = {
     ['0' ... '9'] = 1, ['A' ... 'Z'] = 1,  ['^' ... 'z'] = 1, ['|'] = 1, ['~'] = 1};
 
 _Bool cwi_is_token(const uint8_t *text, size_t at, size_t count) {
-    for (; at < count; at++)
-        if (!token_bytes[text[at]]) return 0;
-    return 1;
+    uint8_t all = 1;
+    for (; at < count; at++) all &= token_bytes[text[at]];
+    return all;
 }
 
 _Bool cwi_has(const uint8_t *text, const uint8_t *word, size_t length) {
-    for (size_t i = 0; i < length; i++)
+    size_t i = 0;
+    for (; i + 8 <= length; i += 8) {
+        uint64_t some, wanted;
+        memcpy(&some, text + i, 8), memcpy(&wanted, word + i, 8);
+        /* The highest bit of each byte that may differ in case: of a small letter. */
+        uint64_t low = wanted & 0x7F7F7F7F7F7F7F7F;
+        uint64_t letters = (low + 0x1F1F1F1F1F1F1F1F) & ~(low + 0x0505050505050505) & ~wanted;
+        if ((some ^ wanted) & ~(letters >> 2 & 0x2020202020202020)) return 0;
+    }
+    for (; i < length; i++)
         if ((text[i] >= 'A' && text[i] <= 'Z' ? text[i] | 0x20 : text[i]) != word[i]) return 0;
     return 1;
 }
@@ -111,3 +134,8 @@ const uint8_t cwi_letters[256] = {
     ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
     ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22, ['W'] = 23,
     ['X'] = 24, ['Y'] = 25, ['Z'] = 26, ['"'] = 27};
+
+const uint8_t cwi_name_bytes[256] = {['0' ... '9'] = 0x20,
+                                     ['A' ... 'Z'] = 0x20,
+                                     ['a' ... 'z'] = 0x20,
+                                     [0x80 ... 0xFF] = 0x80};

@@ -3,7 +3,6 @@
 typedef signed char NAME(bytes) __attribute__((vector_size(LANE)));
 typedef signed char NAME(anywhere) __attribute__((vector_size(LANE), aligned(1)));
 #define LOAD(at) (*(const NAME(anywhere) *)(const void *)(at))
-#define WHERE(condition) (BITS((NAME(bytes))(condition)) << i)
 
 /* Of each byte the groups of words that have it at that place (scan.c). */
 TARGET static inline NAME(bytes) NAME(groups)(const NAME(bytes) v, int place) {
@@ -18,53 +17,66 @@ TARGET static inline NAME(bytes) NAME(groups)(const NAME(bytes) v, int place) {
 #endif
 }
 
-TARGET static inline uint64_t NAME(marks)(const uint8_t *window) {
-    uint64_t bits = 0;
-    for (int i = 0; i < BLOCK; i += LANE) {
-        NAME(bytes) v = LOAD(window + i), next = LOAD(window + i + 1);
-        NAME(bytes) third = LOAD(window + i + 2);
-        NAME(bytes) words = NAME(groups)(v, 0) & NAME(groups)(next, 1) & NAME(groups)(third, 2);
-        bits |= WHERE((v == '=') | (v == '%') | (words != 0) | ((v == 'y') & (next == 'J')) |
-                      ((v == '/') & (next == '/')));
-    }
-    return bits;
+/* Few places have a mark: whether one may is asked first, without the middle of three bytes. `ends`
+ * are the groups of the first and the third. */
+TARGET static inline NAME(bytes) NAME(may_mark)(const uint8_t *at, NAME(bytes) *ends) {
+    NAME(bytes) v = LOAD(at);
+    *ends = NAME(groups)(v, 0) & NAME(groups)(LOAD(at + 2), 2);
+    return *ends | (NAME(bytes))((v == '=') | (v == '%') | (v == '/') | (LOAD(at + 1) == 'J'));
 }
 
-TARGET static inline uint64_t NAME(controls)(const uint8_t *window) {
-    uint64_t bits = 0;
-    for (int i = 0; i < BLOCK; i += LANE) {
-        NAME(bytes) v = LOAD(window + i);
-        bits |= WHERE(((v >= 0) & (v < 0x20)) | (v == 0x7F));
-    }
-    return bits;
+TARGET static inline NAME(bytes) NAME(is_mark)(const uint8_t *at, NAME(bytes) ends) {
+    NAME(bytes) v = LOAD(at), next = LOAD(at + 1);
+    return (NAME(bytes))((v == '=') | (v == '%') | ((ends & NAME(groups)(next, 1)) != 0) |
+                         ((v == 'y') & (next == 'J')) | ((v == '/') & (next == '/')));
 }
 
-/* All of these, colons and double hyphens. */
-TARGET static inline uint64_t NAME(specials)(const uint8_t *window) {
-    uint64_t bits = 0;
-    for (int i = 0; i < BLOCK; i += LANE) {
-        NAME(bytes) v = LOAD(window + i), next = LOAD(window + i + 1);
-        bits |= WHERE((v == '"') | (v == '\\') | (v == ':') | ((v == '-') & (next == '-')));
+TARGET static size_t NAME(next_marks)(const uint8_t *text, size_t at, size_t count,
+                                      uint64_t *bits) {
+    for (; at < count; at += BLOCK) {
+        uint8_t room[WINDOW];
+        const uint8_t *const window = window_of(text, at, count, room);
+        NAME(bytes) ends[BLOCK / LANE], any = {0};
+        for (int i = 0; i < BLOCK; i += LANE) any |= NAME(may_mark)(window + i, ends + i / LANE);
+        if (BITS((NAME(bytes))(any != 0)) == 0) continue;
+        *bits = 0;
+        for (int i = 0; i < BLOCK; i += LANE)
+            *bits |= BITS(NAME(is_mark)(window + i, ends[i / LANE])) << i;
+        *bits &= within(at, count);
+        if (*bits) return at;
     }
-    return bits | NAME(marks)(window) | NAME(controls)(window);
+    return count;
 }
 
-#define NEXT(scan)                                                                            \
-    TARGET static size_t NAME(next_##scan)(const uint8_t *text, size_t at, size_t count,      \
-                                           uint64_t *bits) {                                  \
-        for (; at < count; at += BLOCK) {                                                     \
-            uint8_t room[WINDOW];                                                             \
-            *bits = NAME(scan)(window_of(text, at, count, room)) & within(at, count);         \
-            if (*bits) return at;                                                             \
-        }                                                                                     \
-        return count;                                                                         \
+TARGET static _Bool NAME(is_ascii)(const uint8_t *text, size_t count) {
+    if (count < LANE) {
+        uint8_t all = 0;
+        for (size_t at = 0; at < count; at++) all |= text[at];
+        return all < 0x80;
     }
-NEXT(marks)
-NEXT(controls)
-NEXT(specials)
+    NAME(bytes) all = LOAD(text + count - LANE);
+    for (size_t at = 0; at + LANE <= count; at += LANE) all |= LOAD(text + at);
+    return BITS((NAME(bytes))(all < 0)) == 0;
+}
 
-#undef NEXT
-#undef WHERE
+/* No marks, quotes, backslashes, control characters, double hyphens, and colons that a blank or a
+ * quote follows. */
+TARGET static _Bool NAME(is_plain)(const uint8_t *text, size_t count) {
+    for (size_t at = 0; at < count; at += LANE) {
+        uint8_t room[LANE + 2] = {0};
+        const uint8_t *window = text + at;
+        if (count - at < LANE + 2) window = memcpy(room, text + at, count - at);
+        NAME(bytes) v = LOAD(window), next = LOAD(window + 1), ends;
+        NAME(bytes) found = (NAME(bytes))(
+            (v == '"') | (v == '\\') | ((v >= 0) & (v < 0x20)) | (v == 0x7F) |
+            ((v == '-') & (next == '-')) | ((v == ':') & ((next == ' ') | (next == '\''))));
+        if (BITS((NAME(bytes))(NAME(may_mark)(window, &ends) != 0)))
+            found |= NAME(is_mark)(window, ends);
+        if (BITS(found) & within(at, count)) return 0;
+    }
+    return 1;
+}
+
 #undef LOAD
 #undef BITS
 #undef TARGET

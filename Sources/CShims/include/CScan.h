@@ -12,12 +12,15 @@ size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted
  * Where a secret may be told: '=', '%', "yJ" (of "eyJ"), "//", and what may be how a token of a
  * known maker, "Bearer", "Basic" or the end of "PRIVATE KEY" begins: */
 size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
-/* Below 0x20, and 0x7F: */
-size_t cwi_next_controls(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
 
-/* True where no scan has anything to look at in the text: no quote, backslash, colon, "--" (of a
- * key's first line), mark or control character. */
+/* What is below 0x20, and 0x7F, becomes a space. */
+void cwi_blank_controls(uint8_t *text, size_t count, _Bool keeps_tabs);
+
+/* True where no scan has anything to look at in the text: no quote, backslash, "--" (of a key's
+ * first line), mark or control character, and no colon before a blank or a quote. */
 _Bool cwi_is_plain(const uint8_t *text, size_t count);
+
+_Bool cwi_is_ascii(const uint8_t *text, size_t count);
 
 /* True where all bytes from `at` on are those of a token of RFC 9110. */
 _Bool cwi_is_token(const uint8_t *text, size_t at, size_t count);
@@ -37,5 +40,10 @@ static inline _Bool cwi_may_end(const uint32_t *endings, uint8_t third, uint8_t 
                                 uint8_t last) {
     return endings[cwi_letters[last] << 5 | cwi_letters[second]] >> cwi_letters[third] & 1;
 }
+
+/* 0: no letter, digit or byte from 0x80 on. Or'ed to the byte: in lower case. */
+extern const uint8_t cwi_name_bytes[256];
+
+static inline uint8_t cwi_name_byte(uint8_t byte) { return cwi_name_bytes[byte]; }
 
 #endif

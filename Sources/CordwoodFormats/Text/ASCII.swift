@@ -22,10 +22,6 @@ public enum ASCII {
     /// Those, and `_`.
     @inlinable @inline(__always)
     public static func isWordByte(_ byte: UInt8) -> Bool { isAlphanumeric(byte) || byte == 0x5F }
-    /// Letters, digits, and what no name's separator is.
-    @inlinable @inline(__always)
-    public static func isNameByte(_ byte: UInt8) -> Bool { isAlphanumeric(byte) || byte >= 0x80 }
-
     /// 255: no digit of base 16.
     @inlinable @inline(__always)
     public static func hex(_ byte: UInt8) -> UInt8 {

@@ -9,6 +9,7 @@
 import CCordwood
 import CShims
 import CordwoodCore
+import CordwoodFormats
 import Glibc
 
 @safe package struct CurlTransfer: ~Copyable {

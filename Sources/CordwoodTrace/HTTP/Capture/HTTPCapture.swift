@@ -58,8 +58,10 @@ package enum HTTPCapture {
         unsafe exchange.pointee.startNs =
             request.start_ns != 0 ? request.start_ns : cw_realtime_ns()
         unsafe exchange.pointee.setID(number)
-        unsafe exchange.pointee.keptTexts = redactor.rules.keep.texts(url, parts)
-        unsafe exchange.pointee.keptKeys = redactor.rules.keep.keys(url, parts)
+        if unsafe redactor.rules.keepsByAddress {
+            unsafe exchange.pointee.keptTexts = redactor.rules.keep.texts(url, parts)
+            unsafe exchange.pointee.keptKeys = redactor.rules.keep.keys(url, parts)
+        }
         let own = unsafe exchange.pointee.redactor ?? redactor
         unsafe exchange.pointee.take(request, url: url, parts, own)
         let status = unsafe exchange.pointee.writeBegin(redactor.rules.logger)

@@ -44,17 +44,23 @@ struct HTTPHeaders: ~Copyable {
     ) {
         guard let headers = unsafe headers else { return }
         if count > HTTPHeaders.countMax { isCut = true }
+        let secrets = unsafe redactor.rules.headerNames
         for i in 0..<min(count, HTTPHeaders.countMax) {
             let header = unsafe headers[i]
             let room = HTTPHeaders.bytesMax &- lines.count
             let (name, value) = unsafe (ByteText(header.name), ByteText(header.value))
+            let kind = Kind(name)
             var line: Range<Int>?
             if room > 0 {
-                line = take(name, value, room: room, redactor, &edits)
+                line = take(
+                    name, kind, isSecret: secrets.containsHeader(name), value, room: room,
+                    redactor, &edits)
             } else {
                 isCut = true
             }
-            noteForm(name, value, line, redactor, &edits)
+            if kind == .type || kind == .coding || kind == .transfer {
+                noteForm(kind, value, line, redactor, &edits)
+            }
         }
         if lines.count > HTTPHeaders.bytesMax { isCut = true }
         lines.cut(to: HTTPHeaders.bytesMax)
@@ -62,8 +68,8 @@ struct HTTPHeaders: ~Copyable {
 
     /// Returns the range of the value in `lines`; nil if some of it is missing there.
     private mutating func take(
-        _ name: ByteText, _ whole: ByteText, room: Int, _ redactor: Redactor,
-        _ edits: inout Edits
+        _ name: ByteText, _ kind: Kind, isSecret: Bool, _ whole: ByteText, room: Int,
+        _ redactor: Redactor, _ edits: inout Edits
     ) -> Range<Int>? {
         guard name.count > 0, name.count <= HTTPHeaders.nameBytesMax else {
             if name.count > 0 { isCut = true }
@@ -81,20 +87,22 @@ struct HTTPHeaders: ~Copyable {
         lines.append(": ")
         let from = lines.count
         let isCut = value.count < whole.count
-        let isSecret = unsafe redactor.rules.isSecretHeader(name)
         if isSecret {
             if value.count > 0 { lines.append(Edits.replacement) }
         } else {
             if isCut { self.isCut = true }
-            if HTTPHeaders.isAddress(name) {
-                redactor.url(value, isCut: isCut, &edits, into: &lines)
-                lines.blankControls(from: from)
-            } else if !redactor.line(value, isCut: isCut, &edits, into: &lines) {
-                lines.blankControls(from: from)
-            }
+            let isPlain =
+                kind == .address
+                ? redactor.url(value, isCut: isCut, &edits, into: &lines)
+                : redactor.line(value, isCut: isCut, &edits, into: &lines)
+            if !isPlain { lines.blankControls(from: from) }
         }
-        unsafe note(name, from..<lines.count, redactor.rules.conversation)
-        return isSecret || isCut ? nil : from..<lines.count
+        let range = from..<lines.count
+        if kind == .language { contentLanguage = range }
+        if conversation.isEmpty, unsafe name.equals(lower: redactor.rules.conversation) {
+            conversation = range
+        }
+        return isSecret || isCut ? nil : range
     }
 
     private static let nameBytesMax = 1_024
@@ -106,27 +114,47 @@ struct HTTPHeaders: ~Copyable {
         return unsafe cwi_is_token(start, from, name.count)
     }
 
-    /// Headers whose value is one URL, or begins as one does.
-    private static func isAddress(_ name: ByteText) -> Bool {
-        switch name.count {
-        case 4: return name.has("host", at: 0)
-        case 6: return name.has("origin", at: 0)
-        case 7: return name.has("referer", at: 0)
-        case 8: return name.has("location", at: 0)
-        case 10: return name.has(":authority", at: 0)
-        case 16: return name.has("content-location", at: 0)
-        default: return false
+    /// What a header's value is, as far as anybody here asks.
+    private enum Kind {
+        case any
+        /// One URL, or begins as one does.
+        case address
+        case language
+        case type
+        case coding
+        case transfer
+
+        init(_ name: ByteText) {
+            let (word, kind): (StaticString, Kind)
+            switch name.count {
+            case 4: (word, kind) = ("host", .address)
+            case 6: (word, kind) = ("origin", .address)
+            case 7: (word, kind) = ("referer", .address)
+            case 8: (word, kind) = ("location", .address)
+            case 10: (word, kind) = (":authority", .address)
+            case 12: (word, kind) = ("content-type", .type)
+            case 16:
+                switch (name[8] | 0x20, name[9] | 0x20) {
+                case (UInt8(ascii: "e"), _): (word, kind) = ("content-encoding", .coding)
+                case (_, UInt8(ascii: "a")): (word, kind) = ("content-language", .language)
+                default: (word, kind) = ("content-location", .address)
+                }
+            case 17: (word, kind) = ("transfer-encoding", .transfer)
+            default:
+                self = .any
+                return
+            }
+            self = name.has(word, at: 0) ? kind : .any
         }
     }
 
     /// What says how the body is to be read, also where the line itself has no room.
     private mutating func noteForm(
-        _ name: ByteText, _ value: ByteText, _ line: Range<Int>?, _ redactor: Redactor,
+        _ kind: Kind, _ value: ByteText, _ line: Range<Int>?, _ redactor: Redactor,
         _ edits: inout Edits
     ) {
-        switch name.count {
-        case 12:
-            guard name.has("content-type", at: 0) else { return }
+        switch kind {
+        case .type:
             contentType.cut(to: 0)
             if let line {
                 let value = lines.text(line.lowerBound, line.upperBound)
@@ -134,16 +162,13 @@ struct HTTPHeaders: ~Copyable {
             }
             HTTPHeaders.add(
                 value.slice(0, HTTPHeaders.nameBytesMax), to: &contentType, redactor, &edits)
-        case 16:
-            guard name.has("content-encoding", at: 0) else { return }
+        case .coding:
             if contentCoding.count > 0 { contentCoding.append(", ") }
             let value = value.slice(0, HTTPHeaders.bytesMax)
             HTTPHeaders.add(value, to: &contentCoding, redactor, &edits)
-        case 17:
-            guard name.has("transfer-encoding", at: 0) else { return }
+        default:
             // Wherever it stands in the list: servers write it in many ways.
             for at in 0..<value.count where value.has("chunked", at: at) { isChunked = true }
-        default: break
         }
     }
 
@@ -155,11 +180,5 @@ struct HTTPHeaders: ~Copyable {
         if !redactor.line(value, isCut: false, &edits, into: &buffer) {
             buffer.blankControls(from: from)
         }
-    }
-
-    private mutating func note(_ name: ByteText, _ range: Range<Int>, _ conversation: ByteText) {
-        if name.count == 16, name.has("content-language", at: 0) { contentLanguage = range }
-        guard self.conversation.isEmpty, name.equals(lower: conversation) else { return }
-        self.conversation = range
     }
 }

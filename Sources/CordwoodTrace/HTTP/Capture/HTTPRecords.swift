@@ -316,8 +316,10 @@ extension ExchangeState {
         var kept = 0
         if text.count > 0 {
             let type = isRequest ? request.type : response.type
-            let keepsText = unsafe redactor.rules.keep.keepsText(
-                keptTexts, type, status: isRequest ? 0 : status)
+            let keepsText =
+                unsafe keptTexts != 0
+                && redactor.rules.keep.keepsText(
+                    keptTexts, type, status: isRequest ? 0 : status)
             kept = redactor.body(
                 text, contentType: type, isCut: isCut, keepsText: keepsText, &edits)
             if kept > 0 {

@@ -18,13 +18,15 @@ struct FieldBuffer: ~Copyable {
 
     mutating func end() { bytes.set(UInt16(truncatingIfNeeded: count), at: 0) }
 
+    /// Keys are known where this is compiled: inlined it is a few stores.
+    @inline(__always)
     private mutating func key(_ key: StaticString, _ type: UInt8) {
-        bytes.put(UInt16(type))
-        bytes.put(UInt16(truncatingIfNeeded: key.utf8CodeUnitCount))
+        bytes.put(UInt32(type) | UInt32(truncatingIfNeeded: key.utf8CodeUnitCount) << 16)
         bytes.append(key)
         count &+= 1
     }
 
+    @inline(__always)
     mutating func put(_ name: StaticString, _ value: UInt64) {
         key(name, FieldType.uint)
         bytes.put(value)
@@ -35,14 +37,18 @@ struct FieldBuffer: ~Copyable {
         bytes.put(UInt8(flag ? 1 : 0))
     }
 
+    @inline(__always)
     mutating func put(_ name: StaticString, _ text: ByteText) {
         key(name, FieldType.string)
         bytes.put(UInt32(truncatingIfNeeded: text.count))
         bytes.append(text)
     }
 
+    @inline(__always)
     mutating func put(_ name: StaticString, _ word: StaticString) {
-        unsafe put(name, ByteText(word.utf8Start, word.utf8CodeUnitCount))
+        key(name, FieldType.string)
+        bytes.put(UInt32(truncatingIfNeeded: word.utf8CodeUnitCount))
+        bytes.append(word)
     }
 
     mutating func put(_ name: StaticString, _ text: String) {
@@ -59,6 +65,7 @@ struct FieldBuffer: ~Copyable {
     }
 
     /// A string that is written behind this call; `endText` takes what came back.
+    @inline(__always)
     mutating func beginText(_ name: StaticString) -> Int {
         key(name, FieldType.string)
         bytes.put(UInt32(0))

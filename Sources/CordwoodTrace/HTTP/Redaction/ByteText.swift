@@ -43,6 +43,11 @@ import Glibc
         return unsafe cwi_is_plain(start, count)
     }
 
+    var isASCII: Bool {
+        guard let start = unsafe start else { return true }
+        return unsafe cwi_is_ascii(start, count)
+    }
+
     func next(_ byte: UInt8, from index: Int) -> Int {
         guard let start = unsafe start, index < count,
             let found = unsafe memchr(start + index, Int32(byte), count &- index)
@@ -59,9 +64,13 @@ import Glibc
     }
 
     /// True where these bytes stand at that index, whatever their case; `word` is in lower case.
+    /// Inlined as far as the first byte, which mostly differs.
+    @inline(__always)
     func has(_ word: StaticString, at index: Int) -> Bool {
         let length = word.utf8CodeUnitCount
-        guard let start = unsafe start, index >= 0, index &+ length <= count else { return false }
+        guard let start = unsafe start, index >= 0, index &+ length <= count,
+            unsafe length == 0 || (start[index] ^ word.utf8Start[0]) & ~0x20 == 0
+        else { return false }
         return unsafe cwi_has(start + index, word.utf8Start, length)
     }
 
@@ -78,11 +87,13 @@ import Glibc
         unsafe find(ByteText(word.utf8Start, word.utf8CodeUnitCount), from: index)
     }
 
+    @inline(__always)
     func equals(_ word: StaticString) -> Bool {
         count == word.utf8CodeUnitCount && has(word, at: 0)
     }
 
     /// Whatever its case; `other` is in lower case.
+    @inline(__always)
     func equals(lower other: ByteText) -> Bool {
         guard count == other.count, let start = unsafe start, let word = unsafe other.start else {
             return false
@@ -113,6 +124,12 @@ import Glibc
 
     package var array: [UInt8] { unsafe Array(UnsafeBufferPointer(start: start, count: count)) }
     var raw: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(start: start, count: count) }
+}
+
+extension ASCII {
+    /// Letters, digits, and what no name's separator is.
+    @inline(__always)
+    static func isNameByte(_ byte: UInt8) -> Bool { cwi_name_byte(byte) != 0 }
 }
 
 /// Grows by doubling. Where memory runs out it keeps what it has and says so.
@@ -162,8 +179,14 @@ import Glibc
         count &+= 1
     }
 
+    /// Inlined, so that a short word's bytes are stored and not copied.
+    @inline(__always)
     mutating func append(_ word: StaticString) {
-        unsafe append(ByteText(word.utf8Start, word.utf8CodeUnitCount))
+        let length = word.utf8CodeUnitCount
+        guard reserve(length), let start = unsafe start else { return }
+        unsafe UnsafeMutableRawPointer(start + count)
+            .copyMemory(from: word.utf8Start, byteCount: length)
+        count &+= length
     }
 
     @inline(__always)
@@ -182,23 +205,14 @@ import Glibc
     }
 
     mutating func putDecimal(_ value: UInt64) {
-        var divisor: UInt64 = 1
-        while value / divisor >= 10 { divisor &*= 10 }
-        while divisor > 0 {
-            append(UInt8(truncatingIfNeeded: 48 &+ value / divisor % 10))
-            divisor /= 10
-        }
+        if value >= 10 { putDecimal(value / 10) }
+        append(UInt8(truncatingIfNeeded: 48 &+ value % 10))
     }
 
     /// Control characters from that index on become spaces.
     mutating func blankControls(from index: Int, keepsTabs: Bool = true) {
-        guard let start = unsafe start else { return }
-        var walk = ByteWalk(text, .controls, from: index)
-        var at = walk.next()
-        while at < count {
-            if unsafe !keepsTabs || start[at] != 0x09 { unsafe start[at] = 0x20 }
-            at = walk.next()
-        }
+        guard let start = unsafe start, index >= 0, index < count else { return }
+        unsafe cwi_blank_controls(start + index, count &- index, keepsTabs)
     }
 
     package mutating func cut(to count: Int) { self.count = min(self.count, max(0, count)) }

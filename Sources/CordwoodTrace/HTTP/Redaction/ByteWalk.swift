@@ -1,25 +1,17 @@
-// The bytes of a text that matter to a scan, one after the other; they are looked for 64 at a time
-// (CScan.h). A value on one thread.
+// The marks of a text, where a secret may be told, one after the other; they are looked for 64
+// bytes at a time (CScan.h). A value on one thread.
 
 import CShims
 
 @safe struct ByteWalk {
-    enum Kind {
-        /// Where a secret may be told.
-        case marks
-        case controls
-    }
-
     // SAFETY: bits are made of bytes below `count`.
     private let text: ByteText
-    private let kind: Kind
     private var base = 0
     private var bits: UInt64 = 0
 
-    init(_ text: ByteText, _ kind: Kind, from start: Int) {
+    init(_ text: ByteText) {
         self.text = text
-        self.kind = kind
-        look(from: start)
+        look(from: 0)
     }
 
     /// Those before the index do not count.
@@ -27,12 +19,7 @@ import CShims
         bits = 0
         base = index & ~63
         guard let start = unsafe text.start, base < text.count else { return }
-        let found =
-            switch kind {
-            case .marks: unsafe cwi_next_marks(start, base, text.count, &bits)
-            case .controls: unsafe cwi_next_controls(start, base, text.count, &bits)
-            }
-        base = Int(found)
+        base = unsafe Int(cwi_next_marks(start, base, text.count, &bits))
         if index > base { bits &= UInt64.max << UInt64(index &- base) }
     }
 

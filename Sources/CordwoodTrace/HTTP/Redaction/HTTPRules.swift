@@ -49,20 +49,24 @@ public struct HTTPCaptureOptions: Sendable {
     let hostsExcluded: [HostRule]
     /// In lower case; empty: none. Plain memory: no references are counted to read it.
     let conversation: ByteText
-    let headerNames: SecretNames
-    let keys: SecretNames
+    /// Who looks at a name counts no references: `owned` has the tables' memory.
+    let headerNames: NameTable
+    let keys: NameTable
     /// Of members of JSON: `keys`, default headers and `values`.
     let members: NameTable
-    private let memberNames: SecretNames
     /// Of members and attributes that hold the value of a name beside them, and of those names.
-    let values = SecretNames(NamedMembers.values)
-    let namings = SecretNames(NamedMembers.names)
+    let values: NameTable
+    let namings: NameTable
     /// What json.c asks of names.
     // SAFETY: the tables' own, which live as long as the rules.
     let jsonNames: cwi_json_names
     /// Of items of URLs and forms.
-    let items: SecretNames
+    let items: NameTable
+    private let owned: [SecretNames]
     let keep: KeepRules
+    /// Of `keep_keys`: those without an address.
+    let kept: NameTable
+    let keepsByAddress: Bool
     let patterns: [BytePattern]
     let hasPatterns: Bool
     /// Ids are made of it.
@@ -90,19 +94,23 @@ public struct HTTPCaptureOptions: Sendable {
         let headers = try HTTPRules.names(options.redactHeaders, "redact_headers")
         let own = try HTTPRules.names(options.redactKeys, "redact_keys")
         let endings = SecretDefaults.endings
-        headerNames = SecretNames(
-            SecretDefaults.headers + SecretDefaults.keys + headers + own, endings: endings)
         let (listed, wholes) = (SecretDefaults.keys + own, SecretDefaults.wholes)
-        keys = SecretNames(listed, endings: endings, wholes: wholes)
-        memberNames = SecretNames(
-            listed + SecretDefaults.headers + NamedMembers.values + NamedMembers.contexts,
-            endings: endings, wholes: wholes)
-        members = memberNames.table
+        owned = [
+            SecretNames(listed + SecretDefaults.headers + headers, endings: endings),
+            SecretNames(listed, endings: endings, wholes: wholes),
+            SecretNames(
+                listed + SecretDefaults.headers + NamedMembers.values + NamedMembers.contexts,
+                endings: endings, wholes: wholes),
+            SecretNames(NamedMembers.values), SecretNames(NamedMembers.names),
+            SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items),
+        ]
+        (headerNames, keys, members) = (owned[0].table, owned[1].table, owned[2].table)
+        (values, namings, items) = (owned[3].table, owned[4].table, owned[5].table)
         unsafe jsonNames = cwi_json_names(
-            members: members.endings, namings: namings.table.endings,
-            named: headerNames.table.endings)
-        items = SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items)
+            members: members.endings, namings: namings.endings, named: headerNames.endings)
         keep = try KeepRules(texts: options.keepText, keys: options.keepKeys)
+        kept = keep.everywhere.table
+        keepsByAddress = keep.hasPlaces
         patterns = try HTTPRules.patterns(options.redactPatterns)
         hasPatterns = !patterns.isEmpty
         seed = .random(in: 1 ... .max)
@@ -112,11 +120,6 @@ public struct HTTPCaptureOptions: Sendable {
     }
 
     deinit { unsafe conversation.start?.deallocate() }
-
-    /// By its name, or as its name begins: X-MFA-Code.
-    func isSecretHeader(_ name: ByteText) -> Bool {
-        headerNames.contains(name) || name.has("x-mfa", at: 0) || name.has("x-otp", at: 0)
-    }
 
     private static func header(_ name: String) throws(CordwoodError) -> [UInt8] {
         guard name.utf8.count <= SecretNames.nameBytesMax else {
@@ -276,7 +279,9 @@ struct URLParts {
         }
         var end = start
         loop: while end < url.count {
-            switch url[end] {
+            let byte = url[end]
+            switch byte {
+            case _ where ASCII.isNameByte(byte): break
             case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "\\"):
                 break loop
             case UInt8(ascii: "@"): start = end &+ 1

@@ -40,7 +40,8 @@ import CordwoodFormats
     /// Behind what of the text was understood: one value, or with `hasLines` one in each line.
     static func parse(_ whole: TextScan, hasLines: Bool, _ edits: inout Edits) -> Int {
         // What is no UTF-8 may be a name in another encoding.
-        let scan = unsafe whole.head(UTF8Scan.validCount(whole.text.raw))
+        let isASCII = whole.text.isASCII
+        let scan = unsafe isASCII ? whole : whole.head(UTF8Scan.validCount(whole.text.raw))
         let text = scan.text
         var at = text.has("\u{FEFF}", at: 0) ? 3 : 0
         // What Google's and Angular's servers put before JSON.
@@ -98,7 +99,7 @@ import CordwoodFormats
         guard unsafe json.secret == 0 else { return below(name, value) }
         guard unsafe scan.rules.members.contains(name) else { return }
         let mark = unsafe json.depth &+ 1
-        if unsafe scan.rules.values.table.contains(name), !scan.isSecret(name) {
+        if unsafe scan.rules.values.contains(name), !scan.isSecret(name) {
             if holdsSecret(isWeak: NamedMembers.isWeak(name), value) { unsafe json.secret = mark }
         } else if look != .first {
             return
@@ -185,7 +186,7 @@ import CordwoodFormats
     private mutating func naming(_ value: ByteText, _ bit: UInt64) {
         let name = unsafe scan.text.slice(Int(json.name_from), Int(json.name_to))
         let (isNaming, isLoose) = unsafe decoded(name, json.name_has_escapes != 0) {
-            unsafe (scan.rules.namings.table.contains($0), NamedMembers.isLoose($0))
+            unsafe (scan.rules.namings.contains($0), NamedMembers.isLoose($0))
         }
         guard isNaming else { return }
         guard unsafe decoded(value, json.has_escapes != 0, { scan.isSecretName($0) }) else {

@@ -30,7 +30,7 @@ struct KeepRules: Sendable {
     }
 
     private let texts: [Text]
-    private let everywhere: SecretNames
+    let everywhere: SecretNames
     private let keys: [Key]
 
     init(texts: [String], keys: [String]) throws(CordwoodError) {
@@ -97,6 +97,9 @@ struct KeepRules: Sendable {
             isErrors: false)
     }
 
+    /// There are some for single addresses.
+    var hasPlaces: Bool { !texts.isEmpty || !keys.isEmpty }
+
     // MARK: Of an exchange
 
     /// Of `keep_text`, those that name the address.
@@ -119,8 +122,7 @@ struct KeepRules: Sendable {
 
     func keepsText(_ bits: UInt64, _ contentType: ByteText, status: Int32) -> Bool {
         guard bits != 0 else { return false }
-        let end = contentType.next(UInt8(ascii: ";"), from: 0)
-        let type = contentType.slice(0, end).trimmed
+        let type = contentType.media
         for index in 0..<texts.count where bits >> UInt64(index) & 1 != 0 {
             let rule = texts[index]
             guard !rule.isErrors || status >= 400 else { continue }
@@ -129,11 +131,10 @@ struct KeepRules: Sendable {
         return false
     }
 
+    /// - Parameter bits: of the exchange.
     func keeps(_ name: ByteText, _ bits: UInt64) -> Bool {
-        if everywhere.contains(name) { return true }
-        guard bits != 0 else { return false }
         for index in 0..<keys.count where bits >> UInt64(index) & 1 != 0 {
-            if keys[index].names.contains(name) { return true }
+            if keys[index].names.table.contains(name) { return true }
         }
         return false
     }

@@ -79,9 +79,10 @@ extension TextScan {
 
     /// A body of its own, as its type says.
     private func message(_ type: ByteText, isField: Bool, _ edits: inout Edits) {
-        if type.isMedia("application/http") { return embedded(&edits) }
-        if isField, type.isMedia("text/plain") { return value(&edits) }
-        let end = understand(type, &edits)
+        let media = type.media
+        if media.equals("application/http") { return embedded(&edits) }
+        if isField, media.equals("text/plain") { return value(&edits) }
+        let end = understand(type, media, &edits)
         if end < text.count { add(end, text.count, &edits) }
     }
 
@@ -128,7 +129,9 @@ extension TextScan {
         _ name: ByteText, _ from: Int, _ to: Int, _ head: inout PartHead, _ edits: inout Edits
     ) {
         let value = text.slice(from, to).trimmed
-        if unsafe rules.isSecretHeader(name) { return add(text.skipSpaces(from), to, &edits) }
+        if unsafe rules.headerNames.containsHeader(name) {
+            return add(text.skipSpaces(from), to, &edits)
+        }
         if name.equals("content-type") {
             head.type = value
         } else if name.equals("content-disposition") {
@@ -160,8 +163,6 @@ extension ByteText {
         return ByteText.empty
     }
 
-    /// A content type is that medium, whatever parameters stand behind it.
-    func isMedia(_ name: StaticString) -> Bool {
-        slice(0, next(UInt8(ascii: ";"), from: 0)).trimmed.equals(name)
-    }
+    /// Of a content type, without the parameters behind it.
+    var media: ByteText { slice(0, next(UInt8(ascii: ";"), from: 0)).trimmed }
 }

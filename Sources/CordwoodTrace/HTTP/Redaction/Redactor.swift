@@ -23,15 +23,25 @@
         return scan
     }
 
-    /// An address: passwords in it, items of its query and fragment.
+    /// Nothing of the text would be found by any scan, and it has no control characters.
+    @inline(__always)
+    private func isPlain(_ text: ByteText) -> Bool { unsafe !rules.hasPatterns && text.isPlain }
+
+    /// An address: passwords in it, items of its query and fragment. True as of a line.
+    @discardableResult
     package func url(
         _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
-    ) {
+    ) -> Bool {
+        if text.next(UInt8(ascii: ":"), from: 0) == text.count, isPlain(text) {
+            out.append(text)
+            return true
+        }
         edits.begin(text.count)
         let scan = scan(text, isCut: isCut, .url)
         scan.authority(&edits)
         scan.run(&edits)
         edits.finish(text, into: &out)
+        return false
     }
 
     /// A header's value whose name says nothing, or an error's text. True: it has nothing special,
@@ -40,7 +50,7 @@
     package func line(
         _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
     ) -> Bool {
-        if unsafe !rules.hasPatterns, text.isPlain {
+        if isPlain(text), !text.mayBreakOff {
             out.append(text)
             return true
         }
@@ -62,7 +72,8 @@
     ) -> Int {
         edits.begin(text.count)
         var whole = scan(text, isCut: isCut)
-        var end = whole.understand(contentType, &edits)
+        let media = contentType.media
+        var end = whole.understand(contentType, media, &edits)
         if text.skipBlank(end) == text.count { end = text.count }
         // A bracket by itself says nothing.
         if end < text.count, end <= 1 { end = 0 }
@@ -77,26 +88,36 @@
         }
         whole = scan(text.slice(0, end), isCut: isCut || end < text.count)
         if text.has("\u{FEFF}", at: 0) { whole = whole.piece(3, end) }
-        if contentType.isMedia("application/x-www-form-urlencoded") { whole.items = .form }
+        if media.equals("application/x-www-form-urlencoded") { whole.items = .form }
         whole.run(&edits)
         if isText { whole.pairs(&edits) }
         return end
     }
 }
 
+extension ByteText {
+    /// It begins as JSON or XML, and has a colon at which that may break off.
+    fileprivate var mayBreakOff: Bool {
+        switch self[skipBlank(0)] {
+        case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: "<"):
+            return next(UInt8(ascii: ":"), from: 0) < count
+        default: return false
+        }
+    }
+}
+
 extension TextScan {
     /// Behind what of a body was parsed; 0: nothing. Only JSON and XML are known by how they look.
-    func understand(_ type: ByteText, _ edits: inout Edits) -> Int {
+    func understand(_ type: ByteText, _ media: ByteText, _ edits: inout Edits) -> Int {
         if type.has("multipart/", at: 0) { return parts(type, &edits) }
-        if type.isMedia("application/x-www-form-urlencoded") { return form() }
-        if type.isMedia("text/event-stream") { return events(&edits) }
-        let name = type.slice(0, type.next(UInt8(ascii: ";"), from: 0)).trimmed
+        if media.equals("application/x-www-form-urlencoded") { return form() }
+        if media.equals("text/event-stream") { return events(&edits) }
         let first = text[text.skipBlank(text.has("\u{FEFF}", at: 0) ? 3 : 0)]
         if first == UInt8(ascii: "<") {
-            return name.ends("html") ? 0 : XMLBody.parse(self, &edits) ?? 0
+            return media.ends("html") ? 0 : XMLBody.parse(self, &edits) ?? 0
         }
         let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
-        guard isJSON || name.ends("json") || text.has(")]}'", at: 0) else { return 0 }
+        guard isJSON || media.ends("json") || text.has(")]}'", at: 0) else { return 0 }
         return JSONBody.parse(self, hasLines: true, &edits)
     }
 }

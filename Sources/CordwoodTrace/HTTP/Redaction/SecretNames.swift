@@ -23,8 +23,6 @@ import CShims
     }
 
     deinit { table.free() }
-
-    func contains(_ name: ByteText) -> Bool { table.contains(name) }
 }
 
 /// The names as hashes of their letters from the last to the first. Plain words, so that who looks
@@ -73,7 +71,7 @@ import CShims
         var hash = NameTable.seed
         var letters: [UInt8] = []
         for byte in name.utf8.reversed() where ASCII.isNameByte(byte) {
-            hash = NameTable.mix(hash, byte)
+            hash = NameTable.mix(hash, ASCII.lower(byte))
             letters.append(ASCII.lower(byte))
         }
         if isWhole { hash = NameTable.mix(hash, NameTable.start) }
@@ -120,9 +118,10 @@ import CShims
     /// No byte of a name: where a whole one begins.
     private static let start: UInt8 = 0
 
+    /// - Parameter byte: in lower case.
     @inline(__always)
     private static func mix(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
-        let mixed = (hash ^ UInt64(ASCII.lower(byte))) &* 0x9E37_79B9_7F4A_7C15
+        let mixed = (hash ^ UInt64(byte)) &* 0x9E37_79B9_7F4A_7C15
         return mixed ^ (mixed >> 29)
     }
 
@@ -144,6 +143,12 @@ import CShims
         return find(name)
     }
 
+    /// Of a header, by its name, or as its name begins: X-MFA-Code.
+    @inline(__always)
+    func containsHeader(_ name: ByteText) -> Bool {
+        contains(name) || name.has("x-mfa", at: 0) || name.has("x-otp", at: 0)
+    }
+
     @inline(never)
     private func find(_ name: ByteText) -> Bool {
         if ends(name) { return true }
@@ -156,28 +161,33 @@ import CShims
     }
 
     private func ends(_ name: ByteText) -> Bool {
+        guard let start = unsafe name.start else { return false }
         var hash = NameTable.seed
-        var taken = 0
+        var left = bytesMax
         var index = name.count
         let stop = max(0, name.count &- NameTable.lookedAt)
-        while index > stop, taken < bytesMax {
+        while index > stop, left > 0 {
             index &-= 1
-            let byte = name[index]
-            guard ASCII.isNameByte(byte) else { continue }
-            hash = NameTable.mix(hash, byte)
-            taken &+= 1
-            let bit = hash & (NameTable.seenBits &- 1)
-            guard unsafe seen[Int(bit >> 6)] >> (bit & 63) & 1 != 0 else { continue }
-            if isListed(hash, beginsWord: NameTable.beginsWord(name, index)) { return true }
+            let byte = unsafe start[index]
+            let kind = cwi_name_byte(byte)
+            guard kind != 0 else { continue }
+            hash = NameTable.mix(hash, byte | kind)
+            left &-= 1
+            if maySee(hash), isListed(hash, NameTable.beginsWord(name, index)) { return true }
         }
-        guard index == 0, taken > 0 else { return false }
+        guard index == 0, left < bytesMax else { return false }
         let whole = NameTable.mix(hash, NameTable.start)
-        let bit = whole & (NameTable.seenBits &- 1)
-        guard unsafe seen[Int(bit >> 6)] >> (bit & 63) & 1 != 0 else { return false }
-        return isListed(whole, beginsWord: true)
+        return maySee(whole) && isListed(whole, true)
     }
 
-    private func isListed(_ hash: UInt64, beginsWord: Bool) -> Bool {
+    @inline(__always)
+    private func maySee(_ hash: UInt64) -> Bool {
+        let bit = hash & (NameTable.seenBits &- 1)
+        return unsafe seen[Int(bit >> 6)] >> (bit & 63) & 1 != 0
+    }
+
+    @inline(never)
+    private func isListed(_ hash: UInt64, _ beginsWord: Bool) -> Bool {
         let value = NameTable.entry(hash, anywhere: true)
         var index = Int(truncatingIfNeeded: hash >> 12) & slotMask
         // Less than a quarter of the slots is taken.

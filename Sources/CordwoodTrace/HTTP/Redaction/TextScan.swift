@@ -147,18 +147,20 @@ enum ItemForm {
 
     func isSecret(_ name: ByteText) -> Bool {
         guard name.count > 0 else { return false }
-        let table = unsafe items == .loose ? rules.keys.table : rules.items.table
+        let table = unsafe items == .loose ? rules.keys : rules.items
         return table.contains(name) && !isKept(name)
     }
 
     /// A text that says whose value stands beside it. Of a long one its end says it:
     /// spring.datasource.….password.
     func isSecretName(_ text: ByteText) -> Bool {
-        unsafe rules.headerNames.table.contains(text) && !isKept(text)
+        unsafe rules.headerNames.contains(text) && !isKept(text)
     }
 
     /// One of `keep_keys`.
-    func isKept(_ name: ByteText) -> Bool { unsafe rules.keep.keeps(name, kept) }
+    func isKept(_ name: ByteText) -> Bool {
+        unsafe rules.kept.contains(name) || kept != 0 && rules.keep.keeps(name, kept)
+    }
 
     /// A name in which some bytes may be percent-encoded. One in another encoding than UTF-8 may be
     /// a secret's.
@@ -176,7 +178,7 @@ enum ItemForm {
 
     /// Items, addresses, tokens and what is percent-encoded.
     private func marks(_ edits: inout Edits) {
-        var walk = ByteWalk(text, .marks, from: 0)
+        var walk = ByteWalk(text)
         var at = walk.next()
         var lastItem = 0
         while at < text.count {
@@ -310,7 +312,9 @@ enum ItemForm {
         var colon = 0
         var sign = 0
         loop: while end < text.count {
-            switch text[end] {
+            let byte = text[end]
+            switch byte {
+            case _ where ASCII.isNameByte(byte): break
             case UInt8(ascii: ":"): if colon == 0 { colon = end }
             case UInt8(ascii: "@"): sign = end
             case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"): break loop
@@ -350,7 +354,9 @@ enum ItemForm {
         guard !text.has("mailto:", at: 0) else { return }
         if text.has("//", at: 0) {
             _ = userInfo(-1, &edits)
-        } else if text.find("://") == text.count {
+        } else if !text.has("//", at: text.next(UInt8(ascii: ":"), from: 0) &+ 1),
+            text.find("://") == text.count
+        {
             var end = 0
             while end < text.count, text[end] != UInt8(ascii: "/"), text[end] != 0x3F { end &+= 1 }
             let head = text.slice(0, end)

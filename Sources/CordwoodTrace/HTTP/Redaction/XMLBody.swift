@@ -120,7 +120,7 @@ import CExpat
         element.told = false
         element.value = 0..<0
         element.isNaming = isNaming(local) && !NamedMembers.isLoose(local)
-        element.isValue = unsafe scan.rules.values.table.contains(local) || local.equals("string")
+        element.isValue = unsafe scan.rules.values.contains(local) || local.equals("string")
         if element.isNaming { open[parent].told = false }
         if open[parent].told, element.isValue { element.isSecret = true }
         if scan.isSecret(local) {
@@ -136,7 +136,7 @@ import CExpat
     }
 
     private func isNaming(_ local: ByteText) -> Bool {
-        unsafe scan.rules.namings.table.contains(local)
+        unsafe scan.rules.namings.contains(local)
     }
 
     private func finish() {
@@ -240,7 +240,7 @@ import CExpat
         if name.has("xmlns", at: 0) { return false }
         let local = name.local
         if scan.isSecret(local) { return true }
-        if isTold, unsafe scan.rules.values.table.contains(local) { return true }
+        if isTold, unsafe scan.rules.values.contains(local) { return true }
         guard element.isNamed else { return false }
         return !["type", "lang", "nil", "encoding", "version"].contains { local.equals($0) }
     }
