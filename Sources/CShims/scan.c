@@ -75,8 +75,8 @@ size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bi
 void cwi_blank_controls(uint8_t *text, size_t count, _Bool keeps_tabs) {
     for (size_t i = 0; i < count;) {
         uint64_t eight, ones = 0x0101010101010101;
-        if (i + 8 <= count) {
-            memcpy(&eight, text + i, 8);
+        if (count >= 8) { /* the last ones once more, where there are fewer */
+            memcpy(&eight, text + (i + 8 <= count ? i : count - 8), 8);
             uint64_t low = (eight - 0x20 * ones) & ~eight, dels = eight ^ 0x7F * ones;
             if (((low | ((dels - ones) & ~dels)) & 0x80 * ones) == 0) {
                 i += 8;

@@ -75,16 +75,15 @@ struct HTTPHeaders: ~Copyable {
             if name.count > 0 { isCut = true }
             return nil
         }
-        if lines.count > 0 { lines.append(UInt8(ascii: "\n")) }
         // No name: a piece of something else, a folded value perhaps.
         guard HTTPHeaders.isName(name) else {
+            if lines.count > 0 { lines.append(UInt8(ascii: "\n")) }
             lines.append(Edits.replacement)
             lines.append(": [redacted]")
             return nil
         }
         let value = whole.slice(0, room)
-        lines.append(name)
-        lines.append(": ")
+        lines.append(line: name, ": ")
         let from = lines.count
         let isCut = value.count < whole.count
         if isSecret {

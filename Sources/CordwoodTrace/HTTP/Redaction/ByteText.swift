@@ -172,6 +172,23 @@ extension ASCII {
         count &+= text.count
     }
 
+    /// A line break where something is before, the text, and a word behind it.
+    @inline(__always)
+    mutating func append(line text: ByteText, _ word: StaticString) {
+        let length = word.utf8CodeUnitCount
+        guard reserve(text.count &+ length &+ 1), let start = unsafe start,
+            let from = unsafe text.start
+        else { return }
+        if count > 0 {
+            unsafe start[count] = 0x0A
+            count &+= 1
+        }
+        let to = unsafe UnsafeMutableRawPointer(start + count)
+        unsafe to.copyMemory(from: from, byteCount: text.count)
+        unsafe (to + text.count).copyMemory(from: word.utf8Start, byteCount: length)
+        count &+= text.count &+ length
+    }
+
     @inline(__always)
     mutating func append(_ byte: UInt8) {
         guard reserve(1), let start = unsafe start else { return }
