@@ -6,6 +6,7 @@
 
 import CCordwood
 import CShims
+import CordwoodFormats
 import Glibc
 
 struct MessageHead: ~Copyable {
