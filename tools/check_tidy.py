@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""House style that a machine can see: lines of at most 100 characters, files of at most 600 lines,
-an opening comment in each, no bare notes to oneself, no paths of one machine."""
+"""House style that a machine can see: lines of at most 100 characters, of pages 120 (but for tables
+and code), files of at most 600 lines, an opening comment in each, no bare notes to oneself, no
+paths of one machine."""
 
 import re
 import subprocess
@@ -8,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LINE_MAX, FILE_MAX = 100, 600
+LINE_MAX, PAGE_LINE_MAX, FILE_MAX = 100, 120, 600
 CODE = {".swift", ".c", ".h", ".hpp", ".cpp", ".py", ".sh", ".cmake"}
 NAMES = {"dev", "run", "CMakeLists.txt"}
 # Files whose first line belongs to their tool.
@@ -46,6 +47,8 @@ def check(path, problems):
     opens = opening(lines).lstrip().startswith(OPENING)
     if code and path.name not in UNOPENED and not opens:
         problems.append(f"{name}:1: no opening comment")
+    if path.suffix == ".md":
+        problems += [f"{name}:{number}: {len(line)} characters" for number, line in too_wide(lines)]
     for number, line in enumerate(lines, 1):
         if code and len(line) > LINE_MAX:
             problems.append(f"{name}:{number}: {len(line)} characters")
@@ -55,6 +58,18 @@ def check(path, problems):
             problems.append(f"{name}:{number}: a path of one machine")
         if code and (line != line.rstrip() or "\t" in line):
             problems.append(f"{name}:{number}: a tab, or white space at the end")
+
+
+def too_wide(lines):
+    """(number, line) of a page's prose that is not wrapped. A word may be longer than a line."""
+    is_code = False
+    for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        words = re.sub(r"`[^`]*`", "code", line).split()
+        if len(line) > PAGE_LINE_MAX and not is_code and len(words) > 2 and not line.startswith(
+                ("|", "    ")):
+            yield number, line
 
 
 def main():
