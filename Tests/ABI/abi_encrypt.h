@@ -107,7 +107,7 @@ static void case_encrypt(void) {
     cw_logger *log = logger_of(engine, "app");
     for (uint64_t i = 0; i < 1000; i++) EXPECT(CW_OK, numbered(log, 0, i));
     EXPECT(CW_OK, cw_roll(engine));
-    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     char key[512];
     snprintf(key, sizeof key, "%s", options.identity_file);
     HOLDS(read_encrypted(store, NULL) < 1000 && closed > 0);

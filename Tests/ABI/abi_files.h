@@ -94,7 +94,7 @@ static void case_append_fences(void) {
     stand_put(80);
     lose_membarrier();
     sem_post(&goes_on);
-    EXPECT(CW_OK, cw_archive_wait(stand_engine, 20000));
+    EXPECT(CW_OK, cw_archive_wait(stand_engine, ARCHIVE_WAIT_MS));
     at_rename = NULL;
     EXPECT(2, fences_of_an_append());
     EXPECT(CW_OK, cw_close(&stand_engine, 20000));
@@ -321,7 +321,7 @@ static void case_evicted(void) {
     at_rename = evict_lanes;
     for (uint64_t i = 0; i < 40 * 4000; i++) {
         EXPECT(CW_OK, numbered(log, 0, i));
-        if (i % 4000 == 3999) EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+        if (i % 4000 == 3999) EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     }
     at_rename = NULL;
     uint64_t reused = reused_so_far(engine);
@@ -362,7 +362,7 @@ static void gap_writer(int told) {
     uint64_t until = now_ns() + 20000000000u;
     while (numbered(log, 0, sent++) != CW_OK && now_ns() < until) refused++, usleep(10000);
     EXPECT(CW_OK, cw_roll(engine));
-    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     put(log, "0 99999999 the last");
     uint64_t counts[2] = {refused, sent - refused + 1};
     fflush(stdout);
@@ -419,7 +419,7 @@ static void case_archive_held(void) {
     for (int round = 0; round < 12; round++) {
         put(log, "0 0");
         EXPECT(CW_OK, cw_roll(engine));
-        EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+        EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
         DIR *archives = file < 0 ? opendir(path) : NULL;
         for (struct dirent *entry; archives && (entry = readdir(archives));) {
             if (entry->d_name[0] == '.' || !ends_with(entry->d_name, ".cwa")) continue;
@@ -436,7 +436,7 @@ static void case_archive_held(void) {
     for (int round = 0; round < 12 && access(name, R_OK) == 0; round++) {
         put(log, "0 0");
         EXPECT(CW_OK, cw_roll(engine));
-        EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+        EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     }
     EXPECT(-1, access(name, R_OK));
     EXPECT(CW_OK, cw_close(&engine, 20000));
@@ -472,7 +472,7 @@ static void case_names_synced(void) {
     for (uint64_t round = 0; round < 200 && (round < 40 || archives_gone < 20); round++) {
         for (uint64_t i = 0; i < 800; i++) EXPECT(CW_OK, numbered(log, 0, round * 800 + i));
         EXPECT(CW_OK, cw_roll(engine));
-        EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+        EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     }
     wait_until_adopted(engine); /* what the dead left, and it goes */
     EXPECT(CW_OK, cw_close(&engine, 20000));

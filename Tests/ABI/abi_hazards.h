@@ -198,7 +198,7 @@ static void case_jump_steps(void) {
     while (jump_ready < IDLE_THREADS) sched_yield();
     EXPECT(CW_OK, cw_roll(engine));
     put(hazard_log, "second");
-    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     EXPECT(CW_OK, cw_roll(engine));
     for (int n = 0; n < IDLE_THREADS; n++) {
         sem_post(&jump_go[n]);
@@ -281,7 +281,7 @@ static void case_cancel(void) { /* leaves no lock taken, and nothing half made *
     }
     put(hazard_log, "alive");
     EXPECT(CW_OK, cw_roll(engine));
-    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 

@@ -254,7 +254,7 @@ static void stand_reuse(uint64_t more) {
     static uint64_t number;
     for (int burst = 0; burst < STAND_BURSTS_MAX && reused_so_far(stand_engine) < goal; burst++) {
         for (int i = 0; i < 4000; i++) EXPECT(CW_OK, numbered(hazard_log, 1, number++));
-        EXPECT(CW_OK, cw_archive_wait(stand_engine, 20000));
+        EXPECT(CW_OK, cw_archive_wait(stand_engine, ARCHIVE_WAIT_MS));
     }
     HOLDS(reused_so_far(stand_engine) >= goal);
 }
@@ -412,7 +412,7 @@ static void stand_roll_and_reuse(void) {
     int file = stand_segment(&generation);
     HOLDS(file >= 0);
     stand_roll();
-    EXPECT(CW_OK, cw_archive_wait(stand_engine, 20000));
+    EXPECT(CW_OK, cw_archive_wait(stand_engine, ARCHIVE_WAIT_MS));
     stand_reuse(4);
     EXPECT(0, fstat(file, &status));
     stand_kept += status.st_nlink == 0;
@@ -441,7 +441,7 @@ static void stand_seal(void) { (void)cw_archive_wait(stand_engine, 1); }
 
 static uint64_t stand_sealed(void) {
     cw_stats stats = {.struct_size = sizeof stats};
-    EXPECT(CW_OK, cw_archive_wait(stand_engine, 20000));
+    EXPECT(CW_OK, cw_archive_wait(stand_engine, ARCHIVE_WAIT_MS));
     EXPECT(CW_OK, cw_stats_get(stand_engine, &stats, sizeof stats));
     return stats.segments_sealed;
 }

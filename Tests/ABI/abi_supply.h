@@ -22,7 +22,7 @@ static void *reuse_write(void *argument) {
     for (int burst = 0; burst < REUSE_BURSTS_MAX; burst++) {
         for (int i = 0; i < REUSE_BURST; i++)
             EXPECT(CW_OK, numbered(j->log, j->writer, j->written++));
-        EXPECT(CW_OK, cw_archive_wait(j->engine, 20000));
+        EXPECT(CW_OK, cw_archive_wait(j->engine, ARCHIVE_WAIT_MS));
         if (reused_so_far(j->engine) >= REUSE_GOAL) break;
     }
     return NULL;
@@ -306,7 +306,7 @@ static void case_tmpfs(void) {
         for (int burst = 0; burst < 40; burst++) {
             for (int i = 0; i < 10000; i++) EXPECT(CW_OK, numbered(log, 0, n++));
             if (burst == 20) EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 20000));
-            if (burst < 36) EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+            if (burst < 36) EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
         }
         if (failures == 0 && write(ready[1], &n, sizeof n) == sizeof n)
             for (;;) pause();
@@ -382,7 +382,7 @@ static void case_tmpfs_cleaned(void) {
         if (directory) closedir(directory);
     }
     EXPECT(CW_OK, cw_roll(engine));
-    EXPECT(CW_OK, cw_archive_wait(engine, 30000)); /* the second try finds them on the disk */
+    EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS)); /* the second try finds them on the disk */
     for (int i = 0; i < 1000; i++) EXPECT(CW_OK, numbered(log, 0, n++));
     EXPECT(CW_OK, cw_close(&engine, 60000));
     tally all = {.unordered = WRITERS_MAX};
