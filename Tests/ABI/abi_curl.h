@@ -182,7 +182,7 @@ static void case_curl_hops(void) {
     EXPECT(CW_OK, cw_curl_transfer_begin(engine, &one));
     curl_tell(one, CW_CURL_TEXT, "Could not resolve host: h.test");
     curl_end(&one, 6, true);
-    /* It never ran, and ended well; it is none of HTTP; it was an engine's error alone. */
+    /* One that never ran but ended well, one that is not HTTP, one with an engine's error only. */
     EXPECT(CW_OK, cw_curl_transfer_begin(engine, &one));
     curl_end(&one, 0, false);
     EXPECT(CW_OK, cw_curl_transfer_begin(engine, &one));

@@ -382,7 +382,8 @@ static void case_tmpfs_cleaned(void) {
         if (directory) closedir(directory);
     }
     EXPECT(CW_OK, cw_roll(engine));
-    EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS)); /* the second try finds them on the disk */
+    /* The second try finds them on the disk. */
+    EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     for (int i = 0; i < 1000; i++) EXPECT(CW_OK, numbered(log, 0, n++));
     EXPECT(CW_OK, cw_close(&engine, 60000));
     tally all = {.unordered = WRITERS_MAX};

@@ -48,6 +48,21 @@ final class StoreReaderTests: XCTestCase {
             codec: .zstd, level: 3, now: 5)
     }
 
+    /// The file of that segment is used again.
+    private func recycle(_ lane: LaneBuilder, _ index: Int) {
+        let other = SegmentBuilder(
+            number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
+        TestFiles.write(other.bytes(), to: lane.path(lane.segments[index]))
+    }
+
+    private func read(_ reader: StoreReader, upTo last: String) -> [String] {
+        var messages: [String] = []
+        while messages.last != last, let record = reader.nextRecord() {
+            messages.append(record.message)
+        }
+        return messages
+    }
+
     private func all(_ reader: StoreReader) -> [String] {
         var messages: [String] = []
         while reader.next({ messages.append(String(decoding: $0.message, as: UTF8.self)) })
@@ -138,9 +153,7 @@ final class StoreReaderTests: XCTestCase {
         XCTAssertEqual(reader.nextRecord()?.message, "1.0")
         try archive(lane, 2...2)
         // Recycled: the reader's descriptor sees another segment.
-        let other = SegmentBuilder(
-            number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
-        TestFiles.write(other.bytes(), to: lane.path(lane.segments[1]))
+        recycle(lane, 1)
         let rest = all(reader)
         XCTAssertEqual(rest.sorted(), Array(whole[1...]))
         XCTAssertEqual(reader.problemCount, 0)
@@ -196,9 +209,7 @@ final class StoreReaderTests: XCTestCase {
         lane.segments[2].chunk(thread: 2, sequence: 0, base: 305).text("3.4", at: 305)
         lane.write()
         try archive(lane, 3...3)
-        let other = SegmentBuilder(
-            number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
-        TestFiles.write(other.bytes(), to: lane.path(lane.segments[2]))
+        recycle(lane, 2)
         XCTAssertEqual(all(reader), ["3.3", "3.4"])
         XCTAssertEqual(all(reader), [])
     }
@@ -217,14 +228,9 @@ final class StoreReaderTests: XCTestCase {
             var options = ReaderOptions()
             options.follow = follow
             let reader = try StoreReader(path: store, options: options)
-            var messages: [String] = []
-            while messages.last != "3.1", let record = reader.nextRecord() {
-                messages.append(record.message)
-            }
+            let messages = read(reader, upTo: "3.1")
             try archive(lane, 3...3)
-            let other = SegmentBuilder(
-                number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
-            TestFiles.write(other.bytes(), to: lane.path(lane.segments[2]))
+            recycle(lane, 2)
             XCTAssertEqual(messages + all(reader), whole + ["3.3", "4.0"], "follow \(follow)")
             XCTAssertEqual(all(reader), [])
         }
@@ -244,17 +250,12 @@ final class StoreReaderTests: XCTestCase {
             var options = ReaderOptions()
             options.follow = follow
             let reader = try StoreReader(path: store, options: options)
-            var messages: [String] = []
-            while messages.last != "3.2", let record = reader.nextRecord() {
-                messages.append(record.message)
-            }
+            let messages = read(reader, upTo: "3.2")
             chunk.text("3.3", at: 350)
             chunk.isSettled = true
             lane.write()
             try archive(lane, 3...3)
-            let other = SegmentBuilder(
-                number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
-            TestFiles.write(other.bytes(), to: lane.path(lane.segments[2]))
+            recycle(lane, 2)
             XCTAssertEqual(messages + all(reader), whole + ["3.3", "4.0"], "follow \(follow)")
             XCTAssertEqual(all(reader), [])
         }
@@ -268,24 +269,12 @@ final class StoreReaderTests: XCTestCase {
         lane.segments[2].chunk(thread: 1, sequence: 5, base: 500).text("3.3", at: 500)
         lane.write()
         let reader = try StoreReader(path: store, options: ReaderOptions())
-        func read(upTo last: String) -> [String] {
-            var messages: [String] = []
-            while messages.last != last, let record = reader.nextRecord() {
-                messages.append(record.message)
-            }
-            return messages
-        }
-        var messages = read(upTo: "1.1")
-        func lose(_ index: Int) throws {
-            let other = SegmentBuilder(
-                number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
-            TestFiles.write(other.bytes(), to: lane.path(lane.segments[index]))
-        }
+        var messages = read(reader, upTo: "1.1")
         try archive(lane, 2...2)
         try archive(lane, 3...3)
-        try lose(1)
-        messages += read(upTo: "3.1")
-        try lose(2)
+        recycle(lane, 1)
+        messages += read(reader, upTo: "3.1")
+        recycle(lane, 2)
         messages += all(reader)
         XCTAssertEqual(messages.sorted(), (whole + ["3.3", "4.0"]).sorted())
         XCTAssertEqual(Set(messages).count, messages.count)
@@ -306,9 +295,7 @@ final class StoreReaderTests: XCTestCase {
         lane.segment(4).chunk(thread: 1, sequence: 4, base: 400).text("4.0", at: 400)
         lane.write()
         try archive(lane, 3...3)
-        let other = SegmentBuilder(
-            number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
-        TestFiles.write(other.bytes(), to: lane.path(lane.segments[2]))
+        recycle(lane, 2)
         XCTAssertEqual(all(reader), ["3.3", "4.0"])
         XCTAssertEqual(all(reader), [])
     }

@@ -172,7 +172,7 @@ static void tell(cw_curl_transfer *transfer, int play, const step *one, const ch
     if (one->kind == CW_CURL_TEXT) play = 0;
     size_t at = 0;
     do {
-        /* No room behind a piece: who reads on is found by the address sanitizer. */
+        /* No room behind a piece: the address sanitizer catches a read past it. */
         size_t n = piece_length(play, one->length - at);
         char *piece = malloc(n ? n : 1);
         memcpy(piece, text + one->from + at, n);

@@ -1,5 +1,5 @@
-// Bytes of ASCII told apart. What stands in others' inner loops is public and inlinable: a package
-// function is a call there. No state: any thread.
+// Character classes of ASCII. Functions for inner loops of other modules are public and inlinable,
+// because a package function is a call there. No state: any thread.
 
 public enum ASCII {
     @inlinable @inline(__always)

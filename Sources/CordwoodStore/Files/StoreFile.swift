@@ -43,14 +43,14 @@ package struct StoreFile: Equatable, Sendable {
     /// Lines with other keys, in their order.
     private var others: [String]
 
-    /// nil: there is none yet.
+    /// nil: no store file yet.
     package static func read(storeDirectory: String) throws(UploadError) -> StoreFile? {
         let path = storeDirectory + "/" + fileName
         guard let bytes = try StoreFiles.read(path) else { return nil }
         return try parse(bytes, path: path)
     }
 
-    /// Reads the file, or makes it with this id and consent where there is none.
+    /// Reads the file, or makes it with this id and consent if it is missing.
     /// - Parameter idBytes: 16 random bytes.
     package static func open(
         storeDirectory: String, consent: Consent, idBytes: (UInt64, UInt64),
@@ -67,7 +67,7 @@ package struct StoreFile: Equatable, Sendable {
         return made
     }
 
-    /// Stores another consent and gives what now stands in the file.
+    /// Stores another consent and returns the file as it is then.
     package static func setConsent(
         storeDirectory: String, to consent: Consent
     ) throws(UploadError) -> StoreFile {

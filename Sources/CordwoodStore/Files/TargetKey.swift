@@ -1,4 +1,4 @@
-// A target's name as it stands in file names: letters, digits, `_` and `-` as they are, other
+// How file names spell a target's name: letters, digits, `_` and `-` as they are, other
 // bytes as %XX; a long one is cut and ends in a checksum. So it holds no dot, no slash and no `@`,
 // and two names never share a key. Pure.
 

@@ -116,8 +116,9 @@ final class RestOfArchive: RecordSource {
     }
 }
 
-/// A followed lane, and before what comes next in it what archives have of it: each thread keeps
-/// its order, though clocks of two segments differ by microseconds.
+/// A followed lane with the archives that hold part of it. An archive's part is read before the
+/// lane goes on, so each thread keeps its order, although the clocks of two segments differ by
+/// microseconds.
 final class LaneFeed: RecordSource {
     private let lane: LaneSource
     private var parts: [ChainSource.Part] = []

@@ -407,7 +407,7 @@ import Glibc
         unsafe UnsafeRawPointer(text.start)?.assumingMemoryBound(to: CChar.self)
     }
 
-    /// Of `HTTP/1.1 200 OK`, and of what stands last in `GET / HTTP/1.1`; nil: another.
+    /// The version in `HTTP/1.1 200 OK`, or at the end of `GET / HTTP/1.1`; nil: not HTTP.
     private static func protocolName(_ line: ByteText, isAnswer: Bool) -> StaticString? {
         var at = 0
         for index in 0..<line.count where !isAnswer && line[index] == 0x20 { at = index &+ 1 }

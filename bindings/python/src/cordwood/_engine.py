@@ -214,7 +214,7 @@ class Engine(Transactions):
         """Adds a place where archives go; its number, for upload_preview. A Target, or a URL with
         what else a Target has by keyword. Its callables are kept until remove_target, those of a
         target without a name (and what close leaves) until the process ends. Raises ArgumentError,
-        StoreError; TypeError for a keyword that is none, ValueError for a number that does not
+        StoreError; TypeError for an unknown keyword, ValueError for a number that does not
         fit."""
         if isinstance(target, Target):
             added = replace(target, **options)
