@@ -10,7 +10,7 @@ int main(int count, char **words) {
     cw_http_options_init(&options, sizeof options);
     options.enabled = 1;
     if (cw_http_options_set(engine->handle(), &options) != CW_OK) return 2;
-    auto exchange = cordwood::http_exchange::begin(*engine, "POST", "http://api.test/v1?token=zq-1",
+    auto exchange = engine->begin_http("POST", "http://api.test/v1?token=zq-1",
                                                    {{"Cookie", "sid=zq-2"}},
                                                    "{\"password\":\"zq-3\"}");
     if (!exchange || exchange.id().size() != 16) return 3;
@@ -18,7 +18,7 @@ int main(int count, char **words) {
     exchange.response_body("{\"a\":1}");
     cordwood::http_exchange moved = std::move(exchange);
     if (exchange || !moved.end() || moved) return 4;
-    { auto left = cordwood::http_exchange::begin(*engine, "GET", "http://api.test/left"); }
+    { auto left = engine->begin_http("GET", "http://api.test/left"); }
     cordwood::http_exchange empty;
     empty.response(200);
     empty.end();
@@ -28,10 +28,10 @@ int main(int count, char **words) {
         cordwood::conversation inner;
         if (inner.id().size() != 32) return 5;
         cordwood::conversation innermost("talk-2");
-        cordwood::http_exchange::begin(*engine, "GET", "http://api.test/inner").end();
+        engine->begin_http("GET", "http://api.test/inner").end();
     }
-    cordwood::http_exchange::begin(*engine, "GET", "http://api.test/outer").end();
-    cordwood::http_exchange::begin(*engine, "GET", "http://api.test/said",
+    engine->begin_http("GET", "http://api.test/outer").end();
+    engine->begin_http("GET", "http://api.test/said",
                                    {{"X-Conversation-Id", "own"}})
         .end();
 
@@ -47,7 +47,7 @@ int main(int count, char **words) {
     request.fields = fields;
     for (std::size_t fits : {1U, 63U, 64U}) {
         request.field_count = fits;
-        cordwood::http_exchange::begin(*engine, request).end();
+        engine->begin_http(request).end();
     }
 
     // Ended out of order: what lives and is innermost is in force.
@@ -55,10 +55,10 @@ int main(int count, char **words) {
     auto second = std::make_unique<cordwood::conversation>("a-conversation-with-a-long-id-2");
     auto third = std::make_unique<cordwood::conversation>("a-conversation-with-a-long-id-3");
     second.reset();
-    cordwood::http_exchange::begin(*engine, "GET", "http://api.test/third").end();
+    engine->begin_http("GET", "http://api.test/third").end();
     first.reset();
     third.reset();
     if (cordwood::conversation::current() != &outer) return 6;
-    cordwood::http_exchange::begin(*engine, "GET", "http://api.test/last").end();
+    engine->begin_http("GET", "http://api.test/last").end();
     return 0;
 }

@@ -30,10 +30,10 @@ int main(int, char **argv) {
     auto log = engine->logger("raii");
     cordwood::transaction empty;
     assert(!empty && empty.id().empty() && !empty.event(1) && !empty.attach());
-    assert(!cordwood::transaction::join(*engine, "TXN1"));
+    assert(!engine->join_transaction("TXN1"));
     std::string id;
     {
-        auto made = cordwood::transaction::begin(*engine, 17);
+        auto made = engine->begin_transaction(17);
         assert(made);
         cordwood::transaction one = std::move(*made);
         assert(!*made && one);
@@ -41,7 +41,7 @@ int main(int, char **argv) {
         auto inside = one.attach();
         log.info("inside");
         {
-            auto joined = cordwood::transaction::join(*engine, id);
+            auto joined = engine->join_transaction(id);
             auto deeper = joined->attach();
             log.info("deeper");
             cordwood::transaction::scope moved = std::move(deeper);
@@ -53,11 +53,11 @@ int main(int, char **argv) {
         assert(inside.end() && inside.end());
         log.info("outside");
     }
-    auto all = cordwood::transaction::list(*engine);
+    auto all = engine->transactions();
     assert(all.size() == 1 && all[0].id == id && all[0].events == 3 && all[0].errors == 2);
     assert(all[0].is_ended);
-    assert(cordwood::transaction::forget(*engine, id));
-    assert(cordwood::transaction::list(*engine).empty());
+    assert(engine->forget_transactions(id));
+    assert(engine->transactions().empty());
     return 0;
 }
 """
@@ -75,23 +75,40 @@ int main(int, char **argv) {
     };
 #define EXPECT(holds) expect(static_cast<bool>(holds), __LINE__)
     auto engine = cordwood::engine::open(argv[1]);
-    auto one = cordwood::transaction::begin(*engine, 17);
+    auto one = engine->begin_transaction(17);
     EXPECT(one->event(4294967297LL).code() == CW_E_ARGUMENT);
     EXPECT(one->event(-2147483649LL, "code").code() == CW_E_ARGUMENT);
     EXPECT(one->event(4294967295U, "code", "text").code() == CW_E_ARGUMENT);
     EXPECT(one->event(UINT64_MAX).code() == CW_E_ARGUMENT);
     EXPECT(one->event(wide::far).code() == CW_E_ARGUMENT);
-    EXPECT(cordwood::transaction::begin(*engine, 4294967297LL).status().code() == CW_E_ARGUMENT);
-    EXPECT(cordwood::transaction::begin(*engine, wide::far).status().code() == CW_E_ARGUMENT);
+    EXPECT(engine->begin_transaction(4294967297LL).status().code() == CW_E_ARGUMENT);
+    EXPECT(engine->begin_transaction(wide::far).status().code() == CW_E_ARGUMENT);
     EXPECT(one->event(2147483647LL) && one->event(-2147483647LL));
     EXPECT(one->event(wide::one) && one->event(small::last));
     using namespace std::string_literals;
     const std::string id = one->id();
-    EXPECT(cordwood::transaction::join(*engine, id + "\0x"s).status().code() == CW_E_ARGUMENT);
-    EXPECT(cordwood::transaction::forget(*engine, id + "\0x"s).code() == CW_E_ARGUMENT);
+    EXPECT(engine->join_transaction(id + "\0x"s).status().code() == CW_E_ARGUMENT);
+    EXPECT(engine->forget_transactions(id + "\0x"s).code() == CW_E_ARGUMENT);
     EXPECT(one->event(5, "a\0b"s, "c\0\0"s));
     EXPECT(one->event(6, "\0"s));
     return failures;
+}
+"""
+
+# By the names of 0.1, which stay for a version.
+OLD_NAMES = r"""
+#include <cordwood/cordwood.hpp>
+#include <cassert>
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+int main(int, char **argv) {
+    auto engine = cordwood::engine::open(argv[1]);
+    assert(cordwood::transaction::name(*engine, {{17, 1, "paid"}}));
+    auto one = cordwood::transaction::begin(*engine, 17);
+    assert(one && cordwood::transaction::join(*engine, one->id()));
+    assert(cordwood::transaction::list(*engine).size() == 1);
+    assert(!cordwood::transaction::flush(*engine, std::chrono::seconds(1)));
+    assert(cordwood::transaction::forget(*engine, one->id()));
+    assert(!cordwood::http_exchange::begin(*engine, "GET", "http://api.test/"));
 }
 """
 
@@ -134,6 +151,12 @@ class Hosts(StoreCase):
 
     def test_example_in_swift(self):
         self.example(self.swift())
+
+    def test_old_names_in_cpp(self):
+        source = Path(tempfile.mkdtemp(dir=WORK)) / "old.cpp"
+        source.write_text(OLD_NAMES)
+        store = Path(tempfile.mkdtemp(dir=WORK)) / "store"
+        subprocess.run([*self.compiled(source, "c++", "-std=c++17"), store], check=True)
 
     def test_cpp_scopes(self):
         source = Path(tempfile.mkdtemp(dir=WORK)) / "raii.cpp"

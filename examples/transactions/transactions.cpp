@@ -10,14 +10,14 @@ int main(int argc, char **argv) {
     if (argc != 3) return std::cerr << "transactions-cpp STORE URL\n", 2;
     auto engine = cordwood::engine::open(argv[1]);
     if (!engine) return std::cerr << cordwood::last_error() << "\n", 1;
-    cordwood::transaction::name(*engine, {{17, CW_EVENT_NONE, "checkout"}, {17, 1, "paid"}});
+    engine->name_transactions({{17, CW_EVENT_NONE, "checkout"}, {17, 1, "paid"}});
     if (!engine->add_target(cordwood::target(argv[2])
                                 .kind("transactions")
                                 .name("transactions")
                                 .auth_token("token")))
         return std::cerr << cordwood::last_error() << "\n", 1;
 
-    if (auto checkout = cordwood::transaction::begin(*engine, usecase::checkout)) {
+    if (auto checkout = engine->begin_transaction(usecase::checkout)) {
         auto inside = checkout->attach(); // this thread's records carry the id
         checkout->event(event::begun);
         std::cout << CW_TRANSACTION_HEADER ": " << checkout->id() << "\n"
@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
     }
 
     cw_upload_result result;
-    if (!cordwood::transaction::flush(*engine, std::chrono::seconds(30), &result))
+    if (!engine->flush_transactions(std::chrono::seconds(30), &result))
         return std::cerr << cordwood::last_error() << "\n", 1;
     std::cout << result.records << " events sent\n";
     return 0;

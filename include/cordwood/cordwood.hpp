@@ -444,6 +444,11 @@ private:
     std::string identity_file_;
 };
 
+class transaction;
+struct transaction_info;
+class http_exchange;
+struct http_header;
+
 /// One open store directory. Moves, never copies. The destructor closes and waits at most a second
 /// for the helper's present job; call close() to wait longer or to see the status.
 class engine {
@@ -544,6 +549,34 @@ public:
         cordwood::status answer = cw_stats_get(handle_, &counts, sizeof counts);
         return answer ? result<cw_stats>(std::move(counts)) : result<cw_stats>(answer);
     }
+
+    // ── Transactions: cordwood_transaction.hpp ──
+
+    /// The number of a use case, or a member of an enum; beyond 32 bits: CW_E_ARGUMENT.
+    template <class Usecase>
+    result<transaction> begin_transaction(Usecase usecase) const noexcept;
+    /// Joins the transaction that another process, or an earlier run, began.
+    result<transaction> join_transaction(const std::string &id) const noexcept;
+    /// Names of use cases (event CW_EVENT_NONE) and events.
+    cordwood::status
+    name_transactions(const std::vector<cw_transaction_name> &names) const noexcept;
+    /// The transactions of the store, oldest first.
+    std::vector<transaction_info> transactions() const;
+    /// Forgets one, or (empty) all of the store.
+    cordwood::status forget_transactions(const std::string &id = {}) const noexcept;
+    /// Sends events to the targets of the kind "transactions"; *out is as upload's.
+    cordwood::status flush_transactions(std::chrono::milliseconds wait = forever,
+                                        cw_upload_result *out = nullptr) const noexcept;
+
+    // ── Captured HTTP: cordwood_http.hpp ──
+
+    /// Everything of cw_http_begin: `request` as the host filled it, but for struct_size, and with
+    /// the conversation in force behind its fields where they are not the most there may be.
+    http_exchange begin_http(cw_http_request request) const noexcept;
+    http_exchange begin_http(std::string_view method, std::string_view url,
+                             std::initializer_list<http_header> headers = {},
+                             std::string_view body = {}) const;
+
     /// Idempotent. CW_E_TIMEOUT: closed, but the helper is still busy and ends by itself.
     cordwood::status close(std::chrono::milliseconds wait = std::chrono::seconds(5)) noexcept {
         return cw_close(&handle_, detail::timeout_ms(wait));

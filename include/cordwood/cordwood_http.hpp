@@ -1,7 +1,7 @@
 // A part of cordwood.hpp, which includes it: HTTP exchanges that a host records itself, and that
 // end with their scope (docs/HTTP.md).
 //
-//     auto exchange = cordwood::http_exchange::begin(engine, "GET", "https://api.test/v1/orders");
+//     auto exchange = engine.begin_http("GET", "https://api.test/v1/orders");
 //     exchange.response(200, {{"Content-Type", "application/json"}});
 //     exchange.response_body(bytes);
 //     exchange.end(); // or with an error; without it: "abandoned"
@@ -80,38 +80,14 @@ class http_exchange {
 public:
     using headers = std::initializer_list<http_header>;
 
-    /// Everything of cw_http_begin: `request` as the host filled it, but for struct_size, and with
-    /// the conversation in force behind its fields where they are not the most there may be.
-    static http_exchange begin(const engine &on, cw_http_request request) noexcept {
-        http_exchange made;
-        request.struct_size = sizeof request;
-        cw_field all[64]; // as many as http.h takes
-        const conversation *in_force = conversation::current();
-        const std::size_t given = request.fields == nullptr ? 0 : request.field_count;
-        if (in_force != nullptr && given < sizeof all / sizeof *all) {
-            for (std::size_t i = 0; i < given; ++i) all[i] = request.fields[i];
-            cw_field &talk = all[given];
-            talk = cw_field{};
-            talk.key = text(conversation::key);
-            talk.type = CW_TYPE_STRING;
-            talk.value.s = text(in_force->id());
-            request.fields = all;
-            request.field_count = given + 1;
-        }
-        made.status_ = cw_http_begin(on.handle(), &request, &made.handle_);
-        return made;
+    [[deprecated("engine::begin_http")]] static http_exchange
+    begin(const engine &on, cw_http_request request) noexcept {
+        return on.begin_http(request);
     }
-    static http_exchange begin(const engine &on, std::string_view method, std::string_view url,
-                               headers list = {}, std::string_view body = {}) {
-        if (!cw_http_enabled(on.handle())) return http_exchange();
-        std::vector<cw_http_header> given = converted(list);
-        cw_http_request request{};
-        request.method = text(method);
-        request.url = text(url);
-        request.headers = given.data();
-        request.header_count = given.size();
-        request.body = text(body);
-        return begin(on, request);
+    [[deprecated("engine::begin_http")]] static http_exchange
+    begin(const engine &on, std::string_view method, std::string_view url, headers list = {},
+          std::string_view body = {}) {
+        return on.begin_http(method, url, list, body);
     }
 
     http_exchange() noexcept = default;
@@ -176,9 +152,44 @@ private:
         return given;
     }
 
+    friend class engine;
     cw_http_exchange *handle_ = nullptr;
     cw_status status_ = CW_DISABLED;
 };
+
+inline http_exchange engine::begin_http(cw_http_request request) const noexcept {
+    http_exchange made;
+    request.struct_size = sizeof request;
+    cw_field all[64]; // as many as http.h takes
+    const conversation *in_force = conversation::current();
+    const std::size_t given = request.fields == nullptr ? 0 : request.field_count;
+    if (in_force != nullptr && given < sizeof all / sizeof *all) {
+        for (std::size_t i = 0; i < given; ++i) all[i] = request.fields[i];
+        cw_field &talk = all[given];
+        talk = cw_field{};
+        talk.key = detail::borrow(conversation::key);
+        talk.type = CW_TYPE_STRING;
+        talk.value.s = detail::borrow(in_force->id());
+        request.fields = all;
+        request.field_count = given + 1;
+    }
+    made.status_ = cw_http_begin(handle_, &request, &made.handle_);
+    return made;
+}
+
+inline http_exchange engine::begin_http(std::string_view method, std::string_view url,
+                                        std::initializer_list<http_header> headers,
+                                        std::string_view body) const {
+    if (!cw_http_enabled(handle_)) return http_exchange();
+    std::vector<cw_http_header> given = http_exchange::converted(headers);
+    cw_http_request request{};
+    request.method = detail::borrow(method);
+    request.url = detail::borrow(url);
+    request.headers = given.data();
+    request.header_count = given.size();
+    request.body = detail::borrow(body);
+    return begin_http(request);
+}
 
 } // namespace cordwood
 #endif

@@ -1,6 +1,6 @@
 // A part of cordwood.hpp, which includes it: application transactions that end with their scope.
 //
-//     if (auto checkout = cordwood::transaction::begin(engine, 17)) {
+//     if (auto checkout = engine.begin_transaction(17)) {
 //         auto inside = checkout->attach(); // this thread's records carry the id
 //         checkout->event(1, "42", "Baad!");
 //     }
@@ -59,23 +59,31 @@ public:
         cw_transaction *held_ = nullptr;
     };
 
-    /// The number of a use case, or a member of an enum; beyond 32 bits: CW_E_ARGUMENT.
     template <class Usecase>
-    static result<transaction> begin(const engine &on, Usecase usecase) noexcept {
-        int32_t wanted;
-        if (!fits(usecase, wanted)) return cordwood::status(CW_E_ARGUMENT);
-        transaction made;
-        return given(std::move(made), [&](cw_transaction **out) {
-            return cw_transaction_begin(on.handle(), wanted, out);
-        });
+    [[deprecated("engine::begin_transaction")]] static result<transaction>
+    begin(const engine &on, Usecase usecase) noexcept {
+        return on.begin_transaction(usecase);
     }
-    /// Joins the transaction that another process, or an earlier run, began.
-    static result<transaction> join(const engine &on, const std::string &id) noexcept {
-        if (id.find('\0') != std::string::npos) return cordwood::status(CW_E_ARGUMENT);
-        transaction made;
-        return given(std::move(made), [&](cw_transaction **out) {
-            return cw_transaction_join(on.handle(), id.c_str(), out);
-        });
+    [[deprecated("engine::join_transaction")]] static result<transaction>
+    join(const engine &on, const std::string &id) noexcept {
+        return on.join_transaction(id);
+    }
+    [[deprecated("engine::name_transactions")]] static cordwood::status
+    name(const engine &on, const std::vector<cw_transaction_name> &names) noexcept {
+        return on.name_transactions(names);
+    }
+    [[deprecated("engine::transactions")]] static std::vector<transaction_info>
+    list(const engine &on) {
+        return on.transactions();
+    }
+    [[deprecated("engine::forget_transactions")]] static cordwood::status
+    forget(const engine &on, const std::string &id = {}) noexcept {
+        return on.forget_transactions(id);
+    }
+    [[deprecated("engine::flush_transactions")]] static cordwood::status
+    flush(const engine &on, std::chrono::milliseconds wait = forever,
+          cw_upload_result *out = nullptr) noexcept {
+        return on.flush_transactions(wait, out);
     }
 
     transaction() noexcept = default; // an empty one: its calls answer CW_E_ARGUMENT
@@ -123,36 +131,8 @@ public:
     /// Idempotent. It goes on elsewhere, and may be joined again.
     cordwood::status end() noexcept { return cw_transaction_end(&handle_); }
 
-    // ── Of an engine ──
-
-    /// Names of use cases (event CW_EVENT_NONE) and events.
-    static cordwood::status name(const engine &on,
-                                 const std::vector<cw_transaction_name> &names) noexcept {
-        return cw_transaction_names_set(on.handle(), names.data(), names.size());
-    }
-    /// The transactions of the store, oldest first.
-    static std::vector<transaction_info> list(const engine &on) {
-        std::vector<transaction_info> found;
-        cw_transactions_list(on.handle(), take, &found);
-        return found;
-    }
-    /// Forgets one, or (empty) all of the store.
-    static cordwood::status forget(const engine &on, const std::string &id = {}) noexcept {
-        if (id.find('\0') != std::string::npos) return CW_E_ARGUMENT;
-        return cw_transactions_delete(on.handle(), id.empty() ? nullptr : id.c_str());
-    }
-    /// Sends events to the targets of the kind "transactions".
-    static cordwood::status flush(const engine &on, std::chrono::milliseconds wait = forever,
-                                  cw_upload_result *out = nullptr) noexcept {
-        cw_upload_result counts = {};
-        counts.struct_size = sizeof counts;
-        cordwood::status answer = cw_transactions_flush(on.handle(), detail::timeout_ms(wait),
-                                                        &counts, sizeof counts);
-        if (out != nullptr) *out = counts;
-        return answer;
-    }
-
 private:
+    friend class engine;
     template <class Number> static bool fits(Number value, int32_t &out) noexcept {
         static_assert(std::is_enum<Number>::value || std::is_integral<Number>::value,
                       "a number or a member of an enum");
@@ -187,14 +167,58 @@ private:
         cordwood::status answer = call(&made.handle_);
         return answer ? result<transaction>(std::move(made)) : result<transaction>(answer);
     }
-    static bool take(void *user, const cw_transaction_view *one) {
-        static_cast<std::vector<transaction_info> *>(user)->push_back(
-            {one->id, one->usecase, one->usecase_name, one->first_ns, one->last_ns, one->events,
-             one->errors, one->is_ended});
-        return true;
-    }
     cw_transaction *handle_ = nullptr;
 };
+
+template <class Usecase>
+result<transaction> engine::begin_transaction(Usecase usecase) const noexcept {
+    int32_t wanted;
+    if (!transaction::fits(usecase, wanted)) return cordwood::status(CW_E_ARGUMENT);
+    return transaction::given(transaction(), [&](cw_transaction **out) {
+        return cw_transaction_begin(handle_, wanted, out);
+    });
+}
+
+inline result<transaction> engine::join_transaction(const std::string &id) const noexcept {
+    if (id.find('\0') != std::string::npos) return cordwood::status(CW_E_ARGUMENT);
+    return transaction::given(transaction(), [&](cw_transaction **out) {
+        return cw_transaction_join(handle_, id.c_str(), out);
+    });
+}
+
+inline cordwood::status
+engine::name_transactions(const std::vector<cw_transaction_name> &names) const noexcept {
+    return cw_transaction_names_set(handle_, names.data(), names.size());
+}
+
+inline std::vector<transaction_info> engine::transactions() const {
+    std::vector<transaction_info> found;
+    cw_transactions_list(
+        handle_,
+        [](void *user, const cw_transaction_view *one) {
+            static_cast<std::vector<transaction_info> *>(user)->push_back(
+                {one->id, one->usecase, one->usecase_name, one->first_ns, one->last_ns,
+                 one->events, one->errors, one->is_ended});
+            return true;
+        },
+        &found);
+    return found;
+}
+
+inline cordwood::status engine::forget_transactions(const std::string &id) const noexcept {
+    if (id.find('\0') != std::string::npos) return CW_E_ARGUMENT;
+    return cw_transactions_delete(handle_, id.empty() ? nullptr : id.c_str());
+}
+
+inline cordwood::status engine::flush_transactions(std::chrono::milliseconds wait,
+                                                   cw_upload_result *out) const noexcept {
+    cw_upload_result counts = {};
+    counts.struct_size = sizeof counts;
+    cordwood::status answer =
+        cw_transactions_flush(handle_, detail::timeout_ms(wait), &counts, sizeof counts);
+    if (out != nullptr) *out = counts;
+    return answer;
+}
 
 } // namespace cordwood
 
