@@ -503,6 +503,10 @@ const char *cw_version_string(void);
 
 #include "log.h"
 #include "upload.h"
+
+/* ── Experimental until 1.0 ──
+ * What these declare is younger than the rest: a minor version may change or remove it, with a
+ * line in CHANGELOG. So may curl.h, curl_error.h and curl_transfer.h. */
 #include "transaction.h"
 #include "http.h"
 #include "network.h"
