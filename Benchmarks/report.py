@@ -7,6 +7,7 @@ Nothing in those tables is written by hand; test_bench.py fails where they diffe
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -41,7 +42,7 @@ def surroundings(data):
     failed = [gate["name"] for gate in data["gates"] if not gate["good"]]
     lines += ["", f"Gates of this run: {len(data['gates']) - len(failed)} passed, {len(failed)} "
               f"failed{': ' + '; '.join(failed) if failed else ''}."]
-    return "\n".join(lines)
+    return "\n".join("\n".join(textwrap.wrap(line, 120, break_on_hyphens=False)) for line in lines)
 
 
 def summary(data):
