@@ -36,6 +36,9 @@ static const int8_t groups_high[3][32] __attribute__((aligned(32))) = {
     TWICE(0, 0, 0, 0, 14, 64, -29, -68, 0, 0, 0, 0, 0, 0, 0, 0),
     TWICE(0, 0, 4, 0, 74, 8, -33, 32, 0, 0, 0, 0, 0, 0, 0, 0),
     TWICE(0, 0, 80, 8, 14, 82, 35, -81, 0, 0, 0, 0, 0, 0, 0, 0)};
+/* Those of one byte and of "//", by the lower half; at 0 what has another one. */
+static const int8_t signs_low[32] __attribute__((aligned(32))) =
+    TWICE(1, 0, 0, 0, 0, '%', 0, 0, 0, 0, 0, 0, 0, '=', 0, '/');
 
 /* Intel's own headers are not needed: comparing vectors and three built-in functions are all. */
 #if defined(__SSE2__)

@@ -7,7 +7,8 @@ typedef signed char NAME(anywhere) __attribute__((vector_size(LANE), aligned(1))
 /* Of each byte the groups of words that have it at that place (scan.c). */
 TARGET static inline NAME(bytes) NAME(groups)(const NAME(bytes) v, int place) {
 #if LANE == 32
-    NAME(bytes) low = (NAME(bytes))SHUFFLE(groups_low[place], v & 15);
+    /* No group has a byte from 0x80 on, of which this is 0. */
+    NAME(bytes) low = (NAME(bytes))SHUFFLE(groups_low[place], v);
     return low & (NAME(bytes))SHUFFLE(groups_high[place], (NAME(bytes))((v32u)v >> 4));
 #else
     NAME(bytes) found;
@@ -17,12 +18,21 @@ TARGET static inline NAME(bytes) NAME(groups)(const NAME(bytes) v, int place) {
 #endif
 }
 
+/* Marks of one byte, and that of two alike. */
+TARGET static inline NAME(bytes) NAME(signs)(const NAME(bytes) v) {
+#if LANE == 32
+    return (NAME(bytes))((NAME(bytes))SHUFFLE(signs_low, v) == v);
+#else
+    return (NAME(bytes))((v == '=') | (v == '%') | (v == '/'));
+#endif
+}
+
 /* Few places have a mark: whether one may is asked first, without the middle of three bytes. `ends`
  * are the groups of the first and the third. */
 TARGET static inline NAME(bytes) NAME(may_mark)(const uint8_t *at, NAME(bytes) *ends) {
     NAME(bytes) v = LOAD(at);
     *ends = NAME(groups)(v, 0) & NAME(groups)(LOAD(at + 2), 2);
-    return *ends | (NAME(bytes))((v == '=') | (v == '%') | (v == '/') | (LOAD(at + 1) == 'J'));
+    return *ends | NAME(signs)(v) | (NAME(bytes))(LOAD(at + 1) == 'J');
 }
 
 TARGET static inline NAME(bytes) NAME(is_mark)(const uint8_t *at, NAME(bytes) ends) {
