@@ -154,11 +154,6 @@ INLINE const uint8_t *block_of(const uint8_t *text, size_t at, size_t count, uin
 
 INLINE uint64_t first(uint64_t bits) { return bits & -bits; }
 
-/* One further where there is a blank. */
-INLINE uint64_t beyond(uint64_t bits, uint64_t blanks) {
-    return (bits & ~blanks) | (bits & blanks) << 1;
-}
-
 /* Behind the runs of which `bits` are the first. */
 INLINE uint64_t behind(uint64_t bits, uint64_t runs) { return (runs + bits) & ~runs; }
 
@@ -252,24 +247,19 @@ INLINE uint64_t telling(const cwi_json *self, const cwi_json_names *names, size_
     /* A quote is before the name, and that is no letter. */
 #define MAY_END(endings, colon) \
     cwi_may_end(endings, text[(colon) - 4], text[(colon) - 3], text[(colon) - 2])
-    const uint32_t *const members = names->members;
+    const uint32_t *const either = names->either;
     for (; ends; ends &= ends - 1) {
         ptrdiff_t colon = __builtin_ctzll(ends);
-        if (MAY_END(members, colon)) {
-            named &= first(ends) - 1;
-            break;
-        }
-    }
-    for (; named; named &= named - 1) {
-        ptrdiff_t colon = __builtin_ctzll(named);
-        if (!MAY_END(names->namings, colon)) continue;
+        if (!MAY_END(either, colon)) continue;
+        if (MAY_END(names->members, colon)) return first(ends) - 1;
+        if (!(first(ends) & named) || !MAY_END(names->namings, colon)) continue;
         /* The string ends before the last comma. */
         uint64_t behind = quotes & ~1ull << colon;
         size_t from = at + (size_t)__builtin_ctzll(behind) + 1;
         size_t to = at + (size_t)__builtin_ctzll(behind & (behind - 1));
-        if (may_end(names->named, self->text, from, to)) return first(named) - 1;
+        if (may_end(names->named, self->text, from, to)) return first(ends) - 1;
     }
-    return ends ? first(ends) - 1 : ~0ull;
+    return ~0ull;
 }
 
 /* The block at `at` has been passed over as far as its brackets were taken. */

@@ -8,6 +8,7 @@
  * whole within the block, or what is not JSON. */
 typedef unsigned char NAME(bytes) __attribute__((vector_size(LANE)));
 typedef unsigned char NAME(anywhere) __attribute__((vector_size(LANE), aligned(1)));
+typedef signed char NAME(with_sign) __attribute__((vector_size(LANE)));
 typedef struct { NAME(bytes) lanes[BLOCK / LANE]; } NAME(block);
 
 TARGET static inline uint64_t NAME(where)(const NAME(block) *block, uint8_t byte) {
@@ -16,10 +17,12 @@ TARGET static inline uint64_t NAME(where)(const NAME(block) *block, uint8_t byte
     return bits;
 }
 
-TARGET static inline uint64_t NAME(below)(const NAME(block) *block, uint8_t bound, uint8_t flip) {
+TARGET static inline uint64_t NAME(digits)(const NAME(block) *block) {
     uint64_t bits = 0;
-    for (int i = 0; i < BLOCK / LANE; i++)
-        bits |= BITS((block->lanes[i] ^ flip) < bound) << (i * LANE);
+    for (int i = 0; i < BLOCK / LANE; i++) {
+        const NAME(bytes) from_least = block->lanes[i] + (uint8_t)(0x80 - '0');
+        bits |= BITS((NAME(with_sign))from_least < -0x80 + 10) << (i * LANE);
+    }
     return bits;
 }
 
@@ -51,20 +54,26 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
          * of which it moves the bits once more. */
         const uint64_t scalars = ~(strings + blanks + opens + closes + commas + colons);
         const uint64_t starts = scalars & ~(scalars << 1);
-        const uint64_t digits = NAME(below)(&v, 10, '0') & scalars;
+        const uint64_t digits = NAME(digits)(&v) & scalars;
         const uint64_t dots = NAME(where)(&v, '.') & scalars;
 
         /* Where a name or an item must begin, and where any value must: nowhere else may one. */
         const uint64_t empty = opens << 1 & closes;
-        const uint64_t heads = beyond(commas << 1 | 1, blanks) | opens << 1;
-        const uint64_t wanted = (heads | beyond(colons << 1, blanks)) & ~empty;
+        uint64_t heads = commas << 1 | 1, wanted = colons << 1;
+        uint64_t strings_next = firsts >> 1;
         /* A number has one dot, with digits on both sides, and no digit behind a leading 0. */
-        const uint64_t wrong =
-            odd | (blanks & ~((commas | colons) << 1 | 1)) | (wanted ^ (firsts | starts | opens)) |
-            (dots & ~(digits << 1 & digits >> 1)) | (behind(dots << 1, digits) & dots) |
-            (starts & digits >> 1 & NAME(where)(&v, '0'));
+        uint64_t wrong = odd | (dots & ~(digits << 1 & digits >> 1)) |
+                         (behind(dots << 1, digits) & dots) |
+                         (starts & digits >> 1 & NAME(where)(&v, '0'));
+        if (blanks) {
+            wrong |= blanks & ~(heads | wanted);
+            heads += heads & blanks, wanted += wanted & blanks;
+            strings_next |= (blanks & strings_next) >> 1;
+        }
+        heads |= opens << 1;
+        wrong |= ((heads | wanted) & ~empty) ^ (firsts | starts | opens);
         uint64_t may = words_end(self, at, scalars & ~(digits | dots), scalars, starts,
-                                 wrong ? first(wrong) - 1 : ~0ull);
+                                 first(wrong) - 1);
         for (;;) {
             if (!(commas &= may)) return leave(self, least, from, at);
             const unsigned last = BLOCK - 1 - (unsigned)__builtin_clzll(commas);
@@ -78,7 +87,6 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
             const uint64_t misplaced = (heads & members & ~(firsts | empty)) | (name_ends ^ colons);
             if (misplaced & all) may &= first(misplaced) - 1;
             const uint64_t ends = name_ends & all & may;
-            const uint64_t strings_next = firsts >> 1 | (blanks & firsts >> 1) >> 1;
             may &= telling(self, names, at, ends, ends & strings_next, quotes);
             if ((may & all) != all) continue;
             commit(self, &now, at);

@@ -17,10 +17,10 @@ enum {
     CWI_JSON_CLOSED     /* an object that `watched` has: it began at `from`, and ends at `at` */
 };
 
-/* Of the names of members, of members that name others, and of their values: what they may end in
- * (cwi_may_end). */
+/* Of the names of members, of members that name others, of both, and of the values of those that
+ * name others: what they may end in (cwi_may_end). */
 typedef struct cwi_json_names {
-    const uint32_t *members, *namings, *named;
+    const uint32_t *members, *namings, *either, *named;
 } cwi_json_names;
 
 /* Words with a bit for each depth: 0 is the value itself, 1 what its bracket holds. */

@@ -95,19 +95,22 @@ public struct HTTPCaptureOptions: Sendable {
         let own = try HTTPRules.names(options.redactKeys, "redact_keys")
         let endings = SecretDefaults.endings
         let (listed, wholes) = (SecretDefaults.keys + own, SecretDefaults.wholes)
+        let told =
+            listed + SecretDefaults.headers + NamedMembers.values + NamedMembers.contexts
         owned = [
             SecretNames(listed + SecretDefaults.headers + headers, endings: endings),
             SecretNames(listed, endings: endings, wholes: wholes),
-            SecretNames(
-                listed + SecretDefaults.headers + NamedMembers.values + NamedMembers.contexts,
-                endings: endings, wholes: wholes),
+            SecretNames(told, endings: endings, wholes: wholes),
             SecretNames(NamedMembers.values), SecretNames(NamedMembers.names),
             SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items),
+            // For json.c alone.
+            SecretNames(told + NamedMembers.names, endings: endings, wholes: wholes),
         ]
         (headerNames, keys, members) = (owned[0].table, owned[1].table, owned[2].table)
         (values, namings, items) = (owned[3].table, owned[4].table, owned[5].table)
         unsafe jsonNames = cwi_json_names(
-            members: members.endings, namings: namings.endings, named: headerNames.endings)
+            members: members.endings, namings: namings.endings,
+            either: owned[6].table.endings, named: headerNames.endings)
         keep = try KeepRules(texts: options.keepText, keys: options.keepKeys)
         kept = keep.everywhere.table
         keepsByAddress = keep.hasPlaces
