@@ -239,10 +239,9 @@ INLINE uint64_t walk(const cwi_json *self, levels *now, const uint8_t *block, ui
     return result;
 }
 
-/* The bits before the first name that is left to the parser; `ends` has the colons of names, and
- * `named` those before a string. */
+/* The bits before the first name that is left to the parser; `ends` has the colons of names. */
 INLINE uint64_t telling(const cwi_json *self, const cwi_json_names *names, size_t at, uint64_t ends,
-                        uint64_t named, uint64_t quotes) {
+                        uint64_t quotes) {
     const uint8_t *const text = self->text + at;
     /* A quote is before the name, and that is no letter. */
 #define MAY_END(endings, colon) \
@@ -252,7 +251,8 @@ INLINE uint64_t telling(const cwi_json *self, const cwi_json_names *names, size_
         ptrdiff_t colon = __builtin_ctzll(ends);
         if (!MAY_END(either, colon)) continue;
         if (MAY_END(names->members, colon)) return first(ends) - 1;
-        if (!(first(ends) & named) || !MAY_END(names->namings, colon)) continue;
+        if (text[colon + 1 + (text[colon + 1] == ' ')] != '"') continue;
+        if (!MAY_END(names->namings, colon)) continue;
         /* The string ends before the last comma. */
         uint64_t behind = quotes & ~1ull << colon;
         size_t from = at + (size_t)__builtin_ctzll(behind) + 1;
@@ -264,6 +264,8 @@ INLINE uint64_t telling(const cwi_json *self, const cwi_json_names *names, size_
 
 /* The block at `at` has been passed over as far as its brackets were taken. */
 INLINE void commit(cwi_json *self, const levels *now, size_t at) {
+/* Mostly once. */
+#pragma clang loop vectorize(disable)
     for (uint32_t depth = now->depth; depth > now->least; depth--)
         self->begins[depth] = at + now->begins[depth];
     self->objects = now->objects;

@@ -52,26 +52,22 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
         uint64_t commas = NAME(where)(&v, ',') & ~strings;
         /* Numbers and words. No bit is in two of these; of or'ed ones a compiler makes lanes again,
          * of which it moves the bits once more. */
-        const uint64_t scalars = ~(strings + blanks + opens + closes + commas + colons);
+        uint64_t scalars = ~(strings + opens + closes + commas + colons);
+        /* Where a name or an item must begin, and where any value must: nowhere else may one. */
+        uint64_t heads = commas << 1 | 1, wanted = colons << 1, wrong = odd;
+        if (blanks) {
+            scalars ^= blanks;
+            wrong |= blanks & ~(heads | wanted);
+            heads += heads & blanks, wanted += wanted & blanks;
+        }
         const uint64_t starts = scalars & ~(scalars << 1);
         const uint64_t digits = NAME(digits)(&v) & scalars;
         const uint64_t dots = NAME(where)(&v, '.') & scalars;
-
-        /* Where a name or an item must begin, and where any value must: nowhere else may one. */
-        const uint64_t empty = opens << 1 & closes;
-        uint64_t heads = commas << 1 | 1, wanted = colons << 1;
-        uint64_t strings_next = firsts >> 1;
         /* A number has one dot, with digits on both sides, and no digit behind a leading 0. */
-        uint64_t wrong = odd | (dots & ~(digits << 1 & digits >> 1)) |
-                         (behind(dots << 1, digits) & dots) |
-                         (starts & digits >> 1 & NAME(where)(&v, '0'));
-        if (blanks) {
-            wrong |= blanks & ~(heads | wanted);
-            heads += heads & blanks, wanted += wanted & blanks;
-            strings_next |= (blanks & strings_next) >> 1;
-        }
-        heads |= opens << 1;
-        wrong |= ((heads | wanted) & ~empty) ^ (firsts | starts | opens);
+        wrong |= (dots & ~(digits << 1 & digits >> 1)) | (behind(dots << 1, digits) & dots) |
+                 (starts & digits >> 1 & NAME(where)(&v, '0'));
+        heads |= opens << 1 & ~closes;
+        wrong |= (heads | wanted) ^ (firsts | starts | opens);
         uint64_t may = words_end(self, at, scalars & ~(digits | dots), scalars, starts,
                                  first(wrong) - 1);
         for (;;) {
@@ -84,10 +80,10 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
             const uint64_t named = firsts & heads & members;
             const uint64_t name_ends = behind(named, strings);
             /* In objects names, each with a colon behind it; and no other colons. */
-            const uint64_t misplaced = (heads & members & ~(firsts | empty)) | (name_ends ^ colons);
+            const uint64_t misplaced = (heads & members & ~firsts) | (name_ends ^ colons);
             if (misplaced & all) may &= first(misplaced) - 1;
             const uint64_t ends = name_ends & all & may;
-            may &= telling(self, names, at, ends, ends & strings_next, quotes);
+            may &= telling(self, names, at, ends, quotes);
             if ((may & all) != all) continue;
             commit(self, &now, at);
             if (now.least < least) least = now.least;
