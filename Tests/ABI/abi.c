@@ -48,7 +48,7 @@ static void case_fork(void) {
             job mine = {log, 4 + c, 2000, 0, NULL};
             write_job(&mine);
             /* A runtime lock held at the fork may stop the child's helpers, never its records:
-             * close then answers in its time (docs/ARCHITECTURE.md, limits). */
+             * close then answers in its time (docs/RELIABILITY.md, limits). */
             if (c % 2) {
                 cw_status closed = cw_close(&engine, 2000);
                 HOLDS(closed == CW_OK || closed == CW_E_TIMEOUT);
