@@ -1,11 +1,13 @@
 // Cordwood for C++17: move-only handles and typed fields over cordwood.h, header only.
+//     auto engine = cordwood::engine::open("logs");
+//     if (!engine) return 1;
+//     engine->logger("app").info("order {} is {:.1f} s late", 7, 2.5);
 //
-// Nothing here throws of itself, and -fno-exceptions and -fno-rtti compile (out of memory while a
-// std::string is made is the one thing the standard library may throw). Failures are a `status`, or
-// a `result<T>` that holds one. An engine closes in its destructor; loggers are plain pointers that
-// may be copied, kept and used after that: they then answer CW_E_CLOSED.
-// Threads: as the C function that each member calls. Reading is in cordwood_reader.hpp, which comes
-// with this header.
+// Nothing here throws by itself; only std::string may, out of memory. -fno-exceptions and -fno-rtti
+// compile. A failure is a `status`, or a `result<T>` that holds one. An engine closes in its
+// destructor. Loggers are plain pointers: copy, keep and use them, also after that; they then
+// answer CW_E_CLOSED. Threads: as the C function that a member calls. cordwood_reader.hpp, for
+// reading, comes with it.
 #ifndef CORDWOOD_HPP
 #define CORDWOOD_HPP
 
@@ -69,17 +71,17 @@ enum class consent : cw_consent {
 
 enum class durability { process = CW_DURABLE_PROCESS, machine = CW_DURABLE_MACHINE };
 
-/// What a call answered. True in a condition where it is CW_OK.
+/// The status of a call. True in a condition if it is CW_OK.
 class status {
 public:
     constexpr status(cw_status code = CW_OK) noexcept : code_(code) {}
     constexpr cw_status code() const noexcept { return code_; }
     constexpr explicit operator bool() const noexcept { return code_ == CW_OK; }
-    /// True for what is neither done nor "nothing to do": negative codes.
+    /// True for negative codes: the call failed.
     constexpr bool failed() const noexcept { return code_ < CW_OK; }
-    /// "CW_E_FULL".
+    /// The name, such as "CW_E_FULL".
     const char *name() const noexcept { return cw_status_name(code_); }
-    /// One sentence.
+    /// One sentence about the status.
     const char *text() const noexcept { return cw_strerror(code_); }
     friend constexpr bool operator==(status a, status b) noexcept { return a.code_ == b.code_; }
     friend constexpr bool operator!=(status a, status b) noexcept { return a.code_ != b.code_; }
@@ -88,7 +90,7 @@ private:
     cw_status code_;
 };
 
-/// The calling thread's last failure, with path, value and cause; empty where there was none.
+/// The calling thread's last failure, with path, value and cause; empty if there was none.
 inline std::string last_error() {
     std::string text(cw_last_error(nullptr, 0), '\0');
     if (!text.empty()) {
@@ -97,11 +99,11 @@ inline std::string last_error() {
     return text;
 }
 
-/// Version of the library in use: "0.1.0".
+/// The version of the library in use: "0.1.0".
 inline std::string_view version() noexcept { return cw_version_string(); }
 
-/// A value, or the status that says why there is none. Reading a value that is not there gives an
-/// empty handle, whose calls answer CW_E_ARGUMENT: never undefined behaviour.
+/// A value, or the status that says why there is none. Reading a missing value gives an empty
+/// handle, whose calls answer CW_E_ARGUMENT; it is never undefined behaviour.
 template <class T> class [[nodiscard]] result {
 public:
     result(cordwood::status why) noexcept : status_(why) {}
@@ -127,7 +129,7 @@ inline std::string_view view(cw_str text) noexcept {
     return text.length == 0 ? std::string_view() : std::string_view(text.data, text.length);
 }
 
-// Null for an empty string: the library's own default.
+// Returns null for an empty string, which selects the library's default.
 inline const char *text_or_null(const std::string &text) noexcept {
     return text.empty() ? nullptr : text.c_str();
 }
@@ -137,7 +139,7 @@ inline uint64_t nanoseconds(std::chrono::system_clock::time_point time) noexcept
     return since.count() < 0 ? 0 : static_cast<uint64_t>(since.count());
 }
 
-// The name of an exception's class, freed with the object; "std::exception" without RTTI.
+// The name of an exception's class, which the object frees; "std::exception" without RTTI.
 class type_name {
 public:
 #if CORDWOOD_HAS_TYPE_NAMES
@@ -158,7 +160,7 @@ private:
     char *text_ = nullptr;
 };
 
-// A call with a format and arguments, and not with a message and an exception alone.
+// Selects calls with a format and arguments, not those with only a message and an exception.
 template <class First, class... Rest>
 using if_format = std::enable_if_t<
     is_formattable<First> && (is_formattable<Rest> && ...) &&
@@ -169,8 +171,8 @@ using if_format = std::enable_if_t<
 
 // ── Writing ──────────────────────────────────────────────────────────────────────────────────────
 
-/// A typed field of a record: an integer, floating point number, bool or string. Borrows strings,
-/// so build it inside the call: `log.info("order", {{"id", 7}, {"user", name}})`.
+/// A typed field of a record: an integer, floating point number, bool or string. A field borrows
+/// its strings, so build it inside the call: `log.info("order", {{"id", 7}, {"user", name}})`.
 struct field : cw_field {
     template <class T> field(std::string_view name, const T &content) noexcept : cw_field() {
         key = detail::borrow(name);
@@ -211,12 +213,12 @@ static_assert(sizeof(field) == sizeof(cw_field), "a list of fields is handed on 
 
 using fields = std::initializer_list<field>;
 
-/// The place of a call in the source; filled in by the compiler, never by hand.
+/// The place of a call in the source. The compiler fills it in; never set it by hand.
 struct site {
     const char *file;
     const char *function;
     uint32_t line;
-    /// The names are literals, which last: records may name the place by its number.
+    /// The names are literals, which live forever, so records may name the place by its number.
     bool literal = false;
 
     static constexpr site current(const char *file = __builtin_FILE(),
@@ -226,10 +228,10 @@ struct site {
     }
 };
 
-/// A dotted name in an engine. Any thread; copy freely. `write` takes the shortest way; the calls
-/// named for levels also keep the place in the source. All return what cw_write_record answers:
-/// CW_OK kept, CW_DISABLED below the threshold, negative refused. None throws or blocks (but with
-/// overflow::block).
+/// A dotted name in an engine. Any thread may use it; copy it freely. `write` is the fastest call.
+/// The calls named for levels also keep the place in the source. All return cw_write_record's
+/// status: CW_OK if kept, CW_DISABLED below the threshold, negative if refused. None throws, and
+/// none blocks (except with overflow::block).
 class logger {
 public:
     logger() noexcept = default;
@@ -238,14 +240,14 @@ public:
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     cw_logger *handle() const noexcept { return handle_; }
 
-    /// True where a record of that level would be written: one load and one branch.
+    /// True if the logger would write a record of that level: one load and one branch.
     bool enabled(level at) const noexcept { return cw_enabled(handle_, static_cast<cw_level>(at)); }
 
-    /// A record of text alone, any bytes.
+    /// Writes a record of text alone. The text may hold any bytes.
     cordwood::status write(level at, std::string_view message) const noexcept {
         return cw_write(handle_, static_cast<cw_level>(at), message.data(), message.size());
     }
-    /// A record with all that C offers: own time, trace ids, place.
+    /// Writes a record with everything that C offers: its own time, trace ids, place.
     cordwood::status write(const cw_record &record) const noexcept {
         return cw_write_record(handle_, &record);
     }
@@ -300,7 +302,7 @@ public:
     }
 
     /// Deferred: `info("order {} at {:.2f}", id, price)`, as std::format (cordwood_format.hpp). The
-    /// arguments are copied raw; text is made when somebody reads.
+    /// call copies the raw arguments, and a reader makes the text.
 #define CORDWOOD_FORMATTED(name, number)                                                           \
     template <class First, class... Rest, detail::if_format<First, Rest...> = 0>                   \
     cordwood::status name(format<First, Rest...> text, const First &first, const Rest &...rest)    \
@@ -322,7 +324,7 @@ public:
     }
 
 private:
-    /// A message and its place: deferred, with the message as the one argument.
+    /// A message and its place: deferred, with the message as the only argument.
     cordwood::status write_text(level at, std::string_view message, site where) const noexcept {
         alignas(8) static constexpr uint8_t classes[8] = {detail::class_of<std::string_view>()};
         const cw_site place = {nullptr,    "{}", where.file, where.function,  classes,
@@ -346,7 +348,7 @@ private:
         record.file = detail::borrow(where.file);
         record.function = detail::borrow(where.function);
         record.line = where.line;
-        // The name of an exception's class costs an allocation: not for what is not written.
+        // The name of an exception's class costs an allocation, which unwritten records avoid.
         return error == nullptr || !enabled(at) ? write(record) : write_error(record, *error);
     }
 
@@ -361,7 +363,7 @@ private:
     cw_logger *handle_ = nullptr;
 };
 
-/// A field that every later record of the calling thread carries, in all engines.
+/// Sets a field that every later record of the calling thread carries, in all engines.
 inline status set_context(const std::string &key, const std::string &value) noexcept {
     return cw_context_set(key.c_str(), value.c_str());
 }
@@ -369,7 +371,7 @@ inline status remove_context(const std::string &key) noexcept {
     return cw_context_set(key.c_str(), nullptr);
 }
 
-/// W3C ids that later records of the calling thread carry: 16 and 8 bytes; both null removes.
+/// Sets the W3C ids (16 and 8 bytes) of this thread's later records. Two nulls remove them.
 inline status set_trace(const uint8_t *trace_id, const uint8_t *span_id = nullptr,
                         uint8_t flags = 0) noexcept {
     return cw_trace_set(trace_id, span_id, flags);
@@ -377,11 +379,11 @@ inline status set_trace(const uint8_t *trace_id, const uint8_t *span_id = nullpt
 
 // ── Opening ──────────────────────────────────────────────────────────────────────────────────────
 
-/// How a store is opened: `options("logs").level(level::debug).quota_bytes(1u << 30)`. What is not
-/// named keeps the default of cordwood.h. `raw()` gives the rest, valid while this object lives.
+/// The settings of a store: `options("logs").level(level::debug).quota_bytes(1u << 30)`. Settings
+/// not named keep the default of cordwood.h. `raw()` gives the rest, valid while this object lives.
 class options {
 public:
-    /// An empty directory means the environment's CORDWOOD_DIR.
+    /// An empty directory selects the environment's CORDWOOD_DIR.
     explicit options(std::string directory = {}) : directory_(std::move(directory)) {
         cw_options_init(&raw_, sizeof raw_);
     }
@@ -417,7 +419,7 @@ public:
     /// age recipients ("age1…"), separated by spaces or commas.
     options &encrypt_to(std::string recipients) {
         encrypt_to_ = std::move(recipients);
-        raw_.encrypt_to = encrypt_to_.c_str(); // an empty one is refused at open
+        raw_.encrypt_to = encrypt_to_.c_str(); // open refuses an empty one
         return *this;
     }
     options &identity_file(std::string path) {
@@ -449,8 +451,8 @@ struct transaction_info;
 class http_exchange;
 struct http_header;
 
-/// One open store directory. Moves, never copies. The destructor closes and waits at most a second
-/// for the helper's present job; call close() to wait longer or to see the status.
+/// One open store directory. Moves, never copies. The destructor closes the engine and waits at
+/// most a second for the helper's current job. Call close() to wait longer or to see the status.
 class engine {
 public:
     static result<engine> open(options how) noexcept {
@@ -473,33 +475,33 @@ public:
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     cw_engine *handle() const noexcept { return handle_; }
 
-    /// The logger of that dotted name, "" the root; empty (false) where the library refused it:
-    /// last_error() then says why.
+    /// Gets the logger of that dotted name; "" is the root. If the library refuses it, the logger
+    /// is empty (false), and last_error() says why.
     cordwood::logger logger(const std::string &name = {}) const noexcept {
         cw_logger *found = nullptr;
         cw_logger_get(handle_, name.c_str(), &found);
         return cordwood::logger(found);
     }
-    /// Threshold of a name and all dotted names below it; "" is the root.
+    /// Sets the threshold of a name and of all dotted names below it; "" is the root.
     cordwood::status set_level(const std::string &prefix, level at) noexcept {
         return cw_level_set(handle_, prefix.c_str(), static_cast<cw_level>(at));
     }
-    /// An attribute of what logs: service.name, service.version …; an empty value removes.
+    /// Sets an attribute (service.name, service.version …) of the resource; "" removes it.
     cordwood::status set_resource(const std::string &key, const std::string &value) noexcept {
         return cw_resource_set(handle_, key.c_str(), value.c_str());
     }
     cordwood::status set_consent(consent value) noexcept {
         return cw_consent_set(handle_, static_cast<cw_consent>(value));
     }
-    /// A last record when the process crashes: see cw_crash_handler_install.
+    /// Makes the process write a last record when it crashes: see cw_crash_handler_install.
     cordwood::status install_crash_handler() noexcept { return cw_crash_handler_install(handle_); }
     cordwood::status flush(durability how = durability::machine,
                            std::chrono::milliseconds wait = forever) noexcept {
         return cw_flush(handle_, static_cast<cw_durability>(how), detail::timeout_ms(wait));
     }
-    /// Seals what is open, so that it is archived and can be uploaded.
+    /// Seals the open segments, so that the engine archives them and can upload them.
     cordwood::status roll() noexcept { return cw_roll(handle_); }
-    /// Waits until all that was sealed before the call is archived.
+    /// Waits until the engine has archived everything sealed before the call.
     cordwood::status archive_wait(std::chrono::milliseconds wait = forever) noexcept {
         return cw_archive_wait(handle_, detail::timeout_ms(wait));
     }
@@ -509,11 +511,11 @@ public:
     cordwood::status remove_target(const std::string &name) noexcept {
         return cw_target_remove(handle_, name.c_str());
     }
-    /// What targets refused, and the store keeps, may be tried again; an empty name: of all.
+    /// Lets the engine retry archives that the target refused; an empty name: all targets.
     cordwood::status retry_quarantined(const std::string &name = {}) noexcept {
         return cw_quarantine_retry(handle_, name.empty() ? nullptr : name.c_str());
     }
-    /// Sends what waits, once. *out, where given, is filled on every return past argument checks.
+    /// Sends waiting archives once. Fills *out, if given, on any return past the argument checks.
     cordwood::status upload(std::chrono::milliseconds wait = forever,
                             cw_upload_result *out = nullptr) noexcept {
         cw_upload_result counts = {};
@@ -528,21 +530,21 @@ public:
                                     void *user = nullptr) noexcept {
         return cw_upload_preview(handle_, target_id, sink, user);
     }
-    /// As upload, in the background; done, which may be null, is called once.
+    /// As upload, in the background. done may be null; it runs once.
     cordwood::status upload_async(cw_upload_done_fn done = nullptr, void *user = nullptr) noexcept {
         return cw_upload_async(handle_, done, user);
     }
-    /// How the last failed transfer to a target ended; to any, where no name is given.
+    /// Gives the last failed transfer to a target, or to any target if no name is given.
     upload_error last_upload_error(const std::string &target = {}) const noexcept {
         const cw_upload_error *error = nullptr;
         cw_upload_last_error(handle_, target.empty() ? nullptr : target.c_str(), &error);
         return upload_error(error);
     }
-    /// One JSON object: cw_policy_apply. Where it is wrong, cordwood::last_error() says which key.
+    /// Applies a policy, one JSON object: cw_policy_apply. cordwood::last_error() names a bad key.
     cordwood::status apply_policy(std::string_view json) noexcept {
         return cw_policy_apply(handle_, json.data(), json.size());
     }
-    /// Counts since open.
+    /// Reports counts since open.
     result<cw_stats> stats() const noexcept {
         cw_stats counts = {};
         counts.struct_size = sizeof counts;
@@ -552,32 +554,32 @@ public:
 
     // ── Transactions: cordwood_transaction.hpp ──
 
-    /// The number of a use case, or a member of an enum; beyond 32 bits: CW_E_ARGUMENT.
+    /// Begins a transaction of a number or an enum's member; beyond 32 bits: CW_E_ARGUMENT.
     template <class Usecase>
     result<transaction> begin_transaction(Usecase usecase) const noexcept;
-    /// Joins the transaction that another process, or an earlier run, began.
+    /// Joins the transaction of that id, which another process or an earlier run began.
     result<transaction> join_transaction(const std::string &id) const noexcept;
-    /// Names of use cases (event CW_EVENT_NONE) and events.
+    /// Registers names of use cases (event CW_EVENT_NONE) and events.
     cordwood::status
     name_transactions(const std::vector<cw_transaction_name> &names) const noexcept;
-    /// The transactions of the store, oldest first.
+    /// Lists the transactions of the store, oldest first.
     std::vector<transaction_info> transactions() const;
-    /// Forgets one, or (empty) all of the store.
+    /// Forgets one transaction, or every transaction of the store if id is empty.
     cordwood::status forget_transactions(const std::string &id = {}) const noexcept;
-    /// Sends events to the targets of the kind "transactions"; *out is as upload's.
+    /// Sends events to the targets of the kind "transactions". *out is filled as by upload.
     cordwood::status flush_transactions(std::chrono::milliseconds wait = forever,
                                         cw_upload_result *out = nullptr) const noexcept;
 
     // ── Captured HTTP: cordwood_http.hpp ──
 
-    /// Everything of cw_http_begin: `request` as the host filled it, but for struct_size, and with
-    /// the conversation in force behind its fields where they are not the most there may be.
+    /// Begins an exchange as cw_http_begin. The host sets all of `request` but struct_size. The
+    /// call appends the current conversation to its fields, unless they are already at the limit.
     http_exchange begin_http(cw_http_request request) const noexcept;
     http_exchange begin_http(std::string_view method, std::string_view url,
                              std::initializer_list<http_header> headers = {},
                              std::string_view body = {}) const;
 
-    /// Idempotent. CW_E_TIMEOUT: closed, but the helper is still busy and ends by itself.
+    /// Closes; idempotent. CW_E_TIMEOUT: closed, but the helper is still busy and ends by itself.
     cordwood::status close(std::chrono::milliseconds wait = std::chrono::seconds(5)) noexcept {
         return cw_close(&handle_, detail::timeout_ms(wait));
     }

@@ -1,15 +1,15 @@
 // Deferred formatting for C++17: `logger.info("order {} at {:.2f}", id, price)`. The format is
-// std::format's; arguments are copied as they are, and the text is made when somebody reads.
-// Comes with cordwood.hpp.
+// std::format's. The call copies the arguments unchanged, and a reader makes the text. cordwood.hpp
+// includes this file.
 //
-// In C++20 placeholders are counted when the call is compiled. The rest (in C++17 also the count)
-// the library compares: where a format names more arguments than there are, or shows one as what it
-// is not (`{:d}` for a text), its records hold both, "{:d} (seven)", and the place's first call
-// answers CW_E_ARGUMENT. (CW_INFO and its kin are checked by the compiler in both.)
+// In C++20 the compiler counts the placeholders of a call. The library compares the rest (in C++17
+// also the count). A format may name more arguments than there are, or show one as a type that it
+// is not (`{:d}` for a text). Its records then hold both, "{:d} (seven)", and the first call of the
+// place answers CW_E_ARGUMENT. (In both, the compiler checks CW_INFO and its kin.)
 //
-// Arguments: numbers, bool, char, enums (their number), strings (copied, at most CW_STRING_MAX
-// bytes), pointers to void, std::exception (its what()), std::chrono durations and system_clock
-// times, and whatever has a cordwood::formatter.
+// Arguments may be numbers, bool, char, enums (their number), strings (copied, at most
+// CW_STRING_MAX bytes), pointers to void, std::exception (its what()), std::chrono durations and
+// system_clock times, and every type that has a cordwood::formatter.
 #ifndef CORDWOOD_FORMAT_HPP
 #define CORDWOOD_FORMAT_HPP
 
@@ -34,7 +34,7 @@
 
 namespace cordwood {
 
-/// Where a formatter writes; what does not fit is left out.
+/// The buffer that a formatter writes to. It drops text that does not fit.
 class text_buffer {
 public:
     void append(std::string_view text) noexcept {
@@ -60,15 +60,15 @@ public:
     std::string_view view() const noexcept { return {bytes_, size_}; }
 
 private:
-    // The last byte is print's, for its NUL.
+    // The last byte is reserved for print's NUL.
     size_t room() const noexcept { return sizeof bytes_ - 1 - size_; }
 
     size_t size_ = 0;
     char bytes_[248];
 };
 
-/// Specialize for types of your own: `static void format(const T &value, text_buffer &out)`, which
-/// runs in the call that logs. Up to 247 bytes.
+/// Specialize this for your own types: `static void format(const T &value, text_buffer &out)`. The
+/// function runs in the call that logs. It may write up to 247 bytes.
 template <class T, class = void> struct formatter;
 
 namespace detail {
@@ -121,7 +121,7 @@ template <class T> constexpr uint8_t class_of() {
     }
 }
 
-// What a value needs beside its cw_arg.
+// The memory that a value needs in addition to its cw_arg.
 struct no_buffer {};
 template <class T> using buffer_for = std::conditional_t<is_rendered<T>, text_buffer, no_buffer>;
 
@@ -167,7 +167,7 @@ void render(const std::chrono::duration<Rep, Period> &value, text_buffer &out) n
     }
 }
 
-// ISO 8601, UTC.
+// Writes ISO 8601, UTC.
 template <class Duration>
 void render(const std::chrono::time_point<std::chrono::system_clock, Duration> &value,
             text_buffer &out) noexcept {
@@ -214,7 +214,7 @@ template <class T> cw_arg value_of(const T &value, buffer_for<T> &buffer) noexce
     }
 }
 
-// The arguments that a format names; -1: it is no format.
+// Returns the number of arguments that a format names; -1: it is not a valid format.
 constexpr int placeholders(const char *text, size_t size) {
     int next = 0, most = 0;
     bool numbered = false, counted = false;
@@ -302,7 +302,7 @@ public:
     }
 
 private:
-    // The buffers are temporaries of the call above, and live as long.
+    // The buffers are temporaries of the call above, and live as long as it.
     static cw_status packed(cw_logger *logger, cw_level level, const cw_site &place,
                             const A &...arguments, detail::buffer_for<A> &&...buffers) noexcept {
         const cw_arg values[] = {detail::value_of(arguments, buffers)..., cw_arg_u(0)};

@@ -1,16 +1,16 @@
-// A part of cordwood.hpp, which includes it: HTTP exchanges that a host records itself, and that
-// end with their scope (docs/HTTP.md).
+// HTTP exchanges that a host records itself and that end with their scope (docs/HTTP.md). A part of
+// cordwood.hpp, which includes it.
 //
 //     auto exchange = engine.begin_http("GET", "https://api.test/v1/orders");
 //     exchange.response(200, {{"Content-Type", "application/json"}});
 //     exchange.response_body(bytes);
 //     exchange.end(); // or with an error; without it: "abandoned"
 //
-// Where nothing is captured the exchange is empty, which all calls take. One thread at a time. As
-// in cordwood.hpp, nothing throws but what an allocation throws, and std::random_device, which a
-// conversation without an id of the host's reads.
+// If the engine does not capture, the exchange is empty, and all calls accept that. Threads: one at
+// a time. As in cordwood.hpp, only allocations throw, and std::random_device, which a conversation
+// reads if the host gives it no id.
 #ifndef CORDWOOD_HPP
-#include <cordwood/cordwood.hpp> // which includes this file in its turn
+#include <cordwood/cordwood.hpp> // which in turn includes this file
 #endif
 #ifndef CORDWOOD_HTTP_HPP
 #define CORDWOOD_HTTP_HPP
@@ -30,12 +30,12 @@ struct http_header {
     std::string_view value;
 };
 
-/// While it lives the thread's records carry the field `http.conversation`, and so do exchanges of
-/// http_exchange that have no header for it. Scopes nest; each ends on the thread that made it, in
-/// any order: the innermost that lives is in force.
+/// While a conversation lives, the thread's records carry the field `http.conversation`, and so do
+/// the exchanges of http_exchange that have no header for it. Scopes nest. Each ends on the thread
+/// that made it, in any order; the innermost living one is current.
 class conversation {
 public:
-    /// Of a new id: 32 hex digits.
+    /// Makes a new id of 32 hex digits.
     conversation() : conversation(fresh()) {}
     explicit conversation(std::string id) : id_(std::move(id)), outer_(in_force()) {
         in_force() = this;
@@ -55,7 +55,7 @@ public:
     }
 
     const std::string &id() const noexcept { return id_; }
-    /// The calling thread's; null: none.
+    /// The calling thread's current conversation; null: none.
     static const conversation *current() noexcept { return in_force(); }
     static constexpr const char *key = "http.conversation";
 
@@ -75,7 +75,7 @@ private:
     conversation *outer_;
 };
 
-/// A request and its answer under way. Moves, never copies.
+/// An open exchange: a request and its answer. Moves, never copies.
 class http_exchange {
 public:
     using headers = std::initializer_list<http_header>;
@@ -102,11 +102,11 @@ public:
         if (handle_ != nullptr) end("never ended", "abandoned");
     }
 
-    /// Whether it is captured.
+    /// True if the engine captures the exchange.
     explicit operator bool() const noexcept { return handle_ != nullptr; }
-    /// What cw_http_begin answered: CW_DISABLED where nothing is captured.
+    /// The status of cw_http_begin: CW_DISABLED if nothing is captured.
     cordwood::status begun() const noexcept { return status_; }
-    /// What `cordwood http show` takes; empty where it is not captured.
+    /// The id that `cordwood http show` takes; empty if the exchange is not captured.
     std::string_view id() const noexcept {
         const char *found = cw_http_id(handle_);
         return found == nullptr ? std::string_view() : std::string_view(found);
@@ -118,7 +118,7 @@ public:
     cordwood::status response_body(std::string_view bytes) noexcept {
         return bytes.empty() ? CW_OK : cw_http_response_body(handle_, bytes.data(), bytes.size());
     }
-    /// The answer's status and headers. A second call replaces the first.
+    /// Sets the answer's status and headers. A second call replaces the first.
     cordwood::status response(int32_t status, headers list = {}, const char *protocol = nullptr) {
         std::vector<cw_http_header> given = converted(list);
         struct cw_http_response answer{};
@@ -129,14 +129,15 @@ public:
         answer.protocol = protocol;
         return cw_http_response(handle_, &answer);
     }
-    /// Writes the record. error: why there is no answer, or not all of it.
+    /// Ends the exchange and writes the record. error says why there is no answer, or not all of
+    /// it.
     cordwood::status end(std::string_view error = {}, std::string_view type = {}) noexcept {
         cw_http_outcome outcome{};
         outcome.error = text(error);
         outcome.error_type = text(type);
         return end(outcome);
     }
-    /// With phases, sizes and the rest; struct_size is set here.
+    /// Ends the exchange with phases, sizes and the rest. The call sets struct_size.
     cordwood::status end(cw_http_outcome outcome) noexcept {
         outcome.struct_size = sizeof outcome;
         return cw_http_end(&handle_, &outcome);
@@ -160,7 +161,7 @@ private:
 inline http_exchange engine::begin_http(cw_http_request request) const noexcept {
     http_exchange made;
     request.struct_size = sizeof request;
-    cw_field all[64]; // as many as http.h takes
+    cw_field all[64]; // the limit of http.h
     const conversation *in_force = conversation::current();
     const std::size_t given = request.fields == nullptr ? 0 : request.field_count;
     if (in_force != nullptr && given < sizeof all / sizeof *all) {

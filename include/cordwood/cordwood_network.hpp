@@ -1,4 +1,4 @@
-// A part of cordwood.hpp, which includes it: how requests of the host's own failed (docs/HTTP.md).
+// Failures of the host's own requests (docs/HTTP.md). A part of cordwood.hpp, which includes it.
 //
 //     cordwood::network_result ended;
 //     ended.http_status = 403;
@@ -8,10 +8,10 @@
 //         std::puts(error.text("de").c_str());
 //     }
 //
-// As in cordwood.hpp, nothing throws but what an allocation throws. A host that wants to throw one
-// may: `throw std::move(error);`.
+// As in cordwood.hpp, only allocations throw. A host that wants to throw an error may: `throw
+// std::move(error);`.
 #ifndef CORDWOOD_HPP
-#include <cordwood/cordwood.hpp> // which includes this file in its turn
+#include <cordwood/cordwood.hpp> // which in turn includes this file
 #endif
 #ifndef CORDWOOD_NETWORK_HPP
 #define CORDWOOD_NETWORK_HPP
@@ -23,7 +23,8 @@
 
 namespace cordwood {
 
-/// What a host knows of a request that is over: cw_network_result. The views are of the host's.
+/// A finished request, as the host knows it: cw_network_result. The host owns the memory of the
+/// views.
 struct network_result {
     int32_t http_status = 0;
     std::vector<http_header> headers;
@@ -32,16 +33,16 @@ struct network_result {
     std::string_view error_type;
     std::string_view method;
     std::string_view url;
-    /// What http_exchange::id() gave, or cw_http_id.
+    /// The id that http_exchange::id() or cw_http_id gave.
     std::string exchange_id;
 };
 
-/// How a request failed; empty where it went well (or memory ran out). An upload_error with method,
-/// url and exchange_id of the request; it needs no engine until it is logged.
+/// How a request failed; empty if it succeeded (or memory ran out). An upload_error with method,
+/// url and exchange_id of the request. It needs no engine until it is logged.
 class network_error : public upload_error {
 public:
     network_error() noexcept = default;
-    /// Takes what cw_network_error_from gave.
+    /// Takes ownership of an error that cw_network_error_from gave.
     explicit network_error(const cw_network_error *taken) noexcept : upload_error(taken) {}
 
     static network_error from(const network_result &ended) {
@@ -65,7 +66,8 @@ public:
         return network_error(made);
     }
 
-    /// Its record: cw_network_error_log, with the place of the call. message: stands before ours.
+    /// Writes a record of the error: cw_network_error_log, with the place of the call. message
+    /// precedes ours.
     cordwood::status log(const logger &to, std::string_view message = {}, fields with = {},
                          site where = site::current()) const noexcept {
         cw_record more = {};
@@ -77,7 +79,7 @@ public:
         more.line = where.line;
         return log(to, more);
     }
-    /// With level, ids, time and the rest; struct_size is set here.
+    /// Writes a record with level, ids, time and the rest. The call sets struct_size.
     cordwood::status log(const logger &to, cw_record more) const noexcept {
         more.struct_size = sizeof more;
         return cw_network_error_log(to.handle(), *this ? &**this : nullptr, &more);

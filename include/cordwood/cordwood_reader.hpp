@@ -1,7 +1,12 @@
-// The reading half of cordwood.hpp, which includes it: a cursor over a store, and what it shows.
+// Reading for C++17: a cursor over a store, and the records it shows. A part of cordwood.hpp, which
+// includes it.
 //
-// Views borrow from the reader and hold until its next call. A reader belongs to one thread at a
-// time. As there, nothing throws of itself.
+//     auto reader = cordwood::reader::open("logs");
+//     if (!reader) return 1;
+//     for (auto &record : *reader) std::cout << record.message() << '\n';
+//
+// Views borrow from the reader and are valid until its next call. A reader belongs to one thread at
+// a time. As in cordwood.hpp, nothing throws by itself.
 #ifndef CORDWOOD_READER_HPP
 #define CORDWOOD_READER_HPP
 
@@ -13,7 +18,7 @@
 
 namespace cordwood {
 
-/// A field that was read. Its strings hold until the reader's next call.
+/// A field of a record that a reader gave. Its strings are valid until the reader's next call.
 class field_view {
 public:
     using variant = std::variant<int64_t, uint64_t, double, bool, std::string_view>;
@@ -66,7 +71,7 @@ private:
     size_t count_;
 };
 
-/// One record that was read. All it shows holds until the reader's next call.
+/// A record that a reader gave. Everything it shows is valid until the reader's next call.
 class record_view {
 public:
     record_view() noexcept : raw_() { raw_.struct_size = sizeof raw_; }
@@ -87,8 +92,8 @@ public:
     std::string_view function() const noexcept { return detail::view(raw_.function); }
     uint32_t line() const noexcept { return raw_.line; }
     field_range fields() const noexcept { return {raw_.fields, raw_.field_count}; }
-    const uint8_t *trace_id() const noexcept { return raw_.trace_id; } // 16 bytes, zero: none
-    const uint8_t *span_id() const noexcept { return raw_.span_id; }   // 8 bytes, zero: none
+    const uint8_t *trace_id() const noexcept { return raw_.trace_id; } // 16 bytes; zero: none
+    const uint8_t *span_id() const noexcept { return raw_.span_id; }   // 8 bytes; zero: none
     uint32_t kind() const noexcept { return raw_.kind; }               // CW_KIND_…
     uint32_t flags() const noexcept { return raw_.flags; }             // CW_VIEW_…
     uint64_t original_length() const noexcept { return raw_.original_length; }
@@ -98,7 +103,7 @@ private:
     cw_record_view raw_;
 };
 
-/// Which records are read: `reader_options().level(level::warn).logger("app.db")`.
+/// Selects the records to read: `reader_options().level(level::warn).logger("app.db")`.
 class reader_options {
 public:
     reader_options() : raw_() { raw_.struct_size = sizeof raw_; }
@@ -127,7 +132,7 @@ public:
         raw_.flags = CW_READ_FOLLOW | (from_end ? uint32_t{CW_READ_FROM_END} : 0u);
         return *this;
     }
-    /// age identities that open encrypted archives.
+    /// The file of age identities that open encrypted archives.
     reader_options &identity_file(std::string path) {
         identity_file_ = std::move(path);
         return *this;
@@ -144,10 +149,10 @@ private:
     std::string identity_file_;
 };
 
-/// A cursor over a store, a segment or an archive; one thread at a time.
-/// `for (auto &record : *reader) …` ends after the last (status() CW_END), at an error (status()
-/// says which) and, following, where nothing is there yet (CW_AGAIN): loop again later. Damaged
-/// places, and encrypted archives that no identity opens, are passed over and counted.
+/// A cursor over a store, a segment or an archive. Threads: one at a time. `for (auto &record :
+/// *reader) …` ends after the last record (status() is CW_END) or at an error (status() says
+/// which). When following, it ends also when there is nothing more yet (CW_AGAIN): loop again
+/// later. The loop skips and counts damaged places and encrypted archives that no identity opens.
 class reader {
 public:
     static result<reader> open(const std::string &path, reader_options which = {}) noexcept {
@@ -169,19 +174,20 @@ public:
     }
     ~reader() { cw_reader_close(&handle_); }
 
-    /// CW_OK, CW_END, CW_AGAIN, or an error; CW_E_DAMAGED once per damaged place, CW_E_ENCRYPTED
-    /// once per archive that no identity opens: then call again.
+    /// Gives the next record. Returns CW_OK, CW_END, CW_AGAIN or an error: CW_E_DAMAGED once per
+    /// damaged place, CW_E_ENCRYPTED once per archive that no identity opens. Call again after
+    /// these two.
     cordwood::status next(record_view &out) noexcept {
         status_ = cw_reader_next(handle_, &out.raw());
         damaged_ += status_.code() == CW_E_DAMAGED ? 1U : 0U;
         encrypted_ += status_.code() == CW_E_ENCRYPTED ? 1U : 0U;
         return status_;
     }
-    /// What the last call answered.
+    /// The status of the last call.
     cordwood::status status() const noexcept { return status_; }
-    /// Damaged places met so far.
+    /// The number of damaged places so far.
     uint64_t damaged() const noexcept { return damaged_; }
-    /// Encrypted archives met that no identity opens.
+    /// The number of encrypted archives so far that no identity opens.
     uint64_t encrypted() const noexcept { return encrypted_; }
 
     class iterator {

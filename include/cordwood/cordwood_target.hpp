@@ -1,8 +1,10 @@
-// A part of cordwood.hpp, which includes it: what a host says of a place where archives go, and
-// what it hears of transfers that failed.
+// Targets, to which the engine uploads archives, and errors of failed transfers. A part of
+// cordwood.hpp, which includes it.
 //
-// A target owns its words; engine::add_target hands them to the library, which copies them. One
-// thread at a time. As there, nothing throws but what an allocation throws.
+//     engine.add_target(cordwood::target("https://logs.example").auth_token("…"));
+//
+// A target owns its strings. engine::add_target passes them to the library, which copies them.
+// Threads: one at a time. As in cordwood.hpp, only allocations throw.
 #ifndef CORDWOOD_TARGET_HPP
 #define CORDWOOD_TARGET_HPP
 
@@ -19,7 +21,7 @@ namespace cordwood {
 
 namespace detail {
 
-// Negative waits become 0; what does not fit means for ever.
+// Negative waits become 0. Waits that do not fit become forever.
 inline uint32_t timeout_ms(std::chrono::milliseconds wait) noexcept {
     if (wait.count() <= 0) {
         return 0;
@@ -30,8 +32,8 @@ inline uint32_t timeout_ms(std::chrono::milliseconds wait) noexcept {
 
 } // namespace detail
 
-/// A place where archives go: `target("https://logs.example").auth_token("…")`. What is not named
-/// keeps the default of cordwood.h.
+/// A target of uploads: `target("https://logs.example").auth_token("…")`. Settings that the host
+/// does not name keep the default of cordwood.h.
 class target {
 public:
     explicit target(std::string url) {
@@ -52,8 +54,8 @@ public:
         put(&cw_target_options::auth_user, std::move(user));
         return put(&cw_target_options::auth_password, std::move(password));
     }
-    /// May be called for each header, as the next for each parameter. What holds a line break or
-    /// a NUL is refused by add_target: CW_E_ARGUMENT.
+    /// Call it once for each header, and the next function once for each parameter. add_target
+    /// refuses a line break or a NUL in them: CW_E_ARGUMENT.
     target &header(std::string_view name, std::string_view value) {
         return line(&cw_target_options::headers, name, ": ", value);
     }
@@ -69,7 +71,8 @@ public:
         put(&cw_target_options::client_key_file, std::move(key_file));
         return put(&cw_target_options::client_key_password, std::move(key_password));
     }
-    /// An empty url: none, whatever the environment says. authentication: "user:password".
+    /// An empty url disables the proxy, whatever the environment says. authentication:
+    /// "user:password".
     target &proxy(std::string url, std::string authentication = {}) {
         text(&cw_target_options::proxy) = std::move(url);
         return put(&cw_target_options::proxy_auth, std::move(authentication));
@@ -86,7 +89,8 @@ public:
     target &bytes_per_s(uint64_t rate) noexcept {
         return set(&cw_target_options::bytes_per_s, rate);
     }
-    /// What is sent: from this level on, and (names separated by commas) of these loggers.
+    /// Limits uploads to records of this level and above, and of these loggers (names separated by
+    /// commas).
     target &only(cw_level level, std::string loggers = {}) {
         set(&cw_target_options::level, static_cast<uint32_t>(level));
         return put(&cw_target_options::loggers, std::move(loggers));
@@ -95,7 +99,7 @@ public:
         set(&cw_target_options::body_bytes_max, bytes);
         return set(&cw_target_options::body_records_max, records);
     }
-    /// What an answer must be to mean that the body is there; see cw_target_options.
+    /// Sets the conditions for an answer to confirm the body; see cw_target_options.
     target &expect(std::string conditions) {
         return put(&cw_target_options::expect, std::move(conditions));
     }
@@ -109,7 +113,7 @@ public:
         raw_.user = user;
         return *this;
     }
-    /// With the user of `callbacks`.
+    /// The engine passes it the user of `callbacks`.
     target &condition(cw_upload_condition_fn ask) noexcept {
         return set(&cw_target_options::condition, ask);
     }
@@ -123,7 +127,7 @@ public:
     target &transport(cw_transport_fn send) noexcept {
         return set(&cw_target_options::transport, send);
     }
-    /// Holds while the target is neither changed nor moved.
+    /// Valid while the target is neither changed nor moved.
     cw_target_options &raw() noexcept {
         for (auto &[member, text] : texts_) {
             raw_.*member = text.c_str();
@@ -142,7 +146,7 @@ private:
         }
         return texts_.emplace_back(member, std::string()).second;
     }
-    // An empty word leaves what cw_target_options_init wrote.
+    // An empty value keeps the default that cw_target_options_init wrote.
     target &put(text_member member, std::string value) {
         if (!value.empty()) {
             text(member) = std::move(value);
@@ -158,8 +162,8 @@ private:
         one_line(all, value);
         return *this;
     }
-    // A word cannot start a second line, nor cut those behind it: with DEL for what would do that
-    // the library refuses the line.
+    // A name or value must not start a second line or cut off the lines after it. A DEL replaces
+    // every character that would do that, and the library refuses the line.
     static void one_line(std::string &all, std::string_view word) {
         for (const char character : word) {
             const bool ends = character == '\n' || character == '\r' || character == '\0';
@@ -175,8 +179,8 @@ private:
     std::vector<std::pair<text_member, std::string>> texts_;
 };
 
-/// How a transfer failed; empty where none did. Needs no engine:
-/// `if (auto error = engine.last_upload_error()) std::puts(error.text().c_str());`
+/// How a transfer failed; empty if none did. It needs no engine: `if (auto error =
+/// engine.last_upload_error()) std::puts(error.text().c_str());`
 class upload_error {
 public:
     upload_error() noexcept = default;
@@ -184,7 +188,7 @@ public:
     explicit operator bool() const noexcept { return raw_ != nullptr; }
     const cw_upload_error *operator->() const noexcept { return raw_.get(); }
     const cw_upload_error &operator*() const noexcept { return *raw_; }
-    /// For people; language: "en", "de", also with a region.
+    /// Returns the error in words for people. language: "en", "de", also with a region.
     std::string text(const std::string &language = "en") const {
         std::string words(cw_upload_error_text(raw_.get(), language.c_str(), nullptr, 0), '\0');
         cw_upload_error_text(raw_.get(), language.c_str(), &words[0], words.size() + 1);

@@ -1,14 +1,15 @@
-// A part of cordwood.hpp, which includes it: application transactions that end with their scope.
+// Application transactions that end with their scope (docs/TRANSACTIONS.md). A part of
+// cordwood.hpp, which includes it.
 //
 //     if (auto checkout = engine.begin_transaction(17)) {
 //         auto inside = checkout->attach(); // this thread's records carry the id
 //         checkout->event(1, "42", "Baad!");
 //     }
 //
-// A transaction may be used by several threads, but not while one of them ends or moves it. As in
-// cordwood.hpp, nothing throws but what an allocation throws.
+// Threads: several may use a transaction, but none while one of them ends or moves it. As in
+// cordwood.hpp, only allocations throw.
 #ifndef CORDWOOD_HPP
-#include <cordwood/cordwood.hpp> // which includes this file in its turn
+#include <cordwood/cordwood.hpp> // which in turn includes this file
 #endif
 #ifndef CORDWOOD_TRANSACTION_HPP
 #define CORDWOOD_TRANSACTION_HPP
@@ -22,7 +23,7 @@
 
 namespace cordwood {
 
-/// A transaction as the store has it; times are UTC, ns since 1970.
+/// A transaction as the store has it. Times are UTC, ns since 1970.
 struct transaction_info {
     std::string id;
     int32_t usecase;
@@ -34,19 +35,20 @@ struct transaction_info {
     bool is_ended;
 };
 
-/// A use case under way in this process. Moves, never copies; ends in its destructor.
+/// An open transaction in this process. Moves, never copies. Its destructor ends it.
 class transaction {
 public:
-    /// From attach to its end: every record of the calling thread carries the transaction's ids.
-    /// Ends on the thread that began it, before the transaction does, and the last one first.
+    /// While a scope lives, every record of the calling thread carries the transaction's ids. End
+    /// it on the thread that attached it, before the transaction ends, and the last attached one
+    /// first.
     class scope {
     public:
         scope() noexcept = default;
         scope(scope &&other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
-        /// Attachments end last one first, which this could not.
+        /// Attachments must end last one first, which assignment could not keep.
         scope &operator=(scope &&other) = delete;
         ~scope() { end(); }
-        /// Whether it could be attached.
+        /// True if the call attached the transaction.
         explicit operator bool() const noexcept { return held_ != nullptr; }
         cordwood::status end() noexcept {
             cw_transaction *held = std::exchange(held_, nullptr);
@@ -97,22 +99,22 @@ public:
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     cw_transaction *handle() const noexcept { return handle_; }
 
-    /// "TXN17-586AB00B-…"; empty for an empty one.
+    /// The id, "TXN17-586AB00B-…"; empty for an empty transaction.
     std::string id() const { return handle_ == nullptr ? "" : cw_transaction_id(handle_); }
     int32_t usecase() const noexcept { return cw_transaction_usecase(handle_); }
-    /// The W3C header of a request made inside.
+    /// The W3C header `traceparent` for a request made inside the transaction.
     std::string traceparent() const {
         char text[56] = "";
         cw_transaction_traceparent(handle_, text);
         return text;
     }
 
-    /// An event at the present time: a number, or a member of an enum; beyond 32 bits nothing is
-    /// logged, and the answer is CW_E_ARGUMENT.
+    /// Logs an event at the present time: a number, or a member of an enum. Beyond 32 bits the call
+    /// logs nothing and answers CW_E_ARGUMENT.
     template <class Event> cordwood::status event(Event event) noexcept {
         return logged(event, nullptr, nullptr);
     }
-    /// One that is an error. A NUL in its texts is logged as U+FFFD.
+    /// Logs an event that is an error. U+FFFD replaces a NUL in its texts.
     template <class Event> cordwood::status event(Event event, const std::string &error_code) {
         std::string kept;
         return logged(event, c_text(error_code, kept), nullptr);
@@ -128,7 +130,8 @@ public:
         return scope(cw_transaction_attach(handle_) == CW_OK ? handle_ : nullptr);
     }
 
-    /// Idempotent. It goes on elsewhere, and may be joined again.
+    /// Ends the transaction in this process. Idempotent. The transaction may continue elsewhere,
+    /// and a process may join it again.
     cordwood::status end() noexcept { return cw_transaction_end(&handle_); }
 
 private:
@@ -154,7 +157,8 @@ private:
         if (!fits(event, wanted)) return CW_E_ARGUMENT;
         return cw_transaction_event(handle_, wanted, code, description);
     }
-    /// For C, which ends a text at a NUL. `kept` holds what had to be replaced.
+    /// Makes a text for C, which ends at a NUL. If NULs had to be replaced, `kept` holds the
+    /// result.
     static const char *c_text(const std::string &text, std::string &kept) {
         if (text.find('\0') == std::string::npos) return text.c_str();
         for (char letter : text) {

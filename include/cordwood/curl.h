@@ -1,18 +1,22 @@
-/* Captures what a libcurl easy handle sends and receives. Not in cordwood.h: <curl/curl.h> is the
- * host's own, libcurl 7.61 or later. What has to be asked of that libcurl is here; what its answers
- * mean, in the library (curl_transfer.h).
+/* Captures what a libcurl easy handle sends and receives.
+ *
  *     cw_curl *capture;
  *     cw_curl_attach(engine, easy, NULL, &capture);     after the host's own options
  *     CURLcode code = curl_easy_perform(easy);
  *     cw_curl_done(&capture, code);                     with CURLMsg.data.result of a multi handle
  *
- * It listens by CURLOPT_DEBUGFUNCTION and CURLOPT_VERBOSE, and by nothing else: callbacks for
- * writing, headers, reading and progress are the host's. Redirections that libcurl follows, and
- * requests that it repeats for a challenge, are an exchange each. A proxy's CONNECT is none. Where
- * memory runs out less is captured; the transfer goes on. A host whose store cannot be opened says
- * so once, in its own way, and hands in NULL for the engine: requests go on, uncaptured.
- * A capture belongs to its easy handle; one thread at a time. Duplicate a handle before
- * cw_curl_attach or after cw_curl_done: a copy has the capture's callback.  C99, C++17 or later. */
+ * cordwood.h does not include this header, because <curl/curl.h> is the host's own, libcurl 7.61 or
+ * later. The functions here ask that libcurl; the library interprets its answers (curl_transfer.h).
+ *
+ * The capture listens through CURLOPT_DEBUGFUNCTION and CURLOPT_VERBOSE, and through nothing else.
+ * The callbacks for writing, headers, reading and progress stay the host's. Each redirection that
+ * libcurl follows, and each request that it repeats for a challenge, is an exchange of its own. A
+ * proxy's CONNECT is not an exchange. If memory runs out, the capture records less and the transfer
+ * continues. A host that cannot open its store reports that once, in its own way, and passes NULL
+ * for the engine: requests continue, uncaptured.
+ *
+ * A capture belongs to its easy handle. Threads: one at a time. Duplicate a handle before
+ * cw_curl_attach or after cw_curl_done: a copy has the capture's callback. C99, C++17 or later. */
 #ifndef CORDWOOD_CURL_H
 #define CORDWOOD_CURL_H
 
@@ -27,17 +31,18 @@
 extern "C" {
 #endif
 
-/* What the host wants otherwise. NULL in its place, and 0, stand for the default. */
+/* The host's wishes. NULL in place of the struct, and 0 in a member, select the default. */
 typedef struct cw_curl_options {
-    /* The host's own CURLOPT_DEBUGFUNCTION and CURLOPT_DEBUGDATA, which libcurl has one of and does
-     * not tell: put back at the end, and called as libcurl would where `verbose`, the host's own
-     * CURLOPT_VERBOSE, is set, which is put back, too. */
+    /* The host's own CURLOPT_DEBUGFUNCTION and CURLOPT_DEBUGDATA. libcurl has one of each and does
+     * not say which. cw_curl_done restores them. During the capture the host's function is called
+     * as libcurl would call it if `verbose`, the host's own CURLOPT_VERBOSE, is set. cw_curl_done
+     * restores that, too. */
     curl_debug_callback debug;
     void *debug_data;
     bool verbose;
 } cw_curl_options;
 
-/* --- private: what has to be asked of the host's own libcurl --------------------------------- */
+/* --- private: the questions to the host's own libcurl ----------------------------------------- */
 
 typedef struct cw_curl {
     CURL *easy;
@@ -75,7 +80,7 @@ static inline void cw_curl_ask(CURL *easy, cw_curl_facts *facts) {
 #endif
 }
 
-/* libcurl's own handles, for DNS over HTTPS, and the host's duplicates have it too. */
+/* libcurl's own handles, for DNS over HTTPS, and the host's duplicates have this callback, too. */
 static inline int cw_curl_debug(CURL *easy, curl_infotype kind, char *bytes, size_t count,
                                 void *user) {
     cw_curl *self = (cw_curl *)user;
@@ -112,8 +117,8 @@ static inline cw_status cw_curl_finish(cw_curl **capture, CURLcode code, char *i
     return CW_OK;
 }
 
-/* Whether the list has that header, also without a value, which is the host's way to leave it
- * out. `name` as it is sent. */
+/* Returns true if the list has that header, also without a value, which is the host's way to leave
+ * it out. `name` is spelled as it is sent. */
 static inline bool cw_curl_lists(const struct curl_slist *list, const char *name) {
     for (; list; list = list->next) {
         const char *line = list->data;
@@ -129,8 +134,8 @@ static inline bool cw_curl_lists(const struct curl_slist *list, const char *name
     return false;
 }
 
-/* The list with one more; as it was where it has that header, the value cannot stand in one, or
- * memory is out. */
+/* Returns the list with one more header. Returns it unchanged if it has that header, if a header
+ * cannot hold the value, or if memory runs out. */
 static inline struct curl_slist *cw_curl_listed(struct curl_slist *list, const char *name,
                                                 const char *value) {
     char line[320];
@@ -145,8 +150,9 @@ static inline struct curl_slist *cw_curl_listed(struct curl_slist *list, const c
 
 /* --- public --------------------------------------------------------------------------------- */
 
-/* Captures the next transfer of `easy`, which cw_curl_done ends. Where capture is off nothing is
- * set and *out is NULL, which cw_curl_done takes. Once a transfer, after the last one's done.
+/* Captures the next transfer of `easy`; cw_curl_done ends the capture. If capture is off, the call
+ * sets no option and *out is NULL, which cw_curl_done accepts. Call it once for each transfer,
+ * after cw_curl_done of the last one.
  * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_MEMORY · CW_E_UNSUPPORTED (libcurl was built without
  * verbose strings) */
 static inline cw_status cw_curl_attach(cw_engine *engine, CURL *easy,
@@ -177,19 +183,20 @@ static inline cw_status cw_curl_attach(cw_engine *engine, CURL *easy,
     return CW_OK;
 }
 
-/* Ends what cw_curl_attach began, with the transfer's result, and sets *capture to NULL. Before
- * curl_easy_reset and curl_easy_cleanup, and before the handle's next transfer, at any time behind
- * this one. A transfer that is taken out of a multi handle under way ends with
+/* Ends what cw_curl_attach began, with the transfer's result, and sets *capture to NULL. Call it at
+ * any time after the transfer, but before the handle's next transfer, curl_easy_reset and
+ * curl_easy_cleanup. If the host removes an unfinished transfer from a multi handle, pass
  * CURLE_ABORTED_BY_CALLBACK, after curl_multi_remove_handle.
  * CW_OK · CW_DISABLED (NULL) · CW_E_ARGUMENT */
 static inline cw_status cw_curl_done(cw_curl **capture, CURLcode code) {
     return cw_curl_finish(capture, code, NULL);
 }
 
-/* Headers for a request made inside of a transaction or a conversation, behind the host's own:
- * `traceparent` and CW_TRANSACTION_HEADER of the transaction, CW_CONVERSATION_HEADER. NULL for
- * either leaves it out; so does a header of that name in the list. For CURLOPT_HTTPHEADER: libcurl
- * sends them to where a redirection leads, too. Returns the list, which the host frees. */
+/* Appends the headers of a request made inside a transaction or a conversation to the host's own:
+ * `traceparent` and CW_TRANSACTION_HEADER of the transaction, and CW_CONVERSATION_HEADER. NULL for
+ * either leaves its headers out. A header that the list already has is not added. Returns the list,
+ * which the host frees. The list is for CURLOPT_HTTPHEADER; libcurl sends these headers to the
+ * target of a redirection, too. */
 static inline struct curl_slist *cw_curl_propagate(struct curl_slist *headers,
                                                    const cw_transaction *transaction,
                                                    const char *conversation) {

@@ -1,16 +1,16 @@
-/* How a libcurl transfer failed, by the calls of network.h: what has to be asked of the host's own
- * libcurl, as in curl.h, which it includes.
+/* Makes the errors of network.h from a failed libcurl transfer. As in curl.h, which this header
+ * includes, the functions ask the host's own libcurl.
  *
  *     CURLcode code = curl_easy_perform(easy);
  *     char id[CW_CURL_ID_BYTES];
- *     cw_curl_done_id(&capture, code, id);              "" where nothing was captured
+ *     cw_curl_done_id(&capture, code, id);              "" if nothing was captured
  *     const cw_network_error *error;
  *     if (cw_curl_error_from(easy, code, body, length, id, &error) == CW_OK) {
  *         cw_network_error_log(log, error, NULL);
  *         cw_upload_error_free(&error);
  *     }
  *
- * One thread at a time for each handle.                               C99, C++17 or later. */
+ * Threads: one at a time for each handle. C99, C++17 or later. */
 #ifndef CORDWOOD_CURL_ERROR_H
 #define CORDWOOD_CURL_ERROR_H
 
@@ -25,8 +25,8 @@ static inline cw_str cw_curl_text(const char *text) {
     return out;
 }
 
-/* As cw_curl_done; `id` gets the id of the transfer's last exchange, "" where it was not captured.
- * id NULL: CW_E_ARGUMENT. */
+/* As cw_curl_done. Also writes the id of the transfer's last exchange to `id`, or "" if it was not
+ * captured. id NULL: CW_E_ARGUMENT. */
 static inline cw_status cw_curl_done_id(cw_curl **capture, CURLcode code,
                                         char id[CW_CURL_ID_BYTES]) {
     if (!id) return CW_E_ARGUMENT;
@@ -34,12 +34,13 @@ static inline cw_status cw_curl_done_id(cw_curl **capture, CURLcode code,
     return cw_curl_finish(capture, code, id);
 }
 
-/* The error of a transfer that ended with `code`; its answer's body is the host's to keep. Before
- * the handle's next transfer, curl_easy_reset and curl_easy_cleanup. exchange_id: NULL, or what
- * cw_curl_done_id gave. As cw_network_error_from: CW_END where it went well. Retry-After, Location
- * and Content-Language are known with libcurl 7.83 or later, of an older one what it says of the
- * first two (7.66). Of a transfer that was redirected to where nobody answers, or got no more than
- * 1xx, the status is 0; one without a status that ended well (file:) is CW_END. */
+/* Gives the error of a transfer that ended with `code`. body is the answer's body, which the host
+ * keeps. exchange_id is NULL, or the id that cw_curl_done_id gave. Call it before the handle's next
+ * transfer, curl_easy_reset and curl_easy_cleanup. As cw_network_error_from: CW_END if the transfer
+ * succeeded. Retry-After, Location and Content-Language are known with libcurl 7.83 or later; an
+ * older libcurl reports only the first two (Retry-After from 7.66 on). The status is 0 if a
+ * redirection led to a server that did not answer, or if no more than a 1xx came. A transfer that
+ * succeeded without a status (file:) is CW_END. */
 static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char *body,
                                            size_t length, const char *exchange_id,
                                            const cw_network_error **out) {
@@ -62,7 +63,8 @@ static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char
         *out = NULL;
         return CW_END;
     }
-    /* It is the last that came: where the transfer failed it may be that of a hop before. */
+    /* The status is the last one that came. If the transfer failed, it may be that of an earlier
+     * hop. */
     if (code != CURLE_OK &&
         (status / 100 == 1 ||
          (status / 100 == 3 && redirections > 0 && code != CURLE_TOO_MANY_REDIRECTS)))

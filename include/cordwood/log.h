@@ -1,30 +1,31 @@
-/* Deferred formatting: CW_LOG and its short forms. Included by cordwood.h.        C11 and C++17.
+/* Deferred formatting: CW_LOG and its short forms. cordwood.h includes this file. C11 and C++17.
  *
  *     CW_INFO(logger, "order %d at %f from %s", id, price, who);
  *
- * A call checks the level; below it nothing is evaluated. Else the time and the raw arguments are
- * appended, as durable as cw_write when the statement ends; the text is made when somebody reads,
- * as printf makes it in the C locale. The first call at a place registers the place (format, file,
- * line, function) once in the process.
+ * A call first checks the level. Below the threshold it evaluates nothing else. Otherwise it
+ * appends the time and the raw arguments. When the statement ends, the record is as durable as
+ * after cw_write. A reader makes the text later, as printf makes it in the C locale. The first call
+ * at a place registers the place (format, file, line, function) once in the process.
  *
- *   - The format must be a string literal; the compiler's own -Wformat warnings apply. It decides
- *     what is copied: %s copies the string (one of CW_STRING_MAX bytes or more is cut there and the
- *     record marked as truncated; NULL reads as "(null)"), "%.*s" never looks beyond its precision,
- *     %p copies the pointer. All conversions of printf but %n, also %m, "%1$d" and long double.
- *   - At most CW_ARGUMENTS_MAX arguments; more do not compile.
- *   - A format that does not fit what is passed (too few arguments, %s for a number), or with %n,
- *     is kept as it stands, without its arguments, and cw_last_error says why.
- *   - In C not inside an `inline` function that is not static: the place is a static variable.
- *   - Signals: safe. Fork: safe. Threads: any. A failure is counted as with cw_write; the statement
- *     has no value.
- */
+ *   - The format must be a string literal. The compiler's own -Wformat warnings apply.
+ *   - The format decides what the call copies. %s copies the string, and NULL reads as "(null)". A
+ *     string of CW_STRING_MAX bytes or more is cut there, and the record is marked as truncated.
+ *     "%.*s" never looks beyond its precision. %p copies the pointer.
+ *   - The format may use all conversions of printf except %n, also %m, "%1$d" and long double.
+ *   - A call takes at most CW_ARGUMENTS_MAX arguments. More do not compile.
+ *   - If a format does not fit its arguments (too few arguments, %s for a number) or contains %n,
+ *     the library keeps the format unchanged, without the arguments, and cw_last_error says why.
+ *   - In C, do not use the macros inside an `inline` function that is not static: the place is a
+ *     static variable.
+ *   - Any thread may use the macros. Signals: safe. Fork: safe. The statement has no value; the
+ *     engine counts a failure as it does for cw_write. */
 #ifndef CORDWOOD_H
-#include "cordwood.h" /* which includes this file in its turn */
+#include "cordwood.h" /* which in turn includes this file */
 #endif
 #ifndef CORDWOOD_LOG_H
 #define CORDWOOD_LOG_H
 
-/* Records of a lower level are not compiled: -DCW_MIN_LEVEL=CW_LEVEL_INFO. */
+/* Removes records below this level at compile time: -DCW_MIN_LEVEL=CW_LEVEL_INFO. */
 #ifndef CW_MIN_LEVEL
 #define CW_MIN_LEVEL 0u
 #endif
@@ -43,16 +44,16 @@
 #define CW_ERROR(logger, ...) CW_LOG(logger, CW_LEVEL_ERROR, __VA_ARGS__)
 #define CW_FATAL(logger, ...) CW_LOG(logger, CW_LEVEL_FATAL, __VA_ARGS__)
 
-/* The first of every n records of this place, over all threads. n 0 counts as 1. */
+/* Writes the first of every n records of this place, counted over all threads. n 0 counts as 1. */
 #define CW_LOG_EVERY_N(logger, level, n, ...)                                                      \
     CW_LOG_WHEN_(logger, level, cw_site_every_n(&cw_site_, (n)), __VA_ARGS__)
-/* At most one record of this place in ms milliseconds, over all threads. */
+/* Writes at most one record of this place in ms milliseconds, over all threads. */
 #define CW_LOG_EVERY_MS(logger, level, ms, ...)                                                    \
     CW_LOG_WHEN_(logger, level, cw_site_every_ms(&cw_site_, (ms)), __VA_ARGS__)
 
-/* ── What they are made of: for macros and bindings, not to be called by hand ───────────────── */
+/* ── The parts of the macros: for macros and bindings, not to be called by hand ──────────────── */
 
-/* One argument as it is passed. */
+/* One argument, as the call passes it. */
 union cw_arg {
     uint64_t u; /* integers, sign-extended from their own type */
     double d;
@@ -64,7 +65,7 @@ union cw_arg {
     } s;
 };
 
-/* What it was in the source. */
+/* The argument's type in the source. */
 enum {
     CW_ARG_NONE = 0, /* ends a list */
     CW_ARG_INT = 1,  /* up to 32 bits */
@@ -72,7 +73,7 @@ enum {
     CW_ARG_DOUBLE = 3,
     CW_ARG_LONG_DOUBLE = 4,
     CW_ARG_POINTER = 5,
-    CW_ARG_BOOL = 6, /* these for CW_STYLE_BRACES only */
+    CW_ARG_BOOL = 6, /* this and the types below: for CW_STYLE_BRACES only */
     CW_ARG_CHAR = 7,
     CW_ARG_UINT = 8,
     CW_ARG_ULONG = 9,
@@ -80,12 +81,13 @@ enum {
     CW_ARG_TEXT = 11   /* cw_arg.s */
 };
 
-/* How a format is to be read: as printf's, or as std::format's. */
+/* The syntax of a format: printf's, or std::format's. */
 enum { CW_STYLE_PRINTF = 0, CW_STYLE_BRACES = 2 };
 
-/* One place in the source. Static storage; all zero but for what describes it. */
+/* One place in the source. It has static storage, and every member that does not describe it is
+ * zero. */
 struct cw_site {
-    const void *plan; /* the library's; NULL: not registered */
+    const void *plan; /* belongs to the library; NULL: not registered */
     const char *format;
     const char *file;
     const char *function;
@@ -97,7 +99,7 @@ struct cw_site {
     uint32_t reserved;
 };
 
-/* True for the 1st, n+1st, … call. Signals: safe. */
+/* Returns true for the 1st, n+1st, … call. Signals: safe. */
 static inline bool cw_site_every_n(cw_site *site, uint32_t n) {
     return __atomic_fetch_add(&site->count, 1, __ATOMIC_RELAXED) % (n ? n : 1) == 0;
 }
@@ -108,7 +110,7 @@ static inline bool cw_site_every_n(cw_site *site, uint32_t n) {
 #define CW_PRINTF_(f, a)
 #endif
 
-/* Never called: the compiler compares format and arguments. */
+/* Never runs: it lets the compiler compare the format with the arguments. */
 CW_PRINTF_(1, 2) static inline void cw_check_format(const char *format, ...) { (void)format; }
 
 #define CW_LOG_WHEN_(logger, level, condition, ...)                                                \
@@ -167,7 +169,7 @@ static inline cw_arg cw_arg_p(const volatile void *v) {
     p20, p21, p22, p23, p24, p25, p26, p27, p28, p29, p30, p31, p32, p33, p34, p35, p36, p37,      \
     p38, p39, p40, p41, p42, p43, p44, p45, p46, p47, p48, p49, p50, p51, p52, p53, p54, p55,      \
     p56, p57, p58, p59, p60, p61, p62, p63, p64, n, ...) n
-/* More than CW_ARGUMENTS_MAX arguments: this name is what the compiler complains about. */
+/* With more than CW_ARGUMENTS_MAX arguments the compiler complains about this name. */
 #define CW_MANY_(m, ...) cordwood_takes_at_most_32_arguments,
 #define CW_EACH_0_(m, f)
 #define CW_EACH_1_(m, f, a) m(a)
