@@ -1,9 +1,9 @@
-/* The crash handler: on a fatal signal it writes one last record to every engine that asked for it,
- * then lets happen what would have happened without it. It moves to a stack of its own at once, so
- * that an alternate stack of the smallest size is enough; takes no lock and no memory; and comes
- * back from faults of its own. Any thread may enter at any instruction, also within malloc or an
- * append. Private words: `slots` belong to the thread whose id they hold (C2), `old_actions` is
- * written before the handler can run (C1). */
+/* The crash handler. On a fatal signal it writes one last record to every engine that asked for
+ * it, then gives the signal the effect that it would have had without the handler. It switches to
+ * a stack of its own at once, so an alternate stack of the smallest size is enough. It takes no
+ * lock, allocates no memory, and recovers from its own faults. Any thread may enter it at any
+ * instruction, even inside malloc or an append. Private words: `slots` belong to the thread
+ * whose id they hold (C2); `old_actions` is written before the handler can run (C1). */
 #define _GNU_SOURCE 1 /* REG_RIP, siginfo's names */
 #undef _FORTIFY_SOURCE /* its siglongjmp refuses to leave one stack for another */
 #include "CFork.h"
@@ -48,7 +48,7 @@ static size_t thread_stack_bytes(void) {
     return least > THREAD_STACK_BYTES ? least : THREAD_STACK_BYTES;
 }
 
-/* Lazily filled pages above one that may not be touched. */
+/* Pages that are filled lazily, above one page that nothing may touch. */
 static char *map_stack(size_t bytes) {
     char *memory = mmap(NULL, bytes + GUARD_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -65,7 +65,7 @@ void cwi_crash_thread_starts(void) {
     if (sigaltstack(NULL, &present) != 0 || !(present.ss_flags & SS_DISABLE)) return;
     uint64_t id = self();
     for (int i = 0; i < CWI_CRASH_THREADS_MAX; i++) {
-        /* ORDER: acquire-release. The stack's address is there with its being free (C5). */
+        /* ORDER: acquire-release. A stack's address is visible once the stack is free (C5). */
         if (__atomic_load_n(&thread_stacks[i].owner, __ATOMIC_RELAXED) != 0 ||
             !cwa_cas_u64(&thread_stacks[i].owner, 0, id))
             continue;
@@ -88,7 +88,7 @@ void cwi_crash_thread_ends(void) {
     if (sigaltstack(NULL, &present) != 0) return;
     for (int i = 0; i < CWI_CRASH_THREADS_MAX; i++) {
         if (__atomic_load_n(&thread_stacks[i].owner, __ATOMIC_RELAXED) != id) continue;
-        /* A thread that ends on it keeps it. */
+        /* A thread that ends while running on its stack keeps it. */
         if (present.ss_sp == thread_stacks[i].stack && !(present.ss_flags & SS_DISABLE) &&
             sigaltstack(&none, NULL) != 0)
             return;
@@ -105,7 +105,7 @@ void cwi_crash_stacks_reap(void) {
     }
 }
 
-/* Only the forking thread is in the child: what others held is free. */
+/* Only the forking thread exists in the child: whatever other threads held is free. */
 static void in_child(void) {
     stack_t present;
     uint64_t id = self();
@@ -118,8 +118,8 @@ static void in_child(void) {
     cwa_store_release_u32(&install_lock, 0);
 }
 
-/* cwi_crash_call(top, body, argument): body(argument) on the stack that ends at top. Unwinders find
- * the caller by the frame pointer. */
+/* cwi_crash_call(top, body, argument) runs body(argument) on the stack that ends at top.
+ * Unwinders find the caller through the frame pointer. */
 void cwi_crash_call(void *top, void (*body)(void *), void *argument)
     __attribute__((visibility("hidden")));
 #if defined(__x86_64__)
@@ -183,14 +183,14 @@ static void write_one(crash_work *work) { writer(work->logger, &work->report); }
 /* Runs on the slot's stack. */
 static void handle(void *argument) {
     crash_work *work = argument;
-    /* The kernel would start a handler for a fault of ours at the top of the thread's alternate
-     * stack, over the frame that we are to return to. */
+    /* If we faulted here, the kernel would start the handler at the top of the thread's
+     * alternate stack and overwrite the frame that we must return to. */
     char *nested = (char *)work - STACK_BYTES - GUARD_BYTES - NESTED_BYTES;
     stack_t fresh = {.ss_sp = nested, .ss_size = NESTED_BYTES}, present;
     bool moved = sigaltstack(&fresh, &present) == 0;
     crash_describe(work);
     for (int i = 0; i < CWI_CRASH_ENGINES_MAX; i++) {
-        /* ORDER: acquire. `writer` is there when a logger is (C3). */
+        /* ORDER: acquire. `writer` is set once a logger is visible (C3). */
         work->logger = __atomic_load_n(&loggers[i], __ATOMIC_ACQUIRE);
         if (work->logger) crash_guarded(work, write_one);
     }
@@ -200,20 +200,20 @@ static void handle(void *argument) {
     }
 }
 
-/* The slot of that owner; -1: it has none. */
+/* The slot of that owner, or -1 if it has none. */
 static int slot_of(uint64_t owner) {
     for (int i = 0; i < SLOTS; i++)
         if (__atomic_load_n(&slots[i], __ATOMIC_RELAXED) == owner) return i;
     return -1;
 }
 
-/* A slot of the calling thread's; -1: other threads crash in all of them. */
+/* Takes a slot for the calling thread. -1: other threads are crashing in all of them. */
 static int take_slot(uint64_t id) {
     for (int i = 0; i < SLOTS; i++) {
         uint64_t owner = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
-        /* A forked child's copy of a slot that a thread of the parent's held is free. */
+        /* In a forked child, the copy of a slot that one of the parent's threads held is free. */
         if (owner != 0 && owner >> 32 == id >> 32) continue;
-        /* ORDER: acquire-release. Whoever had it before has left its memory (C2). */
+        /* ORDER: acquire-release. The previous owner no longer uses its memory (C2). */
         if (cwa_cas_u64(&slots[i], owner, id)) return i;
     }
     return -1;
@@ -229,7 +229,7 @@ static void record(int slot, siginfo_t *info, void *context) {
     cwi_crash_call((void *)((uintptr_t)top & ~(uintptr_t)63), handle, work);
 }
 
-/* Another thread that crashes has its record to write, too, before the process ends. */
+/* Another crashing thread also has a record to write before the process ends. */
 static void wait_for_others(void) {
     uint64_t id = self();
     for (int tries = 0; tries < 500; tries++) {
@@ -246,7 +246,7 @@ static void wait_for_others(void) {
 
 /* ── What would have happened without us ── */
 
-/* Raised by the instruction itself: it raises it again when the handler returns. */
+/* The instruction itself raised the signal, and will raise it again when the handler returns. */
 static bool comes_again(int number, const siginfo_t *info) {
     if (info->si_code <= 0) return false;
     if (number == SIGBUS) return info->si_code != BUS_MCEERR_AO;
@@ -261,7 +261,7 @@ static void set_default(int number, void (*handler)(int)) {
 static void call_old(struct sigaction *old, int number, siginfo_t *info, void *context) {
     struct sigaction action = *old;
     if (action.sa_flags & (int)SA_RESETHAND) *old = (struct sigaction){.sa_handler = SIG_DFL};
-    /* The mask it would have run with; what the kernel keeps of a mask is 8 bytes. */
+    /* The mask that the action would have run with. The kernel stores 8 bytes of a mask. */
     sigset_t mask = action.sa_mask, interrupted;
     sigemptyset(&interrupted);
     memcpy(&interrupted, &((ucontext_t *)context)->uc_sigmask, 8);
@@ -279,18 +279,19 @@ static void chain(struct sigaction *old, int number, siginfo_t *info, void *cont
         call_old(old, number, info, context);
         return;
     }
-    /* An ignored abort(3) goes on to its second signal by itself. */
+    /* After an ignored first signal, abort(3) raises its second one by itself. */
     if (ignored && info->si_code <= 0) return;
     wait_for_others();
     set_default(number, comes_again(number, info) ? old->sa_handler : SIG_DFL);
     if (comes_again(number, info)) return;
-    /* Comes when we return, at the interrupted instruction, with all that it brought. */
+    /* The signal arrives when we return, at the interrupted instruction, with its siginfo
+     * intact. */
     pid_t process = getpid();
     if (syscall(SYS_rt_tgsigqueueinfo, process, cw_gettid(), number, info) != 0)
         syscall(SYS_tgkill, process, cw_gettid(), number);
 }
 
-/* Sent by somebody and ignored: without us nothing would happen. */
+/* Another process or thread sent the signal and it was ignored: without us nothing would happen. */
 static bool is_nothing(const struct sigaction *old, int number, const siginfo_t *info) {
     if (old->sa_flags & SA_SIGINFO || old->sa_handler != SIG_IGN || info->si_code > 0) return false;
     return !(number == SIGABRT && info->si_code == SI_TKILL && info->si_pid == getpid());
@@ -321,12 +322,12 @@ static bool is_ours(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
 }
 
-/* A host's handler that was set after ours stays: it may lead to ours already, and set before it
- * once more, ours would lead to it for ever. */
+/* Leaves alone a handler that the host installed after ours: it may already chain to ours, and
+ * installing ours on top of it again would chain in a circle. */
 static void set_handlers(void) {
     struct sigaction ours = {.sa_sigaction = on_signal};
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    /* Faults of ours must come, and all others wait. */
+    /* Our own faults must be delivered; every other signal waits. */
     cwi_fill_signals(&ours.sa_mask);
     bool first = !__atomic_load_n(&cwi_crash_installed, __ATOMIC_RELAXED);
     for (int i = 0; i < SIGNALS; i++) {
@@ -347,7 +348,7 @@ static int add_logger(cwi_logger *logger) {
         cwi_logger *there = loggers[i];
         /* ORDER: relaxed. A closed engine stays closed (A16). */
         if (there && __atomic_load_n(&there->enabled, __ATOMIC_RELAXED) != 0) continue;
-        /* ORDER: release. The handler that sees it finds `writer` and the stacks (C3). */
+        /* ORDER: release. A handler that sees the logger also sees `writer` and the stacks (C3). */
         __atomic_store_n(&loggers[i], logger, __ATOMIC_RELEASE);
         return 0;
     }

@@ -1,6 +1,6 @@
-/* Working memory of one crash, shared by crash.c (handler, stacks, chain) and crash_text.c (what
- * the record says). It lies beside the stack on which the crash is handled, and belongs to the
- * thread that took it. Faults while it is filled lead back to `guard`. */
+/* Working memory of one crash, shared by crash.c (handler, stacks, chain) and crash_text.c (the
+ * text of the record). It lies beside the stack on which the crash is handled and belongs to the
+ * thread that took that stack. A fault while it is being filled jumps back to `guard`. */
 #ifndef CORDWOOD_CRASH_PRIVATE_H
 #define CORDWOOD_CRASH_PRIVATE_H
 #include "CCrash.h"
@@ -15,7 +15,7 @@ enum {
     CRASH_FIELDS = 2048
 };
 
-/* A mapped file, for whoever resolves addresses later. */
+/* A mapped file, recorded so that addresses can be resolved later. */
 typedef struct crash_module {
     uint64_t base;
     uint64_t bias; /* what to take from an address to get the file's own */
@@ -48,12 +48,12 @@ typedef struct crash_work {
     uint8_t fields[CRASH_FIELDS];
     cwi_crash_report report;
     cwi_logger *logger; /* being written to */
-    /* a fault while `guarded` goes on behind the step it happened in */
+    /* While `guarded`, a fault continues after the step that raised it */
     sigjmp_buf guard;
     volatile sig_atomic_t guarded;
 } crash_work;
 
-/* Runs a step; where it faults it has ended. */
+/* Runs one step. A fault ends the step. */
 __attribute__((noinline)) static void crash_guarded(crash_work *work, void (*step)(crash_work *)) {
     if (sigsetjmp(work->guard, 0) == 0) {
         work->guarded = 1;
@@ -62,8 +62,8 @@ __attribute__((noinline)) static void crash_guarded(crash_work *work, void (*ste
     work->guarded = 0;
 }
 
-/* Fills the report; info, context and tid are set. */
+/* Fills the report. The caller has set info, context and tid. */
 void crash_describe(crash_work *work);
-/* Lets the unwinder do once what it does only once. */
+/* Makes the unwinder do its one-time setup now. */
 void crash_warm_up(void);
 #endif

@@ -1,8 +1,9 @@
-/* What the crash record says: the signal, where it came from, and the way there. Frames come from
- * libgcc's unwinder, which is linked in and needs neither lock nor memory where the C library finds
- * modules without a lock (glibc 2.35 and later); elsewhere, and where it gives up at once, from the
- * chain of frame pointers. Modules come from /proc/self/maps, so that addresses can be resolved on
- * another machine. Each step may fault: what came before it is kept. */
+/* The text of the crash record: the signal, where it was raised, and the call stack. Frames come
+ * from libgcc's unwinder, which is linked in. It needs neither locks nor memory where the C
+ * library finds modules without a lock (glibc 2.35 and later). Elsewhere, and where the unwinder
+ * gives up at once, the chain of frame pointers supplies them. Modules come from
+ * /proc/self/maps, so addresses can be resolved on another machine. Any step may fault; the
+ * output of the earlier steps is kept. */
 #define _GNU_SOURCE 1 /* REG_RIP */
 #undef _FORTIFY_SOURCE
 #include "crash.h"
@@ -110,7 +111,7 @@ static bool is_fault(const siginfo_t *info) {
     return info->si_code > 0 && info->si_signo != SIGABRT && info->si_signo != SIGSYS;
 }
 
-/* A call to where no code is: the caller is the one to unwind from. */
+/* The thread called an address that holds no code: unwind from the caller. */
 static bool jumped_nowhere(const crash_work *work) {
     return (work->info.si_signo == SIGSEGV || work->info.si_signo == SIGBUS) &&
            is_fault(&work->info) && (uint64_t)(uintptr_t)work->info.si_addr == work->pc;
@@ -128,12 +129,12 @@ static _Unwind_Reason_Code each_frame(struct _Unwind_Context *context, void *arg
     int exact = 0;
     uint64_t pc = _Unwind_GetIPInfo(context, &exact);
     if (!work->begun) {
-        /* Ours come first; the interrupted one is known. */
+        /* Our own frames come first; the interrupted frame is already recorded. */
         work->begun = pc == work->unwind_from;
         return _URC_NO_REASON;
     }
     if (pc == 0 || work->frames_count == CRASH_FRAMES) return _URC_END_OF_STACK;
-    /* A return address lies behind its call; what is looked up later is the call. */
+    /* A return address lies after its call, but symbolizers must look up the call. */
     add_frame(work, exact ? pc : pc - 1);
     return _URC_NO_REASON;
 }
@@ -153,7 +154,7 @@ static void unwind(crash_work *work) { (void)work; }
 void crash_warm_up(void) {}
 #endif
 
-/* Where frames keep their pointers in a register of their own. */
+/* For code that keeps frame pointers in a register of their own. */
 static void walk_frames(crash_work *work) {
     uint64_t frame = (uint64_t)REGISTER_FP(work->context);
     for (int i = 0; i < CRASH_FRAMES; i++) {
@@ -167,7 +168,7 @@ static void walk_frames(crash_work *work) {
     }
 }
 
-/* The return address of a call to nowhere, and registers as if it had returned. */
+/* Recovers the return address of a call to nowhere and sets the registers as if it had returned. */
 static void step_out(crash_work *work) {
 #if defined(__x86_64__)
     uint64_t sp = (uint64_t)REGISTER_SP(work->context);
@@ -188,7 +189,7 @@ static void find_frames(crash_work *work) {
         work->unwind_from = (uint64_t)REGISTER_PC(context);
         if (work->unwind_from != work->pc) add_frame(work, work->unwind_from);
         crash_guarded(work, unwind);
-        /* As it was: the host's handler and the core dump see it. */
+        /* Restores the context: the host's handler and the core dump see it. */
         REGISTER_SP(context) = (__typeof__(REGISTER_SP(context)))sp;
         REGISTER_PC(context) = (__typeof__(REGISTER_PC(context)))work->pc;
     } else {
@@ -277,7 +278,8 @@ static void find_modules(crash_work *work) {
     close(file);
 }
 
-/* Of the module that `begun` counts: its load bias and build id, from its headers in memory. */
+/* Reads the load bias and build id of the module that `begun` counts, from its headers in
+ * memory. */
 static void read_headers(crash_work *work) {
     crash_module *module = &work->modules[work->begun];
     if (module->path[0] != '/' && strcmp(module->path, "[vdso]") != 0) return;
@@ -307,7 +309,8 @@ static void read_headers(crash_work *work) {
 
 /* ── The report ── */
 
-/* "#1 0x00007f… (/usr/lib/libc.so.6+0x3c0de) (BuildId: 8a1b…)", as symbolizers read it. */
+/* Writes "#1 0x00007f… (/usr/lib/libc.so.6+0x3c0de) (BuildId: 8a1b…)", the form that symbolizers
+ * read. */
 static void say_frames(crash_work *work, out *text) {
     uint32_t number = 0;
     for (uint32_t i = 0; i < work->frames_count; i++) {
@@ -419,7 +422,7 @@ static void make_report(crash_work *work) {
 void crash_describe(crash_work *work) {
     work->pc = (uint64_t)REGISTER_PC(work->context);
     for (int i = 0; i < CRASH_FRAMES; i++) work->frame_module[i] = -1;
-    /* Its own steps are guarded: what one takes away, the others still say. */
+    /* Each step is guarded: if one faults, the others still report. */
     find_frames(work);
     crash_guarded(work, find_modules);
     for (work->begun = 0; work->begun < work->modules_count; work->begun++)

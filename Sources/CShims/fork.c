@@ -1,6 +1,7 @@
-/* The gate that a fork waits at, and the table of our descriptors (CFork.h). The runtime's locks
- * come here by the linker: tools/build.sh gives the static runtime's calls of pthread_mutex_lock
- * and of its once other names; where SwiftPM links, nobody calls them. Any thread. */
+/* The gate at which a fork waits, and the table of our descriptors (CFork.h). The linker routes
+ * the runtime's locks here: tools/build.sh renames the static runtime's calls of
+ * pthread_mutex_lock and of its once. Where SwiftPM links, nothing calls these functions. Any
+ * thread. */
 #define _GNU_SOURCE 1
 #include "CAppend.h"
 #include "CFork.h"
@@ -9,14 +10,15 @@
 
 enum { GATE_WAIT_NS = 2000000000, GATE_NAP_NS = 20000 };
 
-/* Both words are touched by few and seldom. */
+/* Few threads touch these two words, and seldom. */
 typedef struct {
     uint32_t forks;  /* A27: forks that have begun and not ended */
     uint32_t inside; /* A27: threads between enter and leave */
 } gate_words;
 
 static gate_words first_gate __attribute__((aligned(128)));
-/* In memory that a child sees as zero, also that of a raw clone(2), where no handler runs. */
+/* Lies in memory that a child sees as zero, even a child of a raw clone(2), in which no handler
+ * runs. */
 static gate_words *gate = &first_gate;
 
 void cwi_fork_gate_make(void) {
@@ -34,8 +36,8 @@ static void gate_nap(uint32_t tries) {
 }
 
 static void gate_leave(void) {
-    /* ORDER: sequential. What was done inside is whole in a child that is forked now (A27). Zero
-     * where a handler has cloned inside: the child's word was wiped. */
+    /* ORDER: sequential. A child that is forked now sees everything done inside as complete
+     * (A27). The count is zero where a handler called clone inside: the child's word was wiped. */
     uint32_t inside = __atomic_load_n(&gate->inside, __ATOMIC_RELAXED);
     while (inside != 0 && !__atomic_compare_exchange_n(&gate->inside, &inside, inside - 1, false,
                                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -74,7 +76,7 @@ void cwi_fork_gate_leave_own(void) {
 void cwi_fork_prepare(void) {
     int error = errno;
     cwi_tls *tls = cwi_tls_get();
-    /* Where a handler forks in the midst of the runtime, we are inside ourselves. */
+    /* If a handler forks in the middle of the runtime, this thread itself is inside. */
     uint32_t own = tls->gate++ > 0 ? 1 : 0;
     __atomic_fetch_add(&gate->forks, 1, __ATOMIC_SEQ_CST);
     uint64_t bound = 0;
@@ -99,7 +101,7 @@ uint32_t cwi_fork_generation(void) { return generation; }
 
 void cwi_fork_child(void) {
     generation++;
-    /* Nobody else is here. */
+    /* No other thread is here. */
     uint32_t own = --cwi_tls_get()->gate > 0 ? 1 : 0;
     __atomic_store_n(&gate->forks, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&gate->inside, own, __ATOMIC_RELAXED);
@@ -153,7 +155,7 @@ bool cwi_fd_is(int fd, uint64_t device, uint64_t inode) {
 
 enum { FILES_MAX = 4096 }; /* higher numbers are not noted */
 
-/* An entry belongs to who owns the descriptor; inode 0: not noted. */
+/* The owner of a descriptor also owns its entry. inode 0: not noted. */
 static struct {
     uint64_t device, inode;
 } files[FILES_MAX];
@@ -207,7 +209,7 @@ static void file_close(int fd) {
     bool ours = true;
     if (fd < FILES_MAX && files[fd].inode != 0) {
         ours = cwi_fd_is(fd, files[fd].device, files[fd].inode);
-        /* First the note: whoever gets the number next may note it anew. */
+        /* Clear the note first: the next owner of the number may note it anew. */
         __atomic_store_n(&files[fd].inode, 0, __ATOMIC_RELEASE);
     }
     if (ours) close(fd);
@@ -216,7 +218,7 @@ static void file_close(int fd) {
 void cwi_file_close(int fd) {
     if (fd < 0) return;
     bool noted = fd < FILES_MAX && files[fd].inode != 0;
-    /* A child that is forked in between would keep it. */
+    /* A child forked in between would keep the descriptor. */
     if (noted) cwi_fork_gate_enter();
     file_close(fd);
     if (noted) cwi_fork_gate_leave();

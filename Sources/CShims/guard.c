@@ -1,9 +1,10 @@
-/* What becomes of a store into a mapped file that has no page any more, because somebody cut the
- * file or the file system refuses to write: SIGBUS. With CW_FLAG_SIGBUS_GUARD the process has a
- * handler that lays private memory over the segment and takes it out of use; the interrupted append
- * goes on, finds that, and is written again elsewhere. Faults at addresses that are not ours go to
- * the handler that was there before. Nothing here takes a lock or memory from the heap, or reads
- * mapped files. docs/CONCURRENCY.md, A25; PROTOCOL R13. */
+/* Handles SIGBUS from a store into a mapped file that has lost the page, because somebody
+ * truncated the file or the file system refuses to write. With CW_FLAG_SIGBUS_GUARD the process
+ * installs a handler that maps private memory over the segment and takes the segment out of use;
+ * the interrupted append resumes, notices, and writes its record again elsewhere. The handler
+ * passes faults at addresses that are not ours to the previously installed handler. Nothing here
+ * takes a lock, allocates from the heap, or reads mapped files. docs/CONCURRENCY.md, A25;
+ * PROTOCOL R13. */
 #define _GNU_SOURCE 1 /* mremap */
 #include "CAppend.h"
 #include "CFork.h"
@@ -23,9 +24,10 @@ static void heavy_fence(void) {
 
 void cwi_segment_lose(cwi_engine *engine, cwi_segment *segment) {
     (void)engine;
-    /* ORDER: release, before the poison: who finds its limit gone finds why (A25). */
+    /* ORDER: release, before the poison: a thread that finds its limit gone also finds the
+     * reason (A25). */
     __atomic_store_n(&segment->lost, 1, __ATOMIC_RELEASE);
-    /* ORDER: acquire-release. No claim succeeds in it any more (A5). */
+    /* ORDER: acquire-release. From here on no claim in this segment succeeds (A5). */
     uint32_t open = CWI_SEGMENT_OPEN;
     __atomic_compare_exchange_n(&segment->state, &open, CWI_SEGMENT_SEALING, false,
                                 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -35,11 +37,11 @@ void cwi_segment_lose(cwi_engine *engine, cwi_segment *segment) {
     if (used > CWI_THREADS_MAX) used = CWI_THREADS_MAX;
     for (uint32_t i = 0; process->pool && i < used; i++) {
         cwi_thread *thread = process->pool + i;
-        /* ORDER: release. As the sealer: nothing but NULL is written here (A2). */
+        /* ORDER: release. Like the sealer, this writes nothing but NULL (A2). */
         if (__atomic_load_n(&thread->segment, __ATOMIC_RELAXED) == segment)
             __atomic_store_n(&thread->limit, (uint8_t *)NULL, __ATOMIC_RELEASE);
     }
-    /* What an append that saw its limit has published is in the file by now. */
+    /* By now the file holds everything that an append with the old limit has published. */
     heavy_fence();
 }
 
@@ -48,7 +50,7 @@ static int lay_zeros(uint8_t *start, size_t bytes) {
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
-/* The lane file's memory keeps what the file still has: counts, names. */
+/* The lane file's memory keeps what the file still holds: counts, names. */
 static int lay_copy(uint8_t *start, size_t bytes, const cwi_lane *lane) {
     uint8_t *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED) return 0;
@@ -68,7 +70,7 @@ static int lies_in(const uint8_t *address, const uint8_t *start, size_t bytes) {
     return start != NULL && address >= start && (size_t)(address - start) < bytes;
 }
 
-/* 1: the address was of a file of ours, and is memory now. */
+/* Returns 1 if the address belonged to one of our files and is now private memory. */
 static int cover(cwi_engine *engine, uint8_t *address) {
     for (cwi_lane *lane = engine->lane; lane != NULL; lane = lane->previous) {
         if (!lies_in(address, lane->file, LANE_FILE_BYTES)) continue;
@@ -77,7 +79,7 @@ static int cover(cwi_engine *engine, uint8_t *address) {
     }
     for (int i = 0; i < CWI_SEGMENTS_MAX; i++) {
         cwi_segment *segment = &engine->segments[i];
-        /* ORDER: acquire. The words of a slot that is not free are there (A5). */
+        /* ORDER: acquire. A slot that is not free has its words set (A5). */
         if (__atomic_load_n(&segment->state, __ATOMIC_ACQUIRE) == CWI_SEGMENT_FREE) continue;
         if (segment->in_lane || !lies_in(address, segment->base, segment->size)) continue;
         cwi_segment_lose(engine, segment);
@@ -99,7 +101,7 @@ static int cover_any(uint8_t *address) {
     return 0;
 }
 
-/* As if this handler had not been there. */
+/* Acts as if this handler had never been installed. */
 static void pass_on(int number, siginfo_t *info, void *context) {
     struct sigaction old = before;
     if ((old.sa_flags & SA_SIGINFO) != 0) {
@@ -112,7 +114,7 @@ static void pass_on(int number, siginfo_t *info, void *context) {
     }
     int is_sent = info->si_code <= 0; /* by kill(2) and the like */
     if (old.sa_handler == SIG_IGN && is_sent) return;
-    /* The fault comes again and does what it would have done, core dump and all. */
+    /* The fault recurs with its original effect, core dump included. */
     struct sigaction usual;
     memset(&usual, 0, sizeof usual);
     usual.sa_handler = SIG_DFL;

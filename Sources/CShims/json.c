@@ -1,5 +1,5 @@
-/* The parser of CJSON.h: a state for what may come next, a bit for each bracket that is open. What
- * the caller need not see is passed over in blocks of 64 bytes (json_lanes.h). */
+/* The parser of CJSON.h: one state for what may come next, one bit for each open bracket. It
+ * passes over what the caller need not see in blocks of 64 bytes (json_lanes.h). */
 #include "CJSON.h"
 #include "CScan.h"
 #include <stdbool.h>
@@ -27,7 +27,7 @@ INLINE bool is_blank(uint8_t byte) {
     return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
 }
 
-/* Moves `at` past blanks and gives the byte there; 0 at the end. */
+/* Moves `at` past blanks and returns the byte there, or 0 at the end. */
 INLINE uint8_t solid(const uint8_t *text, size_t *at, size_t count) {
     while (*at < count) {
         uint8_t byte = text[*at];
@@ -37,7 +37,7 @@ INLINE uint8_t solid(const uint8_t *text, size_t *at, size_t count) {
     return 0;
 }
 
-/* The next quote, backslash or control character. */
+/* Finds the next quote, backslash or control character. */
 INLINE size_t plain_end(const uint8_t *text, size_t at, size_t count) {
 #if defined(__SSE2__)
     typedef signed char bytes __attribute__((vector_size(16)));
@@ -58,7 +58,7 @@ static bool is_hex(uint8_t byte) {
     return (uint8_t)(byte - '0') < 10 || (uint8_t)((byte | 0x20) - 'a') < 6;
 }
 
-/* As string_end, from the first backslash on. */
+/* Continues string_end from the first backslash. */
 static __attribute__((noinline)) size_t escaped_end(const uint8_t *text, size_t at, size_t count) {
     while (peek(text, at, count) == '\\') {
         uint8_t letter = peek(text, at + 1, count);
@@ -76,8 +76,8 @@ static __attribute__((noinline)) size_t escaped_end(const uint8_t *text, size_t 
     return peek(text, at, count) == '"' ? at : 0;
 }
 
-/* Where the closing quote is of a string whose first character is at `at`; 0 if the string is not
- * valid, or does not end. */
+/* Returns the offset of the closing quote of the string whose first character is at `at`, or 0
+ * if the string is invalid or does not end. */
 INLINE size_t string_end(const uint8_t *text, size_t at, size_t count, uint8_t *has_escapes) {
     size_t end = plain_end(text, at, count);
     uint8_t byte = peek(text, end, count);
@@ -96,7 +96,7 @@ INLINE size_t digits_end(const uint8_t *text, size_t at, size_t count) {
     if (at + 8 <= count) {
         uint64_t eight, high = 0x8080808080808080u;
         memcpy(&eight, text + at, 8);
-        /* Of each byte that is no digit the highest bit. */
+        /* Leaves the highest bit set in each byte that is not a digit. */
         eight ^= 0x3030303030303030u;
         uint64_t others = (eight | ((eight & ~high) + 0x7676767676767676u)) & high;
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -107,7 +107,7 @@ INLINE size_t digits_end(const uint8_t *text, size_t at, size_t count) {
     return at;
 }
 
-/* Where the number that begins at `at` ends; 0 if it is not valid. */
+/* Returns the end of the number that begins at `at`, or 0 if it is invalid. */
 INLINE size_t number_end(const uint8_t *text, size_t at, size_t count, size_t *digits) {
     size_t from = at + (text[at] == '-');
     size_t end = digits_end(text, from, count);
@@ -145,7 +145,8 @@ static size_t word_end(const uint8_t *text, size_t at, size_t count) {
 #if defined(__SSE2__)
 enum { BLOCK = 64, DEPTHS = CWI_JSON_DEPTH };
 
-/* The block at `at`, in `room` with zeros behind it where the text ends within it. */
+/* The block at `at`. If the text ends within it, the block is copied into `room` and padded with
+ * zeros. */
 INLINE const uint8_t *block_of(const uint8_t *text, size_t at, size_t count, uint8_t *room) {
     if (count - at >= BLOCK) return text + at;
     memset(room, 0, BLOCK);
@@ -154,16 +155,17 @@ INLINE const uint8_t *block_of(const uint8_t *text, size_t at, size_t count, uin
 
 INLINE uint64_t first(uint64_t bits) { return bits & -bits; }
 
-/* Behind the runs of which `bits` are the first. */
+/* The bits just after the runs whose first bits are `bits`. */
 INLINE uint64_t behind(uint64_t bits, uint64_t runs) { return (runs + bits) & ~runs; }
 
-/* A bit where those up to it are an odd number. */
+/* Sets each bit that has an odd number of ones up to and including it. */
 INLINE uint64_t parity(uint64_t bits) {
     for (int i = 1; i < BLOCK; i *= 2) bits ^= bits << i;
     return bits;
 }
 
-/* `may` as far as what is neither digits nor dots is a number or a word. */
+/* Reduces `may` to the bits up to which everything but digits and dots is part of a number or a
+ * word. */
 INLINE uint64_t words_end(const cwi_json *self, size_t at, uint64_t others, uint64_t scalars,
                           uint64_t starts, uint64_t may) {
     while (others &= may) {
@@ -182,20 +184,20 @@ INLINE uint64_t words_end(const cwi_json *self, size_t at, uint64_t others, uint
     return may;
 }
 
-/* The brackets that are open behind a block; those up to `least` were before it. */
+/* The brackets that are open after a block; those up to `least` were open before it. */
 typedef struct levels {
     uint64_t objects;
     uint32_t depth, least;
     uint8_t begins[DEPTHS];
 } levels;
 
-/* All bits where the bracket at that depth is an object's. */
+/* All ones if the bracket at that depth belongs to an object. */
 INLINE uint64_t all_if_object(uint64_t objects, uint32_t depth) {
     return 0 - (objects >> depth & 1);
 }
 
-/* Takes the brackets of a block one by one. `members`: where the innermost one is an object's.
- * Returns the bits before the first that is left to the parser. */
+/* Walks the brackets of a block one by one. Sets `members` to the bits whose innermost bracket
+ * is an object's. Returns the bits before the first bracket that is left to the parser. */
 INLINE uint64_t walk(const cwi_json *self, levels *now, const uint8_t *block, uint64_t brackets,
                      uint64_t *members) {
     uint64_t objects = self->objects, result = ~0ull;
@@ -215,7 +217,7 @@ INLINE uint64_t walk(const cwi_json *self, levels *now, const uint8_t *block, ui
             objects = (objects & ~bit) | (curly & bit);
             now->begins[depth] = (uint8_t)at;
         } else {
-            /* What was open before, or the value itself, may be watched. */
+            /* The caller may be watching a bracket that was open before, or the value itself. */
             if (curly != inside ||
                 (depth == least && (depth == 1 || (self->watched >> depth & 1)))) {
                 result = first(brackets) - 1;
@@ -239,11 +241,12 @@ INLINE uint64_t walk(const cwi_json *self, levels *now, const uint8_t *block, ui
     return result;
 }
 
-/* The bits before the first name that is left to the parser; `ends` has the colons of names. */
+/* Returns the bits before the first name that is left to the parser; `ends` marks the colons of
+ * names. */
 INLINE uint64_t telling(const cwi_json *self, const cwi_json_names *names, size_t at, uint64_t ends,
                         uint64_t quotes) {
     const uint8_t *const text = self->text + at;
-    /* A quote is before the name, and that is no letter. */
+    /* A quote precedes the name, and a quote is not a letter. */
 #define MAY_END(endings, colon) \
     cwi_may_end(endings, text[(colon) - 4], text[(colon) - 3], text[(colon) - 2])
     const uint32_t *const either = names->either;
@@ -262,9 +265,9 @@ INLINE uint64_t telling(const cwi_json *self, const cwi_json_names *names, size_
     return ~0ull;
 }
 
-/* The block at `at` has been passed over as far as its brackets were taken. */
+/* Records that the block at `at` has been passed over, up to the last bracket taken. */
 INLINE void commit(cwi_json *self, const levels *now, size_t at) {
-/* Mostly once. */
+/* Usually one iteration. */
 #pragma clang loop vectorize(disable)
     for (uint32_t depth = now->depth; depth > now->least; depth--)
         self->begins[depth] = at + now->begins[depth];
@@ -272,7 +275,7 @@ INLINE void commit(cwi_json *self, const levels *now, size_t at) {
     self->depth = now->depth;
 }
 
-/* Up to the comma before `at` all has been passed over. Returns `at`. */
+/* Records that everything up to the comma before `at` has been passed over. Returns `at`. */
 INLINE size_t leave(cwi_json *self, uint32_t least, size_t from, size_t at) {
     if (at == from) return at;
     const uint64_t old = (2ull << least) - 1;
@@ -309,11 +312,11 @@ static bool is_wide(void) {
 #define PASS(...) (is_wide() ? pass_32(__VA_ARGS__) : pass_16(__VA_ARGS__))
 #endif
 
-/* From behind a comma on; returns where the parser goes on. */
+/* Passes over text from just after a comma. Returns where the parser continues. */
 static __attribute__((noinline)) size_t pass(cwi_json *self, const cwi_json_names *names,
                                              size_t at) {
     size_t to = PASS(self, names, at);
-    /* Where it did not help it is tried less. */
+    /* When passing over did not help, it is tried less often. */
     self->wait = to > at ? 0 : self->wait < 1000 ? 2 * self->wait + 32 : 1000;
     self->next_pass = to + self->wait;
     self->passed += to - at;
@@ -333,7 +336,7 @@ INLINE bool has_marks(const cwi_json *self) {
     return self->secret | self->errors | self->schema;
 }
 
-/* Clears what the caller had set for the value that has ended. True: some of it is still set. */
+/* Clears what the caller had set for the value that has ended. True if any of it is still set. */
 static __attribute__((noinline)) bool let_go(cwi_json *self, uint32_t depth) {
     if (self->secret == depth + 1) self->secret = 0;
     if (self->errors == depth + 1) self->errors = 0;
@@ -407,7 +410,7 @@ first_byte:
     if ((uint8_t)(byte - '0') < 10 || byte == '-') {
         size_t digits;
         to = number_end(text, at, count, &digits);
-        /* At the text's end there may be more of it. */
+        /* At the end of the text, more of the number may follow. */
         if (to == 0 || (to == count && depth > 0)) LEAVE(CWI_JSON_BROKEN, VALUE);
         self->from = at, self->to = to;
         at = end = to;

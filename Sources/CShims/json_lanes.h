@@ -1,11 +1,10 @@
-/* Included by json.c once for each width: LANE bytes, NAME and TARGET of the functions, BITS of a
- * lane of which each byte is 0 or -1.
- *
- * Redaction need not see most members and items. This passes over whole ones, 64 bytes at a time: a
- * word has a bit for each byte, and the grammar says which bits may follow which. It stops behind
- * the last comma before anything else, from where the parser goes on: an escape, a name or a string
- * to be handed out, white space but for one blank behind a comma or colon, a value that is not
- * whole within the block, or what is not JSON. */
+/* json.c includes this file once per width: LANE bytes, NAME and TARGET of the functions, BITS of a
+ * lane whose bytes are each 0 or -1.
+ * Redaction need not see most members and items. This code passes over whole ones, 64 bytes at a
+ * time: a word holds one bit per byte, and the grammar says which bits may follow which. It
+ * stops after the last comma before anything else, and the parser continues there. Anything else
+ * is an escape, a name or a string to be handed out, white space other than one blank after a
+ * comma or colon, a value that is not whole within the block, or malformed JSON. */
 typedef unsigned char NAME(bytes) __attribute__((vector_size(LANE)));
 typedef unsigned char NAME(anywhere) __attribute__((vector_size(LANE), aligned(1)));
 typedef signed char NAME(with_sign) __attribute__((vector_size(LANE)));
@@ -26,7 +25,7 @@ TARGET static inline uint64_t NAME(digits)(const NAME(block) *block) {
     return bits;
 }
 
-/* `at` is behind a comma. Returns where the parser goes on: there, or behind a later comma. */
+/* `at` follows a comma. Returns where the parser continues: at `at`, or after a later comma. */
 TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, size_t at) {
     const size_t from = at;
     uint32_t least = self->depth;
@@ -42,7 +41,7 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
                    << (i * LANE);
         }
         const uint64_t quotes = NAME(where)(&v, '"');
-        /* Strings with their opening quote and without the closing one. */
+        /* Strings, including their opening quotes and excluding their closing ones. */
         const uint64_t inside = STRINGS(quotes);
         const uint64_t strings = inside | quotes, firsts = quotes & inside;
         const uint64_t blanks = NAME(where)(&v, ' ') & ~strings;
@@ -50,10 +49,11 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
         const uint64_t closes = NAME(where)(&lower, '}') & ~strings;
         const uint64_t colons = NAME(where)(&v, ':') & ~strings;
         uint64_t commas = NAME(where)(&v, ',') & ~strings;
-        /* Numbers and words. No bit is in two of these; of or'ed ones a compiler makes lanes again,
-         * of which it moves the bits once more. */
+        /* Numbers and words. The sums are disjoint: if they were ORed, the compiler would turn
+         * them back into lanes and move their bits once more. */
         uint64_t scalars = ~(strings + opens + closes + commas + colons);
-        /* Where a name or an item must begin, and where any value must: nowhere else may one. */
+        /* Names and items must begin at `heads`, values at `wanted`; neither may begin anywhere
+         * else. */
         uint64_t heads = commas << 1 | 1, wanted = colons << 1, wrong = odd;
         if (blanks) {
             scalars ^= blanks;
@@ -63,7 +63,8 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
         const uint64_t starts = scalars & ~(scalars << 1);
         const uint64_t digits = NAME(digits)(&v) & scalars;
         const uint64_t dots = NAME(where)(&v, '.') & scalars;
-        /* A number has one dot, with digits on both sides, and no digit behind a leading 0. */
+        /* A number has at most one dot, with digits on both sides, and no digit after a leading
+         * 0. */
         wrong |= (dots & ~(digits << 1 & digits >> 1)) | (behind(dots << 1, digits) & dots) |
                  (starts & digits >> 1 & NAME(where)(&v, '0'));
         heads |= opens << 1 & ~closes;
@@ -79,7 +80,7 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
             may = walk(self, &now, block, (opens | closes) & all, &members);
             const uint64_t named = firsts & heads & members;
             const uint64_t name_ends = behind(named, strings);
-            /* In objects names, each with a colon behind it; and no other colons. */
+            /* In objects, every name is followed by a colon, and there are no other colons. */
             const uint64_t misplaced = (heads & members & ~firsts) | (name_ends ^ colons);
             if (misplaced & all) may &= first(misplaced) - 1;
             const uint64_t ends = name_ends & all & may;

@@ -12,7 +12,8 @@ uint64_t cwi_serial_slow(void) {
     static uint64_t threads; /* A24 */
     uint64_t serial;
     do {
-        /* ORDER: relaxed. Nobody else gets the number; nothing is read because of it (A24). */
+        /* ORDER: relaxed. Each thread gets its own number, and no thread reads other data
+         * because of it (A24). */
         serial = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED) << CWI_SERIAL_BITS;
     } while (serial == 0);
     cwi_serial_word = serial;
@@ -35,7 +36,7 @@ void *cwi_keep_make(size_t size, cwi_keep_release release) {
     void *memory = calloc(1, size);
     if (memory == NULL) return NULL;
     *(cwi_keep_release *)memory = release;
-    /* Without a key the memory stays when the thread ends. */
+    /* Without a key, the memory outlives the thread. */
     if (keep_has_key) pthread_setspecific(keep_key, memory);
     cwi_keep_word = memory;
     return memory;

@@ -1,16 +1,16 @@
-/* The scans of CScan.h, once for each width of a lane: 32 bytes where the processor has AVX2, 16
- * with SSE2, else one. */
+/* The scans of CScan.h, compiled once per lane width: 32 bytes on processors with AVX2, 16 with
+ * SSE2, otherwise one. */
 #define _GNU_SOURCE
 #include "CScan.h"
 #include <string.h>
 
 enum {
     BLOCK = 64,
-    /* Of a block, and of what is looked at behind one. */
+    /* Bytes of a block, plus the bytes that scans look at beyond it. */
     WINDOW = 80
 };
 
-/* The block at `at`: beyond the text's end there are zeros, in `room`. */
+/* The block at `at`. Beyond the end of the text it is padded with zeros, in `room`. */
 static inline const uint8_t *window_of(const uint8_t *text, size_t at, size_t count,
                                        uint8_t *room) {
     if (at + WINDOW <= count) return text + at;
@@ -23,10 +23,11 @@ static inline uint64_t within(size_t at, size_t count) {
     return at + BLOCK <= count ? ~0ull : (1ull << (count - at)) - 1;
 }
 
-/* Words by their first three bytes, in eight groups, a bit each: gh?, gl?, gi? (of GitHub's and
- * GitLab's tokens) · bea, bas · xox, "E K" (of "PRIVATE KEY") · AKI, ASI, AIz, ya2 · sk_, sk-, rk_,
- * rk- · npm, pyp · hf_, SG. · shp, dop. Looked up by the halves of a byte, so that a group has some
- * more than these: what is found is compared. Twice, for lanes of 32 bytes. */
+/* Words by their first three bytes, in eight groups of one bit each: gh?, gl?, gi? (of GitHub's
+ * and GitLab's tokens) · bea, bas · xox, "E K" (of "PRIVATE KEY") · AKI, ASI, AIz, ya2 · sk_,
+ * sk-, rk_, rk- · npm, pyp · hf_, SG. · shp, dop. The tables are indexed by the halves of a
+ * byte, so a group matches a few more words than these; matches are compared afterwards. The
+ * tables are doubled for lanes of 32 bytes. */
 #define TWICE(...) {__VA_ARGS__, __VA_ARGS__}
 static const int8_t groups_low[3][32] __attribute__((aligned(32))) = {
     TWICE(32, 8, 18, -48, -128, 4, 0, 1, 68, 8, 0, 0, 0, 0, 32, 0),
@@ -36,11 +37,12 @@ static const int8_t groups_high[3][32] __attribute__((aligned(32))) = {
     TWICE(0, 0, 0, 0, 14, 64, -29, -68, 0, 0, 0, 0, 0, 0, 0, 0),
     TWICE(0, 0, 4, 0, 74, 8, -33, 32, 0, 0, 0, 0, 0, 0, 0, 0),
     TWICE(0, 0, 80, 8, 14, 82, 35, -81, 0, 0, 0, 0, 0, 0, 0, 0)};
-/* Those of one byte and of "//", by the lower half; at 0 what has another one. */
+/* Marks of one byte and of "//", indexed by the lower half; index 0 holds a byte
+ * with another one. */
 static const int8_t signs_low[32] __attribute__((aligned(32))) =
     TWICE(1, 0, 0, 0, 0, '%', 0, 0, 0, 0, 0, 0, 0, '=', 0, '/');
 
-/* Intel's own headers are not needed: comparing vectors and three built-in functions are all. */
+/* Intel's headers are not needed: vector comparisons and three built-in functions suffice. */
 #if defined(__SSE2__)
 #define LANE 16
 #define NAME(scan) scan##_16
@@ -118,7 +120,7 @@ _Bool cwi_has(const uint8_t *text, const uint8_t *word, size_t length) {
     for (; i + 8 <= length; i += 8) {
         uint64_t some, wanted;
         memcpy(&some, text + i, 8), memcpy(&wanted, word + i, 8);
-        /* The highest bit of each byte that may differ in case: of a small letter. */
+        /* The highest bit of each byte that may differ in case, that is, of each small letter. */
         uint64_t low = wanted & 0x7F7F7F7F7F7F7F7F;
         uint64_t letters = (low + 0x1F1F1F1F1F1F1F1F) & ~(low + 0x0505050505050505) & ~wanted;
         if ((some ^ wanted) & ~(letters >> 2 & 0x2020202020202020)) return 0;

@@ -1,13 +1,13 @@
-/* Included by scan.c once for each width: LANE bytes, NAME and TARGET of the functions, BITS of a
- * lane of which each byte is 0 or -1. */
+/* scan.c includes this file once per width: LANE bytes, NAME and TARGET of the functions, BITS
+ * of a lane whose bytes are each 0 or -1. */
 typedef signed char NAME(bytes) __attribute__((vector_size(LANE)));
 typedef signed char NAME(anywhere) __attribute__((vector_size(LANE), aligned(1)));
 #define LOAD(at) (*(const NAME(anywhere) *)(const void *)(at))
 
-/* Of each byte the groups of words that have it at that place (scan.c). */
+/* For each byte, the groups whose words have that byte at that place (scan.c). */
 TARGET static inline NAME(bytes) NAME(groups)(const NAME(bytes) v, int place) {
 #if LANE == 32
-    /* No group has a byte from 0x80 on, of which this is 0. */
+    /* No group contains a byte from 0x80 on; for those the shuffle gives 0. */
     NAME(bytes) low = (NAME(bytes))SHUFFLE(groups_low[place], v);
     return low & (NAME(bytes))SHUFFLE(groups_high[place], (NAME(bytes))((v32u)v >> 4));
 #else
@@ -18,7 +18,7 @@ TARGET static inline NAME(bytes) NAME(groups)(const NAME(bytes) v, int place) {
 #endif
 }
 
-/* Marks of one byte, and that of two alike. */
+/* Marks of one byte, and the mark of two equal bytes. */
 TARGET static inline NAME(bytes) NAME(signs)(const NAME(bytes) v) {
 #if LANE == 32
     return (NAME(bytes))((NAME(bytes))SHUFFLE(signs_low, v) == v);
@@ -27,8 +27,8 @@ TARGET static inline NAME(bytes) NAME(signs)(const NAME(bytes) v) {
 #endif
 }
 
-/* Few places have a mark: whether one may is asked first, without the middle of three bytes. `ends`
- * are the groups of the first and the third. */
+/* Few places have a mark, so this first asks whether there may be one and ignores the middle of
+ * the three bytes. `ends` receives the groups of the first and the third. */
 TARGET static inline NAME(bytes) NAME(may_mark)(const uint8_t *at, NAME(bytes) *ends) {
     NAME(bytes) v = LOAD(at);
     *ends = NAME(groups)(v, 0) & NAME(groups)(LOAD(at + 2), 2);
@@ -69,8 +69,8 @@ TARGET static _Bool NAME(is_ascii)(const uint8_t *text, size_t count) {
     return BITS((NAME(bytes))(all < 0)) == 0;
 }
 
-/* No marks, quotes, backslashes, control characters, double hyphens, and colons that a blank or a
- * quote follows. */
+/* True if there are no marks, quotes, backslashes, control characters or double hyphens, and no
+ * colons followed by a blank or a quote. */
 TARGET static _Bool NAME(is_plain)(const uint8_t *text, size_t count) {
     for (size_t at = 0; at < count; at += LANE) {
         uint8_t room[LANE + 2] = {0};

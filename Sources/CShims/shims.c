@@ -13,7 +13,7 @@ static void crc_make(void) {
         for (int k = 0; k < 8; k++) c = (c >> 1) ^ ((c & 1) ? 0x82F63B78u : 0);
         crc_table[i] = c;
     }
-    /* Two threads may make it at once: both write the same values. */
+    /* Two threads may fill the table at once: both write the same values. */
     __atomic_store_n(&crc_ready, 1, __ATOMIC_RELEASE);
 }
 
@@ -90,7 +90,7 @@ size_t cwi_error_text(uint32_t number, char *out, size_t size) {
 
 /* ── Files ── */
 
-/* Never written to: reading it maps the system's page of zeros, which costs no memory. */
+/* Never written: reading it maps the system's page of zeros, which costs no memory. */
 static unsigned char zeros[64 << 10];
 
 int cwi_write_zeros(int fd, uint64_t offset, uint64_t length) {
@@ -121,7 +121,7 @@ int cwi_write_zeros(int fd, uint64_t offset, uint64_t length) {
 
 _Static_assert(sizeof(cwi_tls) <= 64, "static TLS is what dlopen lives on");
 _Static_assert(sizeof(cwi_thread) == 256, "one thread block is two pairs of lines");
-/* AppendPath.swift has these as numbers. */
+/* AppendPath.swift hard-codes these offsets. */
 _Static_assert(offsetof(cwi_thread, limit) == 8 && offsetof(cwi_thread, busy) == 32 &&
                    offsetof(cwi_thread, engine) == 40 && offsetof(cwi_logger, engine) == 8,
                "the hot path's words");
@@ -137,8 +137,8 @@ static int exit_error;
 static void (*exit_hook)(cwi_tls *);
 
 static void exit_run(void *words) {
-    /* A later destructor may log and register again: pthread calls us again, a bounded number of
-     * times; a block taken after that is not given back. */
+    /* A later destructor may log and register again. pthread then calls us again, up to a fixed
+     * number of times; a block taken after that is not given back. */
     if (exit_hook) exit_hook((cwi_tls *)words);
 }
 static void exit_make(void) { exit_error = pthread_key_create(&exit_key, exit_run); }
@@ -151,7 +151,8 @@ int cwi_tls_prepare(void (*on_exit)(cwi_tls *)) {
 
 void cwi_tls_register(void) { pthread_setspecific(exit_key, &cwi_tls_words); }
 
-/* PTHREAD_KEY_2NDLEVEL_SIZE: what the C library keeps in the thread's own descriptor. */
+/* PTHREAD_KEY_2NDLEVEL_SIZE: the number of keys that the C library keeps in the thread's own
+ * descriptor. */
 enum { KEYS_IN_PLACE = 32 };
 bool cwi_tls_registers_in_place(void) { return exit_key < KEYS_IN_PLACE; }
 
@@ -166,8 +167,8 @@ static void child_make(void) {
     pthread_atfork(cwi_fork_prepare, cwi_fork_parent, child_run);
 }
 
-/* When the module is loaded: the first open takes locks of the runtime before it comes so far, and
- * another thread may fork meanwhile. */
+/* Runs when the module is loaded: the first open takes locks of the runtime before it gets this
+ * far, and another thread may fork meanwhile. */
 __attribute__((constructor)) static void child_prepare(void) {
     pthread_once(&child_once, child_make);
 }
@@ -183,5 +184,6 @@ void cwi_pin_module(void) {
         (void)dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-/* What jansson's json_loadf compares a file with in the libraries of tools/build.sh: no file. */
+/* In the libraries of tools/build.sh, jansson's json_loadf compares a file with this: there is
+ * no stdin. */
 void *cwi_no_stdin;

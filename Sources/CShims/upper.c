@@ -1,7 +1,8 @@
-/* What lies below an overlayfs. It answers fstatfs(2) with its own type whatever its upper layer
- * is, and /proc names a path that a container cannot see; but a file's own facts come from the
- * upper layer. So a scratch file is made there and asked what only the file systems that
- * overwrite in place answer. What cannot be proved counts as one that does not. At open only. */
+/* Finds out what lies below an overlayfs. The overlay answers fstatfs(2) with its own type,
+ * whatever its upper layer is, and /proc names a path that a container cannot see. But facts
+ * about a file come from the upper layer. So this code creates a scratch file there and asks it
+ * questions that only the file systems that overwrite in place answer. An upper layer that gives
+ * no proof counts as one that does not overwrite in place. At open only. */
 #include "CFork.h"
 #include "CShims.h"
 
@@ -12,8 +13,8 @@
 
 enum { PROBE_BYTES = 65536 };
 
-/* The blocks are there, as one file system shows that has blocks of its own: reserved and not
- * written. FUSE, ZFS and memory answer EOPNOTSUPP. */
+/* True if the blocks are there, reserved and unwritten, as a file system with blocks of its own
+ * reports them. FUSE, ZFS and memory answer EOPNOTSUPP. */
 static bool has_reserved_blocks(int fd) {
     union {
         struct fiemap map;
@@ -28,7 +29,8 @@ static bool has_reserved_blocks(int fd) {
     return bytes >= PROBE_BYTES;
 }
 
-/* ext4 alone marks files that are made of extents, xfs alone those with preallocated blocks. */
+/* Only ext4 flags files that are made of extents, and only xfs flags files with preallocated
+ * blocks. */
 static bool is_ext4_or_xfs(int fd) {
     long flags = 0;
     if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_EXTENT_FL)) return true;
@@ -37,9 +39,9 @@ static bool is_ext4_or_xfs(int fd) {
            (extended.fsx_xflags & FS_XFLAG_PREALLOC);
 }
 
-/* tmpfs: a page that was written, synced and asked to leave is still in memory, for it has no other
- * place. A cache's page has left (ZFS, FUSE). Costs no disk anything: where there is one, the
- * questions above have answered. */
+/* Detects tmpfs: a page that was written, synced and asked to leave is still in memory, because
+ * it has no other place. A page of a cache has left (ZFS, FUSE). This costs no disk anything:
+ * where there is a disk, the checks above have already answered. */
 static bool is_memory(int fd) {
     if (pwrite(fd, "memory", 6, 0) != 6 || fdatasync(fd) != 0) return false;
     if (posix_fadvise(fd, 0, PROBE_BYTES, POSIX_FADV_DONTNEED) != 0) return false;

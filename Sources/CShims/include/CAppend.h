@@ -1,6 +1,6 @@
-/* Private memory of the append path, with the layout that signal handlers, forked children and the
- * helper rely on. The protocol that these words obey is docs/CONCURRENCY.md; rows named there (A1
- * …) stand beside the words. All of it lives in anonymous mappings that are never unmapped. */
+/* Private memory of the append path, in the layout that signal handlers, forked children and the
+ * helper rely on. docs/CONCURRENCY.md defines the protocol that these words obey; its rows (A1
+ * …) are named beside the words. All of it lies in anonymous mappings that are never unmapped. */
 #ifndef CORDWOOD_APPEND_H
 #define CORDWOOD_APPEND_H
 #include "CShims.h"
@@ -19,8 +19,9 @@ struct cwi_engine;
 struct cwi_segment;
 struct cwi_lane;
 
-/* One thread's writing state in one engine. Wiped to zero in a forked child (MADV_WIPEONFORK),
- * which sends the child's first append to the slow path. 256 bytes, aligned to 128. */
+/* One thread's writing state in one engine. A forked child finds it wiped to zero
+ * (MADV_WIPEONFORK), which sends the child's first append to the slow path. 256 bytes, aligned
+ * to 128. */
 typedef struct cwi_thread {
     uint8_t *ptr;              /* next byte; thread only */
     uint8_t *limit;            /* A2: end of the chunk, NULL: slow path; helper writes only NULL */
@@ -30,7 +31,7 @@ typedef struct cwi_thread {
     struct cwi_engine *engine; /* owner; NULL in a forked child */
     uint64_t records;          /* A9: statistics, written by the thread */
     uint64_t record_bytes;     /* A9 */
-    /* second line: slow path only */
+    /* second line: only the slow path uses it */
     uint64_t verdict;          /* A3: claim id << 32 | open << 31 | offset; by CAS */
     struct cwi_segment *segment;
     uint32_t serial;           /* of the thread in its lane; 0: not yet */
@@ -88,8 +89,9 @@ enum {
     CWI_SEGMENT_FOREIGN = 6   /* inherited over fork: never touched, overlaid */
 };
 
-/* Mutable state of one lane of this process. Wiped to zero in a forked child. An engine writes to
- * one; one that it has left (A36) stays until nobody is inside an append that began there. */
+/* Mutable state of one lane of this process. A forked child finds it wiped to zero. An engine
+ * writes to one lane; a lane that it has left (A36) stays until no thread is inside an append
+ * that began there. */
 typedef struct cwi_lane {
     uint32_t state;            /* A7: CWI_LANE_… */
     uint32_t maker_tid;        /* who is making it */
@@ -140,7 +142,7 @@ enum {
     CWI_LANE_FAILED = 4
 };
 
-/* A logger's handle. The first word is in the ABI (cw_enabled). */
+/* A logger's handle. The first word is part of the ABI (cw_enabled). */
 typedef struct cwi_logger {
     uint32_t enabled; /* 256 - threshold; 0: closed */
     uint32_t id;
@@ -155,7 +157,8 @@ typedef struct cwi_catalog {
     uint64_t bytes;
 } cwi_catalog;
 
-/* One engine: configuration, which survives a fork, and pointers to the rest. Zero: closed. */
+/* One engine: its configuration, which survives a fork, and pointers to everything else. All
+ * zero: closed. */
 typedef struct cwi_engine {
     uint32_t state;        /* A13: CWI_ENGINE_… */
     uint32_t overflow;     /* CW_OVERFLOW_… */
@@ -210,7 +213,7 @@ typedef struct cwi_engine {
 
 enum { CWI_ENGINES_MAX = 256, CWI_SITES_MAX = 65536, CWI_SITES_INDEX = 131072 };
 
-/* What the process has once: the pool of thread blocks and the table of open engines. */
+/* Process-wide state: the pool of thread blocks and the table of open engines. */
 typedef struct cwi_process {
     cwi_thread *pool;      /* CWI_THREADS_MAX blocks; wiped in a forked child */
     uint32_t pool_used;    /* high-water mark; fetch-and-add; meaningless in a child until reset */
@@ -233,7 +236,7 @@ static inline cwi_process *cwi_process_get(void) { return &cwi_process_words; }
 enum { CWI_ENGINE_CLOSED = 0, CWI_ENGINE_OPEN = 1, CWI_ENGINE_CLOSING = 2 };
 enum { CWI_THREAD_FREE = 0, CWI_THREAD_OWNED = 1 };
 
-/* Thread-local words: at most 64 bytes, for glibc's static TLS surplus is what dlopen lives on. */
+/* Thread-local words, at most 64 bytes: dlopen lives on glibc's small surplus of static TLS. */
 typedef struct cwi_tls {
     cwi_thread *current;
     cwi_thread *others[CWI_THREAD_ENGINES_MAX - 1];
@@ -259,8 +262,8 @@ extern __thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec")))
 static inline cwi_tls *cwi_tls_get(void) { return &cwi_tls_words; }
 static inline uintptr_t cwi_frame(void) { return (uintptr_t)__builtin_frame_address(0); }
 
-/* All but those that a thread raises itself: blocked, they would kill the host where it handles
- * them (a sandbox's SIGSYS, a debugger's SIGTRAP). */
+/* Every signal but those that a thread raises itself: a host that handles those (a sandbox its
+ * SIGSYS, a debugger its SIGTRAP) would die if they were blocked. */
 static inline void cwi_fill_signals(sigset_t *set) {
     sigfillset(set);
     sigdelset(set, SIGSEGV);
@@ -286,36 +289,37 @@ static inline int cwi_disable_cancel(void) {
 }
 static inline void cwi_restore_cancel(int old) { pthread_setcancelstate(old, NULL); }
 
-/* The stacks on which crashes are handled (crash.c); 0, 0: there are none. */
+/* The stacks on which crashes are handled (crash.c). Both are 0 if there are none. */
 extern uintptr_t cwi_crash_low, cwi_crash_high;
 static inline int cwi_in_crash(void) {
     return cwi_frame() - cwi_crash_low < cwi_crash_high - cwi_crash_low;
 }
 
-/* 1 on a stack of sigaltstack(2), or where a crash is handled. A stack that disarms itself
- * (SS_AUTODISARM) is not seen. */
+/* Returns 1 on a sigaltstack(2) stack and where a crash is handled. Does not detect a stack that
+ * disarms itself (SS_AUTODISARM). */
 static inline int cwi_on_alternate_stack(void) {
     stack_t stack;
     if (cwi_in_crash()) return 1;
     return sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
 }
 
-/* Makes the key whose destructor calls on_exit when a thread with words set ends. Once a process,
- * at the first open. 0, or an errno: the process has no key left. */
+/* Creates the key whose destructor calls on_exit when a thread with nonzero words ends. Called
+ * once per process, at the first open. Returns 0, or an errno if the process has no key left. */
 int cwi_tls_prepare(void (*on_exit)(cwi_tls *));
-/* Sets the calling thread's destructor; may take memory from the heap. */
+/* Sets the calling thread's destructor. May allocate from the heap. */
 void cwi_tls_register(void);
-/* True: registering takes none, so an append may do it, which a handler may have begun. */
+/* True if registering allocates nothing. An append, even one begun in a signal handler, may then
+ * register. */
 bool cwi_tls_registers_in_place(void);
-/* Calls in_child in a child after fork(2), and keeps the gate of CFork.h. Once a process. */
+/* Calls in_child in a child after fork(2), and maintains the gate of CFork.h. Once per process. */
 void cwi_atfork_register(void (*in_child)(void));
 /* Pins the object that holds this code: dlclose never unloads it. */
 void cwi_pin_module(void);
 
-/* Installs the process's handler of SIGBUS, once. 0, or an errno. guard.c */
+/* Installs the process's SIGBUS handler, once. Returns 0 or an errno. guard.c */
 int cwi_guard_install(void);
-/* Takes a segment whose file was cut or refuses stores out of use: from here on no append ends in
- * it that the file does not have. Safe in a signal handler; any thread. guard.c */
+/* Takes a segment out of use after its file was cut or refuses stores. From here on, no append
+ * ends in the segment unless the file has it. Safe in a signal handler; any thread. guard.c */
 void cwi_segment_lose(cwi_engine *engine, cwi_segment *segment);
 
 static inline long cwi_futex_wait(const uint32_t *word, uint32_t value, uint64_t timeout_ns) {

@@ -1,5 +1,6 @@
-/* Addresses of fields of the blocks in CAppend.h, for the atomic calls: `cwi_lane_current_at(lane)`
- * is where lane->current stands. In Swift it would be an offset by key path, which may be nil. */
+/* Addresses of fields in the blocks of CAppend.h, for the atomic calls:
+ * `cwi_lane_current_at(lane)` is the address of lane->current. Swift would need an offset by key
+ * path, which may be nil. */
 #ifndef CORDWOOD_FIELDS_H
 #define CORDWOOD_FIELDS_H
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* JSON as RFC 8259 has it (bytes from 0x80 on are any), parsed in one pass without a copy; what
- * redaction has to look at is handed out, the rest is only checked. Any thread. json.c */
+/* Parses JSON as RFC 8259 defines it (bytes from 0x80 on may be anything), in one pass and
+ * without a copy. The parser hands out what redaction has to look at and only checks the rest.
+ * Any thread. json.c */
 #ifndef CORDWOOD_JSON_H
 #define CORDWOOD_JSON_H
 #include <stddef.h>
@@ -17,35 +18,36 @@ enum {
     CWI_JSON_CLOSED     /* an object that `watched` has: it began at `from`, and ends at `at` */
 };
 
-/* Of the names of members, of members that name others, of both, and of the values of those that
- * name others: what they may end in (cwi_may_end). */
+/* Possible endings (cwi_may_end) of member names, of the names of members that name others, of
+ * both, and of the values of members that name others. */
 typedef struct cwi_json_names {
     const uint32_t *members, *namings, *either, *named;
 } cwi_json_names;
 
-/* Words with a bit for each depth: 0 is the value itself, 1 what its bracket holds. */
+/* Words with one bit per depth: bit 0 is the value itself, bit 1 the contents of its bracket. */
 typedef struct cwi_json {
     const uint8_t *text;
     size_t count, at;
     size_t end; /* behind the last value that was whole, or the bracket that was opened last */
     size_t from, to, name_from, name_to;
-    /* From where on what says nothing is passed over again, and how many bytes were so far. */
+    /* The offset from which passing over is tried again, and the number of bytes passed over so
+     * far. */
     size_t next_pass, wait, passed;
     uint64_t objects;  /* those of which the bracket is one of an object's */
     uint64_t watched;  /* set by the caller; whose end is handed out */
     uint64_t told[4];  /* the caller's own; cleared where a bracket opens */
-    /* Set by the caller at a name to depth + 1, cleared where its value ends. Below `secret` all
-     * names, strings and numbers are handed out. */
+    /* The caller sets these at a name to depth + 1, and they are cleared where its value ends.
+     * Below `secret` the parser hands out all names, strings and numbers. */
     uint32_t secret, errors, schema;
     uint32_t depth, limit, state;
     uint8_t has_escapes, name_has_escapes;
     size_t begins[CWI_JSON_DEPTH];
 } cwi_json;
 
-/* At the value that begins at `at`; `limit`: of depth. */
+/* Starts parsing the value that begins at `at`; `limit` bounds the depth. */
 void cwi_json_begin(cwi_json *self, const uint8_t *text, size_t at, size_t count, uint32_t limit);
 int cwi_json_next(cwi_json *self, const cwi_json_names *names);
-/* Where the object at that depth begins. */
+/* Offset at which the object at that depth begins. */
 static inline size_t cwi_json_start(const cwi_json *self, uint32_t depth) {
     return self->begins[depth & (CWI_JSON_DEPTH - 1)];
 }

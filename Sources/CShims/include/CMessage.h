@@ -1,17 +1,17 @@
-/* What a log call of Swift's hands to the interpolation that it evaluates, and how the context of a
- * task reaches the append path. The word is the calling thread's; the hooks are set once, by the
- * first Context.with of the process, and never change. */
+/* What a Swift log call shares with the interpolation that it evaluates, and the hooks through
+ * which a task's context reaches the append path. The word is thread-local. The first
+ * Context.with of the process sets the hooks, once; they never change. */
 #ifndef CORDWOOD_MESSAGE_H
 #define CORDWOOD_MESSAGE_H
 #include "CAppend.h"
 
-/* The frame (MessageFrame.swift) of the log call that runs in this thread, or NULL. */
+/* The frame (MessageFrame.swift) of the log call that this thread is running, or NULL. */
 extern __thread void *cwi_frame_word __attribute__((tls_model("initial-exec")));
 static inline void **cwi_frame_slot(void) { return &cwi_frame_word; }
 
-/* A number for a frame, no other frame's of the process, and none that means something else: from
- * bit 40 on the thread's own, below it its count. A thread gets its own where the next number is 0,
- * as it is the first time. */
+/* A frame's serial number: unique among the frames of the process, and distinct from the serials
+ * that have a special meaning. Bits from 40 up identify the thread, the bits below count its
+ * frames. A thread takes its own bits when its next number is 0, as it is at first. */
 enum { CWI_SERIAL_BITS = 40 };
 extern __thread uint64_t cwi_serial_word __attribute__((tls_model("initial-exec")));
 uint64_t cwi_serial_slow(void);
@@ -22,21 +22,22 @@ static inline uint64_t cwi_serial_next(void) {
     return next;
 }
 
-/* Frames of messages made outside log calls (MessageKeep.swift): the calling thread's. */
+/* The calling thread's frames of messages made outside log calls (MessageKeep.swift). */
 extern __thread void *cwi_keep_word __attribute__((tls_model("initial-exec")));
 static inline void **cwi_keep_slot(void) { return &cwi_keep_word; }
-/* Zeroed memory in that word, freed when the thread ends, after a call of `release` with it, whose
- * address is its first word. NULL: no memory. */
+/* Zeroed memory for that word. When the thread ends, the memory is freed after a call of
+ * `release`, whose address is its first word. NULL: out of memory. */
 typedef void (*cwi_keep_release)(void *memory);
 void *cwi_keep_make(size_t size, cwi_keep_release release);
 
-/* Where there is no memory: the calling thread's, room for the head, the place and one number. */
+/* The calling thread's fallback when memory runs out: room for the head, the place and one
+ * number. */
 enum { CWI_SPARE_BYTES = 96 };
 extern __thread uint64_t cwi_spare_words[CWI_SPARE_BYTES / 8]
     __attribute__((tls_model("initial-exec")));
 static inline void *cwi_spare_frame(void) { return cwi_spare_words; }
 
-/* What a record carries of its task's context. The memory is the owner's. */
+/* The part of a record that comes from its task's context. The owner keeps the memory. */
 typedef struct cwi_context_view {
     const void *fields; /* FORMAT 8.2 without the count */
     uint64_t field_bytes;
@@ -53,7 +54,7 @@ typedef struct cwi_context_hooks {
     cwi_context_drop drop;
 } cwi_context_hooks;
 
-/* Sites of Swift's log calls (MessageSites.swift), once a process. */
+/* The sites of Swift's log calls (MessageSites.swift), one table per process. */
 typedef struct cwi_message_table {
     uint64_t *slots; /* A21: addresses of entries, which stand behind the slots */
     uint64_t used;   /* bytes of entries */

@@ -1,6 +1,6 @@
-/* What Swift cannot say for itself: atomics on raw memory, the time-stamp counter, thread-local
- * words, a few variadic or macro-only system calls. Header only but for shims.c, which defines the
- * thread-local words and the fork hook, and upper.c. No state, no policy. */
+/* What Swift cannot express: atomics on raw memory, the time-stamp counter, thread-local words,
+ * a few variadic or macro-only system calls. All of it is in this header except for shims.c,
+ * which defines the thread-local words and the fork hook, and upper.c. No state, no policy. */
 #ifndef CORDWOOD_SHIMS_H
 #define CORDWOOD_SHIMS_H
 /* No _GNU_SOURCE here: Swift's Glibc module is built without it, and types such as fd_set would
@@ -60,8 +60,8 @@ CW_ATOMIC(uint64_t, u64)
 static inline void cwa_fence_full(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void cwa_fence_compiler(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
-/* Has the line at p, and what translates its address, fetched to be stored to. Never faults,
- * wherever p points; a processor that does not know it does nothing. */
+/* Prefetches the line at p for writing, along with its address translation. Never faults,
+ * wherever p points; a processor without the instruction does nothing. */
 static inline void cwi_fetch_ahead(const void *p) {
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
@@ -70,10 +70,12 @@ static inline void cwi_fetch_ahead(const void *p) {
 #endif
 }
 
-/* True where the string is those n bytes, which have no NUL; NULL is as the empty one. */
+/* True if the string equals those n bytes, which contain no NUL. NULL counts as the empty
+ * string. */
 static inline bool cwi_same_text(const char *text, const void *bytes, size_t n) {
     if (text == NULL) return n == 0;
-    /* A shorter string may end where no memory follows: never read beyond its page at once. */
+    /* A shorter string may end right before unmapped memory: do not read past its page in one
+     * go. */
     if (((uintptr_t)text & 4095) + n >= 4096)
         return strncmp(text, (const char *)bytes, n) == 0 && text[n] == 0;
     const char *other = (const char *)bytes;
@@ -92,7 +94,7 @@ static inline bool cwi_same_text(const char *text, const void *bytes, size_t n) 
     }
 }
 
-/* Units of a string of wchar_t (4 bytes each), at most `most`. */
+/* Length of a wchar_t string in units of 4 bytes, at most `most`. */
 static inline size_t cwi_wcsnlen(const volatile void *start, size_t most) {
     const volatile int32_t *p = (const volatile int32_t *)start;
     size_t n = 0;
@@ -100,10 +102,11 @@ static inline size_t cwi_wcsnlen(const volatile void *start, size_t most) {
     return n;
 }
 
-/* Prints one value with a format of exactly one directive for that type (ArgumentType: 1 int, 2 64
- * bits, 3 double, 4 long double, 5 pointer), in the C locale; as snprintf. */
+/* Prints one value through a format with exactly one directive for that type (ArgumentType: 1
+ * int, 2 64 bits, 3 double, 4 long double, 5 pointer), in the C locale. Returns what snprintf
+ * returns. */
 int cwi_print(char *out, size_t size, const char *format, uint8_t type, const void *value);
-/* What strerror says in the C locale; bytes written. */
+/* The text of strerror in the C locale. Returns the bytes written. */
 size_t cwi_error_text(uint32_t number, char *out, size_t size);
 
 /* ── Clock ── */
@@ -131,7 +134,8 @@ static inline uint64_t cw_realtime_ns(void) { return cw_clock_ns(CLOCK_REALTIME)
 uint32_t cwi_crc32c(uint32_t crc, const void *data, size_t length);
 
 /* ── System calls that Swift cannot call ── */
-/* A host that closed its standard streams must not get a lane as its stderr. */
+/* Moves a descriptor above the standard streams: a host that closed them must not get a lane as
+ * its stderr. */
 static inline int cw_above_standard(int fd) {
     if (fd < 0 || fd > 2) return fd;
     int above = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -146,14 +150,14 @@ static inline int cw_open_file(const char *path, int flags, mode_t mode) {
 static inline int cw_open_at(int dir, const char *name, int flags, mode_t mode) {
     return cw_above_standard(openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW, mode));
 }
-/* The raw call: glibc would emulate it by writing, which cannot be trusted to leave no holes. */
+/* The raw system call: glibc would emulate it by writing, which may leave holes. */
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
     return (int)syscall(SYS_fallocate, fd, mode, offset, length);
 }
-/* True where the file system below an overlay is proved to overwrite preallocated blocks in place:
- * ext4, xfs, tmpfs. `name`: of a scratch file in `directory`, which goes at once. */
+/* True if the file system below an overlay provably overwrites preallocated blocks in place:
+ * ext4, xfs, tmpfs. `name` is a scratch file in `directory`, which is removed at once. */
 bool cwi_upper_keeps_mappings(int directory, const char *name);
-/* Writes zeros from the offset on. 0 or an errno. */
+/* Writes zeros from the offset on. Returns 0 or an errno. */
 int cwi_write_zeros(int fd, uint64_t offset, uint64_t length);
 /* The calling thread's name: 16 bytes, NUL-padded. */
 static inline void cw_thread_name(void *name) {

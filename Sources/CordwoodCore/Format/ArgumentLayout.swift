@@ -1,5 +1,5 @@
-// Arguments of deferred records (FORMAT §8.7): what type an argument has in the record, and the
-// bytes before it.
+// Arguments of deferred records (FORMAT §8.7): the type of an argument in the record, and the bytes
+// before its content.
 
 public enum ArgumentType {
     /// 4 bytes.
@@ -8,7 +8,7 @@ public enum ArgumentType {
     public static let long: UInt8 = 2
     /// 8 bytes, IEEE 754.
     public static let double: UInt8 = 3
-    /// 16 bytes: as the writer's processor keeps a `long double`.
+    /// 16 bytes: the format of a `long double` on the writer's processor.
     public static let extended: UInt8 = 4
     /// 8 bytes.
     public static let pointer: UInt8 = 5
@@ -20,7 +20,7 @@ public enum ArgumentType {
     public static let error: UInt8 = 8
     /// 1 byte, 0 or 1.
     public static let bool: UInt8 = 9
-    /// 1 byte.
+    /// 4 bytes: errno at the call, stored after the arguments.
     public static let char: UInt8 = 10
     /// 4 bytes.
     public static let uint: UInt8 = 11
@@ -29,17 +29,17 @@ public enum ArgumentType {
     /// 4 bytes, IEEE 754.
     public static let float: UInt8 = 13
 
-    /// Arguments of one place.
+    /// The most arguments of one call site.
     static let countMax = 32
 
-    /// An integer that is no bool and no character.
+    /// True for integers other than bool and characters.
     static func isInteger(_ type: UInt8) -> Bool {
         type == int || type == long || type == uint || type == ulong
     }
 
     enum Length { case int, long, extended }
 
-    /// Bytes in the record, a string's content aside; 0: no type of ours.
+    /// Bytes in the record, excluding a string's content; 0: an unknown type.
     package static func fixedBytes(_ type: UInt8) -> Int {
         switch type {
         case bool, char: 1
@@ -50,7 +50,8 @@ public enum ArgumentType {
         }
     }
 
-    /// What an argument of that class of the header (CW_ARG_…) is kept as; nil: no such class.
+    /// The type that an argument of that class (CW_ARG_… of the header) is kept as; nil: no such
+    /// class.
     static func of(class number: UInt8) -> UInt8? {
         switch number {
         case 1: int
@@ -68,7 +69,7 @@ public enum ArgumentType {
         }
     }
 
-    /// What a conversion takes; nil: unknown, or `%n`.
+    /// The type that a conversion takes; nil: unknown, or `%n`.
     static func of(conversion: UInt8, _ length: Length) -> UInt8? {
         switch conversion {
         case 0x64, 0x69, 0x6F, 0x75, 0x78, 0x58, 0x62, 0x42:  // d i o u x X b B
@@ -87,7 +88,7 @@ public enum ArgumentType {
 
 /// The length word of a string.
 public enum LengthWord {
-    /// NULL instead of a string.
+    /// NULL was passed instead of a string.
     public static let null: UInt32 = 0xFFFF_FFFF
     /// Bit: the string was cut.
     public static let cut: UInt32 = 0x8000_0000
@@ -101,16 +102,16 @@ public enum SiteLayout {
     public static let style = 6
     public static let strings = 8
 
-    /// The format is the text; 0: as printf.
+    /// The format is the text. 0 means printf.
     public static let styleText: UInt8 = 1
-    /// As std::format.
+    /// std::format.
     public static let styleBraces: UInt8 = 2
-    /// As std::format, but what Swift's interpolation shows otherwise.
+    /// std::format, except where Swift's interpolation prints differently.
     public static let styleSwift: UInt8 = 3
 }
 
-/// Reads a format's numbers, and says which argument comes where: all by position, or all by
-/// number. SAFETY: `bytes` hold while the value is used; every index is compared with their count.
+/// Reads a format's numbers and assigns its arguments: all by position, or all by number.
+/// SAFETY: `bytes` stay valid while the value is used; every index is compared with their count.
 @safe struct FormatCursor {
     private let bytes: UnsafeRawBufferPointer
     var at = 0
@@ -121,10 +122,10 @@ public enum SiteLayout {
 
     var isAtEnd: Bool { unsafe at >= bytes.count }
 
-    /// 0 behind the end.
+    /// The byte at the index, or 0 past the end.
     func byte(_ index: Int) -> UInt8 { unsafe index < bytes.count ? bytes[index] : 0 }
 
-    /// Up to INT32_MAX; nil, and nothing consumed, where there is no digit.
+    /// Reads a number up to INT32_MAX; returns nil and consumes nothing if there is no digit.
     mutating func digits() -> Int? {
         guard byte(at) >= 0x30, byte(at) <= 0x39 else { return nil }
         var value = 0
@@ -135,8 +136,8 @@ public enum SiteLayout {
         return value
     }
 
-    /// The index named (from 0), or of the argument that comes now; nil: both kinds in one format,
-    /// or beyond the most there may be.
+    /// The named index (from 0), or that of the next argument. nil: one format has both kinds, or
+    /// the index exceeds the limit.
     mutating func argument(_ named: Int?) -> Int? {
         guard isNumbered ?? (named != nil) == (named != nil) else { return nil }
         isNumbered = named != nil

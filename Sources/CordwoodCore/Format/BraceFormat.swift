@@ -1,5 +1,5 @@
-// A std::format string, piece by piece (FORMAT §8.7, style 2). The writer asks whether it fits its
-// arguments, the reader what to print. No memory is taken.
+// Parses a std::format string piece by piece (FORMAT §8.7, style 2). The writer checks with it that
+// the format fits its arguments; the reader learns what to print. It allocates nothing.
 // SAFETY: as FormatCursor.
 
 @safe package struct BraceFormat {
@@ -14,7 +14,7 @@
 
     package struct Field {
         package var argument = 0
-        /// Of the fill character; empty: a space.
+        /// Start of the fill character; if the range is empty, a space.
         package var fillStart = 0
         package var fillEnd = 0
         package var align = Align.none
@@ -24,11 +24,11 @@
         package var isZeroPadded = false
         package var width = Number.none
         package var precision = Number.none
-        /// 0: none.
+        /// 0 if there is none.
         package var type: UInt8 = 0
 
-        /// True where an argument of that type can be shown so; of `c` and an integer its value
-        /// decides (BraceText).
+        /// True if an argument of that type can be shown this way; for `c` and an integer, the
+        /// value decides (BraceText).
         func shows(_ argument: UInt8) -> Bool {
             switch argument {
             case ArgumentType.text: return type == 0 || type == 0x73 || type == 0x3F  // s ?
@@ -54,7 +54,7 @@
     }
 
     package enum Piece {
-        /// From, up to; a doubled brace is one byte of it.
+        /// From, up to; a doubled brace counts as one byte of it.
         case literal(Int, Int)
         case field(Field)
         case invalid
@@ -150,7 +150,7 @@
         }
     }
 
-    /// Bytes of the UTF-8 character there.
+    /// Length of the UTF-8 character there.
     private func scalarBytes(_ index: Int) -> Int {
         switch byte(index) {
         case 0: 0

@@ -1,8 +1,8 @@
-// Little-endian loads from bytes that nobody vouches for (FORMAT §1). A load outside the buffer
-// gives zero, a slice outside gives nil: nothing read from disk can reach a trap. Callers who must
-// tell zero from "not there" check the length first.
-// SAFETY: who makes a view vouches, by `unsafe`, that its memory holds as long as it is read.
-// Reading one is @safe here and in every reader: each access is checked against its count.
+// Little-endian loads from untrusted bytes (FORMAT §1). A load outside the buffer gives zero, and a
+// slice outside it gives nil, so nothing read from disk can reach a trap. Callers that must tell
+// zero from "not there" check the length first.
+// SAFETY: the maker of a view vouches, by `unsafe`, that its memory stays valid for as long as it
+// is read. Reading one is @safe here and in every reader: each access is checked against its count.
 
 public enum Bytes {
     @safe @inlinable public static var none: UnsafeRawBufferPointer {
@@ -34,7 +34,7 @@ public enum Bytes {
         load(b, at, UInt64.self)
     }
 
-    /// The `count` bytes from `at` on, nil where they do not lie within `b`.
+    /// The `count` bytes from `at` on, or nil if they do not lie within `b`.
     @safe @inlinable public static func slice(
         _ b: UnsafeRawBufferPointer, _ at: Int, _ count: Int
     ) -> UnsafeRawBufferPointer? {
@@ -43,7 +43,7 @@ public enum Bytes {
         return unsafe UnsafeRawBufferPointer(start: base + at, count: count)
     }
 
-    /// A str (FORMAT §1) at `at`, which is moved behind it; nil where it does not fit.
+    /// Reads a str (FORMAT §1) at `at` and moves past it; nil if it does not fit.
     @safe public static func str(
         _ b: UnsafeRawBufferPointer, _ at: inout Int
     ) -> UnsafeRawBufferPointer? {
@@ -53,7 +53,7 @@ public enum Bytes {
         return unsafe part
     }
 
-    /// A varint (FORMAT §1) at `at`, which is moved behind it; nil where it has no end.
+    /// Reads a varint (FORMAT §1) at `at` and moves past it; nil if it has no end.
     @safe public static func varint(_ b: UnsafeRawBufferPointer, _ at: inout Int) -> UInt64? {
         var value: UInt64 = 0
         var shift: UInt64 = 0

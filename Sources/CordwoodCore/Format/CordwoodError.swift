@@ -1,10 +1,11 @@
 // The error of every call that throws.
 
-/// Why the API refused or failed. `status` is the header's number; `text` says what and where.
+/// The reason why the API refused or failed. `status` is the header's number; `text` gives the
+/// cause and the place.
 public struct CordwoodError: Error, Sendable, CustomStringConvertible {
     public let status: Int32
     public let text: String
-    /// Of an upload: the TransferError of the last transfer that failed; nil: none did.
+    /// For an upload: the TransferError of the last failed transfer; nil if none failed.
     package var underlying: (any Error & Sendable)?
 
     public init(_ status: Int32, _ text: String) {

@@ -1,5 +1,5 @@
-// Why records were refused: bits in drop slots and gap records (FORMAT §3.2, §8.6), words for
-// people, and counts of stats. Pure; a bit's number is never used again for something else.
+// Causes of refused records: bits in drop slots and gap records (FORMAT §3.2, §8.6), words for
+// people, and counts for stats. Pure; the number of a bit is never reused for another cause.
 
 import Glibc
 
@@ -15,7 +15,7 @@ public enum GapCause: UInt32, CaseIterable, Sendable {
 
     public var bit: UInt64 { 1 << UInt64(rawValue) }
 
-    /// What a system call that failed says.
+    /// The cause behind a failed system call.
     public static func of(errno number: Int32) -> GapCause {
         switch number {
         case ENOSPC: diskFull
@@ -27,7 +27,7 @@ public enum GapCause: UInt32, CaseIterable, Sendable {
         }
     }
 
-    /// For `gap.causes`.
+    /// The name used in `gap.causes`.
     public var name: StaticString {
         switch self {
         case .diskFull: "disk_full"
@@ -41,7 +41,7 @@ public enum GapCause: UInt32, CaseIterable, Sendable {
         }
     }
 
-    /// Behind `records were not kept: `.
+    /// The phrase after `records were not kept: `.
     public var words: StaticString {
         switch self {
         case .diskFull: "the disk is full"

@@ -43,7 +43,7 @@ public enum LaneHeader {
     public static let segmentOffsetValue = 16_384
     public static let segmentBytesValue = 49_152
     public static let processNameBytesMax = 128
-    /// Of `compat`: the owner's lock lives as long as its memory (FORMAT §3.1).
+    /// Bit of `compat`: the owner's lock lives as long as its memory (FORMAT §3.1).
     public static let compatLockIsLife: UInt64 = 1
     public static let hostNameBytesMax = 64
 }

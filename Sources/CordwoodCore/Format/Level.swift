@@ -1,4 +1,4 @@
-// Severity. Any number from 1 to 24 (OpenTelemetry's) is valid; these have names.
+// Severity: any number from 1 to 24 (OpenTelemetry's). Some of them have names.
 
 public struct Level: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let number: UInt8
@@ -24,7 +24,7 @@ public struct Level: Hashable, Comparable, Sendable, CustomStringConvertible {
     public static let warn = Level(13)
     public static let error = Level(17)
     public static let fatal = Level(21)
-    /// For thresholds only: nothing is enabled.
+    /// For thresholds only: enables nothing.
     public static let off = Level(255 as UInt8)
 
     public static func < (a: Level, b: Level) -> Bool { a.number < b.number }

@@ -6,13 +6,14 @@ public enum Levels {
         (21, "FATAL"),
     ]
 
-    /// Names that Python's logging, syslog(3) and swift-log have beside ours.
+    /// Names from Python's logging, syslog(3) and swift-log, accepted beside ours.
     static let others: [(number: UInt8, name: StaticString)] = [
         (13, "WARNING"), (17, "ERR"), (21, "CRITICAL"), (21, "CRIT"), (21, "ALERT"),
         (21, "EMERG"), (21, "PANIC"),
     ]
 
-    /// 1 to 24 as they are. 30, 40 and 50, which we do not use, as in Python's logging.
+    /// Returns 1 to 24 unchanged. Maps 30, 40 and 50, which we do not use, as Python's logging
+    /// does.
     public static func number(_ number: UInt64) -> UInt8? {
         switch number {
         case 1...24: UInt8(number)
@@ -35,7 +36,7 @@ public enum Levels {
     }
 }
 
-/// "INFO+2" of 12; empty for 0, no level.
+/// The name of a level: "INFO+2" for 12, empty for 0 (no level).
 public func levelName(_ level: UInt8) -> String {
     var text: [UInt8] = []
     Levels.append(level, to: &text)

@@ -1,10 +1,10 @@
-// A printf format, directive by directive: what each consumes and where it stands. The writer takes
-// from it what to copy, the reader what to print (FORMAT §8.7). No memory is taken, so it may run
-// in a signal handler.
+// Parses a printf format directive by directive: what each consumes, and where it is. From this the
+// writer learns what to copy and the reader what to print (FORMAT §8.7). It allocates nothing, so
+// it may run in a signal handler.
 // SAFETY: as FormatCursor.
 
 @safe package struct PrintfFormat {
-    /// Where a width or precision comes from.
+    /// Source of a width or precision.
     package enum Number: Equatable {
         case none
         case value(Int)
@@ -13,10 +13,10 @@
     }
 
     package struct Directive {
-        /// Of the `%`, and behind the conversion.
+        /// Offset of the `%`, and the offset after the conversion.
         package var start = 0
         package var end = 0
-        /// Of the flags.
+        /// Offset of the flags.
         package var flagsStart = 0
         package var flagsEnd = 0
         package var width = Number.none
@@ -29,7 +29,7 @@
     }
 
     package enum Piece {
-        /// From, up to; `%%` is one byte of it.
+        /// From, up to; `%%` counts as one byte of it.
         case literal(Int, Int)
         case directive(Directive)
         /// Not a format: an unknown conversion, `%n`, or numbered and plain arguments mixed.
@@ -98,8 +98,8 @@
         }
     }
 
-    /// `12$` behind the percent sign or an asterisk, from 0; nothing is consumed where there is
-    /// none.
+    /// Reads `12$` after the percent sign or an asterisk; returns it counted from 0. Consumes
+    /// nothing if there is none.
     private mutating func position() -> Int? {
         let start = at
         if let value = cursor.digits(), value > 0, byte(at) == 0x24 {

@@ -1,12 +1,12 @@
-// What is wrong with a file, in words.
+// Problems with files, in words.
 
-/// What a reader may meet besides records. Text says what and where.
+/// Problems that a reader may meet. The text gives the cause and the place.
 public enum ReadProblem: Error, Sendable {
     /// The rest is still readable: call again.
     case damaged(String)
-    /// A newer format: this file or block is passed over.
+    /// A newer format: the reader skips this file or block.
     case version(String)
     case system(String, errno: Int32)
-    /// An archive that is encrypted, and no identity that was given opens it. Nothing is damaged.
+    /// An encrypted archive that none of the given identities opens. Nothing is damaged.
     case locked(String)
 }

@@ -100,7 +100,7 @@ public enum RecordType {
     public static let skip: UInt8 = 8
     public static let described: UInt8 = 9
 
-    /// Those that a reader shows, and that take a number of the chunk's sequence.
+    /// True for the records that a reader shows and that take a number in the chunk's sequence.
     package static func isCounted(_ type: UInt8) -> Bool {
         type >= text && type <= site || type == gap || type == described
     }
@@ -147,6 +147,6 @@ public enum GapPayload {
     public static let causes = 40
 
     public static let bytes = 48
-    /// Without causes, as earlier writers had it.
+    /// Without causes, as earlier writers wrote it.
     public static let leastBytes = 40
 }

@@ -1,4 +1,4 @@
-// The header's numbers for people: a sentence for a status, the version as text.
+// Readable forms of the header's numbers: a sentence for a status, the version as text.
 
 import CCordwood
 import CShims
@@ -28,7 +28,7 @@ public func statusText(_ status: Int32) -> String {
     }
 }
 
-/// What a system call's errno says; with the limit's number where it is one of the process.
+/// The system's text for an errno, with the value of the process limit that it refers to.
 package func systemText(_ number: Int32) -> String {
     let text = unsafe String(cString: strerror(number))
     switch number {

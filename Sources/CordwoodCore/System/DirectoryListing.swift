@@ -1,13 +1,13 @@
-// The names in a directory: the one reader of directories. Any thread.
-// SAFETY: a name is NUL-terminated within its entry, which holds until the next one is read; it is
-// copied before.
+// Lists the names in a directory; all code that reads directories uses this. Any thread.
+// SAFETY: a name is NUL-terminated within its entry, which stays valid until the next one is read;
+// the name is copied before that.
 
 import Glibc
 
 package struct DirectoryListing {
-    /// In no order; without `.` and `..`.
+    /// Unsorted, without `.` and `..`.
     package private(set) var names: [String] = []
-    /// An errno: where it is not 0 there may be more names. ENOENT: no such directory.
+    /// An errno. If it is not 0, there may be more names. ENOENT: no such directory.
     package private(set) var error: Int32 = 0
 
     /// - Parameters:

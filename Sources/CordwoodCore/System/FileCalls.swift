@@ -1,13 +1,13 @@
-// The file system calls that the append path needs, without the heap: names are built in fixed
-// buffers, so a signal handler or a forked child may call them. Results are 0 or an errno; nothing
-// is interpreted here. The only place in Core that opens, grows, renames or syncs files for
-// writing.
+// The file system calls of the append path. They avoid the heap and build names in fixed buffers,
+// so a signal handler or a forked child may call them. They return 0 or an errno and interpret
+// nothing. No other code in Core opens, grows, renames or syncs files for writing.
 
 import CShims
 import Glibc
 
 enum FileCalls {
-    /// Grows a file with blocks that are really there. 0 or an errno; never SIGXFSZ.
+    /// Grows a file by blocks that are actually allocated. Returns 0 or an errno; never raises
+    /// SIGXFSZ.
     static func allocate(_ descriptor: Int32, offset: UInt64, bytes: UInt64) -> Int32 {
         // Beyond the limit the kernel would send SIGXFSZ, whose default kills the host.
         guard offset &+ bytes <= cw_file_size_limit() else { return EFBIG }
@@ -17,14 +17,15 @@ enum FileCalls {
         }
     }
 
-    /// Writes zeros over bytes that are allocated: the file's pages then come in large pieces, and
-    /// mapping them costs a quarter of what faulting them in one by one does. 0 or an errno.
+    /// Writes zeros over allocated bytes: the file's pages are then allocated in large pieces, and
+    /// mapping them costs a quarter of what faulting them in one by one does. Returns 0 or an
+    /// errno.
     static func writeZeros(_ descriptor: Int32, offset: UInt64, bytes: UInt64) -> Int32 {
         guard offset &+ bytes <= cw_file_size_limit() else { return EFBIG }
         return cwi_write_zeros(descriptor, offset, bytes)
     }
 
-    /// Somebody removed the last name of the file.
+    /// True if somebody has removed the last name of the file.
     static func isNameless(_ descriptor: Int32) -> Bool {
         var status = stat()
         return unsafe fstat(descriptor, &status) == 0 && status.st_nlink == 0
@@ -34,7 +35,7 @@ enum FileCalls {
         if descriptor >= 0 { _ = Glibc.close(descriptor) }
     }
 
-    /// Makes what was renamed or removed in a directory last. 0 or an errno.
+    /// Makes the directory's recent renames and removals durable. Returns 0 or an errno.
     static func sync(_ descriptor: Int32) -> Int32 {
         while fsync(descriptor) != 0 {
             if errno != EINTR { return errno }
@@ -49,11 +50,11 @@ enum FileCalls {
         return 0
     }
 
-    /// Writes all bytes at an offset. 0 or an errno.
+    /// Writes all bytes at an offset. Returns 0 or an errno.
     static func write(
         _ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int, at offset: UInt64
     ) -> Int32 {
-        // As in allocate: no SIGXFSZ for the host's thread.
+        // As in allocate: do not raise SIGXFSZ in the host's thread.
         guard offset &+ UInt64(count) <= cw_file_size_limit() else { return EFBIG }
         var done = 0
         while done < count {
@@ -69,7 +70,7 @@ enum FileCalls {
         return 0
     }
 
-    /// Reads a small file of /proc or /sys into the buffer; bytes read, or -1.
+    /// Reads a small file of /proc or /sys into the buffer. Returns the bytes read, or -1.
     static func readSmall(_ path: StaticString, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
         let descriptor = unsafe cw_open_file(
             UnsafeRawPointer(path.utf8Start).assumingMemoryBound(to: CChar.self), O_RDONLY, 0)
@@ -79,10 +80,10 @@ enum FileCalls {
     }
 }
 
-/// A NUL-terminated name in a fixed buffer. Longer text is cut, which the caller can see in
-/// `isCut`.
+/// A NUL-terminated name in a fixed buffer. Longer text is cut, and `isCut` says so.
 @safe struct NameBuffer: ~Copyable {
-    /// SAFETY: owned by this struct alone; anonymous memory would do, the stack is faster.
+    /// SAFETY: owned by this struct alone; anonymous memory would work, too, but the stack is
+    /// faster.
     private let start: UnsafeMutablePointer<CChar>
     private let capacity: Int
     private(set) var count = 0

@@ -1,7 +1,8 @@
-// Which file systems the store may lie on, and what that means for it: whether a store into mapped
-// pages whose blocks were preallocated always finds them (FORMAT §9, CONCURRENCY "Write mode"), and
-// whether other machines may have the same files open. One table for both questions. Asked at open
-// and by adopters; not in signal handlers, nor in a forked child before it has its own services.
+// The file systems that a store may lie on, and their consequences: whether a store into mapped
+// pages with preallocated blocks always finds those blocks (FORMAT §9, CONCURRENCY "Write mode"),
+// and whether other machines may have the same files open. One table answers both questions. Used
+// at open and by adopters; not in signal handlers, nor in a forked child before it has its own
+// services.
 // SAFETY: `statfs` is lent to one call.
 
 import CShims
@@ -9,23 +10,23 @@ import Glibc
 
 package struct FileSystem: Sendable {
     package enum Kind: Sendable {
-        /// Overwrites in place what was preallocated.
+        /// Overwrites preallocated blocks in place.
         case mapped
-        /// Passes on to another file system, which a probe finds out about.
+        /// Passes calls on to another file system, which a probe identifies.
         case overlay
-        /// Other machines may have it mounted; its mappings promise nothing.
+        /// Other machines may have mounted it; its mappings promise nothing.
         case network
-        /// Copies on write, or nothing is known of it.
+        /// Copies on write, or its behaviour is unknown.
         case other
     }
 
-    /// `f_type` of statfs(2); 0: it does not say.
+    /// `f_type` of statfs(2); 0 if it does not say.
     package let type: UInt32
     package let kind: Kind
-    /// As people call it; of one that is not in the table, the number.
+    /// Its common name; for a file system outside the table, the number.
     package let name: String
 
-    /// An allowlist: what is not named as `mapped` is written by pwrite(2).
+    /// An allowlist: file systems not listed as `mapped` are written by pwrite(2).
     private static let table: [(type: UInt32, kind: Kind, name: StaticString)] = [
         (0xEF53, .mapped, "ext4"), (0x5846_5342, .mapped, "xfs"), (0x0102_1994, .mapped, "tmpfs"),
         (0xF2F5_2010, .mapped, "f2fs"), (0x794C_7630, .overlay, "overlay"),
@@ -37,7 +38,7 @@ package struct FileSystem: Sendable {
         (0xCA45_1A4E, .other, "bcachefs"), (0x8584_58F6, .other, "ramfs"),
     ]
 
-    /// Of the disk, by a file. Some file systems count no blocks.
+    /// The disk space that a file takes. Some file systems count no blocks.
     package static func bytesTaken(_ status: stat) -> UInt64 {
         UInt64(clamping: status.st_blocks > 0 ? status.st_blocks * 512 : status.st_size)
     }
@@ -52,8 +53,8 @@ package struct FileSystem: Sendable {
         name = row.map { "\($0.name)" } ?? "type 0x" + String(type, radix: 16)
     }
 
-    /// Whether mapped stores can be trusted there (R14). `directory`: a scratch file is made in it
-    /// where the type alone does not tell.
+    /// Whether mapped stores can be trusted there (R14). If the type alone does not tell, makes a
+    /// scratch file in `directory`.
     func keepsMappings(directory: Int32) -> Bool {
         switch kind {
         case .mapped: return true
@@ -61,7 +62,7 @@ package struct FileSystem: Sendable {
         case .overlay:
             return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
                 var name = unsafe NameBuffer(buffer)
-                // Killed in between, it is an unpublished lane's file to adopters.
+                // If the process is killed in between, adopters see an unpublished lane's file.
                 name.add(".probe-")
                 name.add(hex: Machine.random())
                 name.add(".lane")

@@ -1,20 +1,19 @@
-// What identifies this machine, boot and process, and its clocks. Read once at open, except where a
-// forked child asks again; without the heap, so that it may.
-// SAFETY: buffers lie on the stack, and what is read of them is bounded by what the system call
-// returned.
+// The identity of this machine, boot and process, and its clocks. Read once at open; a forked child
+// reads it again, so nothing here uses the heap.
+// SAFETY: buffers lie on the stack, and no more of them is read than the system call returned.
 
 import CShims
 import Glibc
 
 package enum Machine {
-    /// 16 raw bytes of the running kernel's boot id; zero where it cannot be read.
+    /// The running kernel's boot id as 16 raw bytes; zero if it cannot be read.
     package static func bootID() -> (high: UInt64, low: UInt64) {
         uuid("/proc/sys/kernel/random/boot_id")
     }
 
     package static func machineID() -> (high: UInt64, low: UInt64) { uuid("/etc/machine-id") }
 
-    /// The machine's name as it calls itself; bytes of it, 0 where it has none.
+    /// Writes the machine's own name for itself and returns its length; 0 if it has none.
     static func hostName(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         var names = utsname()
         guard unsafe uname(&names) == 0 else { return 0 }
@@ -33,7 +32,7 @@ package enum Machine {
         }
     }
 
-    /// Bytes 0…7 and 8…15, each as a little-endian load gives them.
+    /// Bytes 0…7 and 8…15, each as a little-endian load returns them.
     private static func uuid(_ path: StaticString) -> (high: UInt64, low: UInt64) {
         unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { buffer in
             let count = unsafe FileCalls.readSmall(path, buffer)
@@ -63,26 +62,27 @@ package enum Machine {
         }
     }
 
-    /// What /proc shows of a process.
+    /// The state of a process according to /proc.
     private enum Entry {
-        /// Nothing: it has ended, or is hidden (hidepid), or this /proc is another namespace's.
+        /// No entry: it has ended, or is hidden (hidepid), or this /proc belongs to another
+        /// namespace.
         case missing
-        /// It has ended and nobody has waited for it yet.
+        /// It has ended, and its parent has not waited for it yet.
         case zombie
-        /// Start in clock ticks since boot.
+        /// Start time in clock ticks since boot.
         case running(since: UInt64)
     }
 
-    /// Start of a process in clock ticks since boot; 0: /proc shows no such process, or it has
-    /// ended and nobody has waited for it yet.
+    /// Start time of a process in clock ticks since boot. 0: /proc shows no such process, or it has
+    /// ended and its parent has not waited for it yet.
     package static func processStart(_ processID: UInt32) -> UInt64 {
         if case .running(let start) = entry(processID) { start } else { 0 }
     }
 
-    /// Proof that a process of our own pid namespace has ended: the system knows none of that
-    /// number, or /proc shows it as a zombie or as another one that started at another time. A
-    /// missing entry of /proc proves nothing.
-    /// startedAt: 0: not known.
+    /// Proves that a process of our own pid namespace has ended: the system knows no process of
+    /// that number, or /proc shows a zombie or a process with another start time. A missing entry
+    /// of /proc proves nothing.
+    /// startedAt: 0 if not known.
     package static func isGone(_ processID: UInt32, startedAt known: UInt64) -> Bool {
         guard let number = pid_t(exactly: processID), number > 0 else { return true }
         if kill(number, 0) != 0, errno == ESRCH { return true }
@@ -94,7 +94,7 @@ package enum Machine {
         }
     }
 
-    /// The /proc that this process sees numbers processes as the process itself does.
+    /// True if the visible /proc numbers processes as this process itself does.
     private static func isProcOurs() -> Bool {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 24) { buffer in
             let count = unsafe readlink("/proc/self", buffer.baseAddress!, buffer.count)
@@ -125,9 +125,9 @@ package enum Machine {
         }
     }
 
-    /// Field 22 of `stat`; the name in field 2 may hold spaces and brackets, so count from the
-    /// last. A process whose first thread has ended shows as a zombie, too; while others of its
-    /// threads live it has more than one (field 20).
+    /// Parses field 22 of `stat`. The name in field 2 may contain spaces and brackets, so fields
+    /// are counted from the last bracket. A process whose first thread has ended shows as a zombie,
+    /// too, but while other threads live it has more than one (field 20).
     private static func entry(_ text: UnsafeRawBufferPointer, _ count: Int) -> Entry {
         var i = count - 1
         while i >= 0, unsafe text[i] != 41 { i -= 1 }
@@ -150,27 +150,26 @@ package enum Machine {
         return field < 22 ? .missing : .running(since: start)
     }
 
-    /// Inode number of the pid namespace; 0: it cannot be read.
+    /// Inode number of the pid namespace; 0 if it cannot be read.
     package static func processNamespace() -> UInt64 {
         var status = stat()
         return unsafe stat("/proc/self/ns/pid", &status) == 0 ? UInt64(status.st_ino) : 0
     }
 
-    /// Random, never 0.
+    /// A random number, never 0.
     static func random() -> UInt64 {
         var value: UInt64 = 0
         while true {
             let count = unsafe getrandom(&value, 8, 0)
             if count == 8, value != 0 { return value }
-            // Under seccomp the clock and the stack must do.
+            // Under seccomp, fall back to the clock and the stack.
             if count < 0, errno != EINTR {
                 return (cw_ticks_tsc() ^ UInt64(cwi_frame()) ^ cw_realtime_ns() << 20) | 1
             }
         }
     }
 
-    /// True where the kernel itself keeps time by the TSC, which it does only where it is
-    /// invariant.
+    /// True if the kernel itself keeps time by the TSC. It does so only if the TSC is invariant.
     static func tscIsTrusted() -> Bool {
         #if arch(x86_64)
         return unsafe withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
@@ -184,14 +183,14 @@ package enum Machine {
     }
 }
 
-/// The clocks taken together (FORMAT §4): the narrowest of 8 tries.
+/// The clocks read together (FORMAT §4): the narrowest of 8 tries.
 struct ClockSample: Sendable {
     var ticks: UInt64
     var monotonic: UInt64
     var boottime: UInt64
     var realtime: UInt64
 
-    /// `tsc`: ticks are the processor's, else nanoseconds of the monotonic clock.
+    /// `tsc`: ticks come from the processor, otherwise from the monotonic clock, in nanoseconds.
     static func take(tsc: Bool) -> ClockSample {
         var best = ClockSample(ticks: 0, monotonic: 0, boottime: 0, realtime: 0)
         var narrowest = UInt64.max
@@ -206,12 +205,12 @@ struct ClockSample: Sendable {
             best = ClockSample(
                 ticks: ticks, monotonic: monotonic, boottime: 0, realtime: realtime)
         }
-        // Boottime differs from monotonic by whole suspends; nanoseconds do not matter there.
+        // Boottime and monotonic time differ by whole suspends; nanoseconds do not matter here.
         best.boottime = best.monotonic &+ (cw_clock_ns(CLOCK_BOOTTIME) &- cw_monotonic_ns())
         return best
     }
 
-    /// TSC ticks in a second, from two samples a fifth of a millisecond apart; good to 0.1 %.
+    /// TSC ticks per second, from two samples a fifth of a millisecond apart; accurate to 0.1 %.
     static func ticksPerSecond() -> UInt64 {
         let first = take(tsc: true)
         var last = first

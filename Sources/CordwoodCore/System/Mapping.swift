@@ -1,7 +1,7 @@
 // Memory mappings. Anonymous ones hold the append path's private words; file mappings hold
-// segments. No policy; results are pointers or nil.
-// SAFETY: a mapping belongs to the caller, who says when nobody follows it any more; no address is
-// looked into here.
+// segments. No policy; functions return pointers or nil.
+// SAFETY: a mapping belongs to the caller, who decides when no thread uses it any more; this code
+// never dereferences an address.
 
 import CShims
 import Glibc
@@ -31,9 +31,9 @@ enum Mapping {
         return unsafe start
     }
 
-    /// One page of a file that nobody can look into, which children do not inherit: while it is
-    /// mapped the kernel keeps the descriptor's open file description, and the locks on it. nil:
-    /// the file system maps nothing.
+    /// Maps one page of a file, without access rights; children do not inherit the mapping. While
+    /// it is mapped, the kernel keeps the descriptor's open file description and the locks on it.
+    /// nil: the file system supports no mappings.
     static func hold(_ descriptor: Int32) -> UnsafeMutableRawPointer? {
         guard
             let page = unsafe mmap(nil, holdBytes, PROT_NONE, MAP_SHARED, descriptor, 0),
@@ -52,26 +52,26 @@ enum Mapping {
         unsafe munmap(start, bytes)
     }
 
-    /// Puts zeroed private memory in place of what is mapped there; addresses stay valid.
+    /// Replaces the mapping there by zeroed private memory; addresses stay valid.
     static func overlay(_ start: UnsafeMutableRawPointer, bytes: Int) {
         _ = unsafe mmap(
             start, bytes, PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0)
     }
 
-    /// Gives private memory back to the system; it reads as zero from now on.
+    /// Returns private memory to the system; it reads as zero from now on.
     static func discard(_ start: UnsafeMutableRawPointer, bytes: Int) {
         _ = unsafe madvise(start, bytes, MADV_DONTNEED)
     }
 
-    /// Pre-faults the pages that these bytes lie in, for writing. False: they cannot be had (EFAULT
+    /// Pre-faults the pages of these bytes for writing. False: they cannot be provided (EFAULT
     /// instead of a SIGBUS).
     static func populate(_ start: UnsafeMutableRawPointer, bytes: Int) -> Bool {
         let before = Int(bitPattern: start) & (Int(getpagesize()) - 1)
         if unsafe madvise(start - before, bytes + before, 23 /* MADV_POPULATE_WRITE */) == 0 {
             return true
         }
-        // Kernels before 5.14 do not know it; blocks are preallocated, so a fault will do.
+        // Kernels before 5.14 lack the call. Blocks are preallocated, so a fault will succeed.
         return errno == EINVAL || errno == EINTR || errno == EAGAIN
     }
 }

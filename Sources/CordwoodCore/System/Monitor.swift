@@ -1,5 +1,5 @@
 // A mutex and a condition with deadlines on the monotonic clock. One per service object; a forked
-// child makes new ones and never touches those it inherited.
+// child makes new ones and never touches the inherited ones.
 
 import CShims
 import Glibc
@@ -25,7 +25,7 @@ import Glibc
         unsafe mutex.deallocate()
     }
 
-    /// No cancellation within: the lock would stay taken (R19).
+    /// Disables cancellation meanwhile, which would leave the lock taken (R19).
     package func locked<T>(_ body: () throws -> T) rethrows -> T {
         let cancel = cwi_disable_cancel()
         defer { cwi_restore_cancel(cancel) }
@@ -38,7 +38,8 @@ import Glibc
         unsafe pthread_cond_broadcast(condition)
     }
 
-    /// Holding the lock: sleeps until notified or the deadline. False: the deadline has passed.
+    /// Called with the lock held. Sleeps until notified or until the deadline. False: the deadline
+    /// has passed.
     package func wait(until deadline: Deadline) -> Bool {
         guard let ns = deadline.monotonicNs else {
             unsafe pthread_cond_wait(condition, mutex)
@@ -54,12 +55,12 @@ import Glibc
 package struct Deadline: Sendable {
     package var monotonicNs: UInt64?
 
-    /// 0 has passed already, UINT32_MAX never does.
+    /// 0 has already passed, UINT32_MAX never passes.
     package init(timeoutMs: UInt32) {
         monotonicNs = timeoutMs == .max ? nil : cw_monotonic_ns() + UInt64(timeoutMs) * 1_000_000
     }
 
-    /// Nil: none.
+    /// nil: no deadline.
     package init(_ timeout: Duration?) {
         guard let parts = timeout?.components else {
             monotonicNs = nil
@@ -86,11 +87,11 @@ package struct Deadline: Sendable {
     package var monotonicMs: UInt64 { monotonicNs.map { $0 / 1_000_000 } ?? .max }
 }
 
-/// One of the engine's own threads: all signals that others send blocked, so that the host's
-/// handlers and `sigwait` never meet it; named; 1 MiB of stack.
+/// One of the engine's own threads. It blocks all signals that others send, so it never runs the
+/// host's handlers and never takes a signal from its `sigwait`; it has a name and a stack of 1 MiB.
 package enum EngineThread {
-    /// background: yields to the host and to the supply thread wherever processors are short.
-    /// False: the system has no more threads.
+    /// background: yields to the host and to the supply thread when processors are short. False:
+    /// the system has no threads left.
     package static func start(
         _ name: StaticString, background: Bool = false, _ body: @escaping @Sendable () -> Void
     ) -> Bool {
@@ -123,7 +124,7 @@ package enum EngineThread {
                 unsafe cwi_tls_get().pointee.helper = UInt8(CWI_HELPER_THREAD)
                 unsafe cw_set_thread_name(
                     UnsafeRawPointer(start.name.utf8Start).assumingMemoryBound(to: CChar.self))
-                // On Linux 0 is this thread alone, and a thread may always become nicer.
+                // On Linux, 0 means this thread alone, and a thread may always become nicer.
                 if start.background {
                     _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
                 }

@@ -1,5 +1,5 @@
-// A segment whose file lies in memory: its name in lanes/ is a symbolic link (FORMAT §2). For
-// readers, and for whoever removes a segment by its name; any thread.
+// A segment whose file lies in memory: its name in lanes/ is a symbolic link (FORMAT §2). Used by
+// readers, and by code that removes a segment by its name; any thread.
 
 import Glibc
 
@@ -7,7 +7,7 @@ package enum SegmentLink {
     /// Followed by the user's number, `/` and 16 hex digits.
     static let folder: StaticString = "/dev/shm/cordwood-segments-"
 
-    /// What a name in lanes/ links to; nil: it is a file, or no link of ours.
+    /// The target of a link in lanes/. nil: it is a file, or not one of our links.
     package static func target(_ path: String) -> String? {
         unsafe withUnsafeTemporaryAllocation(byteCount: 128, alignment: 1) { buffer in
             let start = unsafe buffer.baseAddress!.assumingMemoryBound(to: CChar.self)
@@ -15,7 +15,7 @@ package enum SegmentLink {
             guard count > 0, count < buffer.count else { return nil }
             let text = unsafe String(
                 decoding: UnsafeRawBufferPointer(rebasing: buffer[..<count]), as: UTF8.self)
-            // Exactly a folder and a file of ours: nobody is led elsewhere.
+            // Accepts only our folder and our file names, so that a link leads nowhere else.
             let folder = "\(folder)"
             guard text.hasPrefix(folder) else { return nil }
             let parts = text.dropFirst(folder.count).split(
@@ -27,7 +27,7 @@ package enum SegmentLink {
         }
     }
 
-    /// Removes a segment's file: what it links to first, for a link to nothing is harmless.
+    /// Removes a segment's file. The link's target goes first: a link to nothing is harmless.
     package static func remove(_ path: String) {
         if let target = target(path) { unsafe unlink(target) }
         unsafe unlink(path)

@@ -1,14 +1,13 @@
-// The primitives of age, all libsodium's: X25519, ChaCha20-Poly1305, HMAC-SHA256, random bytes,
-// base64. HKDF is put together from the HMAC, for libsodium 1.0.18 has none. Values only; any
-// thread.
-// SAFETY: arrays are lent to one call each, with their own counts; outputs have the size that the
-// function fills. Sizes of keys are checked by whoever made them.
+// The primitives of age, all from libsodium: X25519, ChaCha20-Poly1305, HMAC-SHA256, random bytes,
+// base64. HKDF is built from the HMAC, because libsodium 1.0.18 lacks it. Values only; any thread.
+// SAFETY: each array is lent to one call, with its own count; outputs have the size that the
+// function fills. The creators of keys check their sizes.
 
 import CSodium
 
-/// Bytes that nobody else should read: overwritten when they go.
+/// Secret bytes, overwritten when they are released.
 final class AgeSecret: @unchecked Sendable {
-    // SAFETY: changed in deinit alone.
+    // SAFETY: changed only in deinit.
     private(set) var bytes: [UInt8]
 
     init(_ bytes: consuming [UInt8]) { self.bytes = bytes }
@@ -21,7 +20,7 @@ enum AgeCrypto {
     static let tagBytes = 16
     static let nonceBytes = 12
 
-    /// libsodium then takes the processor's fastest code; without it everything works, slowly.
+    /// Makes libsodium select the processor's fastest code; without it everything works, slowly.
     private static let isStarted = sodium_init() >= 0
 
     static func start() { _ = isStarted }
@@ -35,7 +34,7 @@ enum AgeCrypto {
 
     // ── Keys ──
 
-    /// nil: the point is one of the few whose product says nothing about the scalar.
+    /// nil: the point is one of the few whose product reveals nothing about the scalar.
     static func multiply(_ scalar: AgeSecret, _ point: [UInt8]) -> AgeSecret? {
         guard scalar.bytes.count == keyBytes, point.count == keyBytes else { return nil }
         start()
@@ -44,7 +43,7 @@ enum AgeCrypto {
         return AgeSecret(product)
     }
 
-    /// The public half.
+    /// The public half of the key.
     static func point(of scalar: AgeSecret) -> [UInt8] {
         start()
         var point = [UInt8](repeating: 0, count: keyBytes)
@@ -70,13 +69,13 @@ enum AgeCrypto {
         return sum
     }
 
-    /// In a time that says nothing about where they differ.
+    /// Takes a time that does not depend on where they differ.
     static func equal(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         return unsafe sodium_memcmp(left, right, left.count) == 0
     }
 
-    // ── A key under a key: the nonce is zero, for no wrap key is used twice ──
+    // ── Wrapping a key with a key: the nonce is zero, because no wrap key is used twice ──
 
     static func wrap(_ secret: AgeSecret, with key: AgeSecret) -> [UInt8] {
         let nonce = [UInt8](repeating: 0, count: nonceBytes)
@@ -96,17 +95,17 @@ enum AgeCrypto {
     }
 }
 
-/// Base64 without padding; one text for one content.
+/// Base64 without padding; each content has exactly one text.
 enum AgeBase64 {
     static func text(_ bytes: [UInt8]) -> [UInt8] {
-        // With room for the NUL.
+        // Includes the NUL.
         var room = [CChar](repeating: 0, count: (bytes.count + 2) / 3 * 4 + 1)
         unsafe sodium_bin2base64(
             &room, room.count, bytes, bytes.count, sodium_base64_VARIANT_ORIGINAL_NO_PADDING)
         return room.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
     }
 
-    /// nil: not base64, padded, or not the one text for its content.
+    /// nil: not base64, padded, or not the canonical text for its content.
     static func bytes(_ text: [UInt8]) -> [UInt8]? {
         let characters = text.map { CChar(bitPattern: $0) }
         var bytes = [UInt8](repeating: 0, count: text.count / 4 * 3 + 3)
@@ -116,7 +115,7 @@ enum AgeBase64 {
             sodium_base64_VARIANT_ORIGINAL_NO_PADDING)
         guard answer == 0, count <= bytes.count else { return nil }
         bytes.removeLast(bytes.count - count)
-        // libsodium takes some bytes beyond ASCII for characters: only what it would write counts.
+        // libsodium accepts some bytes beyond ASCII as characters: accept only what it would write.
         return AgeBase64.text(bytes) == text ? bytes : nil
     }
 }

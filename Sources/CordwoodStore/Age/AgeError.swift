@@ -1,13 +1,13 @@
-// What can go wrong with keys and encrypted files. The texts say what is wrong and where; they
-// never hold a secret key, nor what somebody may have typed in place of a public one.
+// Errors of keys and encrypted files. The texts give the cause and the place; they never hold a
+// secret key, nor input that was meant to be a public one.
 
 public enum AgeError: Error, Equatable, Sendable {
-    /// What the host gave is no recipient or no identity.
+    /// The host passed something that is not a recipient or an identity.
     case argument(String)
-    /// Text is what was tried, and on what.
+    /// The text gives the operation and its object.
     case system(String, errno: Int32)
-    /// Not an age file, or not as its writer left it.
+    /// Not an age file, or not in the state in which its writer left it.
     case damaged(String)
-    /// A version of the format that we do not know.
+    /// A version of the format that this code does not support.
     case version(String)
 }

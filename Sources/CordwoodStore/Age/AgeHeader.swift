@@ -1,9 +1,9 @@
-// The header of an age file (age-encryption.org/v1): which stanzas it has, and the MAC over them.
-// Read strictly: one text for one content, as the specification asks. A header says nothing before
-// its MAC was checked with the file key that one of its stanzas gave. Pure; any thread.
+// The header of an age file (age-encryption.org/v1): its stanzas, and the MAC over them. Parsing is
+// strict: each content has exactly one text, as the specification requires. A header proves nothing
+// until its MAC has been checked with the file key from one of its stanzas. Pure; any thread.
 
 struct AgeStanza: Equatable, Sendable {
-    /// The first says what kind of stanza it is.
+    /// The first one is the kind of the stanza.
     var arguments: [String]
     var body: [UInt8]
 
@@ -11,14 +11,14 @@ struct AgeStanza: Equatable, Sendable {
 
     var kind: String { arguments.first ?? "" }
 
-    /// As it stands in a header.
+    /// The stanza as text in a header.
     var text: [UInt8] {
         var out = Array("-> \(arguments.joined(separator: " "))\n".utf8)
         let body = AgeBase64.text(body)
         for start in stride(from: 0, to: body.count, by: AgeStanza.columns) {
             out += body[start..<min(start + AgeStanza.columns, body.count)] + [0x0A]
         }
-        // The last line of a body is shorter than the others, if need be empty.
+        // The last line of a body must be shorter than the others, so it may be empty.
         if body.count % AgeStanza.columns == 0 { out.append(0x0A) }
         return out
     }
@@ -29,18 +29,19 @@ struct AgeHeader: Sendable {
     private static let firstLine = Array("age-encryption.org/v1\n".utf8)
     private static let arrow = Array("-> ".utf8)
     private static let end = Array("---".utf8)
-    /// Ours, too: an archive covers no more than its header has room to say (FORMAT §11.5).
+    /// Our own headers fit, too: an archive covers no more than its header has room for (FORMAT
+    /// §11.5).
     static let bytesMax = 1 << 20
     static let fileKeyBytes = 16
 
     let stanzas: [AgeStanza]
-    /// Of the whole header.
+    /// Bytes of the whole header.
     let count: Int
-    /// What the MAC is over.
+    /// The bytes that the MAC covers.
     private let covered: [UInt8]
     private let mac: [UInt8]
 
-    /// Whether it is an age file, of whatever version.
+    /// True for an age file of any version.
     static func isStart(_ bytes: [UInt8]) -> Bool { bytes.starts(with: start) }
 
     /// A new header, with its MAC.
@@ -58,7 +59,7 @@ struct AgeHeader: Sendable {
         return AgeCrypto.hmac(key: key.bytes, [covered])
     }
 
-    /// Of the first bytes of a file; nil: they end before the header does.
+    /// Parses the first bytes of a file; nil: they end before the header does.
     static func parse(_ bytes: [UInt8]) throws(AgeError) -> AgeHeader? {
         var lines = Lines(bytes: bytes)
         guard let first = lines.next() else { return nil }
@@ -113,7 +114,7 @@ struct AgeHeader: Sendable {
 
         init(bytes: [UInt8]) { self.bytes = bytes }
 
-        /// Without its newline; nil: there is no whole line any more.
+        /// The next line without its newline; nil: no complete line is left.
         mutating func next() -> ArraySlice<UInt8>? {
             guard let end = bytes[position...].firstIndex(of: 0x0A) else { return nil }
             let line = bytes[position..<end]

@@ -1,13 +1,13 @@
 // X25519 keys of age: recipients, to whom a file is encrypted, and identities, who open it. Parsed
-// from what people give (age1…, AGE-SECRET-KEY-1…, identity files), never printed but where a new
-// identity is asked for. Values; any thread.
+// from user input (age1…, AGE-SECRET-KEY-1…, identity files). They are never printed, except when
+// the user asks for a new identity. Values; any thread.
 
 import Glibc
 
 public struct AgeRecipient: Equatable, Sendable {
     static let stanzaKind = "X25519"
     static let prefix = "age"
-    /// Of one file.
+    /// The most keys in one file.
     public static let countMax = 64
     private static let info = "age-encryption.org/v1/X25519"
 
@@ -34,7 +34,7 @@ public struct AgeRecipient: Equatable, Sendable {
             else { throw .separator }
             point = data
         } catch {
-            // Of a plugin, or of a kind that came later: age1yubikey1…, age1pq1….
+            // A plugin's key, or a newer kind: age1yubikey1…, age1pq1….
             let isOther = lower.utf8.dropFirst(4).contains(UInt8(ascii: "1"))
             throw .argument(
                 isOther
@@ -47,7 +47,7 @@ public struct AgeRecipient: Equatable, Sendable {
         }
     }
 
-    /// One or more, separated by spaces or commas; each once.
+    /// One or more recipients, separated by spaces or commas; duplicates are dropped.
     public static func list(_ text: String) throws(AgeError) -> [AgeRecipient] {
         var found: [AgeRecipient] = []
         for word in text.utf8.split(whereSeparator: { " ,\t\r\n".utf8.contains($0) }) {
@@ -59,7 +59,7 @@ public struct AgeRecipient: Equatable, Sendable {
         return found
     }
 
-    /// nil never for a recipient that was parsed.
+    /// Never nil for a recipient that was parsed.
     func stanza(_ fileKey: AgeSecret) -> AgeStanza? {
         let ephemeral = AgeSecret(AgeCrypto.random(AgeCrypto.keyBytes))
         let share = AgeCrypto.point(of: ephemeral)
@@ -91,12 +91,12 @@ public struct AgeIdentity: Sendable {
         AgeIdentity(scalar: AgeSecret(AgeCrypto.random(AgeCrypto.keyBytes)))
     }
 
-    /// `AGE-SECRET-KEY-1…`: for an identity file and nothing else.
+    /// `AGE-SECRET-KEY-1…`: only for an identity file.
     public var secretText: String {
         Bech32.encode(AgeIdentity.prefix, scalar.bytes).uppercased()
     }
 
-    /// Also where the text is no key: the error does not show it.
+    /// If the text is not a key, the error does not show it.
     init(_ text: some Collection<UInt8>) throws(AgeError) {
         do throws(Bech32.Problem) {
             let (prefix, data) = try Bech32.decode(text)
@@ -109,8 +109,9 @@ public struct AgeIdentity: Sendable {
         }
     }
 
-    /// The identities of a file as age-keygen writes it: one a line, empty lines and lines that
-    /// begin with # between them. The file may be a pipe; blocks until it was read.
+    /// Reads an identity file as age-keygen writes it: one identity per line, with empty lines and
+    /// lines that begin with # between them. The file may be a pipe; blocks until all of it is
+    /// read.
     public static func file(_ path: String) throws(AgeError) -> [AgeIdentity] {
         let content = try read(path)
         return try parse(content.bytes, path)
@@ -139,9 +140,9 @@ public struct AgeIdentity: Sendable {
         return found
     }
 
-    /// SAFETY: each read fills at most what is left of the array.
+    /// SAFETY: each read fills at most the rest of the array.
     private static func read(_ path: String) throws(AgeError) -> AgeSecret {
-        // Of the caller's choice, unlike files of a store: links and pipes are welcome.
+        // The caller chose this path, unlike the files of a store: links and pipes are allowed.
         let descriptor = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
         guard descriptor >= 0 else { throw .system("open \(path)", errno: errno) }
         defer { close(descriptor) }
@@ -161,14 +162,14 @@ public struct AgeIdentity: Sendable {
         return AgeSecret(bytes)
     }
 
-    /// The file key of the first stanza that is for this identity; nil: none is.
+    /// The file key from the first stanza for this identity; nil: there is none.
     func open(_ header: AgeHeader) throws(AgeError) -> AgeSecret? {
         for stanza in header.stanzas where stanza.kind == AgeRecipient.stanzaKind {
             guard stanza.arguments.count == 2,
                 let share = AgeBase64.bytes(Array(stanza.arguments[1].utf8)),
                 share.count == AgeCrypto.keyBytes
             else { throw .damaged("age header: arguments of an X25519 stanza") }
-            // Before anything is decrypted: a longer one could be made to fit several keys.
+            // Checked before decrypting: a longer one could be made to fit several keys.
             guard stanza.body.count == AgeHeader.fileKeyBytes + AgeCrypto.tagBytes else {
                 throw .damaged("age header: length of an X25519 stanza")
             }

@@ -1,32 +1,32 @@
-// Reads the payload of an age file at any offset: decrypts the chunks that hold what is asked for,
-// one in memory, nothing on the disk. Its end is looked at first, for a payload may have been cut
-// or added to between two chunks: what stands before is then still genuine, and readable. Owned by
-// one open file, whose descriptor it borrows; one thread at a time.
-// SAFETY: a chunk is read into an array of its size, and opened into the caller's memory only where
-// all of it was asked for; `read` fills the count that the caller reserved.
+// Reads the payload of an age file at any offset. It decrypts the chunks that hold the requested
+// bytes, keeps one in memory, and writes nothing to the disk. The end is checked first: a payload
+// may have been cut, or extended, between two chunks, and then everything before is still genuine
+// and readable. Owned by one open file, whose descriptor it borrows; one thread at a time.
+// SAFETY: a chunk is read into an array of its size, and opened into the caller's memory only if
+// all of it was requested; `read` fills the count that the caller reserved.
 
 import CSodium
 import Glibc
 
 final class AgePayload {
-    /// Plain bytes that can be read.
+    /// Number of readable plain bytes.
     let size: UInt64
-    /// nil: the end is the one that was written.
+    /// nil: the payload ends where its writer ended it.
     private(set) var problem: AgeError?
 
     private let key: AgeStreamKey
     private let descriptor: Int32
     private let start: UInt64
     private let chunkCount: UInt64
-    /// Plain bytes of the last one.
+    /// Plain bytes of the last chunk.
     private let lastBytes: Int
     private let endsHere: Bool
     private var sealed = [UInt8](repeating: 0, count: AgeStreamKey.sealedBytes)
     private var opened = [UInt8](repeating: 0, count: AgeStreamKey.chunkBytes)
-    /// Of the chunk in `opened`.
+    /// Number of the chunk in `opened`.
     private var number: UInt64?
 
-    /// start: where the payload begins, with its salt. fileBytes: of the whole file.
+    /// start: offset of the payload, which begins with its salt. fileBytes: size of the whole file.
     init(
         descriptor: Int32, start: UInt64, fileBytes: UInt64, fileKey: AgeSecret
     ) throws(AgeError) {
@@ -53,7 +53,7 @@ final class AgePayload {
 
     deinit { unsafe sodium_memzero(&opened, opened.count) }
 
-    /// Fills `out` with [offset, + count) of the plain bytes. The caller keeps within `size`.
+    /// Fills `out` with [offset, + count) of the plain bytes. The caller stays within `size`.
     func read(
         _ count: Int, at offset: UInt64, into out: UnsafeMutableRawPointer
     ) throws(AgeError) {
@@ -100,13 +100,13 @@ final class AgePayload {
         guard isGenuine else { throw .damaged("encrypted chunk \(wanted) is not genuine") }
     }
 
-    /// The first bytes of a file; fewer where it has fewer.
+    /// The first `count` bytes of a file; empty if it is shorter.
     static func prefix(of descriptor: Int32, _ count: Int) throws(AgeError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         return try fill(&bytes, count, descriptor, at: 0) ? bytes : []
     }
 
-    /// False: the file ends before.
+    /// False: the file ends too early.
     private static func fill(
         _ bytes: inout [UInt8], _ count: Int, _ descriptor: Int32, at offset: UInt64
     ) throws(AgeError) -> Bool {
@@ -127,7 +127,7 @@ final class AgePayload {
         return true
     }
 
-    /// Looks for the chunk that was written as the last one.
+    /// Finds the chunk that was written as the last one.
     private struct End {
         let sealedBytes: UInt64
         let key: AgeStreamKey
@@ -137,7 +137,7 @@ final class AgePayload {
         struct Found {
             var chunkCount: UInt64
             var lastBytes: Int
-            /// It was sealed as the last one.
+            /// True if the chunk was sealed as the last one.
             var isLast: Bool
             var problem: AgeError?
         }
@@ -159,7 +159,8 @@ final class AgePayload {
                 }
             }
             guard count > 1 else { throw .damaged("encrypted chunk 0 is cut or not genuine") }
-            // What comes before is whole chunks, of which the last may be meant as such.
+            // The preceding chunks are complete, and the last of them may have been sealed as the
+            // last.
             let isLonger = try opens(count - 2, AgeStreamKey.sealedBytes, isLast: true)
             return Found(
                 chunkCount: count - 1, lastBytes: AgeStreamKey.chunkBytes, isLast: isLonger,

@@ -1,13 +1,13 @@
-// The payload of an age file: chunks of 64 KiB, each under its number and whether it is the last,
-// so that nothing can be cut off, added or moved. AgeSealer writes one from front to end with one
-// chunk in memory. One thread at a time.
-// SAFETY: libsodium reads and fills exactly the counts it is told, which callers have checked
+// The payload of an age file: chunks of 64 KiB. The nonce of each contains its number and whether
+// it is the last, so nothing can be cut off, added or moved. AgeSealer writes a payload from front
+// to end, with one chunk in memory. One thread at a time.
+// SAFETY: libsodium reads and fills exactly the counts it is given, which callers have checked
 // against the memory they lend.
 
 import CSodium
 import Glibc
 
-/// The key of a payload, and what becomes of one chunk.
+/// The key of a payload; seals and opens one chunk at a time.
 struct AgeStreamKey: Sendable {
     static let chunkBytes = 64 << 10
     static let sealedBytes = chunkBytes + AgeCrypto.tagBytes
@@ -15,13 +15,13 @@ struct AgeStreamKey: Sendable {
 
     private let key: AgeSecret
 
-    /// salt: what stands before the first chunk.
+    /// salt: the bytes before the first chunk.
     init(fileKey: AgeSecret, salt: [UInt8]) {
         AgeCrypto.start()
         key = AgeCrypto.hkdf(fileKey, salt: salt, info: "payload")
     }
 
-    /// Fills the chunk's count and the tag's.
+    /// Writes the chunk's bytes and the tag.
     func seal(
         _ chunk: UnsafeRawBufferPointer, number: UInt64, isLast: Bool,
         into out: UnsafeMutableRawPointer
@@ -32,8 +32,7 @@ struct AgeStreamKey: Sendable {
             nil, nonce(number, isLast), key.bytes)
     }
 
-    /// False where it is not what was sealed under that number; nothing can be taken from `out`
-    /// then.
+    /// False: the bytes are not what was sealed under that number; `out` must not be used then.
     func open(
         _ sealed: UnsafeRawBufferPointer, number: UInt64, isLast: Bool,
         into out: UnsafeMutableRawPointer
@@ -47,7 +46,7 @@ struct AgeStreamKey: Sendable {
             nonce(number, isLast), key.bytes) == 0
     }
 
-    /// An 11-byte number, big end first, and the mark of the last chunk.
+    /// An 11-byte big-endian number, and the mark of the last chunk.
     private func nonce(_ number: UInt64, _ isLast: Bool) -> [UInt8] {
         var nonce = [UInt8](repeating: 0, count: AgeCrypto.nonceBytes)
         for index in 0..<8 {
@@ -59,7 +58,7 @@ struct AgeStreamKey: Sendable {
 }
 
 final class AgeSealer {
-    /// What has to stand before the first chunk.
+    /// The caller writes it before the first chunk.
     let salt: [UInt8]
     private let key: AgeStreamKey
     private var chunk = [UInt8](repeating: 0, count: AgeStreamKey.chunkBytes)
@@ -72,7 +71,7 @@ final class AgeSealer {
         key = AgeStreamKey(fileKey: fileKey, salt: salt)
     }
 
-    /// Takes bytes; gives chunks that are full and are not the last to `write`.
+    /// Takes bytes; passes each full chunk to `write`, except the last one.
     @safe func append<E: Error>(
         _ bytes: UnsafeRawBufferPointer, _ write: (UnsafeRawBufferPointer) throws(E) -> Void
     ) throws(E) {
@@ -96,7 +95,7 @@ final class AgeSealer {
         }
     }
 
-    /// The last chunk; without any byte it is empty.
+    /// Writes the last chunk, which is empty if the payload is.
     func finish<E: Error>(_ write: (UnsafeRawBufferPointer) throws(E) -> Void) throws(E) {
         try unsafe give(isLast: true, write)
     }

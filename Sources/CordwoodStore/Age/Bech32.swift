@@ -1,5 +1,5 @@
-// Bech32 (BIP 173), without its limit on length: how age writes keys. Checks the checksum over
-// lowercase, refuses mixed case and padding that is not zero. Pure; any thread.
+// Bech32 (BIP 173) without its length limit: the encoding of age keys. Computes the checksum over
+// lower case; refuses mixed case and nonzero padding. Pure; any thread.
 
 enum Bech32 {
     enum Problem: Error, Equatable {
@@ -20,7 +20,7 @@ enum Bech32 {
     private static let checksumCharacters = 6
     private static let separator = UInt8(ascii: "1")
 
-    /// Lowercase. `prefix` is lowercase, too.
+    /// Returns lower case; `prefix` must be lower case, too.
     static func encode(_ prefix: String, _ data: [UInt8]) -> String {
         var values = fives(data)
         let covered = expanded(Array(prefix.utf8)) + values
@@ -32,7 +32,7 @@ enum Bech32 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The prefix in lowercase, and the data.
+    /// Returns the prefix in lower case, and the data.
     static func decode(
         _ text: some Collection<UInt8>
     ) throws(Problem) -> (prefix: String, data: [UInt8]) {
@@ -90,7 +90,7 @@ enum Bech32 {
         return values
     }
 
-    /// nil: what is left over is not zero, or a whole value.
+    /// nil: the leftover bits are not zero, or amount to a whole value.
     private static func eights(_ values: ArraySlice<UInt8>) -> [UInt8]? {
         var data: [UInt8] = []
         var held: UInt32 = 0

@@ -1,7 +1,7 @@
-// An archive opened for reading: a descriptor and its size when opened. Reads are positional and
-// never from a mapping, so a file that is cut beside us gives a short read and not a signal. This
-// is the one place where archives are read from: what is encrypted is decrypted here, as it is
-// asked for, and all above sees the archive inside.
+// An archive opened for reading: a descriptor, and the size at open. Reads are positional and never
+// from a mapping, so a file that is cut meanwhile causes a short read and not a signal. All reads
+// of archives go through here: encrypted content is decrypted here on demand, and the code above
+// sees only the archive inside.
 // SAFETY: reads go into room that `out` has reserved before.
 
 import CShims
@@ -12,12 +12,12 @@ struct ArchiveFile: ~Copyable {
     private let descriptor: Int32
     private let sealed: SealedFile?
     let path: String
-    /// Of the archive, which may stand in an age file.
+    /// Size of the archive, which may be inside an age file.
     let size: UInt64
-    /// Of the file.
+    /// Size of the file.
     let fileBytes: UInt64
 
-    /// identities: to open an encrypted one with.
+    /// identities: keys for an encrypted archive.
     init(path: String, identities: [AgeIdentity] = []) throws(ReadProblem) {
         let opened = unsafe path.withCString {
             unsafe cwi_file_open_own($0, O_RDONLY | O_NONBLOCK, 0)
@@ -52,24 +52,24 @@ struct ArchiveFile: ~Copyable {
     deinit { cwi_file_close(descriptor) }
 
     var isEncrypted: Bool { sealed != nil }
-    /// What an encrypted one says to everybody.
+    /// The public facts of an encrypted archive.
     var facts: SealedFacts? { sealed?.facts }
-    /// Nothing can be read; why.
+    /// Set if no identity opens the archive: the reason.
     var locked: ReadProblem? { sealed?.locked }
 
-    /// It was cut or added to: `size` is what is genuine.
+    /// Set if the payload was cut or extended; `size` covers the genuine part.
     var endProblem: ReadProblem? {
         guard let problem = sealed?.payload?.problem else { return nil }
         return SealedFile.problem(problem, path)
     }
 
-    /// Of one that is locked: what is wrong all the same.
+    /// Finds problems of a locked archive that show without a key.
     func checkLocked() throws(ReadProblem) -> String? {
         try sealed?.check(descriptor, path: path, fileBytes: fileBytes)
     }
 
-    /// Replaces `out` by [offset, + count) of the archive; false where it has less. The caller
-    /// bounds `count`.
+    /// Replaces `out` by [offset, + count) of the archive; false if the archive is shorter. The
+    /// caller bounds `count`.
     func read(_ count: UInt64, at offset: UInt64, into out: inout GrowingBytes) throws(ReadProblem)
         -> Bool
     {

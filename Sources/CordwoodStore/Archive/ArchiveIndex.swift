@@ -1,6 +1,6 @@
-// Where the blocks of an archive are: its header, and its footer or, where that is damaged, a walk
-// over the frames (FORMAT §11.1, §11.3). Nothing is allocated for a count that the file is too
-// small for. Made once by whoever opens an archive.
+// Locates the blocks of an archive: by its header and its footer or, if the footer is damaged, by
+// walking the frames (FORMAT §11.1, §11.3). Never allocates for a count that the file is too small
+// for. Made once per opened archive.
 // SAFETY: views are of the one buffer, made anew after every read, and sliced below its checked
 // length.
 
@@ -8,7 +8,7 @@ import CordwoodCore
 import Glibc
 
 struct ArchiveIndex {
-    /// What the footer says beside its entries.
+    /// Contents of the footer, besides its entries.
     struct Footer {
         var id: LaneID
         var recordCount: UInt64
@@ -20,16 +20,16 @@ struct ArchiveIndex {
 
     var info: ArchiveInfo
     var blocks: [BlockEntry] = []
-    /// What is damaged, though the blocks were found.
+    /// Damage found, although the blocks were located.
     var problems: [ReadProblem] = []
-    /// Bytes of the header's frame; 0 where the header is damaged.
+    /// Bytes of the header's frame; 0 if the header is damaged.
     var headerSpan: UInt64 = 0
-    /// Nil where it is damaged.
+    /// nil if the footer is damaged.
     var footer: Footer?
-    /// Encrypted, and nobody here has the key: `info` is what the file says to everybody.
+    /// Set if the archive is encrypted and no key is available; `info` then holds its public facts.
     var locked: ReadProblem?
 
-    /// `salvage`: with a damaged header, too, blocks are looked for.
+    /// `salvage`: looks for blocks even if the header is damaged.
     static func load(
         _ file: borrowing ArchiveFile, salvage: Bool
     ) throws(ReadProblem) -> ArchiveIndex {
@@ -71,7 +71,7 @@ struct ArchiveIndex {
         }
     }
 
-    /// By the footer, or by looking at every frame.
+    /// Locates the blocks by the footer, or by looking at every frame.
     private mutating func loadBlocks(_ file: borrowing ArchiveFile) throws(ReadProblem) {
         var buffer = GrowingBytes()
         do throws(ReadProblem) {
@@ -85,14 +85,14 @@ struct ArchiveIndex {
         do throws(ReadProblem) {
             try walk.run(file)
         } catch .damaged(let text) {
-            // An encrypted chunk that is not genuine: the walk does not go on behind it.
+            // An encrypted chunk is not genuine: the walk ends there.
             problems.append(.damaged(text))
         }
         blocks = walk.blocks
         problems += walk.problems
     }
 
-    /// Nil where the header is whole, else what is wrong.
+    /// Returns nil if the header is intact, otherwise the problem.
     private mutating func readHeader(
         _ file: borrowing ArchiveFile, _ buffer: inout GrowingBytes
     ) throws(ReadProblem) -> String? {
@@ -204,7 +204,7 @@ struct ArchiveIndex {
 }
 
 extension ArchiveCover {
-    /// FORMAT §11.1; nil where they are not `count`.
+    /// The list of covers (FORMAT §11.1); nil if there are not exactly `count`.
     @safe static func list(_ bytes: UnsafeRawBufferPointer, count: UInt32) -> [ArchiveCover]? {
         guard count >= 1, count <= UInt32(ArchiveLimits.coversMax) else { return nil }
         var cursor = ByteCursor(bytes)
@@ -220,8 +220,9 @@ extension ArchiveCover {
 }
 
 extension ArchiveInfo {
-    /// Reads header and footer only. A damaged footer is made up for by the blocks' headers. Of an
-    /// encrypted archive, what it says to everybody: no key is needed, but for one that age made.
+    /// Reads only header and footer. If the footer is damaged, the blocks' headers replace it. For
+    /// an encrypted archive, reads its public facts: that needs no key, unless age itself made the
+    /// file.
     package static func peek(
         path: String, identities: [AgeIdentity] = []
     ) throws(ReadProblem) -> ArchiveInfo {

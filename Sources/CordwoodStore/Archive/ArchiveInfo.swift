@@ -1,11 +1,11 @@
-// What an archive says about itself: values only, made by the writer and by whoever reads a header
-// and a footer (FORMAT §11.1, §11.3), and how archives are named and identified.
+// An archive's description of itself: values only, filled by the writer and by readers of a header
+// and a footer (FORMAT §11.1, §11.3). Also the names and ids of archives.
 
 import CSodium
 import CordwoodCore
 import CordwoodFormats
 
-/// A run of segments of one lane whose records stand in an archive.
+/// A run of segments of one lane whose records an archive holds.
 package struct ArchiveCover: Hashable, Sendable {
     package var laneID: LaneID
     package var first: UInt64
@@ -25,10 +25,10 @@ package struct ArchiveInfo: Sendable {
     package var covers: [ArchiveCover]
     package var createdRealtime: UInt64
     package var recordCount: UInt64
-    /// UTC ns shown; both 0 where there is no record.
+    /// UTC ns of the records as shown; both 0 if there is no record.
     package var timeMin: UInt64
     package var timeMax: UInt64
-    /// Of all payloads.
+    /// Sum over all payloads.
     package var rawBytes: UInt64
     package var fileBytes: UInt64
     package var blockCount: Int
@@ -36,33 +36,34 @@ package struct ArchiveInfo: Sendable {
     package var levels: UInt32
     package var kinds: UInt32
     package var path: String
-    /// What the source of the records reported as damaged while they were written, cut at 64 texts;
-    /// empty for an archive that was opened.
+    /// Damage that the source of the records reported during the write, cut at 64 texts; empty for
+    /// an archive that was opened.
     package var damage: [String] = []
     package var damageCount = 0
-    /// Of one that was opened: header and footer are. Else it may have held more than it says.
+    /// For an opened archive: header and footer are intact. If not, it may have held more than it
+    /// says.
     package var isWhole = true
-    /// An age file (FORMAT §11.5). Without a key that opens it `rawBytes` and `blockCount` are 0,
-    /// and `levels` and `kinds` are full.
+    /// True for an age file (FORMAT §11.5). Without a key that opens it, `rawBytes` and
+    /// `blockCount` are 0, and `levels` and `kinds` are full.
     package var isEncrypted = false
 
     package var idText: String { ArchiveIdentity.text(id) }
 }
 
 package enum ArchiveError: Error, Sendable {
-    /// The disk; nothing was left behind.
+    /// The disk failed; nothing was left behind.
     case system(operation: String, path: String, errno: Int32)
-    /// The records could not be read, or are of a newer format; they must not be removed.
+    /// The records could not be read, or have a newer format; they must not be removed.
     case source(ReadProblem)
     case memory
-    /// Name or covers are not valid.
+    /// The name or the covers are not valid.
     case argument(String)
-    /// FORMAT §1.
+    /// Exceeds a limit of FORMAT §1.
     case limit(String)
 }
 
 package enum ArchiveIdentity {
-    /// FORMAT §11: the same covers give the same id, whoever computes it.
+    /// FORMAT §11: the same covers always give the same id.
     package static func id(_ covers: [ArchiveCover]) -> LaneID {
         var content = GrowingBytes()
         for byte in "cordwood archive 1".utf8 { content.append(byte: byte) }
@@ -87,8 +88,8 @@ package enum ArchiveIdentity {
         fileName(cover.laneName, cover.first, cover.last)
     }
 
-    /// Of several lanes: the first one's name, `+` and how many more there are. A lane is first in
-    /// one archive at most, so nobody else has the name.
+    /// For several lanes: the first one's name, `+` and the number of further lanes. A lane comes
+    /// first in at most one archive, so the name is unique.
     package static func fileName(of covers: [ArchiveCover]) -> String {
         guard covers.count > 1 else { return fileName(covers[0]) }
         return fileName(covers[0]).dropLast(4) + "+\(covers.count - 1).cwa"
@@ -103,7 +104,7 @@ package enum ArchiveIdentity {
         return text
     }
 
-    /// A plain file name that a `.part` can be added to.
+    /// True for a plain file name with room for `.part`.
     static func isFileName(_ name: String) -> Bool {
         let bytes = name.utf8
         return !bytes.isEmpty && bytes.count <= 240 && bytes.first != 0x2e

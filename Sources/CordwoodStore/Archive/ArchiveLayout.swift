@@ -39,7 +39,7 @@ public enum BlockHeader {
     public static let bytes = 128
     package static let magicValue: UInt64 = 0x3130_4B43_4C42_5743  // "CWBLCK01"
     public static let methodColumns: UInt8 = 1
-    /// With the header of the frame around it.
+    /// Includes the header of the surrounding frame.
     static let frameBytes = bytes + SkippableFrame.headerBytes
 }
 

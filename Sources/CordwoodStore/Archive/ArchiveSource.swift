@@ -1,13 +1,13 @@
-// Reads an archive as a run of records (FORMAT §11), one block in memory at a time. Damage in one
-// block is told once and the next block follows. One thread at a time; the descriptor stays open,
-// so an archive that is deleted meanwhile is read to its end.
-// SAFETY: a record's views hold until `advance` loads the next block.
+// Reads an archive as a run of records (FORMAT §11), with one block in memory at a time. Reports
+// damage in a block once and continues with the next block. One thread at a time; the descriptor
+// stays open, so an archive that is deleted meanwhile is read to its end.
+// SAFETY: a record's views stay valid until `advance` loads the next block.
 
 import CordwoodCore
 
 package final class ArchiveSource: RecordSource {
     package let info: ArchiveInfo
-    /// Problems of header and footer, told before the first record.
+    /// Problems of header and footer, reported before the first record.
     private var problems: [ReadProblem]
     private let file: ArchiveFile
     private let blocks: [BlockEntry]
@@ -23,9 +23,9 @@ package final class ArchiveSource: RecordSource {
     private var begun = false
     private var known = false
 
-    /// Throws `.damaged` where the file is no archive, `.version` where it is a newer one. One that
-    /// is encrypted and that none of the identities opens has no records: `advance` throws
-    /// `.locked` once. Where it does not even say which archive it is, this throws `.locked`.
+    /// Throws `.damaged` if the file is not an archive, `.version` if it is a newer one. An
+    /// encrypted archive that none of the identities opens has no records: `advance` throws
+    /// `.locked` once. If the file does not even say which archive it is, this throws `.locked`.
     package static func open(
         path: String, identities: [AgeIdentity] = []
     ) throws(ReadProblem) -> ArchiveSource {
@@ -45,16 +45,15 @@ package final class ArchiveSource: RecordSource {
 
     package var header: ArchiveInfo { info }
 
-    /// Passes over blocks that hold nothing in [since, until) (UTC ns; 0: open) or nothing at or
-    /// above `level` (0: all). Records of other blocks come as they are. To be called before the
-    /// first one.
+    /// Skips blocks that hold nothing in [since, until) (UTC ns; 0: open) or nothing at or above
+    /// `level` (0: all). Does not filter the records of other blocks. Call before the first record.
     package func restrict(since: UInt64, until: UInt64, level: UInt8) {
         self.since = since
         self.until = until
         levels = LevelSet.atLeast(level)
     }
 
-    /// Monotonic time of the first record; 0 where that is not known.
+    /// Monotonic time of the first record; 0 if it is not known.
     package var createdMonotonicNs: UInt64 {
         begin()
         return firstMonotonic
@@ -110,7 +109,7 @@ package final class ArchiveSource: RecordSource {
             && block.levels & levels != 0
     }
 
-    /// Looks at the first block without consuming it; what is damaged before it is told later.
+    /// Looks at the first block without consuming it; damage found before it is reported later.
     private func begin() {
         if begun { return }
         var met: [ReadProblem] = []

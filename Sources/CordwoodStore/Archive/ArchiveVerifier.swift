@@ -1,23 +1,23 @@
-// Reads an archive from end to end and says whether every byte of it is what its writer meant: used
-// before an upload is answered with 2xx, and by `cordwood verify`. Stricter than the reader, which
-// takes what it can get: here frames must adjoin, and header, footer and blocks must say the same.
+// Reads an archive from end to end and checks that every byte is what its writer wrote. Used before
+// an upload is answered with 2xx, and by `cordwood verify`. Stricter than the reader, which
+// salvages what it can: frames must adjoin, and header, footer and blocks must agree.
 // SAFETY: the payload's view ends before the next block is loaded.
 
 import CordwoodCore
 
 package struct ArchiveVerification: Sendable {
     package var info: ArchiveInfo
-    /// Blocks whose checksums hold and whose columns parse.
+    /// Number of blocks whose checksums match and whose columns parse.
     package var blocksWhole = 0
-    /// Records read from them.
+    /// Number of records read from those blocks.
     package var recordCount: UInt64 = 0
-    /// Those among them that no sync had covered when the machine went down.
+    /// Number of records among them that no sync had covered when the machine went down.
     package var unverifiedCount: UInt64 = 0
-    /// What is wrong, cut at 64 texts.
+    /// Problems found, cut at 64 texts.
     package var problems: [String] = []
     package var problemCount = 0
-    /// Encrypted, and no identity opens it: only its outside was looked at, and records are not
-    /// counted.
+    /// Set for an encrypted archive that no identity opens: only its outside was checked, and
+    /// records are not counted.
     package var locked: String?
 
     package var isWhole: Bool { problemCount == 0 }
@@ -29,9 +29,9 @@ package struct ArchiveVerification: Sendable {
 }
 
 package enum ArchiveVerifier {
-    /// Throws where the file cannot be read, is no archive, or is of a newer format; and, nothing
-    /// inflated, where its payloads are more than `rawBytesMax` together. Of an encrypted archive
-    /// that none of the identities opens, the outside alone.
+    /// Throws if the file cannot be read, is not an archive, or has a newer format; also, before
+    /// inflating anything, if its payloads exceed `rawBytesMax` together. If none of the identities
+    /// opens an encrypted archive, only the outside is checked.
     package static func verify(
         path: String, identities: [AgeIdentity] = [], rawBytesMax: UInt64 = .max
     ) throws(ReadProblem) -> ArchiveVerification {
@@ -58,7 +58,7 @@ package enum ArchiveVerifier {
         }
         var loader = BlockLoader(isStrict: true)
         for entry in index.blocks {
-            // A hostile one may inflate 32,768-fold, for as long as somebody goes on.
+            // A hostile archive may inflate 32,768-fold, for as long as we go on.
             if result.problemCount > ArchiveLimits.problemsMax { break }
             do throws(ReadProblem) {
                 let head = try loader.load(entry, of: file)

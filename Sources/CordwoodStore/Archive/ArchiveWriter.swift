@@ -1,9 +1,9 @@
 // Writes one archive (FORMAT §11) from a run of records: header, blocks, footer, published by
-// rename. Called by the helper thread and by `cordwood archive`; one thread at a time per archive.
-// What the source reports as damaged is collected and passed over; every other problem gives the
-// archive up, so that nothing is removed that was not read.
-// SAFETY: `frame`, `payload` and `entries` are this writer's; a view of one is used up in the call
-// it is made for, and only another one grows during that.
+// rename. The helper thread and `cordwood archive` call it; one thread at a time per archive.
+// Damage that the source reports is collected and skipped; any other problem abandons the archive,
+// so that no unread record is removed.
+// SAFETY: `frame`, `payload` and `entries` are this writer's; a view of one is consumed in the call
+// it is made for, and only another one grows during that call.
 
 import CordwoodCore
 import Glibc
@@ -18,8 +18,9 @@ package struct ArchiveWriter: ~Copyable {
     private var entries = GrowingBytes()
     private var info: ArchiveInfo
 
-    /// Writes all that `source` has. `name` is needed where there is not exactly one cover; an
-    /// archive of that name is replaced. Where there are recipients it is encrypted to them.
+    /// Writes everything that `source` has. `name` is required unless there is exactly one cover;
+    /// an existing archive of that name is replaced. If there are recipients, the archive is
+    /// encrypted to them.
     package static func write(
         source: any RecordSource, covers: [ArchiveCover], archivesDirectory: String,
         name: String? = nil, codec: Codec, level: Int32, now: UInt64,

@@ -1,11 +1,11 @@
-// Turns records into the columns of one block (FORMAT §11.4). All memory is used again for the next
+// Turns records into the columns of one block (FORMAT §11.4). All memory is reused for the next
 // block; a record costs a few appends and no allocation. One writer owns one builder; one thread.
-// SAFETY: a record's views hold during `add`, which copies what it keeps; those of the columns are
-// used while only `out` grows.
+// SAFETY: a record's views stay valid during `add`, which copies what it keeps; views of the
+// columns are used only while nothing but `out` grows.
 
 import CordwoodCore
 
-/// What a block's header and the footer say about it.
+/// The statistics of a block that its header and the footer record.
 struct BlockSummary {
     var recordCount: UInt32 = 0
     var timeMin = UInt64.max
@@ -39,7 +39,7 @@ struct BlockBuilder: ~Copyable {
         var place: UInt32
         var index: Int
     }
-    /// What this block's places were found at last.
+    /// A cache of the format index last found for each of this block's places.
     private var recent = [RecentFormat?](repeating: nil, count: 256)
     var contexts: ByteTable
     private var thread = GrowingBytes()
@@ -70,7 +70,7 @@ struct BlockBuilder: ~Copyable {
 
     var isEmpty: Bool { summary.recordCount == 0 }
 
-    // `mutating` though they change nothing: a borrowed builder is copied to be looked at.
+    // `mutating` although they change nothing: reading a borrowed builder would copy it.
     @inline(__always)
     private mutating func size() -> Int {
         messages.count &+ arguments.count &+ sections.count &+ loggers.size &+ sites.size
@@ -78,7 +78,7 @@ struct BlockBuilder: ~Copyable {
             &* ArchiveLimits.recordCost
     }
 
-    /// Time to close the block.
+    /// True when it is time to close the block.
     mutating func isFull() -> Bool {
         size() >= ArchiveLimits.blockTarget || people.full
             || loggers.count >= ArchiveLimits.dictionaryMax
@@ -89,13 +89,14 @@ struct BlockBuilder: ~Copyable {
 
     enum Filled {
         case full
-        /// The block must be closed before this record, which holds until the source moves on.
+        /// The block must be closed before this record, which stays valid until the source moves
+        /// on.
         case noRoom(RecordRef)
         case end
     }
 
-    /// Takes records until the block is full. The loop stands here, for called from outside once a
-    /// record the whole builder is moved out and in each time.
+    /// Takes records until the block is full. The loop is inside the builder because calls from
+    /// outside, one per record, would move the whole builder out and back in each time.
     mutating func fill(from source: any RecordSource) throws(ReadProblem) -> Filled {
         var record = RecordRef()
         while try source.next(&record) {
@@ -106,7 +107,7 @@ struct BlockBuilder: ~Copyable {
         return .end
     }
 
-    /// False where the block must be closed first: the record is large and would share it.
+    /// False if the block must be closed first: the record is large and would share the block.
     private mutating func hasRoom(for record: borrowing RecordRef) -> Bool {
         let wanted =
             record.message.count &+ record.arguments.count &+ record.sections.count
@@ -159,7 +160,7 @@ struct BlockBuilder: ~Copyable {
         appendKind(record, cut: cut)
         if record.isDeferred {
             format.append(varint: UInt64(formatIndex(record)))
-            // More than any writer of ours stores (CW_STRING_MAX): the format alone is kept.
+            // Larger than anything our writers store (CW_STRING_MAX): only the format is kept.
             if record.arguments.count <= ArchiveLimits.messageMax {
                 arguments.append(record.arguments)
             }
@@ -176,7 +177,8 @@ struct BlockBuilder: ~Copyable {
         guard record.placeNumber > 0, record.arguments.count <= ArchiveLimits.messageMax else {
             return formatSaid(record)
         }
-        // Held by `people` as long as the block, so that its identity is nobody else's.
+        // `people` holds the process as long as the block, so no other object takes over its
+        // identity.
         let process = ObjectIdentifier(record.thread.process)
         let slot = Int(record.placeNumber & 255)
         if let known = recent[slot], known.place == record.placeNumber, known.process == process {
@@ -208,7 +210,7 @@ struct BlockBuilder: ~Copyable {
         kind.append(byte: bits)
     }
 
-    /// Puts the streams behind one another.
+    /// Concatenates the streams.
     mutating func assemble(into out: inout GrowingBytes) {
         out.removeAll()
         scratch.removeAll()
@@ -259,7 +261,7 @@ struct BlockBuilder: ~Copyable {
         close(&out, start)
         put(format, &out)
         put(arguments, &out)
-        // Last, so that `zstd -dc` shows them at the end of each block.
+        // Messages go last, so that `zstd -dc` shows them at the end of each block.
         put(messages, &out)
     }
 
@@ -298,19 +300,19 @@ enum BlockKind {
     static let hasSections: UInt8 = 32
     static let deferred: UInt8 = 64
 
-    /// Three bits are stored; kinds that version 1 does not know become logs.
+    /// Stores three bits; kinds that version 1 does not know become logs.
     @inline(__always)
     static func stored(_ kind: UInt8) -> UInt8 { kind <= mask ? kind : 0 }
 }
 
-/// FORMAT §11.2: bit (level − 1). Bit 31 stands for records without a level and for what no bit
-/// fits, so no filter by level may pass over it.
+/// FORMAT §11.2: bit (level − 1). Bit 31 means records without a level or with one that has no bit,
+/// so a level filter must never skip a block that has it.
 enum LevelSet {
     static func bit(_ level: UInt8) -> UInt32 {
         level >= 1 && level <= 31 ? 1 &<< UInt32(level - 1) : 1 &<< 31
     }
 
-    /// All bits that a filter for `level` and above wants.
+    /// All bits that a filter for `level` and above accepts.
     static func atLeast(_ level: UInt8) -> UInt32 {
         level <= 1 ? .max : (level > 31 ? 1 &<< 31 : UInt32.max &<< UInt32(level - 1))
     }

@@ -1,9 +1,8 @@
-// Streams 0 to 4 and 16 of an inflated block (FORMAT §11.4): what the per-record streams point
-// into.
-// Counts are checked against the limits and against the bytes that are there before anything is
+// Streams 0 to 4 and 16 of an inflated block (FORMAT §11.4), which the per-record streams refer to.
+// Counts are checked against the limits and against the available bytes before anything is
 // allocated.
-// SAFETY: all views are slices of the payload's streams and hold as long as the loader keeps that
-// block.
+// SAFETY: all views are slices of the payload's streams and stay valid as long as the loader keeps
+// that block.
 
 import CordwoodCore
 
@@ -23,7 +22,7 @@ import CordwoodCore
     }
     @safe struct Context {
         @safe var fields: UnsafeRawBufferPointer
-        /// Empty: none.
+        /// Empty if there is none.
         @safe var trace: UnsafeRawBufferPointer
     }
 
@@ -34,7 +33,7 @@ import CordwoodCore
     var contexts: [Context] = []
     var formats: [Format] = []
 
-    /// Nil where a stream does not parse. The pointers hold as long as the block does.
+    /// nil if a stream does not parse. The pointers stay valid as long as the block does.
     @safe init?(_ streams: [UnsafeRawBufferPointer]) {
         guard unsafe readProcesses(streams[0]), unsafe readThreads(streams[1]),
             unsafe readLoggers(streams[2]),
@@ -43,7 +42,7 @@ import CordwoodCore
         else { return nil }
     }
 
-    /// `least` bytes are needed for one entry.
+    /// `least`: the fewest bytes that one entry needs.
     private func count(_ cursor: inout ByteCursor, least: Int, max: Int) -> Int? {
         guard let count = cursor.varint(), count <= UInt64(max),
             Int(count) * least <= cursor.left

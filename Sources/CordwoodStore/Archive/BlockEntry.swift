@@ -1,6 +1,7 @@
-// One block as a reader knows it before it reads its payload: from the footer or, where that is
+// A reader's knowledge of one block before it reads the payload: from the footer or, if that is
 // damaged, from the block's own header (FORMAT §11.2, §11.3).
-// SAFETY: the content is sliced only behind the check of `frame.count`; all else is checked loads.
+// SAFETY: the content is sliced only after the check of `frame.count`; everything else is checked
+// loads.
 
 import CordwoodCore
 
@@ -40,7 +41,7 @@ struct BlockEntry: Equatable {
     }
 }
 
-/// A block's header, checked as far as it can be without the payload.
+/// A block's header, checked as far as possible without the payload.
 struct BlockHead {
     enum HeadResult {
         case good(BlockHead)
@@ -59,7 +60,7 @@ struct BlockHead {
     let storedCRC: UInt32
     let rawCRC: UInt32
 
-    /// `frame` is the skippable frame: its header and the block header.
+    /// `frame` is the skippable frame: its header, followed by the block header.
     @safe static func read(_ frame: UnsafeRawBufferPointer) -> HeadResult {
         guard frame.count >= BlockHeader.frameBytes, isStart(frame) else {
             return .bad("not a block header")
@@ -88,7 +89,7 @@ struct BlockHead {
         return .good(head)
     }
 
-    /// A frame header of the right length and the block's magic.
+    /// True for a frame header of the right length followed by the block's magic.
     @safe static func isStart(_ bytes: UnsafeRawBufferPointer) -> Bool {
         bytes.count >= 16 && bytes.word(0, UInt32.self) == SkippableFrame.magicValue
             && bytes.word(4, UInt32.self) == UInt32(BlockHeader.bytes)

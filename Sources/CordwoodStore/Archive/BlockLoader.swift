@@ -1,6 +1,6 @@
-// Brings one block from the file into memory (FORMAT §11.2): header, stored bytes, checksum, frame,
-// checksum. Its two buffers are used again for the next block; together they are bounded by the
-// limits of the format. One reader owns one loader.
+// Loads one block from the file into memory (FORMAT §11.2): header, stored bytes, checksum, frame,
+// checksum. Its two buffers are reused for the next block; the limits of the format bound their
+// total size. One reader owns one loader.
 
 import CordwoodCore
 import Glibc
@@ -10,15 +10,15 @@ struct BlockLoader: ~Copyable {
     private var raw = GrowingBytes()
     private var decompressor = BlockDecompressor()
 
-    /// Blocks whose header and footer disagree are not inflated.
+    /// Refuses to inflate blocks whose header and footer disagree.
     private let isStrict: Bool
 
     init(isStrict: Bool = false) { self.isStrict = isStrict }
 
-    /// SAFETY: holds until the next `load`.
+    /// SAFETY: valid until the next `load`.
     var payload: UnsafeRawBufferPointer { unsafe raw.bytes }
 
-    /// Makes `payload` the one of that block and gives its header.
+    /// Loads that block into `payload` and returns its header.
     mutating func load(_ entry: BlockEntry, of file: borrowing ArchiveFile) throws(ReadProblem)
         -> BlockHead
     {

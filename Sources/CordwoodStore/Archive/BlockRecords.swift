@@ -1,6 +1,5 @@
-// Gives the records of one inflated payload, one after another (FORMAT §11.4). The payload's
-// checksum held, yet its content is checked as if it had not: nil means damage, and the block is
-// over.
+// Iterates over the records of one inflated payload (FORMAT §11.4). The payload's checksum matched,
+// yet its content is checked as if it had not: nil means damage, and ends the block.
 
 import CordwoodCore
 
@@ -31,7 +30,7 @@ struct BlockRecords {
     private var lastTime: UInt64 = 0
     private var lastOffset: UInt64 = 0
 
-    /// SAFETY: `payload` must hold as long as this and its records are used.
+    /// SAFETY: `payload` must stay valid as long as this value and its records are used.
     @safe init?(_ payload: UnsafeRawBufferPointer, recordCount: UInt32) {
         guard let streams = Self.streams(payload),
             unsafe streams[9].count == Int(recordCount),
@@ -57,7 +56,7 @@ struct BlockRecords {
         arguments = unsafe ByteCursor(streams[18])
     }
 
-    /// The known streams; further ones are passed over.
+    /// The known streams; others are skipped.
     @safe private static func streams(_ payload: UnsafeRawBufferPointer)
         -> [UnsafeRawBufferPointer]?
     {
@@ -74,7 +73,7 @@ struct BlockRecords {
         return unsafe cursor.left == 0 ? found : nil
     }
 
-    /// Nothing of the per-record streams is left over.
+    /// True if the per-record streams are used up.
     var isSpent: Bool {
         thread.left | time.left | offset.left | sequence.left | level.left | kind.left | logger.left
             | context.left | length.left | sectionLength.left | sections.left | messages.left

@@ -1,10 +1,9 @@
-// Reads numbers and strings out of bytes that nobody vouches for. Every read is checked against
-// what is left and answers nil where it does not fit, so a caller can only ever find damage, not
-// step out of the buffer.
+// Reads numbers and strings from untrusted bytes. Every read is checked against the remaining bytes
+// and returns nil if it does not fit, so a caller can only find damage, never leave the buffer.
 
 import CordwoodCore
 
-/// SAFETY: points into a buffer of the one who made it and holds as long as that does.
+/// SAFETY: points into a buffer of its creator and is valid as long as that buffer.
 @safe struct ByteCursor {
     private(set) var position: UnsafeRawPointer
     private(set) var end: UnsafeRawPointer
@@ -80,7 +79,7 @@ import CordwoodCore
         return bytes(size)
     }
 
-    /// Malformed UTF-8 is repaired: for names that are only shown.
+    /// Repairs malformed UTF-8: for names that are only shown.
     mutating func text() -> String? {
         guard let found = string() else { return nil }
         return unsafe String(decoding: found, as: UTF8.self)
@@ -93,8 +92,8 @@ import CordwoodCore
 }
 
 extension UnsafeRawBufferPointer {
-    /// The little-endian word at `offset`. The caller has checked that it lies inside; where it
-    /// does not, the answer is 0.
+    /// The little-endian word at `offset`. The caller has checked that it lies inside; otherwise
+    /// the result is 0.
     @safe func word<Word: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, _: Word.Type) -> Word
     {
         guard offset >= 0, offset <= count - MemoryLayout<Word>.size else { return 0 }

@@ -1,7 +1,7 @@
-// The dictionary of one block: byte strings get the index of their first appearance. Open
-// addressing over an arena that is used again for every block, so that a record allocates nothing.
-// The hash is seeded: log text is chosen by strangers. The seed never shows in the output.
-// SAFETY: an entry's offset and size lie in the arena, which never shrinks but by `removeAll`.
+// The dictionary of one block: each byte string gets the index of its first appearance. Open
+// addressing over an arena that is reused for every block, so a record allocates nothing. The hash
+// is seeded, because strangers choose log text. The seed never shows in the output.
+// SAFETY: an entry's offset and size lie in the arena, which shrinks only in `removeAll`.
 
 import Glibc
 
@@ -14,7 +14,7 @@ struct ByteTable: ~Copyable {
 
     private var arena = GrowingBytes()
     private var entries: [Entry] = []
-    /// Index + 1; 0: free. A power of two, at most half full.
+    /// Index + 1; 0: free. The count is a power of two, at most half of them used.
     private var slots: [UInt32] = Array(repeating: 0, count: 256)
     private let seed: UInt64
     private var last = -1
@@ -22,7 +22,7 @@ struct ByteTable: ~Copyable {
     init(seed: UInt64) { self.seed = seed }
 
     var count: Int { entries.count }
-    /// Bytes of all strings.
+    /// Total bytes of all strings.
     var size: Int { arena.count }
     var failed: Bool { arena.failed }
 
@@ -34,7 +34,7 @@ struct ByteTable: ~Copyable {
         last = -1
     }
 
-    /// SAFETY: holds until the next `index`.
+    /// SAFETY: valid until the next `index`.
     func bytes(_ index: Int) -> UnsafeRawBufferPointer {
         let entry = entries[index]
         return unsafe UnsafeRawBufferPointer(
@@ -67,7 +67,7 @@ struct ByteTable: ~Copyable {
         let index = entries.count
         entries.append(Entry(offset: arena.count, size: key.count, hash: hash))
         arena.append(key)
-        // Without the bytes the entry must not be compared; the block is given up anyway.
+        // Without its bytes the entry must not be compared; the block is abandoned anyway.
         if arena.failed { entries[index].size = -1 }
         slots[slot] = UInt32(truncatingIfNeeded: index &+ 1)
         if entries.count * 2 > slots.count { rehash() }

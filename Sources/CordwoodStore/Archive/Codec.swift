@@ -1,8 +1,8 @@
-// One payload to one standard frame and back (FORMAT §11): a zstd frame with its content size, an
-// LZ4 frame with its content size, or a skippable frame that holds the bytes as they are. The
-// owners of the C contexts live as long as one writer or reader; one thread at a time.
-// SAFETY: a context is freed once, in deinit; the C libraries get the room that was reserved as
-// their bound, and frames by their count.
+// Turns one payload into one standard frame and back (FORMAT §11): a zstd frame with its content
+// size, an LZ4 frame with its content size, or a skippable frame that holds the bytes unchanged.
+// The owners of the C contexts live as long as one writer or reader; one thread at a time.
+// SAFETY: a context is freed once, in deinit; the C libraries get the reserved room as their bound,
+// and frames by their count.
 
 import CLZ4
 import CZstd
@@ -14,7 +14,7 @@ public enum Codec: UInt8, Sendable, CaseIterable {
     case lz4 = 1
     case none = 2
 
-    /// 0 gives the default; what is outside of the codec's range is moved to its end.
+    /// 0 gives the default; values outside the codec's range are clamped.
     func level(_ wanted: Int32) -> Int32 {
         switch self {
         case .zstd: wanted == 0 ? 3 : min(max(wanted, 1), 19)
@@ -23,7 +23,8 @@ public enum Codec: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// Whether a frame of `stored` bytes can hold `raw` bytes at all. Asked before memory is.
+    /// Whether a frame of `stored` bytes can hold `raw` bytes at all. Checked before memory is
+    /// allocated.
     func plausible(raw: UInt64, stored: UInt64) -> Bool {
         guard raw <= UInt64(ArchiveLimits.payloadMax) else { return false }
         switch self {
@@ -33,7 +34,7 @@ public enum Codec: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// No frame of a payload within the limits is larger.
+    /// The largest possible frame of a payload within the limits.
     static let storedMax = UInt64(ArchiveLimits.payloadMax) + UInt64(ArchiveLimits.payloadMax >> 6)
 }
 
@@ -48,7 +49,7 @@ enum SkippableFrame {
     private let level: Int32
     private let context: OpaquePointer?
 
-    /// Nil where memory ran out.
+    /// nil: out of memory.
     init?(codec: Codec, level: Int32) {
         self.codec = codec
         self.level = codec.level(level)
@@ -70,7 +71,7 @@ enum SkippableFrame {
         if let context = unsafe context { unsafe ZSTD_freeCCtx(context) }
     }
 
-    /// Appends one frame; false where memory ran out.
+    /// Appends one frame; false: out of memory.
     @safe func append(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes) -> Bool {
         switch codec {
         case .zstd: appendZstd(payload, to: &out)
@@ -128,8 +129,8 @@ enum SkippableFrame {
         if let lz4 = unsafe lz4 { unsafe LZ4F_freeDecompressionContext(lz4) }
     }
 
-    /// Inflates one whole frame into exactly `raw` bytes of `out`; false where the frame is
-    /// anything else. The caller has checked `plausible`.
+    /// Inflates one whole frame into exactly `raw` bytes of `out`; false if the frame is anything
+    /// else. The caller has checked `plausible`.
     @safe mutating func inflate(
         _ frame: UnsafeRawBufferPointer, codec: Codec, raw: Int, into out: inout GrowingBytes
     ) -> Bool {
@@ -178,7 +179,8 @@ enum SkippableFrame {
             read += inSize
             written += outSize
             if hint == 0 { return read == frame.count && written == raw }
-            // No progress: the frame wants more bytes than there are, or holds more than it said.
+            // No progress: the frame wants more bytes than there are, or holds more than it
+            // declared.
             if inSize == 0 && outSize == 0 { return false }
         }
     }
@@ -196,6 +198,6 @@ enum SkippableFrame {
 }
 
 extension Codec {
-    /// The level that 0 stands for.
+    /// The level that 0 selects.
     package var defaultLevel: Int32 { self == .zstd ? 3 : 1 }
 }

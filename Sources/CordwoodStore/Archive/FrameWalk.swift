@@ -1,7 +1,7 @@
-// Finds the blocks of an archive whose footer is damaged (FORMAT §11.3): from frame to frame, and
-// where that leads nowhere by looking for the next block header whose checksum holds. Reads every
-// byte at most about once, whatever the file holds.
-// SAFETY: `fill` makes the window hold a header's frame at `offset` before `here` is asked; a view
+// Finds the blocks of an archive whose footer is damaged (FORMAT §11.3): it steps from frame to
+// frame and, where that fails, searches for the next block header whose checksum matches. Reads
+// every byte about once at most, whatever the file holds.
+// SAFETY: `fill` makes the window hold a header's frame at `offset` before `here` is used; a view
 // of it ends before the next `fill`.
 
 import CZstd
@@ -28,7 +28,7 @@ struct FrameWalk: ~Copyable {
         }
     }
 
-    /// Makes the window hold a block header's frame at `offset`; false where the file ends before.
+    /// Makes the window hold a block header's frame at `offset`; false if the file ends too early.
     private mutating func fill(_ file: borrowing ArchiveFile) throws(ReadProblem) -> Bool {
         let wanted = UInt64(BlockHeader.frameBytes)
         guard offset <= file.size, file.size - offset >= wanted else { return false }
@@ -43,7 +43,7 @@ struct FrameWalk: ~Copyable {
         unsafe UnsafeRawBufferPointer(rebasing: window.bytes[Int(offset - windowStart)...])
     }
 
-    /// Takes the block at `offset`. False where there is none.
+    /// Takes the block at `offset`. False if there is none.
     private mutating func take(_ file: borrowing ArchiveFile) -> Bool {
         switch BlockHead.read(here) {
         case .bad: return false
@@ -63,7 +63,7 @@ struct FrameWalk: ~Copyable {
         return true
     }
 
-    /// Steps over a skippable frame that something known follows.
+    /// Steps over a skippable frame if something known follows it.
     private mutating func stepOver(_ file: borrowing ArchiveFile) throws(ReadProblem) -> Bool {
         guard here.word(0, UInt32.self) == SkippableFrame.magicValue else { return false }
         let next = offset + UInt64(SkippableFrame.headerBytes) + UInt64(here.word(4, UInt32.self))
@@ -81,7 +81,7 @@ struct FrameWalk: ~Copyable {
         return true
     }
 
-    /// Moves on to the next block header whose checksum holds.
+    /// Moves on to the next block header whose checksum matches.
     private mutating func seek(_ file: borrowing ArchiveFile) throws(ReadProblem) -> Bool {
         if here.word(SkippableFrame.headerBytes, UInt64.self) != ArchiveFooter.magicValue {
             report(.damaged("\(file.path): no frame at \(offset), looking for the next block"))

@@ -1,8 +1,8 @@
-// A raw buffer that grows and is used again: what one column, one payload or one frame is built in.
-// It owns its memory; one thread at a time. It never traps: where memory runs out it drops what is
-// appended and says so in `failed`, which the writer looks at before it trusts a block.
-// SAFETY: `base` is from malloc and is moved by growing only, which voids views; every store is
-// behind `reserve` or a check against `count`.
+// A reusable raw buffer that grows: columns, payloads and frames are built in it. It owns its
+// memory; one thread at a time. It never traps: when memory runs out it drops appended bytes and
+// sets `failed`, which the writer checks before it trusts a block.
+// SAFETY: `base` is from malloc and moves only when the buffer grows, which invalidates views;
+// every store follows a `reserve` or a check against `count`.
 
 import CordwoodCore
 import Glibc
@@ -11,7 +11,7 @@ import Glibc
     private(set) var base: UnsafeMutableRawPointer
     private(set) var count = 0
     private(set) var capacity: Int
-    /// Sticky: memory ran out, the content is not to be used.
+    /// Sticky: memory ran out, and the content must not be used.
     private(set) var failed = false
 
     init(capacity: Int = 4_096) {
@@ -32,7 +32,7 @@ import Glibc
 
     mutating func removeAll() { count = 0 }
 
-    /// True where `more` bytes can be written behind `count`.
+    /// True if `more` bytes can be written after `count`.
     @inline(__always)
     mutating func reserve(_ more: Int) -> Bool {
         if capacity &- count >= more { return true }
@@ -56,7 +56,7 @@ import Glibc
         return true
     }
 
-    /// Claims `size` bytes whose content the caller writes. Nil where memory ran out.
+    /// Claims `size` bytes for the caller to fill. nil: out of memory.
     mutating func claim(_ size: Int) -> UnsafeMutableRawPointer? {
         guard reserve(size) else { return nil }
         let start = unsafe base + count
@@ -64,7 +64,7 @@ import Glibc
         return unsafe start
     }
 
-    /// Sets the size after somebody wrote behind `count`; at most the capacity.
+    /// Sets the size after the caller has written past `count`; at most the capacity.
     mutating func resize(_ size: Int) { count = min(max(size, 0), capacity) }
 
     @inline(__always)
@@ -106,7 +106,7 @@ import Glibc
         count &+= 1
     }
 
-    /// FORMAT §1; the signed number is given as its 64 bits.
+    /// FORMAT §1; takes the signed number as its 64 bits.
     @inline(__always)
     mutating func append(zigzag bits: UInt64) {
         let signed = Int64(bitPattern: bits)
@@ -130,7 +130,7 @@ import Glibc
         append(word: id.low)
     }
 
-    /// Overwrites what stands at `offset`; nothing happens outside of `count`.
+    /// Overwrites the word at `offset`; does nothing outside `count`.
     mutating func store<Word: FixedWidthInteger>(_ word: Word, at offset: Int) {
         guard offset >= 0, offset &+ MemoryLayout<Word>.size <= count else { return }
         unsafe base.storeBytes(of: word.littleEndian, toByteOffset: offset, as: Word.self)

@@ -1,9 +1,9 @@
 // An archive on its way to the disk (FORMAT §11, order of writing): `.part`, synced, renamed,
-// directory synced. It owns both descriptors; where it ends before `publish` the `.part` is
-// removed.
-// CRASH: a `.part` means nothing and is replaced by the next writer of the same name; after the
-// rename the archive is whole, and the covered segments are still there.
-// SAFETY: names are lent to one system call each; writes take the view's bytes and no more.
+// directory synced. It owns both descriptors; if it is dropped before `publish`, it removes the
+// `.part`.
+// CRASH: a `.part` means nothing, and the next writer of the same name replaces it; after the
+// rename the archive is complete, and the covered segments are still there.
+// SAFETY: each name is lent to one system call; writes take exactly the view's bytes.
 
 import CShims
 import Glibc
@@ -15,9 +15,9 @@ struct PartFile: ~Copyable {
     private let name: String
     private var published = false
     private var sealing: SealingPart?
-    /// Of the archive; in an encrypted one, before that.
+    /// Bytes of the archive, counted before encryption.
     private(set) var written: UInt64 = 0
-    /// Of the file.
+    /// Bytes of the file.
     var fileBytes: UInt64 { sealing?.written ?? written }
 
     var path: String { directoryPath + "/" + name }
@@ -54,7 +54,7 @@ struct PartFile: ~Copyable {
         unsafe cwi_file_open_at(directory, name, O_CREAT | O_EXCL | O_WRONLY, 0o600)
     }
 
-    /// From the first byte on the file is an age file. `info` says what is known by now.
+    /// From its first byte on, the file is an age file. `info` holds the facts known so far.
     mutating func encrypt(
         to recipients: [AgeRecipient], _ info: ArchiveInfo
     ) throws(ArchiveError) {
@@ -62,7 +62,7 @@ struct PartFile: ~Copyable {
             descriptor, path: directoryPath + "/" + partName, recipients: recipients, info: info)
     }
 
-    /// Nothing is appended after this. `info` says all.
+    /// Nothing may be appended after this. `info` is complete.
     func finish(_ info: ArchiveInfo) throws(ArchiveError) { try sealing?.finish(info) }
 
     @safe mutating func append(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
@@ -91,7 +91,7 @@ struct PartFile: ~Copyable {
         }
         published = true
         guard fsync(directory) == 0 else {
-            // Whether the name survives is not known; the covered segments are, so it may go.
+            // The name may not survive; the covered segments do, so the archive may go.
             let problem = errno
             unsafe unlinkat(directory, name, 0)
             throw failure("fsync", problem)

@@ -1,6 +1,6 @@
-// Streams 0 and 1 of a block (FORMAT §11.4): the processes and threads its records come from.
-// Sources hand out one object per thread, so identity answers nearly always; objects that say the
-// same get one entry. Owned by one BlockBuilder.
+// Streams 0 and 1 of a block (FORMAT §11.4): the processes and threads of its records. Sources
+// return one object per thread, so comparing identities nearly always suffices; objects with equal
+// content share one entry. Owned by one BlockBuilder.
 
 struct PeopleColumns: ~Copyable {
     private struct ThreadKey: Hashable {
@@ -16,11 +16,11 @@ struct PeopleColumns: ~Copyable {
 
     private(set) var processes = GrowingBytes()
     private(set) var threads = GrowingBytes()
-    /// Held so that no other object takes over an identity within the block.
+    /// Retained so that no other object takes over an identity within the block.
     private var knownThreads: [ThreadInfo] = []
     private var knownProcesses: [ProcessInfo] = []
     private var threadIndices: [ThreadKey: Int] = [:]
-    /// Sequence of the record after each thread's last.
+    /// For each thread, the sequence expected after its last record.
     private var expected: [UInt64] = []
     private var entryCount = 0
     private var attributeCount = 0
@@ -35,9 +35,9 @@ struct PeopleColumns: ~Copyable {
     var size: Int { processes.count &+ threads.count }
     var failed: Bool { processes.failed || threads.failed }
 
-    /// A record of yet another thread or process could exceed a limit of the format.
+    /// One more thread or process might exceed a limit of the format.
     var full: Bool {
-        // Objects are counted, not entries: they are held.
+        // Counts objects, not entries: the objects are retained.
         knownThreads.count >= ArchiveLimits.dictionaryMax
             || knownProcesses.count >= ArchiveLimits.processesMax
             || attributeCount >= ArchiveLimits.dictionaryMax / 2
@@ -65,7 +65,7 @@ struct PeopleColumns: ~Copyable {
         return lastIndex
     }
 
-    /// The difference that stream 8 stores, and the next one's base.
+    /// The difference that stream 8 stores; also sets the base of the next one.
     @inline(__always)
     mutating func sequenceStep(thread index: Int, sequence: UInt64) -> UInt64 {
         let step = sequence &- expected[index]
@@ -124,7 +124,7 @@ struct PeopleColumns: ~Copyable {
         return knownProcesses.count - 1
     }
 
-    /// How many attributes of one process fit its share of a block.
+    /// The number of attributes of one process that fit its share of a block.
     private func keptAttributes(_ process: ProcessInfo) -> Int {
         var size = 0
         var kept = 0

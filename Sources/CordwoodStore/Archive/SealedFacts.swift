@@ -1,6 +1,6 @@
-// What an encrypted archive says of itself to those who cannot open it (FORMAT §11.5): a stanza of
-// ours in the header of an age file, which other tools pass over. Enough for the queue, retention,
-// uploads and adopters; nothing of what was logged. Values only.
+// The public facts of an encrypted archive, for readers that cannot open it (FORMAT §11.5): our own
+// stanza in the header of an age file, which other tools ignore. It suffices for the queue,
+// retention, uploads and adopters, and reveals nothing that was logged. Values only.
 // SAFETY: views are of one array, and are read below its checked length.
 
 import CordwoodCore
@@ -15,7 +15,7 @@ struct SealedFacts: Equatable {
     var recordCount: UInt64 = 0
     var timeMin: UInt64 = 0
     var timeMax: UInt64 = 0
-    /// Of the age file: all that stands behind its header.
+    /// Bytes of the age file after its header.
     var payloadBytes: UInt64 = 0
     var payloadCRC: UInt32 = 0
 
@@ -28,7 +28,7 @@ struct SealedFacts: Equatable {
         timeMax = info.timeMax
     }
 
-    /// The same number of bytes whatever the numbers are.
+    /// The stanza; its size does not depend on the numbers in it.
     var stanza: AgeStanza? {
         var body = GrowingBytes()
         body.append(word: SealedSummary.magicValue)
@@ -61,7 +61,7 @@ struct SealedFacts: Equatable {
 
     enum Found {
         case facts(SealedFacts)
-        /// An age file that somebody else made.
+        /// An age file made by other software.
         case none
         case newer(String)
         case bad(String)
@@ -113,7 +113,7 @@ struct SealedFacts: Equatable {
         return ArchiveCover.list(rest, count: body.word(SealedSummary.coverCount, UInt32.self))
     }
 
-    /// What header and footer would have said.
+    /// Fills in what header and footer would have said.
     func fill(_ info: inout ArchiveInfo) {
         info.id = id
         info.covers = covers
@@ -125,7 +125,7 @@ struct SealedFacts: Equatable {
         info.kinds = .max
     }
 
-    /// Whether the archive inside is the one that is told of outside.
+    /// True if the archive inside matches the facts outside.
     func agrees(with info: ArchiveInfo) -> Bool {
         id == info.id && covers == info.covers && createdRealtime == info.createdRealtime
             && recordCount == info.recordCount && timeMin == info.timeMin

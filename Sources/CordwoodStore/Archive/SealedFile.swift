@@ -1,4 +1,4 @@
-// An archive file that may be encrypted, as its reader finds it: a plain one, an age file that one
+// An archive file that may be encrypted, from the reader's side: a plain one, an age file that one
 // of the identities opens, or one that stays closed. Made once when a file is opened, before
 // anything else of it is read.
 
@@ -7,16 +7,16 @@ import CordwoodCore
 import Glibc
 
 struct SealedFile {
-    /// nil: an age file without a summary of ours.
+    /// nil: an age file without our summary.
     let facts: SealedFacts?
-    /// Where salt and chunks begin.
+    /// Offset of the salt, which the chunks follow.
     let payloadStart: UInt64
     /// nil: no key opens it.
     let payload: AgePayload?
-    /// Why it stays closed.
+    /// The reason why it stays closed.
     let locked: ReadProblem?
 
-    /// nil: not an age file. What age writes as text (armour) is none either.
+    /// nil: not an age file. The text form of age (armour) does not count as one.
     static func find(
         _ descriptor: Int32, path: String, fileBytes: UInt64, identities: [AgeIdentity]
     ) throws(ReadProblem) -> SealedFile? {
@@ -80,8 +80,9 @@ struct SealedFile {
         }
     }
 
-    /// What can be said without a key: nil, or what of the file is not as it was written.
-    /// SAFETY: at most the buffer's own count is read, and summed.
+    /// Checks everything that needs no key. Returns nil, or the part of the file that is not as
+    /// written.
+    /// SAFETY: reads and sums at most the buffer's own count.
     func check(
         _ descriptor: Int32, path: String, fileBytes: UInt64
     ) throws(ReadProblem) -> String? {

@@ -1,9 +1,9 @@
 // Turns the bytes of an archive into those of an age file while they are written (FORMAT §11.5).
-// The header comes last, in room that was filled before the first chunk, for it says how many
-// records there are and of when. Owned by one PartFile; one thread at a time. The file key lives
-// as long as this.
-// CRASH: until the header is written the `.part` holds one with other numbers; it means nothing.
-// SAFETY: writes take a view's bytes and no more.
+// The header is written last, into room reserved before the first chunk, because it contains the
+// number and the times of the records. Owned by one PartFile; one thread at a time. The file key
+// lives as long as this object.
+// CRASH: until the header is written, the `.part` holds one with other numbers; it means nothing.
+// SAFETY: writes take exactly a view's bytes.
 
 import CShims
 import Glibc
@@ -16,12 +16,12 @@ final class SealingPart {
     private let headerBytes: Int
     private let sealer: AgeSealer
     private var crc: UInt32 = 0
-    /// Behind the header.
+    /// Bytes after the header.
     private var payloadBytes: UInt64 = 0
 
     var written: UInt64 { UInt64(headerBytes) + payloadBytes }
 
-    /// The descriptor is the caller's and stands at the beginning of an empty file.
+    /// The descriptor is the caller's and is at the beginning of an empty file.
     init(
         _ descriptor: Int32, path: String, recipients keys: [AgeRecipient], info: ArchiveInfo
     ) throws(ArchiveError) {
@@ -52,7 +52,7 @@ final class SealingPart {
         try sealer.append(bytes) { (piece) throws(ArchiveError) in try put(piece) }
     }
 
-    /// The last chunk, and the header.
+    /// Writes the last chunk, and then the header.
     func finish(_ info: ArchiveInfo) throws(ArchiveError) {
         try unsafe sealer.finish { (piece) throws(ArchiveError) in try put(piece) }
         var facts = SealedFacts(info)

@@ -1,19 +1,18 @@
-// What a record carries beside its message, as an archive keeps it (FORMAT §11.4, stream 15):
-// stored sections are copied but for those that have a column of their own, and what the source
-// knows from elsewhere (place, original length, own time) is added. Malformed sections end the
-// copy.
-// SAFETY: `whole` begins a header before the body that the cursor has just passed, so it lies in
+// The parts of a record besides its message, as an archive keeps them (FORMAT §11.4, stream 15).
+// Stored sections are copied, except those that have a column of their own; then the source's own
+// knowledge (place, original length, own time) is added. A malformed section ends the copy.
+// SAFETY: `whole` begins one header before the body that the cursor has just passed, so it lies in
 // the same view; tables copy what they keep.
 
 import CordwoodCore
 
-/// Goes over the sections of FORMAT §8.1; ends at the first that does not fit.
+/// Walks the sections of FORMAT §8.1; ends at the first that does not fit.
 struct SectionWalk {
     private var cursor: ByteCursor
 
     @safe init(_ sections: UnsafeRawBufferPointer) { cursor = ByteCursor(sections) }
 
-    /// `whole` has the section's header, too.
+    /// `whole` includes the section's header.
     @safe mutating func next() -> (
         kind: UInt8, body: UnsafeRawBufferPointer, whole: UnsafeRawBufferPointer
     )? {
@@ -82,7 +81,7 @@ extension BlockBuilder {
         return unsafe sites.index(scratch.bytes)
     }
 
-    /// Line, file and function, as streams 3 and 16 begin.
+    /// Line, file and function: the common start of streams 3 and 16.
     mutating func putPlace(_ record: borrowing RecordRef) {
         scratch.removeAll()
         scratch.append(varint: UInt64(record.line))

@@ -1,9 +1,9 @@
-// Possession of one archive file: of the whole, to delete it, or for one target, to send it there.
-// Several targets may send one archive at a time, in one process or in many; nobody deletes it
-// meanwhile (R38). The locks are the open file's (OFD): a byte far behind its end for each target,
-// and the whole range for who deletes. After one is had, the name is looked up again, for the file
-// may have been deleted in between. Released on deinit, explicitly: a forked child may still hold
-// the descriptor.
+// Possession of one archive file: of the whole file, to delete it, or for one target, to send it
+// there. Several targets may send one archive at a time, in one process or in many, and no process
+// deletes it meanwhile (R38). The locks belong to the open file (OFD): one byte for each target,
+// far past the end of the file, and the whole range for deletion. After taking a lock, the code
+// looks the name up again, because the file may have been deleted in between. Released explicitly
+// in deinit: a forked child may still hold the descriptor.
 
 import CShims
 import Glibc
@@ -13,17 +13,17 @@ package struct ArchiveLock: ~Copyable {
     package let descriptor: Int32
     package let bytes: UInt64
 
-    /// Beyond every archive's end.
+    /// Past every archive's end.
     private static let targetsAt: UInt64 = 1 << 56
     private static let targetsSpan: UInt64 = 1 << 48
 
-    /// nil: someone else has it, or it is gone.
+    /// nil: another owner has it, or the archive is gone.
     /// - Parameter target: nil: the whole archive.
     package init?(paths: StorePaths, stem: String, target: TargetKey?) throws(UploadError) {
         let path = paths.archive(stem)
         let opened = unsafe cwi_file_open(path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0)
         guard opened >= 0 else {
-            // A link is no archive, whoever put it there.
+            // A link is not an archive, whoever put it there.
             if errno == ENOENT || errno == ELOOP || errno == ENXIO || errno == EISDIR {
                 return nil
             }
@@ -56,20 +56,21 @@ package struct ArchiveLock: ~Copyable {
         cwi_file_close(descriptor)
     }
 
-    /// From one target's to the whole. False: another target is at it.
+    /// Widens one target's lock to the whole file. False: another target is sending it.
     package func widen() -> Bool { cwi_lock_file(descriptor) == 0 }
 
-    /// Two targets that share a byte take turns.
+    /// The byte for a target. Two targets that share one take turns.
     private static func byte(of target: TargetKey) -> off_t {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in target.text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         return off_t(targetsAt + hash % targetsSpan)
     }
 
-    /// Deletes the archive and forgets its states, in this order. That the segments it covers are
-    /// gone must outlast a power cut first, or they come back and are archived again (R34). The
-    /// whole must be had.
-    /// CRASH: after the unlink, states without an archive stay; Outbox.removeOrphans takes them.
+    /// Deletes the archive, then forgets its states. First, the removal of the segments it covers
+    /// must be durable; otherwise a power cut brings them back, and they are archived again (R34).
+    /// Requires the lock on the whole file.
+    /// CRASH: after the unlink, states without an archive remain; Outbox.removeOrphans removes
+    /// them.
     package func deleteArchive(paths: StorePaths) throws(UploadError) {
         if StoreFiles.exists(paths.lanes) { try StoreFiles.syncDirectory(paths.lanes) }
         try StoreFiles.remove(paths.archive(stem))

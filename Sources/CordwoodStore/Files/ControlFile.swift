@@ -1,16 +1,16 @@
-// The file `control` of a store: what somebody asks of running programs from outside, whether they
+// The file `control` of a store: requests from outside to running programs, namely whether they
 // capture HTTP exchanges and at which levels they log. Text (FORMAT §2.4), replaced as a whole, so
-// that who reads it finds the old or the new one. Engines look whether it is another file now and
-// then read it; one that cannot be read changes nothing. Any thread, any process.
-// SAFETY: the structs are lent to one system call each.
+// a reader finds the old or the new file. Engines check whether it is a different file now and then
+// read it; a file that cannot be read changes nothing. Any thread, any process.
+// SAFETY: each struct is lent to one system call.
 
 import Glibc
 
 public struct ControlFile: Equatable, Sendable {
     public struct Level: Equatable, Sendable {
-        /// A dotted name; "": the root.
+        /// A dotted name; "" is the root.
         public var prefix: String
-        /// 1…24, or 255: off.
+        /// 1…24, or 255 for off.
         public var number: UInt8
     }
 
@@ -21,19 +21,19 @@ public struct ControlFile: Equatable, Sendable {
 
     /// nil: the host decides.
     public var http: Bool?
-    /// In the order of the file; of one prefix the last holds.
+    /// In file order; the last entry of a prefix wins.
     public var levels: [Level] = []
 
     public init() {}
 
-    /// nil: there is none.
+    /// nil: there is no such file.
     public static func read(storeDirectory: String) throws(UploadError) -> ControlFile? {
         guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else { return nil }
         return try parse(bytes, path: storeDirectory + "/" + fileName)
     }
 
-    /// Changes what stands in the file, or makes it; two at once come one after the other. A
-    /// file that cannot be read is not touched: it may be a later version's.
+    /// Changes the file, or makes it. Concurrent changes happen one after the other. A file that
+    /// cannot be read is left untouched: it may come from a later version.
     public static func change(
         storeDirectory: String, _ body: (inout ControlFile) -> Void
     ) throws(UploadError) {
@@ -47,13 +47,13 @@ public struct ControlFile: Equatable, Sendable {
         try StoreFiles.replace(fileName, inStore: storeDirectory, with: file.bytes)
     }
 
-    /// nil takes the prefix's line out.
+    /// nil removes the prefix's line.
     public mutating func setLevel(_ prefix: String, _ number: UInt8?) {
         levels.removeAll { $0.prefix == prefix }
         if let number { levels.append(Level(prefix: prefix, number: number)) }
     }
 
-    /// False: a prefix that cannot stand in a line.
+    /// False: the prefix cannot be written in a line.
     public static func isPrefix(_ text: String) -> Bool {
         text.utf8.count <= prefixBytesMax && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
@@ -80,7 +80,7 @@ public struct ControlFile: Equatable, Sendable {
                         "\(path): '\(shown(line.text))' is no 'level <1…24 or 255> <prefix>'")
                 }
                 file.setLevel(level.prefix, level.number)
-            // Lines of later versions.
+            // A later version's line.
             default: break
             }
         }
@@ -90,7 +90,7 @@ public struct ControlFile: Equatable, Sendable {
         return file
     }
 
-    /// `<number> <prefix>`; without a prefix: the root.
+    /// `<number> <prefix>`; without a prefix it means the root.
     private static func level(_ text: Substring) -> Level? {
         let parts = text.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
         guard let word = parts.first, let number = UInt8(word),
@@ -107,7 +107,7 @@ public struct ControlFile: Equatable, Sendable {
             })
     }
 
-    /// Which file it is, as far as one system call tells; nil: there is none.
+    /// Identifies the file as far as one system call can; nil: there is none.
     public struct Stamp: Equatable, Sendable {
         var inode: UInt64
         var modifiedNs: UInt64

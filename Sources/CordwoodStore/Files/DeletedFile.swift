@@ -1,19 +1,19 @@
 // The file `deleted` of a store: which transactions were forgotten, and until when (FORMAT §2.3).
-// Their records stay in segments and archives until those go, but are neither listed nor sent. One
-// that cannot be read stops both: what somebody wanted forgotten must not go out. Any thread, any
-// process.
+// Their records stay in segments and archives until those are removed, but are neither listed nor
+// sent. A file that cannot be read stops listing and sending: forgotten records must not go out.
+// Any thread, any process.
 
 import CShims
 import CordwoodCore
 import CordwoodFormats
 import Glibc
 
-/// A moment by both clocks: of records of one boot the monotonic one decides which came first,
-/// however the other was set meanwhile.
+/// A moment by both clocks. Between records of one boot, the monotonic clock decides which came
+/// first, even if the other clock was set meanwhile.
 package struct StoreMoment: Equatable, Sendable {
     /// UTC.
     package var timeNs: UInt64
-    /// Zero: not known.
+    /// Zero if not known.
     package var boot = LaneID.zero
     package var monotonicNs: UInt64 = 0
 
@@ -32,7 +32,7 @@ package struct StoreMoment: Equatable, Sendable {
 
     func isSameBoot(_ other: StoreMoment) -> Bool { boot != .zero && boot == other.boot }
 
-    /// Whether that is not younger.
+    /// True if the record is not younger than this moment.
     func covers(_ record: StoreMoment) -> Bool {
         isSameBoot(record)
             ? record.monotonicNs <= monotonicNs : record.timeNs <= timeNs
@@ -43,21 +43,21 @@ package struct DeletedFile: Equatable, Sendable {
     package static let fileName = "deleted"
     package static let idsMax = 65_536
     private static let firstLine = "cordwood deleted"
-    /// Deletions of all, of as many boots.
+    /// The most deletions of everything, one per boot.
     static let allMax = 16
     /// A line has at most 127 bytes.
     private static let bytesMax = 8 << 20
 
-    /// When all were forgotten, in this order: the last of each boot.
+    /// When everything was forgotten, in this order: the last deletion of each boot.
     package private(set) var all: [StoreMoment] = []
-    /// Of each, the last of each boot in which it was forgotten.
+    /// For each transaction, the last deletion of each boot in which it was forgotten.
     package private(set) var ids: [TransactionID: [StoreMoment]] = [:]
 
     package init() {}
 
     /// Whether a record of that transaction and moment was forgotten.
     package func covers(_ id: TransactionID, _ record: StoreMoment) -> Bool {
-        // What is younger than a deletion of its own boot is younger than those before it.
+        // A record younger than a deletion of its own boot is younger than all earlier deletions.
         for deletion in all.reversed() {
             if deletion.covers(record) { return true }
             if deletion.isSameBoot(record) { break }
@@ -66,7 +66,7 @@ package struct DeletedFile: Equatable, Sendable {
         return deletions.contains { $0.covers(record) }
     }
 
-    /// Empty where there is no file.
+    /// Empty if there is no file.
     package static func read(storeDirectory: String) throws(UploadError) -> DeletedFile {
         let path = storeDirectory + "/" + fileName
         guard let bytes = try StoreFiles.read(path, bytesMax: bytesMax) else {
@@ -75,8 +75,8 @@ package struct DeletedFile: Equatable, Sendable {
         return try parse(bytes, path: path)
     }
 
-    /// Adds what is forgotten from now on.
-    /// - Parameter id: nil: all of the store.
+    /// Adds a deletion that takes effect now.
+    /// - Parameter id: nil: everything in the store.
     package static func forget(
         storeDirectory: String, id: TransactionID?, until: StoreMoment
     ) throws(UploadError) {
@@ -109,7 +109,7 @@ package struct DeletedFile: Equatable, Sendable {
 
     private var idLines: Int { ids.values.reduce(0) { $0 + $1.count } }
 
-    /// Of boots that are over, where a deletion of all covers them by its time.
+    /// Drops deletions of earlier boots whose times a deletion of everything covers.
     private mutating func dropOldest() {
         guard let last = all.last else { return }
         keepIDs { $0.boot == last.boot || $0.timeNs > last.timeNs }
@@ -124,17 +124,18 @@ package struct DeletedFile: Equatable, Sendable {
 
     private mutating func forgetAll(_ given: StoreMoment) {
         var until = given
-        // The one of this boot, else the oldest where there are too many.
+        // Replaces the deletion of this boot, or the oldest one if there are too many.
         let old = all.firstIndex { $0.boot == until.boot }
         if let index = old ?? (all.count < DeletedFile.allMax ? nil : 0) {
             let gone = all.remove(at: index).timeNs
-            // What it covered of other boots stays covered.
+            // Whatever it covered of other boots stays covered.
             if old != nil { until.timeNs = max(until.timeNs, gone) }
             if old == nil { all[0].timeNs = max(all[0].timeNs, gone) }
         }
         all.append(until)
-        // What was forgotten one by one before goes with all; but for what only a deletion in the
-        // same boot knows to be older, where the clock ran ahead.
+        // A deletion of everything replaces the earlier deletions of single transactions. Some
+        // stay: where the clock ran ahead, only a deletion in the same boot can tell that a record
+        // is older.
         keepIDs {
             $0.timeNs > until.timeNs || $0.boot != until.boot && $0.boot != .zero
         }
@@ -154,7 +155,7 @@ package struct DeletedFile: Equatable, Sendable {
         return "\(moment.timeNs) \(Hex.text(moment.boot.bytes)) \(moment.monotonicNs)"
     }
 
-    /// Unknown keys are passed over.
+    /// Ignores unknown keys.
     static func parse(_ bytes: [UInt8], path: String) throws(UploadError) -> DeletedFile {
         var file = DeletedFile()
         let read = try KeyValueFile(bytes, firstLine: firstLine, path: path)
@@ -171,7 +172,7 @@ package struct DeletedFile: Equatable, Sendable {
         return file
     }
 
-    /// A time, and its boot and monotonic time where they are known.
+    /// A time, with its boot and monotonic time if they are known.
     private static func moment(
         _ text: Substring, _ path: String, _ line: Int
     ) throws(UploadError) -> StoreMoment {

@@ -1,4 +1,4 @@
-// Directories of a store: made, listed, synced. Any thread; any process at the same time.
+// Makes, lists and syncs the directories of a store. Any thread; any process at the same time.
 // SAFETY: structs of the C library are on the stack, for one call.
 
 import CShims
@@ -6,8 +6,8 @@ import CordwoodCore
 import Glibc
 
 package enum Directories {
-    /// Makes a directory and its missing parents, 0700. lasts: their names outlast a loss of power;
-    /// what is in them is worth nothing without.
+    /// Makes a directory and its missing parents, 0700. lasts: makes their names survive a power
+    /// cut; their contents are worth nothing without them.
     package static func make(_ path: String, lasts: Bool = false) throws(CordwoodError) {
         var status = stat()
         if unsafe stat(path, &status) == 0 {
@@ -28,12 +28,12 @@ package enum Directories {
             if errno == EEXIST { return }
             throw failure("make directory", path)
         }
-        // A folder of somebody else's may be closed to us for reading: no reason not to log.
+        // We may have no right to read another user's folder: no reason not to log.
         if lasts { _ = sync(parent + "/.") }
     }
 
-    /// One of the store's own directories. A link is refused: what is made and removed there would
-    /// be made and removed elsewhere.
+    /// Makes one of the store's own directories. Refuses a link: files would be made and removed
+    /// elsewhere.
     package static func makeOwn(_ path: String) throws(CordwoodError) {
         var status = stat()
         if unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
@@ -58,10 +58,10 @@ package enum Directories {
         return descriptor
     }
 
-    /// Names in a directory, unsorted; none where it does not exist or cannot be read.
+    /// Names in a directory, unsorted; empty if it does not exist or cannot be read.
     package static func names(_ path: String) -> [String] { list(path) ?? [] }
 
-    /// The same; nil: it cannot be read.
+    /// The same, but nil if the directory cannot be read.
     static func list(_ path: String) -> [String]? {
         let listing = DirectoryListing(path, hidden: true)
         guard listing.error == 0 || listing.error == ENOENT else {
@@ -71,7 +71,7 @@ package enum Directories {
         return listing.names
     }
 
-    /// Makes a directory's names, or a file's content, durable. 0 or an errno.
+    /// Makes a directory's names, or a file's content, durable. Returns 0 or an errno.
     package static func sync(_ path: String) -> Int32 {
         var descriptor = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK, 0)
         if descriptor < 0, errno == ELOOP, let target = SegmentLink.target(path) {
@@ -82,7 +82,7 @@ package enum Directories {
         return fsync(descriptor) == 0 ? 0 : errno
     }
 
-    /// The last errno as an error that names what was tried, and where.
+    /// Turns the last errno into an error that names the action and the path.
     package static func failure(_ action: String, _ path: String) -> CordwoodError {
         let number = errno
         return CordwoodError(
@@ -90,8 +90,7 @@ package enum Directories {
             "could not \(action) \(path): \(systemText(number))")
     }
 
-    /// Removes a directory that holds files and directories of ours; used for ":memory:" stores
-    /// only.
+    /// Removes a directory that holds files and directories of ours; only for ":memory:" stores.
     package static func removeTree(_ path: String) {
         for name in names(path) {
             let child = path + "/" + name
@@ -100,7 +99,8 @@ package enum Directories {
         unsafe rmdir(path)
     }
 
-    /// Makes a directory a store, and its missing parents; an existing store is left as it is.
+    /// Makes a directory and its missing parents and sets it up as a store; leaves an existing
+    /// store unchanged.
     package static func makeStore(_ path: String, consent: Consent) throws(CordwoodError) {
         try make(path, lasts: true)
         do throws(UploadError) {
@@ -115,7 +115,7 @@ package enum Directories {
         try makeOwn(path + "/archives")
     }
 
-    /// The same, and opens lanes/: its descriptor.
+    /// The same; also opens lanes/ and returns its descriptor.
     package static func openStore(
         _ path: String, consent: Consent
     ) throws(CordwoodError) -> Int32 {

@@ -1,18 +1,18 @@
-// What the small text files of a store have in common (FORMAT §2): a first line that says what the
-// file is, then lines `key value`, `format` among them; replaced as a whole. Any thread.
+// The common form of a store's small text files (FORMAT §2): a first line that names the kind of
+// file, then lines `key value`, `format` among them; replaced as a whole. Any thread.
 
 package struct KeyValueFile {
     package struct Line {
-        /// Up to the first space; empty where there is nothing but spaces.
+        /// Up to the first space; empty if the line holds nothing but spaces.
         package let key: Substring
         package let value: Substring
-        /// Both, as they stand.
+        /// Key and value, unchanged.
         package let text: String
     }
 
     static let formatMax: UInt64 = 1
 
-    /// All but the first.
+    /// All lines but the first.
     package let lines: [Line]
     package let format: UInt64
 
@@ -34,7 +34,7 @@ package struct KeyValueFile {
         self.format = format
     }
 
-    /// Without empty ones.
+    /// Skips empty lines.
     static func lines(_ bytes: some Collection<UInt8>) -> [Line] {
         bytes.split(separator: 0x0A).map { line in
             let text = String(decoding: line, as: UTF8.self)
@@ -49,14 +49,14 @@ package struct KeyValueFile {
     }
 }
 
-/// A store's own directory may be a link: whoever names the store has chosen it. What is in it may
-/// not.
+/// A store's own directory may be a link: the user who names the store has chosen it. Files inside
+/// it may not be links.
 extension StoreFiles {
     package static func lockStore(_ directory: String) throws(UploadError) -> FileDescriptor {
         try lockDirectory(directory + "/.")
     }
 
-    /// Replaces a file of the store. The caller holds a lock that keeps others from it.
+    /// Replaces a file of the store. The caller holds a lock that keeps others away from it.
     package static func replace(
         _ name: String, inStore directory: String, with bytes: [UInt8]
     ) throws(UploadError) {

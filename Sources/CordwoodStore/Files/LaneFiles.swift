@@ -1,8 +1,8 @@
-// What stands in a store's lanes/ directory, by lane (FORMAT §2). Names only: nothing is
-// opened. A listing is a moment's view; whoever opens a file of it must expect that it was
-// renamed since. readdir(3) is not even a moment's: a file that is renamed while it runs may be
-// missed under both names, so it runs twice. What stood before and is renamed once (a segment that
-// is sealed) is in one of the two; a file that is renamed again meanwhile is in an archive.
+// The contents of a store's lanes/ directory, by lane (FORMAT §2). Names only: no file is opened. A
+// listing is a momentary view; a file may have been renamed by the time it is opened. A single
+// readdir(3) is not even that: it may miss both names of a file that is renamed while it runs, so
+// it runs twice. One of the two runs finds a file that existed before and is renamed once (a
+// segment that is sealed); a file that is renamed again meanwhile is in an archive.
 
 import CShims
 import CordwoodCore
@@ -18,12 +18,12 @@ package struct LaneFiles: Sendable {
     }
 
     package let lane: String
-    /// The directory the files stand in, `lanes` of a store.
+    /// The directory of the files, `lanes` of a store.
     package let directory: String
     package internal(set) var hasLaneFile = false
     package internal(set) var hasJournal = false
     package internal(set) var catalogs: [Int] = []
-    /// By number; segment 0, which stands in the lane file, is not among them.
+    /// By number. Excludes segment 0, which lies in the lane file.
     package internal(set) var segments: [Segment] = []
 
     package var lanePath: String { "\(directory)/\(lane).lane" }
@@ -50,7 +50,7 @@ package struct LaneFiles: Sendable {
         }
     }
 
-    /// The names in a directory, in no order; none where it does not exist.
+    /// The names in a directory, unsorted; empty if it does not exist.
     package static func names(in directory: String) throws(ReadProblem) -> [String] {
         let listing = DirectoryListing(directory)
         guard listing.error == 0 || listing.error == ENOENT else {
@@ -72,7 +72,7 @@ package struct LaneFiles: Sendable {
         }
     }
 
-    /// The lane, and what follows its dot; nil: no dot.
+    /// The lane, and the part after its dot; nil: there is no dot.
     static func parts(_ name: Substring) -> (lane: String, rest: Substring)? {
         guard let dot = name.utf8.firstIndex(of: 0x2e) else { return nil }
         return (String(name[..<dot]), name[name.utf8.index(after: dot)...])
@@ -91,7 +91,7 @@ package struct LaneFiles: Sendable {
             number: number, generation: generation, isSealed: parts[1] == "sealed", path: path)
     }
 
-    /// A listing that ran beside a rename may hold both names of a segment: the later one counts.
+    /// A listing that ran beside a rename may hold both names of a segment: keeps the later one.
     private mutating func settle() {
         catalogs.sort()
         segments.sort {
@@ -109,7 +109,8 @@ package struct LaneFiles: Sendable {
 }
 
 extension LaneFiles {
-    /// Whether a process holds that lane file (FORMAT §2). Asks with a shared lock for a moment.
+    /// Whether a process holds that lane file (FORMAT §2). Tests it by taking a shared lock for a
+    /// moment.
     package static func isLocked(_ path: String) -> Bool {
         let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
         guard fd >= 0 else { return false }

@@ -1,5 +1,4 @@
-// The files of a store's lanes by their names (FORMAT §2). Names only: nothing
-// is opened.
+// Lists the files of a store's lanes by their names (FORMAT §2). Names only: no file is opened.
 // SAFETY: each `stat` is lent to one call.
 
 import Glibc
@@ -13,9 +12,9 @@ package struct LaneListing {
     }
 
     package var lanes: [String: Lane] = [:]
-    /// Lane files that were being made.
+    /// Lane files that were still being made.
     var unpublished: [String] = []
-    /// False: there may be more, which could not be listed.
+    /// False: there may be more lanes, which could not be listed.
     package let isWhole: Bool
 
     package init(directory: String) {
@@ -29,7 +28,8 @@ package struct LaneListing {
         let visible = fileName.dropFirst(isHidden ? 1 : 0)
         guard let (lane, rest) = LaneFiles.parts(visible) else { return }
         if isHidden {
-            // Spares and journals that were being made; a lane that is being made is its maker's.
+            // Spares and journals that were being made. A lane that is being made belongs to its
+            // maker.
             if rest == "lane" { unpublished.append(fileName) }
             guard rest.hasPrefix("spare-") || rest == "journal" else { return }
             lanes[lane, default: Lane(name: lane)].others.append(fileName)
@@ -48,13 +48,13 @@ package struct LaneListing {
         lanes[lane] = entry
     }
 
-    /// Whether a lane has a file now, published or being made. A listing beside a rename may hold
-    /// neither name of it; what is asked for by name is found. In this order: the hidden name
-    /// becomes the other one, never the other way.
+    /// Whether a lane has a file now, published or still being made. A listing that runs beside a
+    /// rename may miss both names of a file, but a lookup by name finds it. The hidden name is
+    /// looked up first: a rename leads from the hidden name to the other one, never back.
     static func hasFile(_ lane: String, _ directory: String) -> Bool {
         for name in [".\(lane).lane", "\(lane).lane"] {
             var status = stat()
-            // What cannot be looked at may be there.
+            // If it cannot be looked at, it may be there.
             if unsafe lstat("\(directory)/lanes/\(name)", &status) == 0 || errno != ENOENT {
                 return true
             }

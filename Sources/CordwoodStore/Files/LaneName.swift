@@ -1,10 +1,10 @@
-// What a lane's name says (FORMAT §2), and ids as text. Pure.
+// Information in a lane's name (FORMAT §2), and ids as text. Pure.
 
 import CordwoodCore
 import CordwoodFormats
 
 package enum LaneName {
-    /// UTC ns of `YYYYMMDDThhmmssZ-…`.
+    /// UTC ns from `YYYYMMDDThhmmssZ-…`.
     package static func start(_ lane: String) -> UInt64? {
         let text = Array(lane.utf8.prefix(16))
         guard text.count == 16, text[8] == 0x54, text[15] == 0x5a else { return nil }
@@ -18,7 +18,7 @@ package enum LaneName {
         return seconds > 0 ? UInt64(seconds) &* 1_000_000_000 : 0
     }
 
-    /// `YYYYMMDDThhmmssZ-<pid>-<16 hex digits>`, nothing else.
+    /// True for exactly `YYYYMMDDThhmmssZ-<pid>-<16 hex digits>`.
     package static func isWhole(_ name: String) -> Bool {
         let parts = name.utf8.split(separator: 0x2d, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].count == 16, (1...10).contains(parts[1].count) else {
@@ -33,14 +33,14 @@ package enum LaneName {
 }
 
 extension LaneID {
-    /// 16, as they are stored.
+    /// 16 bytes, as stored.
     package var bytes: [UInt8] {
         [high, low].flatMap { word in
             (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(8 * $0)) }
         }
     }
 
-    /// Of 32 digits in lower case.
+    /// Parses 32 lower-case hex digits.
     init?(hex text: some StringProtocol) {
         guard StoreFile.isIdentity(text), let high = UInt64(text.prefix(16), radix: 16),
             let low = UInt64(text.suffix(16), radix: 16)

@@ -1,8 +1,8 @@
-// The state of every archive at every target, kept in file names below queue/ (FORMAT §2). A
-// change is one rename or one creation and a sync of the directory; there is no ledger that could
-// disagree. A pair is changed only under its lock (ArchiveLock), so a rename has one author.
-// Reading needs no lock. A file holds the cause of its state, for people, and where records were
-// refused their places (PairRefusals).
+// The state of every archive at every target, kept in file names below queue/ (FORMAT §2). A change
+// is one rename or one creation, followed by a sync of the directory; there is no ledger that could
+// disagree. A pair changes only under its lock (ArchiveLock), so each rename has one author.
+// Reading needs no lock. The file contains the cause of its state, for people, and the places of
+// refused records, if any (PairRefusals).
 
 import CShims
 
@@ -32,7 +32,7 @@ package struct Outbox: Sendable {
         return snapshot
     }
 
-    /// The states of one archive, read anew.
+    /// The states of one archive, read again from the disk.
     package func states(_ stem: String) throws(UploadError) -> [TargetKey: PairState] {
         var states: [TargetKey: PairState] = [:]
         for (_, entry) in try entries(of: stem) {
@@ -42,11 +42,11 @@ package struct Outbox: Sendable {
         return states
     }
 
-    /// Moves a pair on. The caller holds its lock. CRASH: before the rename the old state stands
-    /// and the attempt is made again with the same id.
+    /// Moves a pair to another state. The caller holds its lock. CRASH: before the rename the old
+    /// state is in place, and the attempt is repeated with the same id.
     /// - Parameters:
     ///   - cause: for people; need not last.
-    ///   - refusals: nil: those that the old state's file has; it keeps its cause, too.
+    ///   - refusals: nil keeps those in the old state's file, along with its cause.
     package func set(
         _ stem: String, _ target: TargetKey, to state: PairState, cause: String = "",
         refusals: PairRefusals? = nil
@@ -75,7 +75,7 @@ package struct Outbox: Sendable {
         try StoreFiles.syncDirectory(paths.queue)
     }
 
-    /// What the file of a state says; empty: nothing, or another state stands by now.
+    /// The text in a state's file; empty if there is none, or if the pair has another state by now.
     package func cause(
         _ stem: String, _ target: TargetKey, _ state: PairState
     ) throws(UploadError) -> String {
@@ -84,7 +84,8 @@ package struct Outbox: Sendable {
         return String(text.prefix { $0 != "\n" })
     }
 
-    /// Which records of it were refused; nil: the state has such, and its file does not say them.
+    /// Which of its records were refused; nil: the state has refusals, but its file does not list
+    /// them.
     package func refusals(
         _ stem: String, _ target: TargetKey, _ state: PairState
     ) throws(UploadError) -> PairRefusals? {
@@ -109,8 +110,8 @@ package struct Outbox: Sendable {
         return String(decoding: try StoreFiles.read(paths.queue + "/" + name) ?? [], as: UTF8.self)
     }
 
-    /// Forgets an archive that is gone, and names of bodies whose makers died before they took them
-    /// away. CRASH: what is left, removeOrphans takes.
+    /// Forgets an archive that is gone, and the names of bodies whose makers died before they
+    /// removed them. CRASH: removeOrphans removes the rest.
     func removeAll(of stem: String) throws(UploadError) {
         for name in try StoreFiles.list(paths.queue, hidden: true)
         where Outbox.parse(name)?.stem == stem || StorePaths.stem(ofBody: name) == stem {
@@ -126,17 +127,17 @@ package struct Outbox: Sendable {
         try StoreFiles.syncDirectory(paths.queue)
     }
 
-    /// Removes states whose archive or target is gone: what a crash between two removals leaves;
-    /// and names of bodies whose archive is gone.
-    /// INVARIANT: the queue is listed first. A state is written after its archive and its target
-    /// stand, so one that is listed and then has no archive or no target has lost it.
+    /// Removes states whose archive or target is gone, which a crash between two removals leaves
+    /// behind, and names of bodies whose archive is gone.
+    /// INVARIANT: the queue is listed first. A state is written only when its archive and its
+    /// target exist, so a listed state without an archive or a target has lost it.
     package func removeOrphans() throws(UploadError) {
         let names = try StoreFiles.list(paths.queue, hidden: true)
         let stems = Set(
             try StoreFiles.list(paths.archives).compactMap { StorePaths.stem(ofFile: $0) })
         let targets = Set(try StoreFiles.list(paths.targets).map { TargetKey(fileName: $0) })
         for name in names {
-            // A body whose maker died before it took the name away.
+            // The body's maker died before it removed the name.
             if let stem = StorePaths.stem(ofBody: name), !stems.contains(stem) {
                 try StoreFiles.remove(paths.queue + "/" + name)
             }
@@ -157,7 +158,7 @@ package struct Outbox: Sendable {
         }
     }
 
-    /// `<archive>@<target>.<state…>`; nil: not one of ours.
+    /// Parses `<archive>@<target>.<state…>`; nil: not one of ours.
     private static func parse(_ name: String) -> Entry? {
         guard let at = name.lastIndex(of: "@") else { return nil }
         let rest = name[name.index(after: at)...]

@@ -1,35 +1,36 @@
-// What one target made of one archive, and how it is written as the end of a file name. The
-// states, who moves between them and what a crash leaves are drawn in docs/UPLOADS.md. Pure.
+// The state of one archive at one target, and its spelling as the end of a file name.
+// docs/UPLOADS.md shows the states, their transitions, and what a crash leaves. Pure.
 
 import CordwoodFormats
 
 /// Why an attempt has to be repeated.
 public enum RetryReason: String, Sendable {
-    /// The server said when (Retry-After). Holds all archives of the target, also in explicit
+    /// The server named a time (Retry-After). Holds all archives of the target, even in explicit
     /// calls.
     case server
-    /// Nothing answers there. Holds all archives of the target in the background.
+    /// There is no answer from the server. Holds all archives of the target in the background.
     case unreachable
-    /// The server has too much to do and does not say for how long. Holds all archives of the
-    /// target in the background: one request asks instead of one an archive.
+    /// The server is overloaded and does not say for how long. Holds all archives of the target in
+    /// the background: a single request probes it, instead of one per archive.
     case busy
-    /// This transfer failed. Holds this archive alone.
+    /// This transfer failed. Holds only this archive.
     case failed
-    /// An answer that says something is wrong with the way there: a redirection, an error page, a
-    /// path that nobody knows. Holds all archives of the target in the background: one asks, alone.
+    /// The answer shows a problem on the way to the server: a redirection, an error page, an
+    /// unknown path. Holds all archives of the target in the background: a single request probes
+    /// it.
     case refused
-    /// We broke it off: time ran out, or the engine closes. Holds nothing.
+    /// We aborted it: time ran out, or the engine is closing. Holds nothing.
     case stopped
 }
 
-/// How far an archive is that goes in parts.
+/// Progress of an archive that is sent in parts.
 public struct Progress: Equatable, Sendable {
-    /// Records before this one are done.
+    /// All records before this one are done.
     public var done: UInt64 = 0
-    /// The records from there to this one were sent without a 2xx: perhaps the server has them, so
-    /// they go again as the same part. 0: none.
+    /// The records from `done` to this one were sent without a 2xx. The server may have them, so
+    /// they are sent again as the same part. 0: none.
     public var doubt: UInt64 = 0
-    /// Lines of the state's file (PairRefusals); 0: it says nothing.
+    /// Lines in the state's file (PairRefusals); 0: it lists nothing.
     public var lines: UInt32 = 0
 
     public static let start = Progress()
@@ -42,21 +43,21 @@ public struct Progress: Equatable, Sendable {
 }
 
 public enum PairState: Equatable, Sendable {
-    /// No file.
+    /// Has no file.
     case waiting
     case retry(
         attempts: UInt32, notBeforeMs: UInt64, reason: RetryReason, progress: Progress = .start)
     /// 401 or 403: waits for other credentials or an explicit call.
     case paused(attempts: UInt32, httpStatus: Int32, progress: Progress = .start)
     case sent(httpStatus: Int32)
-    /// The target wants none of its records.
+    /// The target wants none of the records.
     case filtered
-    /// The target took all but so many records, which it refused: they are in the archive, and
-    /// their places in the state's file.
+    /// The target took everything except this many records, which it refused: the archive still has
+    /// them, and the state's file lists their places.
     case kept(httpStatus: Int32, records: UInt32)
-    /// The target will never take it; 0: it could not even be read.
+    /// The target will never take it. Status 0: we could not even read it.
     case quarantined(httpStatus: Int32, progress: Progress = .start)
-    /// A state that a newer version wrote: neither sent nor deleted by us.
+    /// A state written by a newer version: we neither send nor delete the archive.
     case unknown(String)
 
     public var attempts: UInt32 {
@@ -75,19 +76,19 @@ public enum PairState: Equatable, Sendable {
         }
     }
 
-    /// Its file says more than the cause.
+    /// True if its file holds more than the cause.
     var hasRefusals: Bool {
         if case .kept = self { return true }
         return progress.lines > 0
     }
 
-    /// Whether that is what belongs to it: a file may be empty after a power cut, or edited.
+    /// True if the refusals match the state: a file may be empty after a power cut, or edited.
     func fits(_ refusals: PairRefusals) -> Bool {
         if case .kept(_, let records) = self { return refusals.records == records }
         return refusals.lines == progress.lines
     }
 
-    /// No further attempt is made.
+    /// True if no further attempt is made.
     package var isFinal: Bool {
         switch self {
         case .sent, .filtered, .kept, .quarantined, .unknown: true
@@ -95,9 +96,9 @@ public enum PairState: Equatable, Sendable {
         }
     }
 
-    /// The target needs the archive no more: it has all of it, said by an answer that counts
-    /// (Dialect.verdict), or wants none of it. Every path on which an archive leaves the disk
-    /// because it was sent asks this.
+    /// The target no longer needs the archive: it has all of it, confirmed by an answer that counts
+    /// (Dialect.verdict), or wants none of it. Every path that removes an archive because it was
+    /// sent checks this.
     package var isDone: Bool {
         switch self {
         case .sent, .filtered: true
@@ -105,7 +106,7 @@ public enum PairState: Equatable, Sendable {
         }
     }
 
-    /// Some of it may yet be sent, now or by hand.
+    /// True if some of it may still be sent, automatically or by hand.
     package var isUnsent: Bool {
         switch self {
         case .waiting, .retry, .paused, .kept, .quarantined: true
@@ -113,7 +114,7 @@ public enum PairState: Equatable, Sendable {
         }
     }
 
-    /// For people: `waiting`, `retry`, `paused`, `sent`, `filtered`, `kept`, `quarantined`,
+    /// A word for people: `waiting`, `retry`, `paused`, `sent`, `filtered`, `kept`, `quarantined`,
     /// `unknown`.
     public var word: String {
         switch self {
@@ -160,7 +161,7 @@ public enum PairState: Equatable, Sendable {
         func number<Number: FixedWidthInteger>(_ index: Int, _: Number.Type) -> Number? {
             Digits.number(parts[index].utf8)
         }
-        /// Nothing, or two or three numbers behind `index`.
+        /// No number, or two or three numbers after `index`.
         func progress(_ index: Int) -> Progress? {
             if parts.count == index { return .start }
             guard parts.count == index + 2 || parts.count == index + 3,
@@ -198,7 +199,7 @@ public enum PairState: Equatable, Sendable {
         }
     }
 
-    /// Where a crash left two files for one pair, the one that went further holds.
+    /// If a crash left two files for one pair, the more advanced state wins.
     package static func further(_ a: PairState, _ b: PairState) -> PairState {
         func rank(_ state: PairState) -> (UInt64, Int, UInt32) {
             let done = state.progress.done

@@ -1,8 +1,8 @@
-// Which records of an archive a target refused, and which alone are to be sent again: what the file
-// of a pair's state holds behind its cause (docs/UPLOADS.md, States). Text, a line each; the file's
-// name says how many there must be. Pure.
+// Which records of an archive a target refused, and which alone must be sent again: the part of a
+// pair's state file after the cause (docs/UPLOADS.md, States). Text, one entry per line; the file's
+// name gives their number. Pure.
 
-/// Records [first, end) of an archive, those that the target's filter passes over included.
+/// Records [first, end) of an archive, including those that the target's filter skips.
 package struct PartRange: Equatable, Sendable {
     package var first: UInt64
     package var end: UInt64
@@ -15,14 +15,14 @@ package struct PartRange: Equatable, Sendable {
     package func contains(_ ordinal: UInt64) -> Bool { first <= ordinal && ordinal < end }
 }
 
-/// `count` records within the range were refused; where the server names none, the range is the
-/// part's.
+/// `count` records within the range were refused. If the server names none, the range is that of
+/// the part.
 package struct RefusedRecords: Equatable, Sendable {
     package var range: PartRange
     var count: UInt32
-    /// 0: they exceed limits of ours.
+    /// 0: the records exceed our own limits.
     var httpStatus: Int32
-    /// Printable, bounded.
+    /// Printable and bounded.
     package var reason: String
 
     static let reasonBytesMax = 200
@@ -39,30 +39,30 @@ package struct RefusedRecords: Equatable, Sendable {
 }
 
 package struct PairRefusals: Equatable, Sendable {
-    /// In order of their first record.
+    /// Ordered by first record.
     package private(set) var kept: [RefusedRecords] = []
-    /// Records to be sent, the others being done; empty: all.
+    /// The only records to send; all others are done. Empty: all records.
     private(set) var only: [PartRange] = []
-    /// How often what was kept was given another try by hand: part of those requests' ids, for
-    /// another body must not have an old one's.
+    /// How often the kept records were retried by hand. It is part of the ids of those requests,
+    /// because another body must not reuse an old id.
     package private(set) var round: UInt32 = 0
 
     package static let none = PairRefusals()
-    /// Beyond it the last line takes the next ones in.
+    /// Beyond this, the last line absorbs further entries.
     static let linesMax = 2_000
 
-    /// Lines of the file behind the cause; 0: it may be missing.
+    /// Lines of the file after the cause; 0: the file may be missing.
     package var lines: UInt32 { UInt32(kept.count + only.count) + (round > 0 ? 1 : 0) }
     package var records: UInt32 { kept.reduce(0) { $0 &+ $1.count } }
-    /// Of the first.
+    /// The status of the first refusal.
     package var httpStatus: Int32 { kept.first?.httpStatus ?? 0 }
 
     package func wants(_ ordinal: UInt64) -> Bool {
         only.isEmpty || only.contains { $0.contains(ordinal) }
     }
 
-    /// - Returns: false: it is one record, which was kept before; a part that goes again whole is
-    ///   refused for the same ones.
+    /// - Returns: false: it is a single record that was kept before. A part that is sent again as a
+    /// whole is refused for the same records.
     @discardableResult
     package mutating func keep(_ refusal: RefusedRecords) -> Bool {
         if refusal.range.end - refusal.range.first == 1, index(of: refusal.range.first) != nil {
@@ -83,21 +83,21 @@ package struct PairRefusals: Equatable, Sendable {
         return true
     }
 
-    /// Of the line that says that this very record was refused.
+    /// Index of the line that says that this very record was refused.
     private func index(of ordinal: UInt64) -> Int? {
         kept.firstIndex {
             $0.range.contains(ordinal) && UInt64($0.count) == $0.range.end - $0.range.first
         }
     }
 
-    /// What is left where all else is done.
+    /// The refusals that remain once everything else is done.
     package var settled: PairRefusals {
         var settled = self
         settled.only = []
         return settled
     }
 
-    /// One record that was taken after all.
+    /// Removes one record, which the target took after all.
     package mutating func release(_ ordinal: UInt64) {
         guard let found = index(of: ordinal) else { return }
         let old = kept.remove(at: found)
@@ -112,7 +112,7 @@ package struct PairRefusals: Equatable, Sendable {
         kept.insert(contentsOf: sides, at: found)
     }
 
-    /// What was kept gets another try, alone.
+    /// Retries only the kept records.
     package var again: PairRefusals {
         var again = PairRefusals()
         again.only = kept.map(\.range)
@@ -133,7 +133,7 @@ package struct PairRefusals: Equatable, Sendable {
         return text
     }
 
-    /// nil: a line that is not one of these.
+    /// nil: a line does not have this form.
     init?(_ text: Substring) {
         for line in text.split(separator: "\n") {
             let words = line.split(

@@ -1,7 +1,7 @@
-// The file `store`: identity and consent of a store (FORMAT §2.1). Read by everyone, made by
-// whoever opens the store first, changed by consent alone. Keys that are not known are kept as
-// they stand. Creating and updating hold the lock of the store's directory, so that two processes
-// that open a new store at once agree on one identity. Any thread.
+// The file `store`: identity and consent of a store (FORMAT §2.1). Every program reads it; the
+// first program to open the store makes it, and only consent changes it. Unknown keys are kept
+// unchanged. Creating and updating hold the lock of the store's directory, so two processes that
+// open a new store at once agree on one identity. Any thread.
 
 import CordwoodFormats
 import Glibc
@@ -38,12 +38,12 @@ package struct StoreFile: Equatable, Sendable {
     package private(set) var consent: Consent
     /// UTC, `YYYY-MM-DDThh:mm:ssZ`.
     package private(set) var created: String
-    /// Unknown bits: readable, but not to be written.
+    /// With unknown bits, the store may be read but not written.
     package private(set) var compat: UInt64
     /// Lines with other keys, in their order.
     private var others: [String]
 
-    /// nil: no store file yet.
+    /// nil: there is no store file yet.
     package static func read(storeDirectory: String) throws(UploadError) -> StoreFile? {
         let path = storeDirectory + "/" + fileName
         guard let bytes = try StoreFiles.read(path) else { return nil }
@@ -67,7 +67,7 @@ package struct StoreFile: Equatable, Sendable {
         return made
     }
 
-    /// Stores another consent and returns the file as it is then.
+    /// Stores another consent and returns the updated file.
     package static func setConsent(
         storeDirectory: String, to consent: Consent
     ) throws(UploadError) -> StoreFile {
@@ -105,7 +105,7 @@ package struct StoreFile: Equatable, Sendable {
             throw UploadError.version("\(path): format \(read.format) is newer than this library")
         }
         guard isIdentity(file.id) else { throw UploadError.damaged("\(path) has no valid id") }
-        // A word that cannot be read must never count as permission.
+        // An unreadable word must never count as permission.
         file.consent = consent ?? .pending
         return file
     }

@@ -1,6 +1,5 @@
-// The few file operations that the store's own files and uploads are made of: list, read whole,
-// create, replace, rename, remove, sync a directory. Each is a step that a crash leaves either
-// undone or done.
+// The few file operations behind the store's own files and uploads: list, read whole, create,
+// replace, rename, remove, sync a directory. A crash leaves each of them either undone or done.
 // Paths are full paths; links are not followed; files are 0600, directories 0700. Any thread.
 // SAFETY: strings and structs are lent to one call each; reads and writes stay within their array.
 
@@ -25,7 +24,7 @@ extension UploadError {
     }
 }
 
-/// Owns one descriptor, which forked children close; closes it.
+/// Owns one descriptor and closes it; forked children close their copy.
 package struct FileDescriptor: ~Copyable {
     package let number: Int32
 
@@ -38,12 +37,12 @@ package struct FileDescriptor: ~Copyable {
         number = opened
     }
 
-    /// Takes over a descriptor that is already open.
+    /// Takes ownership of an open descriptor.
     init(owning number: Int32) {
         self.number = number
     }
 
-    /// A lock on it is let go explicitly: a child of a raw clone(2) may still have the descriptor.
+    /// Releases any lock on it explicitly: a child of a raw clone(2) may still have the descriptor.
     deinit {
         flock(number, LOCK_UN)
         cwi_file_close(number)
@@ -59,16 +58,16 @@ package enum StoreFiles {
         guard errno == EEXIST else {
             throw UploadError.system(call: "mkdir", path: path, errno: errno)
         }
-        // Through a link files would be made and removed elsewhere.
+        // Through a link, files would be made and removed elsewhere.
         var status = stat()
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
             throw UploadError.system(call: "mkdir", path: path, errno: ENOTDIR)
         }
     }
 
-    /// Names in no order, without those that begin with a dot where they are not wanted. A missing
-    /// directory has none.
-    /// - Parameter prefix: only names that begin so; large directories are looked through for one.
+    /// Unsorted names; hidden ones only on request. A missing directory has none.
+    /// - Parameter prefix: only names with this prefix, for example to look through a large
+    /// directory.
     package static func list(
         _ path: String, hidden: Bool = false, prefix: String = ""
     ) throws(UploadError) -> [String] {
@@ -89,7 +88,7 @@ package enum StoreFiles {
         return unsafe lstat(path, &status) == 0
     }
 
-    /// When the content was last changed: UTC ns; 0: there is none.
+    /// When the content was last changed, in UTC ns; 0: there is no file.
     package static func modifiedNs(_ path: String) -> UInt64 {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else { return 0 }
@@ -97,13 +96,13 @@ package enum StoreFiles {
         return UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
     }
 
-    /// 0: there is none.
+    /// Size in bytes; 0: there is no file.
     package static func size(_ path: String) -> UInt64 {
         var status = stat()
         return unsafe lstat(path, &status) == 0 ? UInt64(max(status.st_size, 0)) : 0
     }
 
-    /// The disk space that a regular file uses, as quotas count it; nil: no such file.
+    /// The disk space of a regular file, as quotas count it; nil: there is no such file.
     package static func bytesOnDisk(_ path: String) -> UInt64? {
         var status = stat()
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -112,7 +111,8 @@ package enum StoreFiles {
         return FileSystem.bytesTaken(status)
     }
 
-    /// nil: there is none. What is no file is damage: a FIFO or a device would be waited for.
+    /// nil: there is no file. Anything but a regular file counts as damage: reading a FIFO or a
+    /// device would block.
     package static func read(
         _ path: String, bytesMax: Int = readBytesMax
     ) throws(UploadError) -> [UInt8]? {
@@ -163,8 +163,9 @@ package enum StoreFiles {
     }
 
     /// Writes `temporary`, syncs it, renames it over `path`, syncs the directory. The caller holds
-    /// the directory's lock: what has that name is left of a crash, or no file of ours at all.
-    /// CRASH: before the rename the old content stands, after it the new one.
+    /// the directory's lock, so an existing file of that name is left over from a crash, or is not
+    /// a file of ours at all.
+    /// CRASH: before the rename the old content is in place, after it the new one.
     package static func replace(
         _ path: String, temporary: String, directory: String, with bytes: [UInt8]
     ) throws(UploadError) {
@@ -180,18 +181,18 @@ package enum StoreFiles {
             unsafe unlink(temporary)
             throw error
         }
-        // CRASH: the temporary has one name, which the next replacement writes over.
+        // CRASH: the temporary has one name, which the next replacement overwrites.
         try move(temporary, to: path)
         try syncDirectory(directory)
     }
 
-    /// Makes an empty file; it may be there already.
+    /// Makes an empty file; it may exist already.
     static func create(_ path: String) throws(UploadError) {
         let file = try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT | O_NONBLOCK)
         giveToOwner(file.number, path)
     }
 
-    /// What a file says to people; where it cannot be written nothing is lost.
+    /// Writes a text for people; if that fails, nothing is lost.
     static func note(_ text: String, in path: String) {
         guard !text.isEmpty || size(path) > 0,
             let file = try? FileDescriptor(path: path, flags: O_WRONLY | O_TRUNC | O_NONBLOCK)
@@ -204,7 +205,7 @@ package enum StoreFiles {
 
     private static let noteBytesMax = 1_024
 
-    /// A file that was not there: never a link, a FIFO or another name of somebody's file.
+    /// Creates a file that did not exist: never a link, a FIFO or another name of somebody's file.
     static func createNew(_ path: String, _ flags: Int32) throws(UploadError) -> FileDescriptor {
         unsafe unlink(path)
         let file = try FileDescriptor(path: path, flags: flags | O_CREAT | O_EXCL)
@@ -212,7 +213,7 @@ package enum StoreFiles {
         return file
     }
 
-    /// What root makes in somebody's store is that one's, who could not read it otherwise.
+    /// A file that root makes in a user's store goes to that user, who could not read it otherwise.
     private static func giveToOwner(_ descriptor: Int32, _ path: String) {
         guard geteuid() == 0, let slash = path.lastIndex(of: "/") else { return }
         var status = stat()
@@ -226,7 +227,7 @@ package enum StoreFiles {
         }
     }
 
-    /// A file that is not there counts as removed.
+    /// A missing file counts as removed.
     static func remove(_ path: String) throws(UploadError) {
         guard unsafe unlink(path) == 0 || errno == ENOENT else {
             throw UploadError.system(call: "unlink", path: path, errno: errno)
@@ -242,13 +243,13 @@ package enum StoreFiles {
 
     private static let lockWaitNs: UInt64 = 10_000_000_000
 
-    /// Holds an exclusive lock on a directory until the value goes. Processes and threads exclude
-    /// one another by it, for each call opens the directory anew.
+    /// Holds an exclusive lock on a directory until the value goes away. It excludes both processes
+    /// and threads, because each call opens the directory anew.
     package static func lockDirectory(_ path: String) throws(UploadError) -> FileDescriptor {
         let directory = try FileDescriptor(path: path, flags: O_RDONLY | O_DIRECTORY)
         let bound = cw_monotonic_ns() + lockWaitNs
         while flock(directory.number, LOCK_EX | LOCK_NB) != 0 {
-            // Its holder may be stopped for ever, or dead with a child that has inherited it.
+            // The holder may be stopped for ever, or be dead while a child has inherited the lock.
             guard errno == EINTR || errno == EWOULDBLOCK && cw_monotonic_ns() < bound else {
                 throw UploadError.system(call: "flock", path: path, errno: errno)
             }

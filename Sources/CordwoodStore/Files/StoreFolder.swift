@@ -1,17 +1,17 @@
-// A store directory as names: is it one, which
-// format does it have, which archives stand in it.
+// A store directory and its names: whether it is a store, which format it has, and which archives
+// it contains.
 
 import CordwoodCore
 import Glibc
 
 package enum StoreFolder {
-    /// Throws where there is no store, or one of a newer format (FORMAT §2.1).
+    /// Throws if there is no store, or one of a newer format (FORMAT §2.1).
     package static func check(_ path: String) throws(ReadProblem) {
         let names = try LaneFiles.names(in: path)
         guard isDirectory(path) else { throw .system("\(path): no store", errno: ENOENT) }
         guard names.contains("store") || names.contains("lanes") || names.contains("archives")
         else { throw .system("\(path): no store", errno: ENOENT) }
-        // One that cannot be read hides no record.
+        // An unreadable file must not hide records.
         guard let bytes = try? StoreFiles.read(path + "/store") else { return }
         for line in KeyValueFile.lines(bytes) {
             guard let value = UInt64(line.value) else { continue }
@@ -27,24 +27,23 @@ package enum StoreFolder {
         return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Bytes of all files directly in a directory.
+    /// Total size of the files directly in a directory.
     static func bytes(of path: String) -> UInt64 {
         var status = stat()
         guard unsafe stat(path, &status) == 0, status.st_size > 0 else { return 0 }
         return UInt64(status.st_size)
     }
 
-    /// Paths of archives, by name.
+    /// Paths of the archives, sorted by name.
     static func archives(_ store: String) throws(ReadProblem) -> [String] {
         let directory = store + "/archives"
         return try LaneFiles.names(in: directory).filter { $0.hasSuffix(".cwa") }.sorted()
             .map { "\(directory)/\($0)" }
     }
 
-    /// Lanes whose lane file is missing: nobody can read their segments without it. Whoever
-    /// archives a lane removes that file last (PROTOCOL R32), so a segment that outlives it was not
-    /// archived.
-    /// - Parameter covered: by archives, by the lane's name.
+    /// Lanes whose lane file is missing: their segments cannot be read without it. An adopter
+    /// removes the lane file last (PROTOCOL R32), so a segment that outlives it was not archived.
+    /// - Parameter covered: ranges that archives cover, by lane name.
     static func headless(
         _ listed: [LaneFiles], covered: [String: [ClosedRange<UInt64>]]
     ) -> [ReadProblem] {

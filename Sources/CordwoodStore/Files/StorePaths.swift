@@ -1,5 +1,5 @@
-// Where things stand in a store (FORMAT §2), as far as uploading needs them, and how an archive's
-// file name and its name in the queue belong together. Pure.
+// Locations in a store (FORMAT §2), as far as uploading needs them, and the mapping between an
+// archive's file name and its name in the queue. Pure.
 
 package struct StorePaths: Sendable {
     package let root: String
@@ -13,7 +13,7 @@ package struct StorePaths: Sendable {
     }
 
     static let archiveSuffix = ".cwa"
-    /// A body in queue/ on its way to have no name: `.body-<archive>.<thread>`.
+    /// A body in queue/ whose name will be removed: `.body-<archive>.<thread>`.
     static let bodyPrefix = ".body-"
 
     package static func body(of stem: String, thread: UInt32) -> String {
@@ -27,7 +27,7 @@ package struct StorePaths: Sendable {
         return String(rest[..<(rest.lastIndex(of: ".") ?? rest.endIndex)])
     }
 
-    /// `<lane>.<first>-<last>.cwa`; nil: not an archive.
+    /// Parses `<lane>.<first>-<last>.cwa`; nil: not an archive.
     package static func stem(ofFile name: String) -> String? {
         guard name.hasSuffix(archiveSuffix), name.utf8.count > archiveSuffix.utf8.count else {
             return nil
@@ -35,7 +35,7 @@ package struct StorePaths: Sendable {
         return String(name.dropLast(archiveSuffix.count))
     }
 
-    /// Callbacks and closures are given this name.
+    /// Callbacks and closures receive this name.
     package static func file(ofStem stem: String) -> String { stem + archiveSuffix }
 
     package func archive(_ stem: String) -> String {

@@ -1,6 +1,6 @@
-// How file names spell a target's name: letters, digits, `_` and `-` as they are, other
-// bytes as %XX; a long one is cut and ends in a checksum. So it holds no dot, no slash and no `@`,
-// and two names never share a key. Pure.
+// The spelling of a target's name in file names: letters, digits, `_` and `-` unchanged, other
+// bytes as %XX; a long name is cut and ends in a checksum. So it never contains a dot, a slash or
+// `@`, and no two names share a key. Pure.
 
 import CSodium
 import CordwoodFormats
@@ -20,14 +20,14 @@ public struct TargetKey: Hashable, Sendable {
         text = encoded
     }
 
-    /// As found in a directory.
+    /// A key found in a directory.
     init(fileName: String) {
         text = fileName
     }
 }
 
 package enum ContentHash {
-    /// The first `bytes` of SHA-256, in lowercase hex.
+    /// The first `bytes` bytes of SHA-256, in lowercase hex.
     package static func hex(_ content: [UInt8], bytes: Int) -> String {
         var hash = [UInt8](repeating: 0, count: 32)
         // SAFETY: SHA-256 takes the content's count and fills 32 bytes.

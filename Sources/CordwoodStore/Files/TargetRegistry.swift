@@ -1,7 +1,6 @@
-// Which targets a store is sent to: one small text file a target below targets/. It says what a
-// person needs to recognise the target, and no secret: of the URL only scheme, host and port. An
-// archive is deleted after upload when all targets registered here have it. Any thread, any
-// process.
+// The targets of a store: one small text file per target below targets/. It holds what a person
+// needs to recognise the target, and no secret: of the URL only scheme, host and port. After upload
+// an archive is deleted once all targets registered here have it. Any thread, any process.
 
 public struct RegisteredTarget: Equatable, Sendable {
     public var key: TargetKey
@@ -33,8 +32,7 @@ package struct TargetRegistry: Sendable {
         paths = StorePaths(storeDirectory)
     }
 
-    /// In the order of their keys. One whose file cannot be read still counts: it protects
-    /// archives.
+    /// Sorted by key. A target whose file cannot be read still counts: it protects archives.
     package func list() throws(UploadError) -> [RegisteredTarget] {
         var targets: [RegisteredTarget] = []
         for fileName in try StoreFiles.list(paths.targets).sorted() {
@@ -58,8 +56,8 @@ package struct TargetRegistry: Sendable {
             path, temporary: paths.targets + "/.new", directory: paths.targets, with: bytes)
     }
 
-    /// Ends a registration, then forgets its states.
-    /// CRASH: in between, states without a target stay; Outbox.removeOrphans takes them.
+    /// Removes a registration, then forgets its states.
+    /// CRASH: in between, states without a target remain; Outbox.removeOrphans removes them.
     package func remove(name: String) throws(UploadError) {
         let key = TargetKey(name: name)
         let path = paths.targets + "/" + key.text

@@ -1,12 +1,12 @@
 // The id of an application transaction, `TXN17-586AB00B-0A2C-4E61-9C53-3F4C59D1A0F7`: the number of
-// a use case and a UUID in upper case, whose 16 bytes are the trace id of its records. One spelling
-// each: what is not spelled so is no id. Pure.
+// a use case and a UUID in upper case, whose 16 bytes are the trace id of its records. Each id has
+// one spelling; any other text is not an id. Pure.
 
 import CordwoodFormats
 
 public struct TransactionID: Hashable, Sendable {
     public let usecase: Int32
-    /// Bytes 0…7 and 8…15 of the UUID, the first of them highest. Not both 0.
+    /// Bytes 0…7 and 8…15 of the UUID, most significant first. Never both 0.
     public let high: UInt64
     public let low: UInt64
 
@@ -14,7 +14,7 @@ public struct TransactionID: Hashable, Sendable {
     public static let bytesMax = 51
     private static let uuidBytes = 36
 
-    /// A random UUID (version 4) of these bits.
+    /// Makes a random UUID (version 4) from these bits.
     public init(usecase: Int32, random: (UInt64, UInt64)) {
         self.usecase = usecase
         high = random.0 & 0xFFFF_FFFF_FFFF_0FFF | 0x4000
@@ -49,7 +49,7 @@ public struct TransactionID: Hashable, Sendable {
             }
             digits += 1
         }
-        // A trace id of zeros is none.
+        // A trace id of zeros means none.
         guard words.0 | words.1 != 0 else { return nil }
         self.usecase = usecase
         high = words.0
@@ -67,13 +67,13 @@ public struct TransactionID: Hashable, Sendable {
         return out
     }
 
-    /// Of the UUID.
+    /// A byte of the UUID.
     public func byte(_ index: Int) -> UInt8 {
         let word = index < 8 ? high : low
         return UInt8(truncatingIfNeeded: word >> (56 &- UInt64(index & 7) &* 8))
     }
 
-    /// As it is written here: no plus, no leading zero, no `-0`.
+    /// Accepts only our own spelling: no plus, no leading zero, no `-0`.
     private static func decimal(_ digits: ArraySlice<UInt8>) -> Int32? {
         guard let number = Int32(String(decoding: digits, as: UTF8.self)),
             Array("\(number)".utf8) == Array(digits)

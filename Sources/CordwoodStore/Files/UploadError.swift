@@ -1,8 +1,8 @@
-// What can go wrong with the store's own files and uploads, and the status the C interface makes of
-// it. The texts name path, value and cause; they never hold a URL's path or query, a header or a
-// token, for those carry secrets. The numbers are the header's; a test compares them.
+// Errors of the store's own files and of uploads, and their statuses in the C interface. The texts
+// name path, value and cause; they never hold a URL's path or query, a header or a token, because
+// those carry secrets. The numbers are the header's; a test compares them.
 
-/// Their statuses (include/cordwood/cordwood.h).
+/// The statuses of these errors (include/cordwood/cordwood.h).
 public enum UploadStatus: Int32, Sendable {
     case ok = 0
     case end = 2
@@ -28,19 +28,19 @@ public enum UploadStatus: Int32, Sendable {
 }
 
 public enum UploadError: Error, Equatable, Sendable {
-    /// A system call refused. The caller may try again later.
+    /// A system call failed. The caller may try again later.
     case system(call: String, path: String, errno: Int32)
-    /// The host gave something invalid; the text says what.
+    /// The host passed something invalid; the text names it.
     case argument(String)
     /// A newer, incompatible format: do not write.
     case version(String)
     case damaged(String)
     case notFound(String)
     case exists(String)
-    /// No libcurl here.
+    /// libcurl is not available.
     case unsupported(String)
     case limit(String)
-    /// An archive that is encrypted, without a key that opens it here.
+    /// An encrypted archive that none of the available keys opens.
     case locked(String)
 
     public var status: UploadStatus {

@@ -1,14 +1,14 @@
-// When an engine adopts what dead processes left: soon after open, then every minute; at once where
-// many lanes have piled up or the quota is short, and before the first upload. The ship thread
-// adopts; who uploads or rolls may wait for it. Processes that live for a moment leave their lanes
-// to one of many, which archives them together.
+// Schedules when an engine adopts lanes of dead processes: soon after open, then every minute; at
+// once if many lanes have piled up or the quota is short, and before the first upload. The ship
+// thread adopts; an upload or a roll may wait for it. Many short-lived processes leave their lanes
+// to one of them, which archives those together.
 
 import CShims
 import CordwoodCore
 
 @safe package final class Adoption: @unchecked Sendable {
-    // SAFETY: below `monitor` all is read and written under it, but for `next`, `ranNs` and
-    // `witness`, which are the ship thread's.
+    // SAFETY: everything below `monitor` is read and written under it, except `next`, `ranNs` and
+    // `witness`, which belong to the ship thread.
     private let monitor = Monitor()
     private var begun: UInt64 = 0
     private var count: UInt64 = 0
@@ -25,7 +25,7 @@ import CordwoodCore
     private static let everyNs: UInt64 = 60_000_000_000
     private static let everyShortNs: UInt64 = 1_000_000_000
 
-    /// On the ship thread, first.
+    /// The first call on the ship thread.
     package func begin() {
         let isCrowded =
             LaneListing(directory: directory).lanes.count > StoreArchiver.lanesAtOnce
@@ -34,8 +34,8 @@ import CordwoodCore
 
     package func isDue(_ now: UInt64) -> Bool { now >= next || monitor.locked { isWanted } }
 
-    /// On the ship thread, where the quota may be short: what others left takes less in archives,
-    /// and retention should not remove archives for it.
+    /// On the ship thread, if the quota may be short: archives of abandoned lanes take less space
+    /// than the lanes, and retention should not remove archives for them.
     package func mayMakeRoom(_ now: UInt64) -> Bool {
         (ranNs == 0 || now - ranNs >= Adoption.everyShortNs) && hasOthers
     }
@@ -65,8 +65,8 @@ import CordwoodCore
         return summary
     }
 
-    /// What processes that have ended left is sent with an upload on the host's word: adopts it, by
-    /// a run that begins after the call. Not on the ship thread, which `wake` wakes.
+    /// An upload that the host asks for also sends the records of ended processes: waits for an
+    /// adoption run that begins after the call. Not on the ship thread; `wake` wakes that one.
     package func now(_ deadline: Deadline, wake: () -> Void) {
         guard !hasRun || hasOthers, let goal = begins(wake: wake) else { return }
         monitor.locked {
@@ -76,10 +76,10 @@ import CordwoodCore
         }
     }
 
-    /// For who needs room: `isOver` says when there will be no more.
+    /// For callers that need room; `isOver` tells when waiting any longer is pointless.
     package func makeRoom(wake: () -> Void) -> UInt64 { hasOthers ? begins(wake: wake) ?? 0 : 0 }
 
-    /// Whether the run that is meant by such a number has ended.
+    /// Whether the run with that number has ended.
     package func isOver(_ goal: UInt64) -> Bool { monitor.locked { count >= goal || isStopping } }
 
     private func begins(wake: () -> Void) -> UInt64? {
@@ -92,7 +92,7 @@ import CordwoodCore
         return goal
     }
 
-    /// The next look of the ship thread adopts.
+    /// Makes the ship thread adopt at its next check.
     package func want() { monitor.locked { isWanted = true } }
 
     package func stop() {

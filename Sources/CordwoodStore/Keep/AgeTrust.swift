@@ -1,15 +1,15 @@
-// Whether the wall clock may be believed when archives are removed by their age. One jump forward
-// would delete all of them, sent or not; so a jump, and a pause that cannot be told from one, makes
-// removal by age wait for a day in which the machine runs. The rule is pure; ClockFile keeps what
-// it has seen. Quota and count are no matter of time and go on.
+// Decides whether the wall clock can be trusted to remove archives by age. A single jump forward
+// would delete all of them, sent or not. So a jump, or a pause that cannot be told from one,
+// suspends removal by age until the machine has run for a day. The rule is pure; ClockFile stores
+// its observations. Removal by quota and count does not depend on time and continues.
 
 import CordwoodCore
 
 /// The clocks at one moment.
 package struct ClockLook: Equatable {
-    /// Zero: not known.
+    /// Zero if not known.
     package var boot: LaneID
-    /// CLOCK_BOOTTIME, which runs on while the machine sleeps and is set by nobody.
+    /// CLOCK_BOOTTIME, which keeps running while the machine sleeps and cannot be set.
     package var boottimeNs: UInt64
     package var realtimeNs: UInt64
 
@@ -21,29 +21,29 @@ package struct ClockLook: Equatable {
 }
 
 package struct AgeTrust: Equatable {
-    /// What one boot of one machine saw last. Several share a store on a network file system, and
-    /// each judges its own clock.
+    /// The last observation in one boot of one machine. Several machines share a store on a network
+    /// file system, and each judges its own clock.
     struct Anchor: Equatable {
         var look: ClockLook
-        /// CLOCK_BOOTTIME of that boot at which removal by age goes on; 0: it does not wait.
+        /// CLOCK_BOOTTIME of that boot at which removal by age resumes; 0: it is not suspended.
         var waitsUntilNs: UInt64
     }
 
     package enum ClockVerdict: Equatable {
         case believed
-        /// begins: this look found why.
+        /// begins: this check found the reason.
         case waits(leftNs: UInt64, begins: Bool)
     }
 
     static let anchorsMax = 8
     static let waitNs: UInt64 = 86_400_000_000_000
-    /// A pause this long is nothing special; what jumped less removes nothing early that matters.
+    /// A pause of up to this length is normal; a jump within it removes nothing much too early.
     static let pauseNs: UInt64 = 86_400_000_000_000
     static let jumpNs: UInt64 = 3_600_000_000_000
-    /// How old an anchor may get before it is worth writing anew.
+    /// The age at which an anchor is worth rewriting.
     static let refreshNs: UInt64 = 3_600_000_000_000
 
-    /// In the order in which they looked.
+    /// In the order of their last checks.
     var anchors: [Anchor] = []
 
     /// - Parameter newestRecordNs: UTC of the newest record in an archive; 0: not known.
@@ -52,17 +52,16 @@ package struct AgeTrust: Equatable {
         var until: UInt64
         let begins: Bool
         if let own {
-            // Boot time vouches for all that passed since.
+            // Boot time proves how much time has passed since.
             let last = anchors[own]
             begins = AgeTrust.hasJumped(from: last.look, to: now)
             until = last.waitsUntilNs
         } else {
-            // Nothing vouches for the time between two boots: what is longer than a day may be a
-            // jump.
+            // No clock spans two boots: a pause longer than a day may be a jump.
             let before = anchors.last?.look.realtimeNs ?? newestRecordNs
             let (bound, overflow) = before.addingReportingOverflow(AgeTrust.pauseNs)
             begins = before > 0 && !overflow && now.realtimeNs > bound
-            // What another boot had still to wait.
+            // The remaining wait of another boot.
             until =
                 anchors.last.map { $0.waitsUntilNs - min($0.look.boottimeNs, $0.waitsUntilNs) }
                 ?? 0
@@ -75,14 +74,14 @@ package struct AgeTrust: Equatable {
         return until == 0 ? .believed : .waits(leftNs: until - now.boottimeNs, begins: begins)
     }
 
-    /// Whether the two clocks went on by different times.
+    /// True if the two clocks advanced by different amounts.
     private static func hasJumped(from last: ClockLook, to now: ClockLook) -> Bool {
         let before = last.realtimeNs &- last.boottimeNs
         let after = now.realtimeNs &- now.boottimeNs
         return min(after &- before, before &- after) > jumpNs
     }
 
-    /// Whether what was read and became this is worth writing down.
+    /// True if the change since the file was read is worth writing.
     package func differs(from read: AgeTrust) -> Bool {
         guard let mine = anchors.last,
             let old = read.anchors.first(where: { $0.look.boot == mine.look.boot })

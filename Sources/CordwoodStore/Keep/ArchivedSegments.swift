@@ -1,5 +1,5 @@
-// Which segments of a store archives cover already (FORMAT §2, §11): by their names, and by their
-// headers where they cover several lanes.
+// Which segments of a store archives already cover (FORMAT §2, §11): determined from the archives'
+// names, and from their headers if they cover several lanes.
 // SAFETY: each `stat` is lent to one call.
 
 import CordwoodCore
@@ -7,8 +7,8 @@ import CordwoodFormats
 import Glibc
 
 extension LaneListing {
-    /// What an archive covers: by its name, or by its header where the name says there is more. Of
-    /// one that is gone: nothing. Throws where it is there and cannot be read.
+    /// The covers of an archive: from its name, or from its header if the name says there are more.
+    /// An archive that is gone covers nothing. Throws if it exists and cannot be read.
     package static func covers(
         of name: String, _ directory: String
     ) throws(ReadProblem) -> [(lane: String, range: ClosedRange<UInt64>)] {
@@ -23,7 +23,7 @@ extension LaneListing {
         }
     }
 
-    /// What an archive's file name says that it covers; nil where it is none of ours.
+    /// The cover in an archive's file name; nil: it is not one of ours.
     static func cover(of name: String) -> (lane: String, range: ClosedRange<UInt64>)? {
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[2] == "cwa" else { return nil }
@@ -35,7 +35,7 @@ extension LaneListing {
     }
 }
 
-/// An archive of several lanes that cannot be read now: which ones nobody knows but by what all
+/// An archive of several lanes that cannot be read now. Its lanes are unknown, except for what all
 /// such archives have in common (FORMAT §11).
 package struct UnreadArchive {
     let name: String
@@ -43,7 +43,7 @@ package struct UnreadArchive {
     private let firstLane: Substring
     private let writtenNs: UInt64
 
-    /// A clock that was set back since makes an archive look older than its lanes.
+    /// If a clock was set back since, an archive looks older than its lanes.
     private static let clockNs: UInt64 = 86_400_000_000_000
 
     package init(name: String, why: String, directory: String) {
@@ -55,8 +55,8 @@ package struct UnreadArchive {
         writtenNs = found ? UInt64(clamping: status.st_mtim.tv_sec) &* 1_000_000_000 : .max
     }
 
-    /// Lanes go into one archive in the order of their names, none has a segment but the one in its
-    /// file, and none is younger than the archive.
+    /// Lanes go into one archive in the order of their names, none of them has a segment outside
+    /// its lane file, and none is younger than the archive.
     package func mayCover(_ lane: LaneListing.Lane) -> Bool {
         guard lane.segments.isEmpty, lane.name >= firstLane else { return false }
         let start = LaneName.start(lane.name) ?? 0
@@ -64,20 +64,21 @@ package struct UnreadArchive {
     }
 }
 
-/// What stands in archives/, by lane. Listed again under the locks of each batch of lanes, but each
-/// archive is looked into once: none ever changes, and of one that is gone by now all that it
-/// covered was archived.
+/// The contents of archives/, by lane. The directory is listed again under the locks of each batch
+/// of lanes, but each archive is opened only once: archives never change, and everything that a
+/// removed archive covered was archived.
 struct ListedArchives {
     /// Ranges of segment numbers that archives cover: `<lane>.<first>-<last>.cwa`, or `…+<n>.cwa`
     /// where n more lanes are covered.
     private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
-    /// Names of archives that were being written; of several lanes by the first one.
+    /// Names of archives that were being written. Those of several lanes are filed under the first
+    /// one.
     private(set) var parts: [String: [String]] = [:]
-    /// Lanes that they may cover must wait, or they would be archived twice.
+    /// Lanes that these may cover must wait, or they would be archived twice.
     private(set) var unread: [UnreadArchive] = []
     private var known: Set<String> = []
 
-    /// Throws where archives/ cannot be listed: what it covers is not known then.
+    /// Throws if archives/ cannot be listed: its coverage is then unknown.
     mutating func list(_ directory: String) throws(CordwoodError) {
         guard let names = Directories.list(directory + "/archives") else {
             throw Directories.failure("list", directory + "/archives")
@@ -94,7 +95,7 @@ struct ListedArchives {
                     }
                     known.insert(name)
                 } catch {
-                    // Looked at again each time: an error of the disk may pass.
+                    // Checked again each time: a disk error may go away.
                     unread.append(
                         UnreadArchive(
                             name: name, why: CordwoodError(error).text, directory: directory))
@@ -103,7 +104,7 @@ struct ListedArchives {
         }
     }
 
-    /// The archive that may cover a lane of which nothing else is known.
+    /// An unread archive that may cover a lane whose state is otherwise unknown.
     func doubt(_ lane: LaneListing.Lane) -> UnreadArchive? {
         guard covered[lane.name]?.contains(where: { $0.contains(0) }) != true else { return nil }
         return unread.first { $0.mayCover(lane) }

@@ -1,6 +1,6 @@
-// The file `clock` of a store: what the clocks were when somebody looked whether archives are too
-// old (FORMAT §2.5). Text, replaced as a whole, read and written under the lock of archives/. Where
-// it is missing or damaged the newest record alone tells whether the clock jumped.
+// The file `clock` of a store: the clocks at the last check for archives that are too old (FORMAT
+// §2.5). Text, replaced as a whole, read and written under the lock of archives/. If it is missing
+// or damaged, the newest record alone tells whether the clock jumped.
 
 import CordwoodCore
 import CordwoodFormats
@@ -10,7 +10,7 @@ package enum ClockFile {
     static let fileName = "clock"
     private static let firstLine = "cordwood clock"
 
-    /// nil: it is a later version's, and is to be left alone, or it cannot be read now.
+    /// nil: it belongs to a later version and must be left alone, or it cannot be read now.
     package static func read(storeDirectory: String) -> AgeTrust? {
         do throws(UploadError) {
             guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else {
@@ -20,7 +20,7 @@ package enum ClockFile {
         } catch {
             switch error {
             case .damaged: return AgeTrust()
-            // Not a file of ours: another one takes its place.
+            // Not a file of ours: a new one replaces it.
             case .system(_, _, EACCES), .system(_, _, EPERM), .system(_, _, ELOOP),
                 .system(_, _, ENXIO):
                 return AgeTrust()
@@ -52,7 +52,7 @@ package enum ClockFile {
                 let until = UInt64(words[3]), trust.anchors.count < AgeTrust.anchorsMax
             else { continue }
             let look = ClockLook(boot: boot, boottimeNs: boottime, realtimeNs: realtime)
-            // Nobody waits for longer than a day: a number that says so is damage.
+            // No wait lasts longer than a day: a larger number is damage.
             let left = until - min(boottime, until)
             trust.anchors.append(
                 AgeTrust.Anchor(

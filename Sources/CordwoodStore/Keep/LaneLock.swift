@@ -1,15 +1,15 @@
-// Whether a lane may be adopted: its process is gone, and nobody else adopts it. Two locks on the
-// lane file: the owner's, which the kernel lets go with the last descriptor of the open file (a
-// child that ran no fork handler may still have one), and the adopters' own, which children never
-// hold. Adopters only: the ship thread, `cordwood archive`. FORMAT §2.
-// SAFETY: the lane's header is read into 4,096 bytes on the stack, and every offset looked at lies
-// in its first page.
+// Whether a lane may be adopted: its process is gone, and no other process is adopting it. The lane
+// file carries two locks. The kernel releases the owner's with the last descriptor of the open file
+// (a child that ran no fork handler may still have one); the other is the adopters' own, which
+// children never hold. Adopters only: the ship thread, `cordwood archive`. FORMAT §2.
+// SAFETY: the lane's header is read into 4,096 bytes on the stack, and every offset used lies in
+// its first page.
 
 import CShims
 import CordwoodCore
 import Glibc
 
-/// The lock of a lane whose process is gone. nil: it lives, or another adopter was faster.
+/// The lock of a lane whose process is gone. nil: the process lives, or another adopter was faster.
 struct LaneLock {
     private let descriptor: Int32
 
@@ -26,7 +26,7 @@ struct LaneLock {
         self.descriptor = descriptor
     }
 
-    /// True where the lane's process writes to it no more, whoever holds its lock.
+    /// True if the lane's process no longer writes to it, whoever holds its lock.
     static func isOver(directory: String, lane: String) -> Bool {
         let path = "\(directory)/lanes/\(lane).lane"
         let descriptor = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK, 0)
@@ -37,35 +37,36 @@ struct LaneLock {
         return owner.state == .closed || owner.state == .gone
     }
 
-    /// Explicitly: a forked child may still hold the descriptor.
+    /// Released explicitly: a forked child may still hold the descriptor.
     func release() {
         flock(descriptor, LOCK_UN)
         cwi_file_close(descriptor)
     }
 
-    /// A busy lock is life and a free lock is death where the lock is held by the owner's memory
-    /// (`compatLockIsLife`): in every namespace, and without /proc. Else a descriptor holds it,
-    /// which a child may have inherited and a host may have closed.
+    /// If the owner's memory holds the lock (`compatLockIsLife`), a busy lock means life and a free
+    /// lock means death, in every namespace and without /proc. Otherwise a descriptor holds it,
+    /// which a child may have inherited or a host may have closed.
     private static func isFree(
         _ descriptor: Int32, _ directory: String, _ lane: String, _ witness: AdoptionWitness
     ) -> Bool {
         let isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
         let owner = owner(descriptor)
-        // The lock of another machine's process may be known there only: on the user's word.
+        // On another machine's lane, the lock may be visible only there: adopt only if the user
+        // says so.
         if owner.state == .remote { return isLocked && witness.adoptsForeign }
         if owner.lockIsLife { return isLocked }
         switch owner.state {
         case .closed: return true
         case .past: return isLocked
-        // Where it is busy, a descriptor has outlived its process.
+        // If the lock is busy, a descriptor has outlived its process.
         case .gone: return isLocked || witness.isQuiet(directory: directory, lane: lane)
-        // A host that closed all its descriptors has lost its lock and may live.
+        // A host that closed all its descriptors has lost its lock and may still live.
         case .elsewhere: return isLocked && witness.isQuiet(directory: directory, lane: lane)
         case .unknown, .remote: return false
         }
     }
 
-    /// The name still means the inode that we locked (R32).
+    /// The name still leads to the inode that we locked (R32).
     private static func isSameFile(_ descriptor: Int32, _ path: String) -> Bool {
         var held = stat()
         var named = stat()
@@ -75,21 +76,21 @@ struct LaneLock {
 
     private struct Owner {
         enum State {
-            /// It closed the lane.
+            /// The owner closed the lane.
             case closed
-            /// It belongs to another boot, or the file is no lane.
+            /// The lane belongs to another boot, or the file is not a lane.
             case past
-            /// The system proves that its process has ended.
+            /// The system proves that the owner's process has ended.
             case gone
-            /// It lives, or nothing proves that it does not.
+            /// The owner lives, or nothing proves the contrary.
             case unknown
-            /// It belongs to another pid namespace, about which nothing can be proved.
+            /// The owner is in another pid namespace, where nothing can be proved.
             case elsewhere
-            /// Of another machine, on a file system of a network.
+            /// The lane belongs to another machine, on a network file system.
             case remote
         }
         var state: State
-        /// The lock is held by the owner's memory, not by a descriptor.
+        /// The owner's memory holds the lock, instead of a descriptor.
         var lockIsLife = false
     }
 
@@ -124,20 +125,20 @@ struct LaneLock {
     }
 }
 
-/// Remembers lanes whose lock is a descriptor's and says nothing about the owner: its process has
-/// ended and a child has inherited the descriptor, or the lock is free and the owner's pid
-/// namespace is another. They are adopted once nothing in them has changed for ten seconds (R31).
-/// One thread at a time.
+/// Remembers lanes whose lock is held by a descriptor and proves nothing about the owner: its
+/// process has ended and a child has inherited the descriptor, or the lock is free and the owner is
+/// in another pid namespace. They are adopted once nothing in them has changed for ten seconds
+/// (R31). One thread at a time.
 @safe public final class AdoptionWitness: @unchecked Sendable {
     // SAFETY: used by one adopter, on its thread.
     public static let quietNs: UInt64 = 10_000_000_000
     private var seen: [String: (digest: UInt64, since: UInt64)] = [:]
-    /// The user says that no process of another machine writes to this store any more.
+    /// The user vouches that no process of another machine writes to this store any more.
     let adoptsForeign: Bool
 
     public init(adoptsForeign: Bool = false) { self.adoptsForeign = adoptsForeign }
 
-    /// Lanes that may be adopted when they have been quiet for long enough.
+    /// Number of lanes that may be adopted once they have been quiet for long enough.
     public var waiting: Int { seen.count }
 
     func isQuiet(directory: String, lane: String) -> Bool {
@@ -152,12 +153,12 @@ struct LaneLock {
         return true
     }
 
-    /// Forgets lanes that are not there any more.
+    /// Forgets lanes that no longer exist.
     func keep(only lanes: Set<String>) {
         seen = seen.filter { lanes.contains($0.key) }
     }
 
-    /// Of every byte of the lane's files.
+    /// Digest of every byte of the lane's files.
     private static func digest(_ directory: String, _ lane: String) -> UInt64 {
         var sum: UInt64 = 0
         let names = Directories.names(directory + "/lanes").filter { $0.hasPrefix(lane + ".") }

@@ -1,8 +1,8 @@
-// Files of lanes that have no lane file. An adopter removes the lane file last, so all of them are
-// in archives; but a listing may miss the file of a living lane that was renamed behind
-// its cursor, and no archive holds what somebody removed by hand. So a lane is looked for again by
-// its name before anything is removed, archives are listed after that look, and a journal is read
-// before it goes: it may hold records that nothing else has. Adopters only.
+// Files of lanes that have no lane file. An adopter removes the lane file last, so such files
+// should all be archived. But a listing may miss the file of a living lane that was renamed behind
+// its cursor, and no archive holds a lane whose file somebody removed by hand. So before anything
+// is removed, the lane file is looked up by name and the archives are listed after that; a journal
+// is read before it is removed, because it may hold records that exist nowhere else. Adopters only.
 // SAFETY: each buffer and struct is lent to one call.
 
 import CShims
@@ -10,7 +10,7 @@ import CordwoodCore
 import Glibc
 
 extension StoreArchiver {
-    /// Throws where the disk is full or cannot be listed; what is left alone is told in `damage`.
+    /// Throws if the disk is full or cannot be listed; `damage` reports what is left alone.
     static func clearOrphans(
         _ directory: String, _ listed: ListedLanes, _ archives: inout ListedArchives,
         _ form: ArchiveForm
@@ -19,7 +19,7 @@ extension StoreArchiver {
         let orphans = listed.listing.lanes.values.filter {
             !$0.hasLaneFile && !LaneListing.hasFile($0.name, directory)
         }
-        // Whoever removed a lane file had made its archives before.
+        // The process that removed a lane file had made its archives before.
         try archives.list(directory)
         for lane in orphans.sorted(by: { $0.name < $1.name }) {
             let covered = archives.covered[lane.name] ?? []
@@ -51,7 +51,7 @@ extension StoreArchiver {
         return unsafe lstat(path, &status) == 0 || errno != ENOENT
     }
 
-    /// Archives what a journal alone has, and removes the lane's files.
+    /// Archives the records that only a journal has, and removes the lane's files.
     private static func archiveJournal(
         _ directory: String, _ lane: LaneListing.Lane, _ listed: LaneFiles?,
         _ covered: [ClosedRange<UInt64>], _ form: ArchiveForm
@@ -64,7 +64,7 @@ extension StoreArchiver {
             throw Directories.failure("open", path)
         }
         defer { cwi_file_close(descriptor) }
-        // Another adopter is at it; or was, and it has no name any more.
+        // Another adopter is at work; or it has finished, and the journal has lost its name.
         guard cwi_lock_file(descriptor) == 0, isThere(path), let files = listed else {
             return summary
         }
@@ -72,7 +72,7 @@ extension StoreArchiver {
             removeFiles(directory, lane)
             return summary
         }
-        // Of no running boot: then a journal is believed (FORMAT §10).
+        // An id of no running boot, so that the journal is trusted (FORMAT §10).
         let boot = LaneID(high: .max, low: .max)
         let numbers: [UInt64]
         do throws(ReadProblem) {
@@ -87,13 +87,13 @@ extension StoreArchiver {
                 try archive(
                     directory: directory, files: files, segments: range, form: form,
                     endsLane: range.upperBound == numbers.last, boot: boot))
-            // CRASH: what is covered now is not archived again.
+            // CRASH: covered segments are not archived again.
         }
         removeFiles(directory, lane)
         return summary
     }
 
-    /// False: it holds nothing. Throws where it cannot be read, or what it holds is not known.
+    /// False: the journal is empty. Throws if it cannot be read, or if its content is not known.
     private static func hasFrames(
         _ descriptor: Int32, _ path: String
     ) throws(CordwoodError) -> Bool {
@@ -103,7 +103,7 @@ extension StoreArchiver {
         return count == 16 && words.0 == JournalHeader.magicValue
     }
 
-    /// Its process may still write there, though its lane file has lost its name.
+    /// The process may still be writing there, although its lane file has lost its name.
     private static func mayLive(_ head: LaneHead) -> Bool {
         guard head.bootID == BootID.running() else { return false }
         guard head.processNamespace == Machine.processNamespace() else { return true }

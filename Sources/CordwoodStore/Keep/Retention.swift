@@ -1,5 +1,6 @@
-// Which archives have to go: too old, too many, too large together, oldest first. The decision is
-// a pure function of what is there; Janitor carries it out. 0 means unlimited everywhere.
+// Decides which archives must go: too old, too many, or too large in total, oldest first. The
+// decision is a pure function of the current state; Janitor carries it out. 0 means unlimited
+// everywhere.
 
 /// Why an archive left the disk unsent (CW_REMOVED_…).
 public enum RemovalReason: UInt32, Sendable {
@@ -10,7 +11,7 @@ public enum RemovalReason: UInt32, Sendable {
 }
 
 package struct RetentionLimits: Equatable, Sendable {
-    /// All files of the store.
+    /// Limit for all files of the store.
     package var quotaBytes: UInt64
     package var archivesMax: UInt32
     package var expirationDays: UInt32
@@ -26,11 +27,11 @@ package struct RetentionLimits: Equatable, Sendable {
 
 package struct RetentionItem: Equatable {
     package var stem: String
-    /// On the disk.
+    /// Space on the disk.
     package var bytes: UInt64
     /// UTC ns of the newest record; 0: not known, so it never expires.
     package var timeMaxNs: UInt64
-    /// Counted, but not to be removed: being uploaded, or its segments still stand.
+    /// Counted, but must not be removed: it is being uploaded, or its segments still exist.
     package var isPinned: Bool
 
     package init(stem: String, bytes: UInt64, timeMaxNs: UInt64, isPinned: Bool) {
@@ -60,7 +61,7 @@ package enum Retention {
         var remainingBytes = bytes
         var remainingCount = items.count
         var removals: [(stem: String, reason: RemovalReason)] = []
-        // What is expired goes anyway; perhaps nothing else has to.
+        // Expired archives go anyway; that may already be enough.
         var kept: [RetentionItem] = []
         for item in items where !item.isPinned {
             guard believesClock,

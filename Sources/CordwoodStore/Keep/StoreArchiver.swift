@@ -1,12 +1,12 @@
-// Turning segments into archives: an engine's own sealed ones, and whole lanes whose process died.
-// The order is FORMAT §11's: archive durable under its name, then the segments go. Every step may
-// be repeated, so a kill between any two costs nothing.
+// Turns segments into archives: an engine's own sealed ones, and whole lanes of dead processes. The
+// order is that of FORMAT §11: first the archive is durable under its name, then the segments are
+// removed. Every step may be repeated, so a kill between any two loses nothing.
 
 import CShims
 import CordwoodCore
 import Glibc
 
-/// What archiving did.
+/// The results of archiving.
 public struct ArchivingSummary: Sendable {
     public var lanes = 0
     public var segments = 0
@@ -14,12 +14,13 @@ public struct ArchivingSummary: Sendable {
     public var records: UInt64 = 0
     public var bytesIn: UInt64 = 0
     public var bytesOut: UInt64 = 0
-    /// Lanes passed over because their process lives.
+    /// Number of lanes skipped because their process lives.
     public var lanesLive = 0
-    /// Lanes passed over because a process of another machine made them, and those machines' names.
+    /// Number of lanes skipped because a process of another machine made them, and the names of
+    /// those machines.
     public var lanesForeign = 0
     public var foreignHosts: Set<String> = []
-    /// Damaged places met, cut at 10,000; the rest was archived.
+    /// Damaged places found, cut at 10,000; everything else was archived.
     public var damage: [String] = []
 
     private static let damageMax = 10_000
@@ -39,18 +40,17 @@ public struct ArchivingSummary: Sendable {
         if foreignHosts.count < ArchivingSummary.hostsMax {
             foreignHosts.formUnion(other.foreignHosts)
         }
-        // An engine adds what it meets every minute, for as long as it runs.
+        // An engine adds its findings every minute, for as long as it runs.
         damage += other.damage.prefix(max(0, ArchivingSummary.damageMax - damage.count))
     }
 }
 
 public enum StoreArchiver {
-    /// Archives and removes every lane that has no living owner. Segments of living lanes are left
-    /// alone. Throws where the directory is no store; what one lane's failure leaves is told in
-    /// `damage`.
-    /// recipients: to whom the archives are encrypted; none: they are plain.
-    /// witness: what is known of lanes whose lock outlived their process; kept between two calls.
-    /// shouldStop: asked between two lanes; what is left is the next adopter's.
+    /// Archives and removes every lane that has no living owner. Leaves segments of living lanes
+    /// alone. Throws if the directory is not a store; `damage` reports lanes that failed.
+    /// recipients: the keys that the archives are encrypted to; none: they are plain.
+    /// witness: knowledge about lanes whose lock outlived their process; kept between two calls.
+    /// shouldStop: called between two lanes; the next adopter takes the rest.
     public static func archiveDead(
         directory: String, codec: Codec = .zstd, level: Int32 = 0,
         recipients: [AgeRecipient] = [], witness: AdoptionWitness = AdoptionWitness(),
@@ -76,7 +76,7 @@ public enum StoreArchiver {
         removeUnpublished(directory, first.unpublished)
         let names = first.lanes.values.filter(\.hasLaneFile).map(\.name).sorted()
         witness.keep(only: Set(names))
-        // Nothing of these changes any more but by adopters: one listing does for all.
+        // Only adopters change these lanes now, so one listing serves them all.
         let over = Set(names.filter { LaneLock.isOver(directory: directory, lane: $0) })
         let listed = try ListedLanes(directory: directory)
         var archives = ListedArchives()
@@ -97,16 +97,16 @@ public enum StoreArchiver {
         return summary
     }
 
-    /// Lanes whose locks are held together; as many at most share an archive.
+    /// The number of lanes locked together; at most this many share an archive.
     static let lanesAtOnce = 64
 
-    /// Throws where the disk is full; what else fails is told in `damage`.
+    /// Throws if the disk is full; `damage` reports other failures.
     private static func archive(
         _ batch: DeadLanes, directory: String, form: ArchiveForm, shouldStop: () -> Bool
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         var alone = batch.lanes
-        // Short lives together: their lane files are all that they left.
+        // Groups short-lived lanes, which left only their lane files.
         let brief = alone.filter { lane, files in
             batch.covered[lane.name] == nil && !LaneSource.isBlank(files)
                 && numbers(of: lane, files) == [0]
@@ -120,7 +120,7 @@ public enum StoreArchiver {
                 alone.removeAll { lane, _ in names.contains(lane.name) }
             } catch {
                 guard error.status != Status.full else { throw error }
-                // One of them cannot be read: each by itself, and that one is told of.
+                // One of them cannot be read: archive each by itself, and report that one.
             }
         }
         for (lane, files) in alone where !shouldStop() {
@@ -138,7 +138,7 @@ public enum StoreArchiver {
         return summary
     }
 
-    /// One archive of the lane files of several lanes (FORMAT §11).
+    /// Makes one archive of the lane files of several lanes (FORMAT §11).
     private static func archiveTogether(
         _ lanes: [(LaneListing.Lane, LaneFiles)], parts: [String: [String]], directory: String,
         form: ArchiveForm
@@ -180,7 +180,7 @@ public enum StoreArchiver {
         } catch {
             throw CordwoodError(Status.internal, "\(error)")
         }
-        // CRASH: the archive stands under its name; adopters read in it which lanes it covers.
+        // CRASH: the archive has its name; adopters read in it which lanes it covers.
         for (lane, _) in lanes {
             removeParts(directory, parts[lane.name] ?? [])
             for name in lane.others { SegmentLink.remove("\(directory)/lanes/\(name)") }
@@ -191,8 +191,8 @@ public enum StoreArchiver {
         return summary
     }
 
-    /// Lane files whose makers died before they gave them their names: nobody has written there. A
-    /// maker that lives takes its lock at once after the file is made.
+    /// Removes lane files whose makers died before they named them: they hold no records. A living
+    /// maker locks its file immediately after making it.
     private static func removeUnpublished(_ directory: String, _ names: [String]) {
         for name in names {
             let path = "\(directory)/lanes/\(name)"
@@ -210,7 +210,7 @@ public enum StoreArchiver {
 
     private static let unpublishedSecondsMax = 600
 
-    /// The caller holds the lane's lock: nobody writes to it any more.
+    /// The caller holds the lane's lock, so nothing writes to the lane any more.
     private static func archiveLane(
         directory: String, lane: LaneListing.Lane, files: LaneFiles,
         covered: [ClosedRange<UInt64>], parts: [String], form: ArchiveForm
@@ -229,27 +229,27 @@ public enum StoreArchiver {
             let part = try archive(
                 directory: directory, files: files, segments: range, form: form,
                 endsLane: range.upperBound == left.last)
-            // CRASH: what is covered now is not archived again; the next adopter goes on from here.
+            // CRASH: covered segments are not archived again; the next adopter continues from here.
             summary.add(part)
         }
         removeParts(directory, parts)
-        // CRASH: the archives stand; whoever comes next removes what is left, the lane file last.
+        // CRASH: the archives exist; the next adopter removes the rest, the lane file last.
         remove(directory, lane)
         return summary
     }
 
-    /// The segments that something is left of.
+    /// The segments of which something is left.
     private static func numbers(of lane: LaneListing.Lane, _ files: LaneFiles) -> Set<UInt64> {
         var numbers = Set(lane.segments.map(\.number))
         numbers.insert(0)
-        // After loss of power the journal may be all that is left of a segment (FORMAT §10).
+        // After a power cut, the journal may hold all that is left of a segment (FORMAT §10).
         if files.hasJournal, let source = try? LaneSource(files: files) {
             numbers.formUnion(source.segmentNumbers)
         }
         return numbers
     }
 
-    /// Of the owner, or of an adopter that died: only who holds the lane writes one.
+    /// Left by the owner, or by an adopter that died: only the holder of the lane writes one.
     private static func removeParts(_ directory: String, _ parts: [String]) {
         for name in parts { unsafe unlink("\(directory)/archives/\(name)") }
     }
@@ -261,7 +261,7 @@ public enum StoreArchiver {
         _ = Directories.sync(directory + "/lanes")
     }
 
-    /// What a lane has in the store now.
+    /// The current files of a lane in the store.
     package static func files(_ directory: String, _ lane: String) throws(CordwoodError)
         -> LaneFiles
     {
@@ -274,8 +274,8 @@ public enum StoreArchiver {
         }
     }
 
-    /// Runs of numbers that one archive may cover: gaps are numbers that never became a segment,
-    /// but a number in an archive already ends the run.
+    /// Runs of numbers that one archive may cover. Numbers that never became a segment are allowed
+    /// as gaps, but a number that is in an archive already ends the run.
     static func runs(
         of numbers: [UInt64], besides covered: [ClosedRange<UInt64>]
     ) -> [ClosedRange<UInt64>] {
@@ -299,9 +299,10 @@ public enum StoreArchiver {
         for name in lane.others { SegmentLink.remove("\(directory)/lanes/\(name)") }
     }
 
-    /// Makes one archive of a run of a lane's segments, none where they hold no record; they stay.
-    /// endsLane: nothing comes after, so what was refused and not reported is told as a gap.
-    /// boot: which one counts as running; nil: the one that is.
+    /// Makes one archive of a run of a lane's segments, or none if they hold no record; the
+    /// segments stay.
+    /// endsLane: nothing follows, so refused records that were not reported become a gap.
+    /// boot: the boot that counts as running; nil: the actual one.
     package static func archive(
         directory: String, files: LaneFiles, segments: ClosedRange<UInt64>, form: ArchiveForm,
         endsLane: Bool, boot: LaneID? = nil
@@ -323,7 +324,7 @@ public enum StoreArchiver {
                 laneName: lane)
             let info = try write(primed, [cover], directory, form)
             summary.archives = 1
-            // Counted, not computed: the numbers come from file names, and may lie far apart.
+            // Counted, not computed: the numbers come from file names and may be far apart.
             summary.segments =
                 files.segments.count { segments.contains($0.number) }
                 + (files.hasLaneFile && segments.contains(0) ? 1 : 0)
@@ -342,12 +343,12 @@ public enum StoreArchiver {
     }
 }
 
-/// How archives are written.
+/// The form in which archives are written.
 package struct ArchiveForm: Sendable {
     package var codec: Codec
-    /// 0: the codec's own.
+    /// 0 selects the codec's default.
     package var level: Int32
-    /// To whom they are encrypted; none: they are plain.
+    /// The keys that the archives are encrypted to; none: they are plain.
     package var recipients: [AgeRecipient]
 
     package init(codec: Codec, level: Int32, recipients: [AgeRecipient]) {
@@ -370,7 +371,7 @@ extension StoreArchiver {
     }
 }
 
-/// What stands in lanes/, by lane.
+/// The contents of lanes/, by lane.
 struct ListedLanes {
     let listing: LaneListing
     let files: [String: LaneFiles]
@@ -384,20 +385,20 @@ struct ListedLanes {
     }
 }
 
-/// Some lanes of dead processes, locked, and what is theirs. Until it died a process may have made,
-/// sealed or renamed segments that an earlier listing does not know; what archives cover is always
-/// listed under the locks, for an adopter may have been killed in the midst of one.
+/// Some lanes of dead processes, locked, with their files. Before it died, a process may have made,
+/// sealed or renamed segments that an earlier listing lacks. What archives cover is always listed
+/// under the locks, because an adopter may have been killed in the middle of its work.
 private struct DeadLanes {
     private var locks: [LaneLock] = []
     private(set) var lanesLive = 0
-    /// Of lanes that only the user's word gives away.
+    /// Names of the machines of lanes that may be adopted only if the user says so.
     private(set) var hosts: [String] = []
     private(set) var damage: [String] = []
     private(set) var lanes: [(LaneListing.Lane, LaneFiles)] = []
     private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
     private(set) var parts: [String: [String]] = [:]
 
-    /// listed: made when the lanes of `over` had no process any more.
+    /// listed: made when the lanes of `over` no longer had a process.
     init(
         directory: String, names: [String], witness: AdoptionWitness, listed: ListedLanes,
         over: Set<String>, archives: inout ListedArchives
@@ -452,7 +453,7 @@ private struct DeadLanes {
     }
 }
 
-/// A lane whose first record is known before it is read, and whose end is its end.
+/// A lane whose first record is known before it is read, and whose end is final.
 private final class PrimedSource: RecordSource {
     private let source: LaneSource
     private var first: RecordRef?
@@ -490,8 +491,8 @@ private final class PrimedSource: RecordSource {
         return true
     }
 
-    /// A segment that is not there now is no segment without records: nothing may be removed for
-    /// an archive without it. After a restart of the machine it never comes back.
+    /// A missing segment is not a segment without records: nothing may be removed because of an
+    /// archive that lacks it. After a restart of the machine it never comes back.
     private func fromSource(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         if try source.next(&record) { return true }
         if let number = source.lostSegments.first, !source.isOtherBoot {

@@ -1,6 +1,6 @@
-// One record as a row of CSV (RFC 4180, but lines end in LF), with a row of names before the first.
-// Cells are valid UTF-8: other bytes become U+FFFD, and a message that held such stands in
-// `message_base64`, too. No state: any thread.
+// One record as a row of CSV (RFC 4180, except that lines end in LF), after a first row of names.
+// Cells are valid UTF-8: other bytes become U+FFFD, and a message that held any also appears in
+// `message_base64`. No state: any thread.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
@@ -54,14 +54,14 @@ public enum CSVLine {
     private static let comma: UInt8 = 0x2c
     private static let quote: UInt8 = 0x22
 
-    /// An object of JSON, as in a JSON line; empty where there are none.
+    /// A JSON object, as in a JSON line; empty if there are no fields.
     private static func fields(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
         var text: [UInt8] = []
         guard JSONLine.appendFields(r, before: "", to: &text) else { return }
         unsafe text.withUnsafeBytes { _ = cell($0, &out) }
     }
 
-    /// False where bytes that are not UTF-8 were replaced.
+    /// False if bytes that are not UTF-8 were replaced.
     @safe @discardableResult
     private static func cell(_ text: UnsafeRawBufferPointer, _ out: inout [UInt8]) -> Bool {
         let isQuoted = unsafe text.contains {
@@ -78,7 +78,7 @@ public enum CSVLine {
                 at &+= size
                 continue
             }
-            // A quote is doubled: once here, once as the beginning of what follows.
+            // A quote is doubled: written once here, and again as the start of what follows.
             let end = size < 0 ? at : at &+ 1
             unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[run..<end]))
             if size < 0 {

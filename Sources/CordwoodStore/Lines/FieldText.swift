@@ -1,5 +1,5 @@
-// Values of fields as text, written as bytes into a growing array. No String is made for any of
-// them but a floating-point number.
+// Field values as text, appended as bytes to a growing array. Only floating-point numbers go
+// through a String.
 
 import CordwoodCore
 import CordwoodFormats

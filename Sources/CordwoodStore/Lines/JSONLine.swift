@@ -1,6 +1,6 @@
-// One record as one line of JSON, the exact form the API promises: time, level, logger, message,
-// pid, tid and kind always, the rest where it is not empty. Bytes that are not UTF-8 become
-// U+FFFD; a message that held such is added in base64. No state: any thread.
+// One record as one line of JSON, in the exact form that the API promises: time, level, logger,
+// message, pid, tid and kind always, the rest only if it is not empty. Bytes that are not UTF-8
+// become U+FFFD; a message that held any is also added in base64. No state: any thread.
 // SAFETY: every index into a view stays below its count; output is an array, which grows by itself.
 
 import CordwoodCore
@@ -45,7 +45,7 @@ public enum JSONLine {
         place(r, &out)
     }
 
-    /// Those behind it.
+    /// The members after `fields`.
     package static func appendTail(_ r: borrowing RecordRef, to out: inout [UInt8]) {
         trace(r, &out)
         Literal.append(",\"kind\":\"", &out)
@@ -83,8 +83,9 @@ public enum JSONLine {
         _ = appendFields(r, before: ",\"fields\":", to: &out)
     }
 
-    /// The fields as an object. Without fields writes nothing, not even `before`: false. A field
-    /// of the context does not hide one of the record's own: parsers keep the last of a key.
+    /// Appends the fields as an object. Returns false without fields and then writes nothing, not
+    /// even `before`. A context field never hides one of the record's own: parsers keep the last
+    /// value of a key.
     package static func appendFields(
         _ r: borrowing RecordRef, before: StaticString, to out: inout [UInt8]
     ) -> Bool {
@@ -113,7 +114,7 @@ public enum JSONLine {
         return false
     }
 
-    /// Numbers and truth as JSON has them; what is not finite as a string.
+    /// Numbers and booleans in JSON's own form; a number that is not finite becomes a string.
     package static func append(_ value: FieldValue, _ out: inout [UInt8]) {
         switch value {
         case .string(let text):

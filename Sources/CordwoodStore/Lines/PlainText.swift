@@ -1,7 +1,7 @@
-// Text of records, and names of their files, as people may safely see them: on a terminal, through
-// a pipe, in a file that is shown later. No control character, no character that turns lines around
-// and no byte that is not UTF-8 comes through: `\x1b` stands for a byte, `\u2028` for a character
-// beyond ASCII. A backslash of the text itself stays one: JSON tells both apart. Pure.
+// Makes the text of records, and the names of their files, safe to show: on a terminal, through a
+// pipe, in a file that is shown later. Control characters, characters that reverse lines, and bytes
+// that are not UTF-8 never come through: `\x1b` stands for a byte, `\u2028` for a character beyond
+// ASCII. A backslash in the text itself stays single; JSON distinguishes the two. Pure.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
@@ -9,16 +9,16 @@ import CordwoodFormats
 
 /// How much of its own form a text keeps.
 public enum TextForm: Sendable {
-    /// Its lines and tabs: each line but the first begins with `PlainText.continuation`.
+    /// Keeps lines and tabs: every line but the first begins with `PlainText.continuation`.
     case lines
-    /// None: it is one line.
+    /// Keeps neither: the text becomes one line.
     case oneLine
-    /// All, for whoever asked for it.
+    /// Keeps everything, for users who ask for it.
     case raw
 }
 
 public enum PlainText {
-    /// What no record begins with, so that no text passes for one.
+    /// No record begins with this, so no text can pass for a record.
     public static let continuation: StaticString = "    | "
 
     @safe public static func append(
@@ -44,8 +44,8 @@ public enum PlainText {
         return String(decoding: out, as: UTF8.self)
     }
 
-    /// JSON for a terminal: what it would obey as JSON spells it, so that it says the same.
-    /// Control characters of ASCII are no part of it but newlines.
+    /// JSON made safe for a terminal: characters that a terminal obeys become JSON escapes, so the
+    /// meaning stays the same. Of the ASCII control characters, JSON contains only newlines.
     public static func json(_ bytes: [UInt8]) -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(bytes.count)
@@ -69,7 +69,7 @@ public enum PlainText {
         return out
     }
 
-    /// So many bytes at the end may be the beginning of what `json` looks for.
+    /// The number of bytes at the end that may begin something that `json` looks for.
     public static func unfinished(_ bytes: [UInt8]) -> Int {
         guard let last = bytes.last else { return 0 }
         if last == 0xC2 || last == 0xD8 || last == 0xE2 { return 1 }
@@ -77,7 +77,8 @@ public enum PlainText {
         return isSecond && bytes.dropLast().last == 0xE2 ? 2 : 0
     }
 
-    /// What terminals obey, what ends a line for other programs, what turns a line around.
+    /// True for characters that terminals obey, that end a line for other programs, or that reverse
+    /// a line.
     public static func isControl(_ scalar: UInt32) -> Bool {
         switch scalar {
         case 0..<0x20, 0x7F..<0xA0, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
@@ -88,10 +89,10 @@ public enum PlainText {
     // ── Pieces ──
 
     private enum Piece {
-        /// Of so many bytes, as the others.
+        /// That many bytes, unchanged.
         case plain(Int)
         case control(UInt32, Int)
-        /// No UTF-8.
+        /// Not UTF-8.
         case stray(Int)
     }
 
@@ -101,13 +102,13 @@ public enum PlainText {
         let size = UTF8Scan.length(bytes, at)
         guard size > 0 else { return .stray(-size) }
         guard size < 4 else { return .plain(4) }
-        // Of two bytes 5 and 6 bits, of three 4, 6 and 6.
+        // Two bytes carry 5 and 6 bits, three carry 4, 6 and 6.
         var scalar = first & (size == 2 ? 0x1F : 0x0F)
         for next in 1..<size { scalar = scalar << 6 | UInt32(Bytes.u8(bytes, at &+ next) & 0x3F) }
         return isControl(scalar) ? .control(scalar, size) : .plain(size)
     }
 
-    /// Where from `start` on the first byte is that is not shown as it is.
+    /// The first byte from `start` on that is not shown unchanged.
     @safe private static func plainEnd(_ bytes: UnsafeRawBufferPointer, _ start: Int) -> Int {
         var at = start
         while at < bytes.count {
@@ -122,14 +123,14 @@ public enum PlainText {
         return at
     }
 
-    /// Eight bytes from space to tilde.
+    /// True if all eight bytes are between space and tilde.
     private static func isPrintable(_ word: UInt64) -> Bool {
         let below = word &- 0x2020_2020_2020_2020
         let above = word &+ 0x0101_0101_0101_0101
         return (word | below | above) & 0x8080_8080_8080_8080 == 0
     }
 
-    /// What is not shown as it is; how many bytes that was.
+    /// Appends a piece that is not shown unchanged; returns the number of bytes consumed.
     @safe private static func appendPiece(
         _ bytes: UnsafeRawBufferPointer, _ at: Int, _ form: TextForm, _ out: inout [UInt8]
     ) -> Int {
@@ -141,7 +142,7 @@ public enum PlainText {
         case .control(let scalar, let size):
             switch scalar {
             case 0x09 where form == .lines: out.append(0x09)
-            // Behind the last newline there is no line.
+            // No line follows the last newline.
             case 0x0A where form == .lines && at &+ 1 < bytes.count:
                 out.append(0x0A)
                 Literal.append(continuation, &out)

@@ -1,14 +1,15 @@
-// One record as a line of SAP Mobile Services (B-SAP-4), for export and for uploads alike:
-// `#Date time#Severity#CorrelationId#Source#Location#Message#`, seven `#` whatever the record
-// holds. Times are UTC and say so by `+00:00`. Valid UTF-8: other bytes become U+FFFD. What the
-// form has no place for (fields, thread, span) is left to the lossless forms. No state: any thread.
+// One record as a line of SAP Mobile Services (B-SAP-4), for exports and uploads alike: `#Date
+// time#Severity#CorrelationId#Source#Location#Message#`, always with seven `#`, whatever the record
+// holds. Times are UTC and say so by `+00:00`. Valid UTF-8: other bytes become U+FFFD. Parts
+// without a place in this form (fields, thread, span) are left to the lossless forms. No state: any
+// thread.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
 import CordwoodFormats
 
 public enum SAPLine {
-    /// Of a record or its context: what ties it to a request.
+    /// The field of a record or its context that links it to a request.
     package static let correlationField: StaticString = "correlation_id"
 
     /// - Parameter mark: ends the message.
@@ -32,7 +33,7 @@ public enum SAPLine {
         Literal.append("#\n", &out)
     }
 
-    /// What has no level is told like the rest.
+    /// A record without a level is reported as INFO.
     private static func severity(_ level: UInt8) -> StaticString {
         switch level {
         case 1...8: "DEBUG"
@@ -63,7 +64,7 @@ public enum SAPLine {
         column(r.function, &out)
     }
 
-    /// Behind the message: type and text, and the stack, each as if it began a line.
+    /// Appended to the message: type and text, then the stack, each as if on a line of its own.
     private static func exception(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
         var fields = RecordFields(r)
         var hasType = false

@@ -1,6 +1,6 @@
-// One record as a line for people: time, level, process[pid:tid], logger, message, fields,
-// place; further lines of the message behind it, marked as such. `cat`, `tail`, `grep`, exports,
-// consoles and bodies of text all write it here. No state.
+// One record as a line for people: time, level, process[pid:tid], logger, message, fields, place;
+// further lines of the message follow it, marked as such. `cat`, `tail`, `grep`, exports, consoles
+// and text bodies all use this. No state.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
@@ -11,14 +11,15 @@ public enum TextLine {
     private static let exchange: UInt8 = 4
 
     /// - Parameter form: of the message; the text before and after it is one line in every form
-    ///   but `raw`.
+    /// except `raw`.
     public static func append(
         _ r: borrowing RecordRef, to out: inout [UInt8], utc: Bool, color: Bool,
         form: TextForm = .lines
     ) {
         let names: TextForm = form == .raw ? .raw : .oneLine
         if color { Literal.append("\u{1B}[2m", &out) }
-        // An exchange's own time is when it began; among its neighbours it stands where it ended.
+        // An exchange's own time is its beginning, but among its neighbours it is placed by its
+        // end.
         Times.appendReadable(r.kind == exchange ? r.writtenNs : r.timeNs, utc: utc, to: &out)
         if color { Literal.append("\u{1B}[0m", &out) }
         out.append(0x20)
@@ -83,7 +84,7 @@ public enum TextLine {
         name.withUTF8 { PlainText.append(UnsafeRawBufferPointer($0), as: form, to: &out) }
     }
 
-    /// Strings that would not read as one word are quoted.
+    /// Quotes strings that would not read as one word.
     private static func append(_ value: FieldValue, _ form: TextForm, _ out: inout [UInt8]) {
         guard case .string(let bytes) = value else { return FieldText.append(value, to: &out) }
         let start = out.count
@@ -92,7 +93,7 @@ public enum TextLine {
         if isWord {
             PlainText.append(bytes, as: form, to: &out)
             if out.count &- start == bytes.count { return }
-            // It holds what is escaped: then backslashes are, too.
+            // The string contains something to escape, so its backslashes must be escaped, too.
             out.removeSubrange(start...)
         }
         var quoted: [UInt8] = []

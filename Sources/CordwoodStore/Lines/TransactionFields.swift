@@ -1,6 +1,6 @@
-// What a record of a transaction says, read out of its own fields (FORMAT §8.8): views, and nothing
-// copied. For all that reads such records: bodies, lists, exports.
-// SAFETY: the views are the record's and hold as long as it does.
+// The content of a transaction's record, read from its own fields (FORMAT §8.8) as views, without
+// copying. Used by all code that reads such records: bodies, lists, exports.
+// SAFETY: the views are the record's and stay valid as long as it does.
 
 import CordwoodCore
 
@@ -11,7 +11,7 @@ import CordwoodCore
     @safe package private(set) var op = Bytes.none
     @safe package private(set) var id = Bytes.none
     package private(set) var event: Int32?
-    /// Where false there is no code, which is not an empty one.
+    /// False: there is no code, which differs from an empty one.
     package private(set) var hasError = false
     @safe package private(set) var errorCode = Bytes.none
     package private(set) var hasDescription = false
@@ -20,7 +20,7 @@ import CordwoodCore
     @safe package private(set) var eventName = Bytes.none
     package private(set) var durationNs: UInt64?
 
-    /// nil: it is no such record.
+    /// nil: it is not such a record.
     package init?(_ record: borrowing RecordRef) {
         guard record.kind == TransactionFields.kind,
             let fields = SectionIterator.find(SectionKind.fields, in: record.sections)
@@ -38,7 +38,7 @@ import CordwoodCore
         }
     }
 
-    /// nil: it has none that is one.
+    /// nil: it has none, or an invalid one.
     package var transactionID: TransactionID? {
         guard id.count <= TransactionID.bytesMax else { return nil }
         return unsafe TransactionID(bytes: Array(id))
@@ -66,7 +66,7 @@ import CordwoodCore
 }
 
 extension StoreMoment {
-    /// Of a record.
+    /// Reads the fields of a record.
     package init(_ record: borrowing RecordRef) {
         self.init(
             timeNs: record.timeNs, boot: record.thread.process.bootID,

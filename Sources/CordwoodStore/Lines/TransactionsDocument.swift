@@ -1,10 +1,10 @@
-// The JSON of a set of application transactions (B-TXN-5): the events of each under its id, in the
-// order in which they come, members in the order of the system this replaces. Valid UTF-8 and valid
-// JSON whatever was logged. Used for bodies and by exports. One thread at a time.
+// The JSON of a set of application transactions (B-TXN-5): the events of each under its id, in
+// order of arrival; the members in the order of the system that this replaces. Valid UTF-8 and
+// valid JSON, whatever was logged. Used for bodies and exports. One thread at a time.
 
 import CordwoodFormats
 
-/// What is said of the machine; nil: what the process of a record said of itself.
+/// Facts about the machine; nil: use what the record's process said of itself.
 package struct TransactionsDevice: Sendable {
     package var make: String?
     package var os: String?
@@ -18,7 +18,7 @@ package struct TransactionsDevice: Sendable {
 }
 
 package struct TransactionsDocument {
-    /// Of each word about the device.
+    /// Limit for each word about the device.
     package static let deviceBytesMax = 255
 
     private let device: TransactionsDevice
@@ -29,7 +29,7 @@ package struct TransactionsDocument {
 
     package var isEmpty: Bool { transactions.isEmpty }
 
-    /// Adds an event; what is none is passed over.
+    /// Adds an event; ignores other records.
     package mutating func add(_ record: RecordRef) {
         guard let fields = TransactionsDocument.event(record) else { return }
         var entry: [UInt8] = []
@@ -37,7 +37,7 @@ package struct TransactionsDocument {
         take(entry, fields, record)
     }
 
-    /// Appends it, and begins anew.
+    /// Appends the document and starts a new one.
     package mutating func end(_ out: inout [UInt8]) {
         Literal.append("{\"apptxns\":[", &out)
         for (index, one) in transactions.enumerated() {
@@ -53,7 +53,7 @@ package struct TransactionsDocument {
 
     // ── Parts ──
 
-    /// nil: the record is no event of a transaction.
+    /// nil: the record is not an event of a transaction.
     package static func event(_ record: borrowing RecordRef) -> TransactionFields? {
         guard let fields = TransactionFields(record), fields.isEvent,
             fields.transactionID != nil
@@ -130,7 +130,7 @@ package struct TransactionsDocument {
         out.append(0x7d)
     }
 
-    /// What is cut ends in `…`.
+    /// A string that is cut ends in `…`.
     @safe private static func string(
         _ text: UnsafeRawBufferPointer, _ bytesMax: Int, _ out: inout [UInt8]
     ) {

@@ -1,6 +1,6 @@
-// The parts of one lane that stand in different files, its archives and what is not archived yet,
-// as one run. Parts follow one another in time but for a moment around each roll, so two are open
-// at once. Clocks of neighbouring segments disagree by up to microseconds: within 100 of them the
+// The parts of one lane in different files (its archives, and the segments not archived yet) as one
+// run. Parts follow one another in time, except for a moment around each roll, so two are open at
+// once. The clocks of neighbouring segments disagree by up to microseconds: within 100 of them, the
 // earlier part goes first, which keeps the order inside each thread exact.
 
 import CordwoodCore
@@ -12,7 +12,7 @@ package final class ChainSource: RecordSource {
 
     private var parts: [Part]
     private var next = 0
-    /// The part that is being read, and the one behind it.
+    /// The part being read, and the next one.
     private var near: (any RecordSource)?
     private var far: (any RecordSource)?
     private var nearRecord: RecordRef?
@@ -23,7 +23,7 @@ package final class ChainSource: RecordSource {
 
     package var process: ProcessInfo? { near?.process }
     package var createdMonotonicNs: UInt64 { near?.createdMonotonicNs ?? 0 }
-    /// The part read last: where the lane goes on while it is followed.
+    /// The last part, where a followed lane continues.
     package var last: (any RecordSource)? { far ?? near }
 
     package func advance() throws(ReadProblem) -> RecordRef? {

@@ -1,6 +1,6 @@
-// Many sources as one run of records in the order of FORMAT §4. Sources are opened when the merge
-// comes near their first record. A source that fails is told of and goes on where it can. One
-// thread at a time; a record holds until the next `advance`.
+// Merges many sources into one run of records in the order of FORMAT §4. A source is opened when
+// the merge comes near its first record. A failing source is reported and continues where it can.
+// One thread at a time; a record is valid until the next `advance`.
 
 import CordwoodCore
 
@@ -12,7 +12,7 @@ package struct BootOffsets {
 
     /// The lane with the smallest createdRealtime, then name, decides.
     package mutating func add(_ process: ProcessInfo, lane: String) {
-        // Lanes of unknown boots share nothing.
+        // Lanes of unknown boots share no offset.
         let key = process.bootID == .zero ? process.laneID : process.bootID
         if let old = known[key], (old.created, old.name) <= (process.createdRealtime, lane) {
             return
@@ -22,7 +22,7 @@ package struct BootOffsets {
         )
     }
 
-    /// A process met late, in an archive, is placed once and for all.
+    /// A process that appears late, in an archive, gets its offset once and for all.
     mutating func offset(of process: ProcessInfo) -> UInt64 {
         let key = process.bootID == .zero ? process.laneID : process.bootID
         if let found = known[key] { return found.offset }
@@ -36,11 +36,11 @@ package struct BootOffsets {
 }
 
 package struct MergeInput {
-    /// Ordering time before which the source has no record; 0 opens it at once.
+    /// The source has no record before this ordering time; 0 opens it at once.
     package var lowerBound: UInt64
-    /// Ties go to the smaller.
+    /// Among equal times, the smaller order comes first.
     package var order: UInt64
-    /// Following: the source may have more after its end and is asked again after `poll`.
+    /// Following: the source may have more records after its end, and is asked again after `poll`.
     package var isFollowed = false
     package var open: () throws(ReadProblem) -> (any RecordSource)?
 
@@ -70,13 +70,13 @@ package final class MergeSource: RecordSource {
         }
     }
 
-    /// A source that fails so often in a row is given up.
+    /// A source that fails this often in a row is given up.
     private static let failuresMax = 10_000
-    /// Told of every source that ended and is not followed, before it is let go.
+    /// Called for every source that has ended and is not followed, before it is released.
     package var onEnd: ((any RecordSource) -> Void)?
-    /// Ordering time of the record given last.
+    /// Ordering time of the last record returned.
     package private(set) var time: UInt64 = 0
-    /// The record given last is older than one that was given before it.
+    /// The last record returned is older than one returned before it.
     package private(set) var isLate = false
     private var latest: UInt64 = 0
     private var boots: BootOffsets
@@ -98,7 +98,7 @@ package final class MergeSource: RecordSource {
         heap.push(input.lowerBound, input.order, Slot(input))
     }
 
-    /// Lanes seen before any of their records decide the offset of their boot.
+    /// Lets lanes whose records have not been read yet decide the offset of their boot.
     package func learn(_ process: ProcessInfo, lane: String) {
         var known = boots
         known.add(process, lane: lane)
@@ -106,7 +106,8 @@ package final class MergeSource: RecordSource {
         offsetProcess = nil
     }
 
-    /// Following: asks sources that had nothing more again; lets go of those `isGone` says.
+    /// Following: asks sources that had nothing more again; releases those for which `isGone` is
+    /// true.
     package func poll(isGone: (any RecordSource) -> Bool = { _ in false }) {
         last?.record = nil
         last = nil
@@ -134,7 +135,7 @@ package final class MergeSource: RecordSource {
         return nil
     }
 
-    /// The slot is on top and has no record: opens it or asks for the next one.
+    /// The slot is on top and has no record: opens its source or asks it for the next record.
     private func next(_ slot: Slot) throws(ReadProblem) {
         do throws(ReadProblem) {
             if let input = slot.input {
@@ -160,7 +161,7 @@ package final class MergeSource: RecordSource {
         }
     }
 
-    /// Ordering time of a monotonic time of that process.
+    /// Converts a process's monotonic time to ordering time.
     package func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
         var known = boots
         return known.orderingTime(process, monotonic)

@@ -1,6 +1,5 @@
-// The id of the running kernel's boot, to tell whether the
-// page cache a lane was written through is still the one that
-// is read (PROTOCOL R37).
+// The id of the running kernel's boot. It tells whether the page cache that a lane was written
+// through is still the one being read (PROTOCOL R37).
 // SAFETY: both buffers are arrays of this function's, lent to one call each.
 
 import CordwoodFormats
@@ -8,7 +7,7 @@ import CordwoodCore
 import Glibc
 
 package enum BootID {
-    /// Zero where the system does not say.
+    /// Zero if the system does not say.
     package static func running() -> LaneID {
         let path = "/proc/sys/kernel/random/boot_id"
         guard let file = try? ReadFile(path: path) else { return .zero }
@@ -20,7 +19,7 @@ package enum BootID {
         return parse(text[..<count]) ?? .zero
     }
 
-    /// 16 raw bytes of a UUID in text.
+    /// Parses a UUID in text form into its 16 raw bytes.
     static func parse(_ text: ArraySlice<UInt8>) -> LaneID? {
         guard let bytes = Hex.bytes(text.filter { ASCII.hex($0) < 16 }), bytes.count == 16 else {
             return nil

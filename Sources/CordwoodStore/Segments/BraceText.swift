@@ -1,18 +1,18 @@
-// Text of a std::format string (FORMAT §8.7, style 2): what the C++ standard says of each field, in
-// the C locale. Numbers are printed by the C library where it has the same form.
+// Formats text by a std::format string (FORMAT §8.7, style 2): each field as the C++ standard
+// specifies it, in the C locale. The C library prints numbers whose form it shares.
 // SAFETY: views are slices of the record that was checked; nothing is kept.
 
 import CShims
 import CordwoodCore
 
 struct BraceText {
-    /// One argument, as its type says.
+    /// One argument, by its type.
     enum Value {
         case signed(Int64)
         case unsigned(UInt64)
         case bool(Bool)
         case char(UInt8)
-        /// The value, its shortest digits as a float or a double has them.
+        /// The value, and its shortest digits as a float or a double.
         case double(Double, String)
         case extended([UInt8])
         case pointer(UInt64)
@@ -20,12 +20,13 @@ struct BraceText {
     }
 
     private(set) var out: [UInt8] = []
-    /// Style 3: a double without type and precision is what Swift shows.
+    /// Style 3: a double without type and precision is printed as Swift prints it.
     private let isSwift: Bool
 
     init(isSwift: Bool = false) { self.isSwift = isSwift }
 
-    /// Prints one field. False: the value cannot be shown like that; the format is then the text.
+    /// Prints one field. False: the value cannot be shown this way; the format then becomes the
+    /// text.
     mutating func put(
         _ value: Value, _ field: BraceFormat.Field, fill: [UInt8], width: Int, precision: Int?
     ) -> Bool {
@@ -62,7 +63,7 @@ struct BraceText {
             guard let digits = Self.floating(value, field, precision, &sign) else { return false }
             body = digits
         }
-        // inf, nan, in either case.
+        // inf or nan, in either case.
         let isFinite = !([0x69, 0x6E, 0x49, 0x4E] as [UInt8]).contains(body.first ?? 0)
         let columns = Self.columns(sign) + Self.columns(body)
         let pad = max(0, width - columns)
@@ -184,7 +185,8 @@ struct BraceText {
     }
 
     /// The shortest digits that read back as the same number, fixed or scientific, whichever is
-    /// shorter (std::to_chars). described: the number as Swift shows it, which has those digits.
+    /// shorter (std::to_chars). described: the number as Swift prints it, which has the same
+    /// digits.
     private static func shortest(
         _ described: String, _ magnitude: Double, _ isAlternate: Bool
     ) -> [UInt8] {

@@ -1,9 +1,9 @@
-// The names a lane's records refer to (FORMAT §5): loggers, sites, resource attributes. Read from
-// the lane file's region, the growth files and, after a crash of the machine, the journal. Names
-// are kept in memory of this object's own, so that records may point at them for as long as it
-// lives.
-// SAFETY: names are copies of this object's own, freed in its deinit; views handed out hold until
-// then.
+// The names that a lane's records refer to (FORMAT §5): loggers, sites, resource attributes. Read
+// from the lane file's region, the growth files and, after a crash of the machine, the journal.
+// This object keeps copies of the names in its own memory, so records may point at them for as long
+// as it lives.
+// SAFETY: names are copies of this object's own, freed in its deinit; views handed out stay valid
+// until then.
 
 import CordwoodCore
 
@@ -16,7 +16,7 @@ import CordwoodCore
         @safe var format: UnsafeRawBufferPointer
         @safe var types: UnsafeRawBufferPointer
 
-        /// Views of a definition's payload (FORMAT §5); nil where it does not parse.
+        /// Views of a definition's payload (FORMAT §5); nil if it does not parse.
         init?(_ payload: UnsafeRawBufferPointer) {
             var at = SiteLayout.strings
             guard let file = Bytes.str(payload, &at),
@@ -42,20 +42,21 @@ import CordwoodCore
             attribute.value.map { (key: attribute.key, value: $0) }
         }
     }
-    /// Counts what was new, so that a reader sees whether reading again was of use.
+    /// Counts new entries, so that a reader can tell whether rereading helped.
     private(set) var changes: UInt64 = 0
 
-    /// What a catalog gives at most; the rest of it is passed over. No writer comes near it.
+    /// The most bytes that a catalog keeps; the rest of the file is ignored. No writer comes near
+    /// this.
     private static let keptBytesMax = 128 << 20
     private static let attributesMax = 65_536
     private static let stringMax = 65_535
 
     private var keptBytes = 0
-    /// nil: removed.
+    /// nil: the attribute was removed.
     private var attributes: [(key: String, value: String?)] = []
     private var attributePlaces: [String: Int] = [:]
     private var removedAttributes = 0
-    /// SAFETY: freed in deinit only; everything handed out points in here.
+    /// SAFETY: freed only in deinit; everything handed out points in here.
     private var kept: [UnsafeMutableRawBufferPointer] = unsafe []
 
     deinit { unsafe kept.forEach { unsafe $0.deallocate() } }
@@ -64,14 +65,14 @@ import CordwoodCore
         unsafe id == 0 ? (loggers[0] ?? Bytes.none) : loggers[id]
     }
 
-    /// Starts over with the resource, which is a list of changes; names only ever grow.
+    /// Restarts the resource, which is a list of changes; names only ever grow.
     func beginResource() {
         attributes = []
         attributePlaces = [:]
         removedAttributes = 0
     }
 
-    /// Takes every entry of a region in; repeated calls with the same bytes change nothing.
+    /// Adds every entry of a region; repeated calls with the same bytes change nothing.
     @safe func read(region: UnsafeRawBufferPointer, salt: UInt64) {
         var at = 0
         while region.count &- at >= CatalogEntry.headerBytes {
@@ -139,7 +140,7 @@ import CordwoodCore
         let key = Bytes.string(keyBytes)
         let text = unsafe value.isEmpty ? nil : Bytes.string(value)
         if let place = attributePlaces[key] {
-            // Removed and set again, it stands where it is set.
+            // An attribute that was removed and set again takes its new position.
             if attributes[place].value != nil || text == nil {
                 if text == nil, attributes[place].value != nil { removedAttributes &+= 1 }
                 attributes[place].value = text

@@ -1,4 +1,4 @@
-// CRC-32C over bytes in memory (FORMAT §1).
+// CRC-32C of bytes in memory (FORMAT §1).
 // SAFETY: exactly the view's bytes are read.
 
 import CShims

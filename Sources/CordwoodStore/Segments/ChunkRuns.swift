@@ -1,10 +1,10 @@
-/// Chunk sequences of one thread, nearly always one run: chunks of segments that went into an
-/// archive unseen are missing in it.
+/// The chunk sequences of one thread, nearly always a single run: gaps are chunks of segments that
+/// went into an archive before this reader saw them.
 struct ChunkRuns {
     private var runs: [ClosedRange<UInt32>] = []
 
     mutating func insert(_ sequence: UInt32) {
-        // The first run that ends at or behind the one before it: nearly always the last.
+        // The first run that ends at or after the previous sequence: nearly always the last run.
         var at = runs.count
         while at > 0, UInt64(runs[at - 1].upperBound) + 1 >= UInt64(sequence) { at -= 1 }
         guard at < runs.count else { return runs.append(sequence...sequence) }

@@ -1,6 +1,6 @@
-// Ticks to monotonic time and UTC by the clock pairs of a segment (FORMAT §4), exact to the last
-// bit: products of two 64-bit differences need 128 bits and a sign of their own. Made from bytes
-// that may be damaged: pairs that do not ascend are left out.
+// Converts ticks to monotonic time and UTC by the clock pairs of a segment (FORMAT §4), exactly to
+// the last bit: products of two 64-bit differences need 128 bits and a separate sign. Built from
+// bytes that may be damaged: pairs that do not ascend are left out.
 
 import CordwoodCore
 
@@ -31,7 +31,7 @@ package struct ClockTable: Sendable {
         self.ticksPerSecond = ticksPerSecond
     }
 
-    /// From a segment's header page.
+    /// Reads a segment's header page.
     @safe init(header: UnsafeRawBufferPointer) {
         let count = min(
             Int(Bytes.u32(header, SegmentHeader.clockCount)), SegmentHeader.clockPairsMax)
@@ -48,14 +48,15 @@ package struct ClockTable: Sendable {
             pairs: pairs, ticksPerSecond: Bytes.u64(header, SegmentHeader.ticksPerSecond))
     }
 
-    /// Of a page that reached the disk in parts: the pairs that agree with when the segment was
-    /// made and with its rate. Others are from the file's life before, or were never written.
+    /// For a page of which only parts reached the disk: keeps the pairs that agree with the
+    /// segment's creation time and its rate. Other pairs are from the file's previous life, or were
+    /// never written.
     func agreeing(withCreated created: UInt64) -> ClockTable {
         func distance(_ a: UInt64, _ b: UInt64) -> UInt64 { a > b ? a &- b : b &- a }
         var kept: [Pair] = []
         for pair in pairs where pair.ticks != 0 && pair.realtime != 0 {
             guard let first = kept.first else {
-                // The coarse clock is a tick of the kernel behind.
+                // The coarse clock lags by one tick of the kernel.
                 if distance(pair.monotonic, created) <= 20_000_000 { kept.append(pair) }
                 continue
             }
@@ -67,7 +68,7 @@ package struct ClockTable: Sendable {
         return ClockTable(pairs: kept, ticksPerSecond: ticksPerSecond)
     }
 
-    /// Monotonic ns and UTC ns of `ticks`. `hint` is the pair found last: times mostly ascend.
+    /// Monotonic ns and UTC ns of `ticks`. `hint` is the pair found last: times usually ascend.
     package func times(
         of ticks: UInt64, hint: inout Int
     ) -> (monotonic: UInt64, realtime: UInt64) {
@@ -85,7 +86,7 @@ package struct ClockTable: Sendable {
         return times(of: ticks, hint: &hint)
     }
 
-    /// UTC of a monotonic time: by the last pair that is not after it, or the first.
+    /// UTC of a monotonic time, from the last pair that is not after it, or from the first pair.
     package func realtime(ofMonotonic monotonic: UInt64) -> UInt64 {
         guard var best = pairs.first else { return monotonic }
         for pair in pairs where pair.monotonic <= monotonic { best = pair }
@@ -124,12 +125,12 @@ package struct ClockTable: Sendable {
         return a.monotonic &- quotient &- (inexact ? 1 : 0)
     }
 
-    /// floor(a × b / c) modulo 2^64, and whether a rest was left. `c` is not zero.
+    /// floor(a × b / c) modulo 2^64, and whether there was a remainder. `c` is not zero.
     private static func divide(
         _ a: UInt64, _ b: UInt64, _ c: UInt64
     ) -> (quotient: UInt64, inexact: Bool) {
         let product = a.multipliedFullWidth(by: b)
-        // The part of the quotient above 2^64 falls away; dividing the rest cannot overflow.
+        // The quotient's part above 2^64 is dropped; dividing the remainder cannot overflow.
         let (quotient, rest) = c.dividingFullWidth((product.high % c, product.low))
         return (quotient, rest != 0)
     }

@@ -1,7 +1,6 @@
-// Makes the text of a deferred record (FORMAT §8.7): its format, and the arguments as they were
-// copied. Each directive is printed by the C library, one at a time, in the C locale. What a
-// damaged or hostile file says is checked: arguments that are not there, or widths beyond any use,
-// end it.
+// Makes the text of a deferred record (FORMAT §8.7) from its format and the copied arguments. The C
+// library prints each directive, one at a time, in the C locale. The content of a damaged or
+// hostile file is checked: missing arguments or absurd widths end the text.
 // SAFETY: arguments are slices that were checked against their types; a directive's own format is
 // built from parts that PrintfFormat has read, for exactly one value of that type.
 
@@ -10,9 +9,9 @@ import CordwoodCore
 import Glibc
 
 package final class DeferredText {
-    /// Widths and precisions beyond are cut to it.
+    /// Larger widths and precisions are cut to this.
     static let numberMax = 1 << 20
-    /// Text beyond is cut.
+    /// Longer text is cut.
     static let bytesMax = 64 << 20
 
     private let out = ReadBuffer()
@@ -27,7 +26,7 @@ package final class DeferredText {
         var count: Int
     }
 
-    /// Bytes that the arguments take at the start of these; nil where they do not fit.
+    /// The size of the arguments at the start of these bytes; nil if they do not fit.
     @safe package static func size(
         _ types: UnsafeRawBufferPointer, _ bytes: UnsafeRawBufferPointer
     ) -> Int? {
@@ -39,7 +38,7 @@ package final class DeferredText {
         return at
     }
 
-    /// The argument at that place, which is moved behind it.
+    /// Reads the argument at `at` and moves past it.
     @safe private static func value(
         _ type: UInt8, _ bytes: UnsafeRawBufferPointer, _ at: inout Int
     ) -> Value? {
@@ -59,7 +58,7 @@ package final class DeferredText {
         return value
     }
 
-    /// Sets the record's message, which holds until the next call.
+    /// Sets the record's message, which stays valid until the next call.
     package func render(_ record: inout RecordRef) {
         guard record.isDeferred else { return }
         record.message = record.format
@@ -79,7 +78,7 @@ package final class DeferredText {
         while out.count < Self.bytesMax {
             switch format.piece() {
             case .end:
-                // Without a directive the format is the text.
+                // Without a directive, the format itself is the text.
                 if !isPlain { record.message = unsafe out.bytes }
                 return
             case .invalid: return
@@ -95,7 +94,7 @@ package final class DeferredText {
         record.message = unsafe out.bytes
     }
 
-    /// A std::format string; nil where it does not fit its arguments.
+    /// Formats a std::format string; nil if it does not fit its arguments.
     private func braces(_ record: borrowing RecordRef) -> [UInt8]? {
         var text = BraceText(isSwift: record.style == SiteLayout.styleSwift)
         var format = BraceFormat(record.format)
@@ -177,7 +176,7 @@ package final class DeferredText {
         return true
     }
 
-    /// One directive. False: the arguments do not fit it.
+    /// Prints one directive. False: the arguments do not fit it.
     private func print(
         _ directive: PrintfFormat.Directive, _ record: borrowing RecordRef
     ) -> Bool {
@@ -202,7 +201,7 @@ package final class DeferredText {
         }
         spec.width = min(spec.width, Self.numberMax)
         spec.precision = spec.precision.map { min($0, Self.numberMax) }
-        // errno stands behind the arguments.
+        // errno follows the arguments.
         let index = directive.argument < 0 ? values.count &- 1 : directive.argument
         guard index >= 0, index < values.count, values[index].type == directive.type else {
             return false
@@ -220,7 +219,7 @@ package final class DeferredText {
         case ArgumentType.wide:
             putWide(spec, value, record)
         case ArgumentType.int where directive.conversion == 0x43 || isLong(directive, record):
-            // %lc: one character.
+            // %lc prints one character.
             let scalar = Unicode.Scalar(Bytes.u32(record.arguments, value.at)) ?? "\u{FFFD}"
             spec.precision = nil
             let bytes = Array(String(scalar).utf8)
@@ -231,7 +230,7 @@ package final class DeferredText {
         return true
     }
 
-    /// `%lc` is the one int with a modifier that means another conversion.
+    /// `%lc` is the one int whose modifier means another conversion.
     private func isLong(
         _ directive: PrintfFormat.Directive, _ record: borrowing RecordRef
     ) -> Bool {
@@ -252,7 +251,8 @@ package final class DeferredText {
 
     // MARK: Output
 
-    /// A string in its width; nil: NULL, which the C library shows where six bytes may be.
+    /// Prints a string in its width. nil means NULL, which the C library shows if there is room for
+    /// six bytes.
     @safe private func put(_ spec: Spec, _ text: UnsafeRawBufferPointer?) {
         var text =
             unsafe text ?? (spec.precision ?? 6 >= 6 ? Bytes.literal("(null)") : Bytes.none)
@@ -265,7 +265,7 @@ package final class DeferredText {
         if spec.isLeft { spaces(pad) }
     }
 
-    /// UTF-8; the precision counts bytes, and only whole characters are shown.
+    /// Prints UTF-8. The precision counts bytes, and only whole characters are shown.
     private func putWide(_ spec: Spec, _ value: Value, _ record: borrowing RecordRef) {
         guard value.count >= 0 else { return put(spec, nil) }
         var bytes: [UInt8] = []
@@ -320,7 +320,7 @@ package final class DeferredText {
                     unsafe out.append(UnsafeRawBufferPointer(start: small, count: max(0, count)))
                     return
                 }
-                // The terminating NUL is not part of it.
+                // Exclude the terminating NUL.
                 let large = UnsafeMutablePointer<CChar>.allocate(capacity: count + 1)
                 unsafe cwi_print(large, count + 1, text, directive.type, from)
                 unsafe out.append(UnsafeRawBufferPointer(start: large, count: count))

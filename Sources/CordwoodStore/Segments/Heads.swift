@@ -1,6 +1,6 @@
-// The headers of lanes, segments and chunks, copied out of bytes that may be damaged
-// (FORMAT §3.1, §6.1, §6.2). Making one checks what must hold before anything else in the
-// file is looked at.
+// The headers of lanes, segments and chunks, copied from bytes that may be damaged (FORMAT §3.1,
+// §6.1, §6.2). The initializers check everything that must hold before the rest of the file is
+// read.
 // SAFETY: the values are copied out of the view by checked loads; none of its memory is kept.
 
 import CordwoodCore
@@ -16,7 +16,7 @@ package struct LaneHead: Sendable {
     package let createdRealtime: UInt64
     package let createdMonotonic: UInt64
     package let processName: String
-    /// Of the machine; empty: not known.
+    /// Name of the machine; empty if not known.
     package let hostName: String
     /// Its records are written by pwrite(2).
     package let isWritten: Bool
@@ -71,7 +71,7 @@ package struct LaneHead: Sendable {
 }
 
 extension LaneHead {
-    /// Of a lane's file; nil where it cannot be read.
+    /// Reads the header of a lane's file; nil if it cannot be read.
     package static func read(_ files: LaneFiles) -> LaneHead? {
         guard let file = try? ReadFile(path: files.lanePath),
             let page = try? file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
@@ -94,7 +94,7 @@ package struct SegmentHead: Sendable {
     let headerBytes: UInt64
     let allocated: UInt64
     let ready: UInt64
-    /// Of its last chunk; holds where it is sealed.
+    /// End of its last chunk; valid if the segment is sealed.
     let end: UInt64
 
     @safe package init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
@@ -137,7 +137,7 @@ struct ChunkHead: Sendable {
     var final: UInt32
     var crc: UInt32
 
-    /// nil where the header is not valid for that segment at that place.
+    /// nil if the header is not valid for that segment at that place.
     @safe init?(_ b: UnsafeRawBufferPointer, segment: SegmentHead, at place: UInt64) {
         guard b.count >= ChunkHeader.bytes, Bytes.u64(b, ChunkHeader.salt) == segment.salt else {
             return nil
@@ -147,7 +147,7 @@ struct ChunkHead: Sendable {
             place <= segment.size, UInt64(size) <= segment.size &- place, threadSerial != 0,
             committed >= UInt32(ChunkHeader.bytes), committed <= size
         else { return nil }
-        // A damaged `final` is no bound: fall back to what the writer committed.
+        // A damaged `final` cannot serve as a bound: fall back to what the writer committed.
         if final < UInt32(ChunkHeader.bytes) || final > size { final = 0 }
     }
 

@@ -1,7 +1,7 @@
-// The copies a lane made for machine durability (FORMAT §10), read only after the machine itself
-// went down: they say which bytes of which chunks were safe, and give them back. Frames are
-// checked once and then read again when their chunk is wanted.
-// SAFETY: views of a ReadBuffer are used up before it is filled again.
+// The copies that a lane made for machine durability (FORMAT §10). They are read only after the
+// machine itself went down: they tell which bytes of which chunks were durable, and supply them.
+// Frames are checked once, and read again when their chunk is wanted.
+// SAFETY: views of a ReadBuffer are consumed before it is filled again.
 
 import CordwoodCore
 
@@ -12,13 +12,13 @@ final class Journal {
         let chunk: UInt64
         let from: Int
         let to: Int
-        /// Of the frame in the file.
+        /// Offset of the frame in the file.
         let offset: UInt64
         let length: Int
     }
 
     private(set) var frames: [Frame] = []
-    /// A hostile one has a million frames: nothing here goes over all of them for one segment.
+    /// A hostile journal has a million frames, so no code here scans all of them for one segment.
     private var chunkFramesOf: [UInt64: [Frame]] = [:]
     private var latestHeader: [HeaderKey: Frame] = [:]
 
@@ -71,14 +71,14 @@ final class Journal {
             to: Int(Bytes.u32(b, JournalFrame.to)), offset: offset, length: length)
     }
 
-    /// The bytes a frame carries; empty where the file has changed since.
+    /// The bytes that a frame carries; empty if the file has changed since.
     func content(_ frame: Frame) throws(ReadProblem) -> ReadBuffer {
         try file.copy(
             at: frame.offset &+ UInt64(JournalFrame.bytes),
             count: frame.length &- JournalFrame.bytes)
     }
 
-    /// The first 64 bytes of the chunk's header as the frame saw them, with an empty rest.
+    /// The first 64 bytes of the chunk's header as of the frame, with an empty rest.
     func chunkHeader(_ frame: Frame) throws(ReadProblem) -> ReadBuffer {
         let header = try file.copy(
             at: frame.offset &+ UInt64(JournalFrame.chunkHeader), count: 64)

@@ -1,8 +1,8 @@
 // What all segments of a lane share when they are read: identity, catalog, drop counts and, after
-// another boot, the journal. Reads the lane file itself; a segment that stands alone without one
-// is read with an empty context.
-// SAFETY: every view is of a ReadBuffer that a variable holds, and nothing keeps one: the catalog
-// copies its names.
+// another boot, the journal. Reads the lane file itself; a segment without a lane file is read with
+// an empty context.
+// SAFETY: every view is of a ReadBuffer that a variable holds, and none is kept: the catalog copies
+// its names.
 
 import CordwoodCore
 
@@ -13,9 +13,9 @@ final class LaneContext {
     let catalog = Catalog()
     let journal: Journal?
     private(set) var process: ProcessInfo
-    /// The machine went down since: only what was made safe is believed (FORMAT §9).
+    /// The machine went down since: only durable data is trusted (FORMAT §9).
     let isOtherBoot: Bool
-    /// The lane file's header or catalog is not what it was, and no power cut is to blame.
+    /// The lane file's header or catalog has changed, and no power cut explains it.
     private(set) var damage: ReadProblem?
 
     init(files: LaneFiles, runningBoot: LaneID, alone: SegmentHead?) throws(ReadProblem) {
@@ -44,7 +44,7 @@ final class LaneContext {
             head = try? unsafe LaneHead(saved.bytes, path: files.journalPath)
         }
         if head == nil, alone == nil, let broken {
-            // Lost with the power: what its segments hold can be read without names.
+            // Lost in a power cut: its segments can still be read without names.
             alone = LaneContext.firstHead(files)
             if alone == nil { throw broken }
         }
@@ -59,7 +59,7 @@ final class LaneContext {
         try readCatalog()
     }
 
-    /// A mapped lane file has its catalog whole from the start; what is behind it is segment 0's.
+    /// A mapped lane file has its full catalog region from the start; segment 0 follows it.
     private static func cutOff(_ head: LaneHead?, _ file: ReadFile?, _ path: String) -> ReadProblem?
     {
         guard let head, let file, !head.isWritten else { return nil }
@@ -93,10 +93,10 @@ final class LaneContext {
             createdMonotonic: head?.createdMonotonic ?? 0, resource: resource)
     }
 
-    /// No writer makes a growth file larger: one entry of 16 MiB and a page (FORMAT §5).
+    /// No writer makes a growth file larger than one entry of 16 MiB and a page (FORMAT §5).
     private static let growthBytesMax = UInt64(CatalogEntry.lengthMax) + 8_192
 
-    /// Takes in what the catalog holds now; gives the bytes that were read for it.
+    /// Takes in the current content of the catalog; returns the number of bytes read for it.
     @discardableResult
     func readCatalog() throws(ReadProblem) -> UInt64 {
         guard let head else { return 0 }
@@ -152,7 +152,7 @@ final class LaneContext {
         var causes: UInt64 = 0
     }
 
-    /// Refused records that no gap record reports (FORMAT §3.2); `seen`: largest `to` by slot.
+    /// Refused records that no gap record reports (FORMAT §3.2). `seen`: largest `to` by slot.
     func unreportedDrops(seen: [UInt32: UInt64]) throws(ReadProblem) -> Drops {
         var drops = Drops()
         guard let laneFile, let head else { return drops }

@@ -1,6 +1,6 @@
-// The records of one lane in the order of FORMAT §4: its segments are indexed when the merge comes
-// near them, each thread's streams are merged by monotonic time, and within a stream the order is
-// the writer's. Reads while the writer runs, and goes on where it stopped after `refresh`. Reads
+// The records of one lane in the order of FORMAT §4. Its segments are indexed when the merge comes
+// near them; each thread's streams are merged by monotonic time, and within a stream the writer's
+// order is kept. Reads while the writer runs, and resumes where it stopped after `refresh`. Reads
 // by pread only (PROTOCOL R11). One thread at a time.
 
 import CordwoodCore
@@ -8,28 +8,28 @@ import CordwoodCore
 package final class LaneSource: RecordSource {
     package let lane: String
     package let laneID: LaneID
-    /// All damage met so far, cut at 1,000 places.
+    /// All damage found so far, cut at 1,000 places.
     package private(set) var damage: [String] = []
-    /// Numbers of the segments this source reads, or has read.
+    /// Numbers of the segments that this source reads or has read.
     package private(set) var segmentNumbers: [UInt64] = []
-    /// Segments that went away before they were read to the end: an archive holds them now.
+    /// Segments that disappeared before they were read to the end: an archive holds them now.
     package private(set) var lostSegments: [UInt64] = []
-    /// Where a segment goes away while it is read nothing more is given while `isPaused`: what an
-    /// archive has of it comes before what follows here.
+    /// When a segment disappears while it is being read, returns no more records while `isPaused`:
+    /// the archive's share of the segment comes before the records that follow here.
     package var pausesAtLoss = false
     package var isPaused = false
-    /// Whether refused records that nobody reported end the lane as a gap (FORMAT §3.2).
+    /// Whether unreported refused records become a gap at the end of the lane (FORMAT §3.2).
     package var reportsDrops: Bool
-    /// Following: records younger than this monotonic time wait for slower threads. Nil: none.
+    /// Following: records younger than this monotonic time wait for slower threads. nil: none do.
     package var holdAfter: UInt64?
 
     private let context: LaneContext
     private let decoder: RecordDecoder
     private var range: ClosedRange<UInt64>?
     private var excluded: [ClosedRange<UInt64>] = []
-    /// Opened, not indexed yet; by number.
+    /// Opened but not indexed yet; ordered by number.
     private var waiting: [SegmentFile] = []
-    /// Indexed and still growing.
+    /// Indexed, but still growing.
     private var growing: [SegmentFile] = []
     private var streams: [UInt64: StreamCursor] = [:]
     private var heap = MinHeap<StreamCursor>()
@@ -37,13 +37,13 @@ package final class LaneSource: RecordSource {
     private var current: StreamCursor?
     private var threads: [UInt32: ThreadInfo] = [:]
     private var problems: [ReadProblem] = []
-    /// Chunk sequences indexed, by thread.
+    /// Indexed chunk sequences, by thread.
     private var indexed: [UInt32: ChunkRuns] = [:]
-    /// Records given of chunks in lost segments, by thread << 32 | chunk sequence.
+    /// Records already returned from chunks in lost segments, by thread << 32 | chunk sequence.
     private var given: [UInt64: UInt32] = [:]
     private var gapsSeen: [UInt32: UInt64] = [:]
     var chunkLoads: UInt64 = 0
-    /// Of all chunks loaded.
+    /// Total bytes of all chunks loaded.
     var chunkBytes: UInt64 = 0
     private var catalogAt: UInt64 = 0
     private var hasLostNames = false
@@ -60,7 +60,7 @@ package final class LaneSource: RecordSource {
         set { decoder.text = newValue ? DeferredText() : nil }
     }
 
-    /// `directory`: the store. `segments`: nil reads all that `archivedBelow` leaves.
+    /// `directory`: the store. `segments`: nil reads everything that `archivedBelow` leaves.
     package static func open(
         directory: String, lane: String, segments: ClosedRange<UInt64>? = nil,
         runningBoot: LaneID? = nil
@@ -71,7 +71,7 @@ package final class LaneSource: RecordSource {
         return try LaneSource(files: files, segments: segments, runningBoot: runningBoot)
     }
 
-    /// From a listing made before, which saves one for every lane.
+    /// Uses an earlier listing, which saves making one per lane.
     package init(
         files: LaneFiles, segments: ClosedRange<UInt64>? = nil, runningBoot: LaneID? = nil
     ) throws(ReadProblem) {
@@ -86,7 +86,7 @@ package final class LaneSource: RecordSource {
         addSegments(files)
     }
 
-    /// One segment's file, with the lane file beside it where there is one.
+    /// Reads one segment's file, and the lane file beside it if there is one.
     init(segment: LaneFiles.Segment, files: LaneFiles, runningBoot: LaneID?) throws(ReadProblem) {
         lane = files.lane
         reportsDrops = false
@@ -106,8 +106,8 @@ package final class LaneSource: RecordSource {
                 isOtherBoot: context.isOtherBoot, journal: context.journal))
     }
 
-    /// True where the power took all that could be read of a lane whose names are left: its file
-    /// has no header, nor has any segment or journal. False where one of them cannot be opened.
+    /// True if a power cut took all readable content of a lane and left only its names: its file
+    /// has no header, nor has any segment or journal. False if one of them cannot be opened.
     package static func isBlank(_ files: LaneFiles) -> Bool {
         for path in [files.lanePath] + files.segments.map(\.path) {
             do throws(ReadProblem) {
@@ -115,7 +115,7 @@ package final class LaneSource: RecordSource {
                 let isZero = unsafe Bytes.u64(page.bytes, 0) == 0
                 guard page.count < SegmentHeader.bytes || isZero else { return false }
             } catch {
-                // 2: no such file. What lay in memory is gone with its machine.
+                // 2: no such file. A segment in memory is gone once the machine has restarted.
                 guard case .system(_, 2) = error else { return false }
             }
         }
@@ -134,7 +134,7 @@ package final class LaneSource: RecordSource {
         created == .max ? context.process.createdMonotonic : created
     }
 
-    /// A listing of this lane without any file.
+    /// A listing of this lane without any files.
     package var filesGone: LaneFiles {
         LaneFiles(lane: lane, directory: context.files.directory)
     }
@@ -160,7 +160,7 @@ package final class LaneSource: RecordSource {
         {
             openFromJournal(frame.segment)
         }
-        // By the time of publishing: a spare may be published after one that was made later.
+        // By time of publishing: a spare may be published after one that was made later.
         waiting.sort {
             ($0.head.createdMonotonic, $0.number) < ($1.head.createdMonotonic, $1.number)
         }
@@ -184,7 +184,7 @@ package final class LaneSource: RecordSource {
             var path = segment.path
             var file = try openIfThere(path)
             if file == nil, !isSealed, path.hasSuffix(".seg") {
-                // Sealed since it was listed.
+                // The segment was sealed after the listing.
                 path = path.dropLast(4) + ".sealed"
                 isSealed = true
                 file = try openIfThere(path)
@@ -195,8 +195,8 @@ package final class LaneSource: RecordSource {
                 if context.isOtherBoot, SegmentLink.target(path) != nil { throw gone(path) }
                 return
             }
-            // The magic is stored last: a file without it is one that is or was being made, or
-            // whose blocks were lost with the power.
+            // The magic is stored last. A file without it is or was being made, or lost its blocks
+            // in a power cut.
             if !isSealed, context.journal?.hasSegment(segment.number) != true {
                 if try SegmentFile.isBeingMade(file) { return }
                 if context.isOtherBoot,
@@ -215,7 +215,7 @@ package final class LaneSource: RecordSource {
         }
     }
 
-    /// It lay in memory, and the machine was started again since.
+    /// The segment lay in memory, and the machine has restarted since.
     private func gone(_ path: String) -> ReadProblem {
         .damaged("\(path): was in memory, which the restart of the machine has emptied")
     }
@@ -234,7 +234,8 @@ package final class LaneSource: RecordSource {
         do throws(ReadProblem) { take(try make()) } catch { report(error) }
     }
 
-    /// What a name means may change in between, a link may become a file: looked at twice more.
+    /// The path may change its meaning between two calls: a link may become a file. So the file is
+    /// looked up two more times.
     private func openIfThere(_ path: String) throws(ReadProblem) -> ReadFile? {
         for last in [false, false, true] {
             do throws(ReadProblem) {
@@ -266,7 +267,7 @@ package final class LaneSource: RecordSource {
         }
     }
 
-    /// Passes over segments that stand in an archive; before the first `advance`.
+    /// Skips segments that an archive holds; call before the first `advance`.
     package func exclude(_ archived: ClosedRange<UInt64>) {
         waiting.removeAll { archived.contains($0.number) }
         segmentNumbers.removeAll { archived.contains($0) }
@@ -274,14 +275,14 @@ package final class LaneSource: RecordSource {
         excluded.append(archived)
     }
 
-    /// Counts those of `expected` as lost that are not there any more; before the first `advance`.
+    /// Counts missing segments of `expected` as lost; call before the first `advance`.
     package func miss(_ expected: [UInt64]) {
         for number in expected where !segmentNumbers.contains(number) {
             lostSegments.append(number)
         }
     }
 
-    /// Whether that segment was, is or will be read here to its end.
+    /// Whether this source has read or will read that segment to its end.
     package func owns(_ number: UInt64) -> Bool {
         segmentNumbers.contains(number) && !lostSegments.contains(number)
     }
@@ -310,7 +311,7 @@ package final class LaneSource: RecordSource {
             if let holdAfter, top.key > holdAfter { return false }
             let stream = top.item
             if stream.mustMove {
-                // Its chunk was not loaded so far, or may have grown; now the true time decides.
+                // Its chunk was not loaded before, or may have grown; now the true time decides.
                 try move(stream)
                 continue
             }
@@ -335,7 +336,7 @@ package final class LaneSource: RecordSource {
         }
     }
 
-    /// A second of slack: clocks of two segments agree to far less.
+    /// A second of slack: the clocks of two segments differ by far less.
     private func isNear(_ segment: SegmentFile) -> Bool {
         guard let top = heap.top else { return true }
         let reach = top.key.addingReportingOverflow(1_000_000_000)
@@ -378,7 +379,7 @@ package final class LaneSource: RecordSource {
         parked.removeAll { $0.mustMove }
     }
 
-    /// Moves a stream that is on top of the heap, and the heap with it.
+    /// Moves the stream on top of the heap, and updates the heap.
     private func move(_ stream: StreamCursor) throws(ReadProblem) {
         stream.mustMove = false
         while true {
@@ -426,15 +427,17 @@ package final class LaneSource: RecordSource {
         lastMonotonic = max(lastMonotonic, record.monotonicNs)
     }
 
-    /// Names are kept before the first record that has one: a file of them was cut or is gone.
+    /// Names are written before the first record that refers to them, so a missing name means that
+    /// a file of names was cut or is gone.
     private func tellLostNames() {
         guard !hasLostNames, context.head != nil, !context.isOtherBoot else { return }
         hasLostNames = true
         report(.damaged("\(context.files.lanePath): names of loggers or places are lost"))
     }
 
-    /// A name may have been added since. One that nobody ever adds would have all of the catalog
-    /// read for each chunk: what is read in vain stays in proportion to the records.
+    /// The name may have been added since. A name that never appears would cause a read of the
+    /// whole catalog for each chunk, so the amount read in vain is kept in proportion to the
+    /// records.
     private func readCatalogAgain() -> Bool {
         guard readInVain <= LaneSource.readInVainMax &+ chunkBytes &* 4 else { return false }
         let before = context.catalog.changes
@@ -482,8 +485,8 @@ package final class LaneSource: RecordSource {
 
     // MARK: Following
 
-    /// Picks up what was committed, claimed or sealed since; nothing is given twice. `files`: a
-    /// fresh listing, nil makes one. A record that `advance` gave is void afterwards.
+    /// Picks up what was committed, claimed or sealed since, and returns no record twice. `files`:
+    /// a fresh listing; nil makes one. Invalidates the record that `advance` returned.
     package func refresh(files: LaneFiles? = nil) throws(ReadProblem) {
         let store = String(context.files.directory.dropLast("/lanes".utf8.count))
         var listed = files
@@ -515,7 +518,7 @@ package final class LaneSource: RecordSource {
         parked = []
     }
 
-    /// Following from the end: passes over all that is there now.
+    /// Following from the end: skips everything that exists now.
     package func skipAll() throws(ReadProblem) {
         for segment in waiting where !segment.isSealed { try index(segment) }
         waiting = []
@@ -531,7 +534,7 @@ package final class LaneSource: RecordSource {
         parked = Array(streams.values)
     }
 
-    /// Whether this source has given that record, or will.
+    /// Whether this source has returned that record, or will.
     package func covers(thread serial: UInt32, sequence: UInt64) -> Bool {
         let chunk = UInt32(truncatingIfNeeded: sequence >> 32)
         if let count = given[UInt64(serial) << 32 | UInt64(chunk)] {
@@ -540,7 +543,7 @@ package final class LaneSource: RecordSource {
         return indexed[serial]?.contains(chunk) ?? false
     }
 
-    /// Whether that archived record was given from a chunk that was settled short of it.
+    /// Whether that archived record was already returned from a chunk that was settled short of it.
     package func passesOver(_ record: borrowing RecordRef) -> Bool {
         let digest = record.digest
         for stream in streams.values where stream.serial == record.thread.serial {
@@ -549,7 +552,7 @@ package final class LaneSource: RecordSource {
         return false
     }
 
-    /// Archives give what was not given so far of the segments up to that number.
+    /// Leaves the rest of the segments up to that number to archives.
     package func cede(through last: UInt64) {
         let ceded = waiting.filter { $0.number <= last }.map(\.number)
         waiting.removeAll { $0.number <= last }

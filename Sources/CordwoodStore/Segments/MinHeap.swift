@@ -1,6 +1,6 @@
-// A binary heap of small keys: the merge of streams and of sources. The least (key, tie) is on
-// top; the usual step is to change the top's key and let it sink, one or two comparisons while
-// runs last.
+// A binary heap of small keys, for the merge of streams and of sources. The smallest (key, tie) is
+// on top. The usual step changes the top's key and lets it sink: one or two comparisons while runs
+// last.
 
 struct MinHeap<Item> {
     struct Entry {

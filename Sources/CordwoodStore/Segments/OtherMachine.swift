@@ -1,21 +1,21 @@
-// Whether a lane may belong to a process of another machine: on a file system that machines share,
-// where its lock may be known there only (R33). Machines are told apart by their ids, and by their
-// names where an id is missing or was copied with the machine. Adopters and `stats`.
-// SAFETY: headers are 4,096 bytes, and every offset looked at lies in them.
+// Whether a lane may belong to a process of another machine: it lies on a shared file system, where
+// its lock may be visible only to that machine (R33). Machines are told apart by their ids, and by
+// their names if an id is missing or was copied along with the machine. Adopters and `stats`.
+// SAFETY: headers are 4,096 bytes, and every offset used lies in them.
 
 import CShims
 import CordwoodCore
 import Glibc
 
 package enum OtherMachine {
-    /// `header`: of the lane file that `descriptor` is.
+    /// `header`: that of the lane file behind `descriptor`.
     package static func made(
         _ header: UnsafeMutableRawBufferPointer, _ descriptor: Int32
     ) -> Bool {
         unsafe FileSystem(descriptor).kind == .network && isOther(header)
     }
 
-    /// Both ids are known, and they differ; or both names. What is not known tells nothing.
+    /// True if both ids are known and differ, or both names are. Unknown values prove nothing.
     private static func isOther(_ header: UnsafeMutableRawBufferPointer) -> Bool {
         let theirs = unsafe (
             header.load(fromByteOffset: LaneHeader.machineID, as: UInt64.self),
@@ -35,8 +35,8 @@ package enum OtherMachine {
             decoding: UnsafeRawBufferPointer(rebasing: header[start..<end]), as: UTF8.self)
     }
 
-    /// Why a lane is left alone though nobody here holds it: the other machine's name; `?` where it
-    /// has none. nil: it is of this machine, or was closed.
+    /// The reason for leaving alone a lane that no local process holds: the other machine's name,
+    /// or `?` if it has none. nil: the lane is of this machine, or was closed.
     package static func name(directory: String, lane: String) -> String? {
         let path = "\(directory)/lanes/\(lane).lane"
         let descriptor = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK, 0)

@@ -1,6 +1,5 @@
-// A file that is read by pread and nothing else (PROTOCOL R11: a mapping would show
-// recycled content and die by SIGBUS where the file is cut). Owns the descriptor; any
-// thread may read.
+// A file that is read only by pread (PROTOCOL R11: a mapping would show recycled content, and would
+// raise SIGBUS if the file were cut). Owns the descriptor; any thread may read.
 
 import CShims
 import CordwoodCore
@@ -9,7 +8,7 @@ import Glibc
 final class ReadFile {
     let descriptor: Int32
     let path: String
-    /// Where the name is a link to a segment in memory: what it linked to.
+    /// The link's target, if the name is a link to a segment in memory.
     private let target: String?
 
     init(path: String) throws(ReadProblem) {
@@ -35,18 +34,18 @@ final class ReadFile {
         }
     }
 
-    /// A segment, held by a shared lock while it is open: its owner does not use the file again
-    /// meanwhile (FORMAT §6). Fails with ENOENT where it was used again or renamed since it was
-    /// listed.
+    /// Opens a segment and holds it by a shared lock while it is open, so its owner does not reuse
+    /// the file meanwhile (FORMAT §6). Fails with ENOENT if the file was reused or renamed since it
+    /// was listed.
     static func segment(path: String) throws(ReadProblem) -> ReadFile {
         let file = try ReadFile(path: path)
-        // A file system without such locks has no owner that uses files again.
+        // On a file system without such locks, no owner reuses files.
         let isTaken = flock(file.descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
         guard !isTaken, file.hasItsName else { throw .system("open \(path)", errno: ENOENT) }
         return file
     }
 
-    /// Whether there is a file or link of that name.
+    /// Whether a file or link of that name exists.
     static func hasName(_ path: String) -> Bool {
         var status = stat()
         return unsafe lstat(path, &status) == 0
@@ -60,7 +59,7 @@ final class ReadFile {
             && held.st_ino == named.st_ino && held.st_dev == named.st_dev
     }
 
-    /// UTC ns of its last change, as the file system has it; 0: not known.
+    /// UTC ns of its last change according to the file system; 0 if not known.
     var changedNs: UInt64 {
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0, status.st_mtim.tv_sec > 0 else { return 0 }
@@ -73,7 +72,7 @@ final class ReadFile {
         return UInt64(status.st_size)
     }
 
-    /// Fills `target` from `offset` on; gives the bytes read, fewer only at the end of the file.
+    /// Fills `target` from `offset` on. Returns the bytes read, fewer only at the end of the file.
     func read(
         into target: UnsafeMutableRawBufferPointer, at offset: UInt64
     ) throws(ReadProblem) -> Int {
@@ -91,7 +90,7 @@ final class ReadFile {
         return done
     }
 
-    /// A copy of `count` bytes from `offset` on, shorter where the file ends before.
+    /// A copy of `count` bytes from `offset` on, shorter if the file ends earlier.
     func copy(at offset: UInt64, count: Int) throws(ReadProblem) -> ReadBuffer {
         let buffer = ReadBuffer()
         try buffer.fill(from: self, at: offset, count: count)
@@ -99,7 +98,8 @@ final class ReadFile {
     }
 }
 
-/// Private memory for what was read; grows, keeps its content, is freed with the object.
+/// Private memory for bytes that were read. It grows, keeps its content, and is freed with the
+/// object.
 @safe final class ReadBuffer {
     /// SAFETY: allocated by this object alone, freed in deinit.
     private var memory = unsafe UnsafeMutableRawBufferPointer(start: nil, count: 0)
@@ -107,8 +107,8 @@ final class ReadFile {
 
     deinit { unsafe memory.deallocate() }
 
-    /// SAFETY: holds until the buffer grows and while a variable holds the object: `.bytes` of a
-    /// call's result points to memory that is freed already.
+    /// SAFETY: valid until the buffer grows and while a variable holds the object: `.bytes` of a
+    /// call's result points to memory that has already been freed.
     var bytes: UnsafeRawBufferPointer {
         unsafe Bytes.slice(UnsafeRawBufferPointer(memory), 0, count) ?? Bytes.none
     }
@@ -119,7 +119,7 @@ final class ReadFile {
 
     func cut(to size: Int) { count = min(count, max(size, 0)) }
 
-    /// Makes room for `size` bytes; pointers handed out before are void.
+    /// Makes room for `size` bytes; invalidates pointers handed out before.
     func reserve(_ size: Int) {
         guard unsafe size > memory.count else { return }
         let larger = UnsafeMutableRawBufferPointer.allocate(
@@ -136,7 +136,7 @@ final class ReadFile {
         try append(from: file, at: offset, count: wanted)
     }
 
-    /// Reads `wanted` bytes behind those that are there.
+    /// Reads `wanted` bytes and appends them.
     func append(from file: ReadFile, at offset: UInt64, count wanted: Int)
         throws(ReadProblem)
     {
@@ -150,7 +150,7 @@ final class ReadFile {
         unsafe count &+= try file.read(into: part, at: offset)
     }
 
-    /// Zeroes up to `size` bytes, so that they may be overwritten by `replace`.
+    /// Zero-fills up to `size` bytes, so that `replace` may overwrite them.
     func extend(to size: Int) {
         guard size > count else { return }
         reserve(size)
@@ -170,7 +170,7 @@ final class ReadFile {
     @safe func append(_ source: UnsafeRawBufferPointer) {
         let at = count
         let size = count &+ source.count
-        // Doubled: a text is made of many small pieces, and may be of 64 MiB.
+        // Doubled: a text consists of many small pieces and may reach 64 MiB.
         if size > capacity { reserve(max(size, capacity &* 2)) }
         extend(to: size)
         replace(at: at, with: source)

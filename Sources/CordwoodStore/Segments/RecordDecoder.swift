@@ -1,6 +1,5 @@
-// Makes a RecordRef of the record a stream stands at (FORMAT §8): finds the parts,
-// resolves logger and site, renders gaps. Copies nothing but what a gap says in
-// words.
+// Builds a RecordRef from a stream's current record (FORMAT §8): finds the parts, resolves logger
+// and site, renders gaps. Copies nothing except the words of a gap.
 // SAFETY: a record's views point into its stream's buffer, the catalog and `scratch`, none of which
 // changes before the source moves on; each is a checked slice.
 
@@ -9,14 +8,14 @@ import CordwoodCore
 
 @safe final class RecordDecoder {
     let catalog: Catalog
-    /// The record decoded last refers to a name that the catalog does not hold (yet).
+    /// The last decoded record refers to a name that the catalog does not hold (yet).
     private(set) var hasMissed = false
     private var loggerID = UInt32.max
     @safe private var loggerName = Bytes.none
     private var recentSites = [(id: UInt32, site: Catalog.Site)?](repeating: nil, count: 64)
-    /// What a gap record says; holds until the next one.
+    /// The words of a gap record; valid until the next one.
     let scratch = ReadBuffer()
-    /// Makes the text of deferred records; nil: they are wanted as they are.
+    /// Makes the text of deferred records; nil leaves them as they are.
     var text: DeferredText? = DeferredText()
 
     init(catalog: Catalog) { self.catalog = catalog }
@@ -56,7 +55,7 @@ import CordwoodCore
         case RecordType.described: described(&record, payload, id)
         default: gap(&record, payload, stream)
         }
-        // A name that its catalog lost with the power (FORMAT §5).
+        // The catalog lost the name in a power cut (FORMAT §5).
         if hasMissed { record.flags.insert(.unverified) }
     }
 
@@ -71,7 +70,7 @@ import CordwoodCore
         return unsafe name
     }
 
-    /// The first definition of a site holds, so what was found once stays right.
+    /// The first definition of a site wins, so a cached one stays right.
     private func siteOf(_ id: UInt32) -> Catalog.Site? {
         let slot = Int(id & 63)
         if let known = recentSites[slot], known.id == id { return known.site }
@@ -134,7 +133,7 @@ import CordwoodCore
             }
         }
         if let arguments = unsafe arguments {
-            // Its text is made of them.
+            // Its text is made from these arguments.
             if let site = deferredSite {
                 deferred(&record, site, arguments)
                 record.placeNumber = siteID.map { $0 &+ 1 } ?? 0
@@ -159,7 +158,7 @@ import CordwoodCore
         record.placeNumber = Bytes.u32(payload, 0) &+ 1
     }
 
-    /// A site that no catalog has (a store that was copied while it was written): its number and
+    /// For a site that no catalog has (a store copied while it was written): shows its number and
     /// the raw arguments.
     @safe private func unknown(
         _ record: inout RecordRef, _ site: UInt32, _ arguments: UnsafeRawBufferPointer
@@ -199,7 +198,7 @@ import CordwoodCore
         record.style = site.style
         record.format = site.format
         record.argumentTypes = site.types
-        // The record's padding is not theirs; what does not parse is shown as the format alone.
+        // Excludes the record's padding. Arguments that do not parse leave only the format.
         let size = DeferredText.size(site.types, arguments) ?? 0
         record.arguments = unsafe Bytes.slice(arguments, 0, size) ?? Bytes.none
         text?.render(&record)

@@ -1,17 +1,17 @@
-// One record as every reader sees it, whether it comes from a live segment, a sealed one or an
-// archive block. The bytes belong to the source and hold until it moves on; nothing is formatted or
-// copied before somebody asks. One thread at a time.
+// One record as every reader sees it, from a live segment, a sealed one or an archive block. The
+// bytes belong to the source and stay valid until it moves on; nothing is formatted or copied until
+// it is needed. One thread at a time.
 
 import CordwoodCore
 
 /// The process that wrote a record (one lane).
 public final class ProcessInfo: Sendable {
     public let laneID: LaneID
-    /// Zero: unknown.
+    /// Zero if unknown.
     public let bootID: LaneID
     public let processID: UInt32
     public let name: String
-    /// UTC ns since 1970 and monotonic ns, taken together when the lane was made (FORMAT §4).
+    /// UTC ns since 1970 and monotonic ns, read together when the lane was made (FORMAT §4).
     public let createdRealtime: UInt64
     public let createdMonotonic: UInt64
     /// Resource attributes in the order in which they were first set.
@@ -56,18 +56,18 @@ public struct RecordFlags: OptionSet, Sendable {
     public static let late = RecordFlags(rawValue: 8)
 }
 
-/// SAFETY: the buffers point into the source's memory and hold until its next `advance`.
+/// SAFETY: the buffers point into the source's memory and stay valid until its next `advance`.
 @safe public struct RecordRef {
     public var thread: ThreadInfo
-    /// ns; orders records of one boot.
+    /// In ns; orders the records of one boot.
     public var monotonicNs: UInt64 = 0
     /// UTC ns when the record was written (FORMAT §4).
     public var writtenNs: UInt64 = 0
-    /// UTC ns to show: the event's own time where it has one, else `writtenNs`.
+    /// UTC ns to show: the event's own time if it has one, otherwise `writtenNs`.
     public var timeNs: UInt64 = 0
     /// FORMAT §7.
     public var sequence: UInt64 = 0
-    /// 1…24; 0 where the record has none.
+    /// 1…24; 0 if the record has none.
     public var level: UInt8 = 0
     /// CW_KIND_….
     public var kind: UInt8 = 0
@@ -75,37 +75,37 @@ public struct RecordFlags: OptionSet, Sendable {
     public var flags: RecordFlags = []
     @safe public var logger = Bytes.none
     @safe public var message = Bytes.none
-    /// Bytes of the message before it was cut; its length where it was not.
+    /// Bytes of the message before it was cut, or its length if it was not.
     public var originalLength: UInt64 = 0
-    /// The place in the source; line 0: none.
+    /// The place in the source code; line 0: none.
     @safe public var file = Bytes.none
     @safe public var function = Bytes.none
     public var line: UInt32 = 0
     /// FORMAT §8.1 as stored: fields, trace, time, exception and the like. Empty for plain text.
     @safe public var sections = Bytes.none
-    /// FORMAT §8.2; the thread's context when it wrote. Empty: none.
+    /// FORMAT §8.2; the thread's context at the time of writing. Empty: none.
     @safe public var context = Bytes.none
-    /// A record of a site (FORMAT §8.7): its text is made of the four below.
+    /// A record of a site (FORMAT §8.7): its text is made from the four properties below.
     public var isDeferred = false
     /// FORMAT §5, sites.
     public var style: UInt8 = 0
     @safe public var format = Bytes.none
     @safe public var argumentTypes = Bytes.none
     @safe public var arguments = Bytes.none
-    /// FORMAT §8.4: the record's own trace, else the thread's. Empty: none.
+    /// FORMAT §8.4: the record's own trace, otherwise the thread's. Empty: none.
     @safe public var trace = Bytes.none
 
-    /// Of a site that the lane's catalog has: its id plus 1; the same number of the same process
-    /// always means the same place and format. 0: none.
+    /// For a site in the lane's catalog, its id plus 1: within one process, the same number always
+    /// means the same place and format. 0: none.
     public var placeNumber: UInt32 = 0
 
     public init(thread: ThreadInfo) { self.thread = thread }
 
-    /// One of no thread, for `RecordSource.next` to fill.
+    /// A record of no thread, for `RecordSource.next` to fill.
     public init() { self.init(thread: RecordRef.noThread) }
 
-    /// Of what a record says, without its time and place in a chunk: the same for both copies of a
-    /// record that was appended again, live or archived.
+    /// Digest of a record's content, without its time and its place in a chunk: equal for both
+    /// copies of a record that was appended again, live or archived.
     var digest: UInt64 {
         var crc = Checksum.crc(logger)
         crc = Checksum.crc(isDeferred ? format : message, after: crc)
@@ -114,16 +114,16 @@ public struct RecordFlags: OptionSet, Sendable {
         return UInt64(crc) << 32 | UInt64(level) << 24 | UInt64(length & 0xFF_FFFF)
     }
 
-    /// 16 bytes; empty where the record belongs to no trace.
+    /// 16 bytes; empty if the record belongs to no trace.
     @safe package var traceID: UnsafeRawBufferPointer { RecordRef.id(trace, 0, 16) }
 
-    /// 8 bytes; empty where the record belongs to no span.
+    /// 8 bytes; empty if the record belongs to no span.
     @safe package var spanID: UnsafeRawBufferPointer { RecordRef.id(trace, 16, 8) }
 
     @safe private static func id(
         _ trace: UnsafeRawBufferPointer, _ at: Int, _ count: Int
     ) -> UnsafeRawBufferPointer {
-        // A trace that holds fewer bytes has neither id.
+        // A trace with fewer bytes has neither id.
         guard trace.count >= 24, let id = Bytes.slice(trace, at, count),
             unsafe id.contains(where: { $0 != 0 })
         else { return Bytes.none }
@@ -136,7 +136,7 @@ public struct RecordFlags: OptionSet, Sendable {
             createdMonotonic: 0, resource: []),
         serial: 0, threadID: 0, name: "")
 
-    /// As `init(thread:)`, without counting references where the thread is the same.
+    /// As `init(thread:)`, but without reference counting if the thread is the same.
     mutating func begin(_ thread: ThreadInfo) {
         if self.thread !== thread { self.thread = thread }
         level = 0
@@ -160,16 +160,15 @@ public struct RecordFlags: OptionSet, Sendable {
     }
 }
 
-/// A run of records in the order of FORMAT §4. Conformers: LaneSource, ArchiveSource,
-/// and what combines them (Merge).
+/// A run of records in the order of FORMAT §4. Conformers: LaneSource, ArchiveSource, and the types
+/// that combine them (Merge).
 package protocol RecordSource: AnyObject {
-    /// Moves to the next record and gives it, nil at the end. After a throw the next call goes on
-    /// behind the damage.
+    /// Moves to the next record and returns it; nil at the end. After a throw, the next call
+    /// continues past the damage.
     func advance() throws(ReadProblem) -> RecordRef?
-    /// The same into a record of the caller's, which spares copies of it on its way. False: the
-    /// end.
+    /// The same, into the caller's record, which avoids copies on the way. False: the end.
     func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool
-    /// Skips what ends before; a hint that lets sources pass over blocks.
+    /// Monotonic ns; no record of the source is older. 0: not known.
     var createdMonotonicNs: UInt64 { get }
     var process: ProcessInfo? { get }
 }
@@ -183,7 +182,7 @@ extension RecordSource {
 }
 
 extension ProcessInfo {
-    /// Of its resource; nil: not set, or empty.
+    /// An attribute of its resource; nil: not set, or empty.
     package func attribute(_ key: String) -> String? {
         resource.last { $0.key == key && !$0.value.isEmpty }?.value
     }

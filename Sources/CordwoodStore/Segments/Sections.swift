@@ -1,6 +1,6 @@
-// Sections and fields of a record (FORMAT §8.1, §8.2), stepped through in place. What does not fit
-// its container ends the iteration: a damaged record shows the fields before the damage. The
-// buffers handed out hold as long as those handed in.
+// Iterates over the sections and fields of a record in place (FORMAT §8.1, §8.2). A part that does
+// not fit its container ends the iteration: a damaged record shows the fields before the damage.
+// The buffers returned are valid as long as those passed in.
 // SAFETY: a position never leaves the view: each part is a checked slice of it.
 
 import CordwoodCore
@@ -93,7 +93,7 @@ import CordwoodCore
     }
 }
 
-/// All fields a reader shows, in the order of FORMAT §8.5.
+/// All fields that a reader shows, in the order of FORMAT §8.5.
 @safe public struct RecordFields: @unsafe IteratorProtocol {
     public enum Part: Sendable { case own, context, exception }
 
@@ -101,7 +101,7 @@ import CordwoodCore
     @safe var context: UnsafeRawBufferPointer
     @safe var exception: UnsafeRawBufferPointer
     var exceptionAt = 0
-    /// Where the field given last stands.
+    /// The part that the last returned field belongs to.
     public private(set) var part = Part.own
 
     public init(_ record: borrowing RecordRef) {
@@ -140,7 +140,7 @@ import CordwoodCore
         )
         let key = exceptionAt == 0 ? keys.0 : exceptionAt == 1 ? keys.1 : keys.2
         exceptionAt &+= 1
-        // What is not known of an exception is no field.
+        // Unknown parts of an exception are not fields.
         guard count > 0 else { return nextOfException() }
         return unsafe (Bytes.literal(key), .string(text))
     }

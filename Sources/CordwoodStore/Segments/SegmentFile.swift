@@ -1,6 +1,6 @@
-// One segment as a file (or as a part of the lane file): its header, clock and the index of its
-// chunks (FORMAT §6). Bodies are read when somebody wants them, then it is checked that the file
-// still is that segment (PROTOCOL R11). One thread at a time.
+// One segment as a file (or as a part of the lane file): its header, its clock and the index of its
+// chunks (FORMAT §6). Bodies are read on demand; after each read, the file is checked to be still
+// that segment (PROTOCOL R11). One thread at a time.
 // SAFETY: views are of ReadBuffers held in a variable and read before they are filled again.
 
 import CordwoodCore
@@ -11,25 +11,25 @@ final class SegmentFile {
     private(set) var head: SegmentHead
     private(set) var clock: ClockTable
     private(set) var isSealed: Bool
-    /// By offset.
+    /// Sorted by offset.
     private(set) var chunks: [ChunkHead] = []
-    /// The file is another segment's by now.
+    /// The file belongs to another segment by now.
     private(set) var isLost = false
-    /// Every chunk is known and settled: nothing will be added.
+    /// Every chunk is known and settled: nothing more will be added.
     private(set) var isComplete = false
     /// nil: only the journal knows this segment.
     private let file: ReadFile?
     private let base: UInt64
     private let bytesMax: UInt64
     private let sealedByName: Bool
-    /// After another boot: what the journal holds of this segment.
+    /// After another boot: the journal's content for this segment.
     let journal: Journal?
     private let frames: [Journal.Frame]
     private let framesOfChunk: [UInt64: [Journal.Frame]]
-    /// The machine went down since: only what was made safe is believed (FORMAT §9).
+    /// The machine went down since: only durable data is trusted (FORMAT §9).
     let isOtherBoot: Bool
 
-    /// `name` holds number and generation that the header must repeat (PROTOCOL R16).
+    /// `name` holds the number and generation that the header must repeat (PROTOCOL R16).
     init(
         file: ReadFile?, path: String, base: UInt64, bytesMax: UInt64, sealedByName: Bool,
         number: UInt64, generation: UInt32?, isOtherBoot: Bool, journal: Journal?
@@ -63,8 +63,8 @@ final class SegmentFile {
         return unsafe magic.bytes.allSatisfy { $0 == 0 }
     }
 
-    /// After another boot: the file was used again, and what the disk has is from before (PROTOCOL
-    /// R15). Nothing of it is this segment's.
+    /// After another boot: the file was reused, and the disk's content is from before (PROTOCOL
+    /// R15). None of it belongs to this segment.
     static func isFromBefore(
         _ file: ReadFile, _ path: String, generation: UInt32
     ) throws(ReadProblem) -> Bool {
@@ -73,21 +73,23 @@ final class SegmentFile {
         return head.generation < generation
     }
 
-    /// The file was used again, so that pages which were not made safe may hold older records.
+    /// The file was reused, so pages that are not durable may hold older records.
     var isReused: Bool { head.generation > 1 }
 
-    /// False: the power took the clock pairs, and no time of a record is known: none is believed.
+    /// False: the clock pairs were lost in a power cut, so no record's time is known and none is
+    /// trusted.
     let hasClock: Bool
 
-    /// The header page, read while its clock pairs stood still; the journal's copy where it is
-    /// lost or another segment's.
+    /// The header page, read while its clock pairs were stable; the journal's copy if the page is
+    /// lost or belongs to another segment.
     private static func page(
         _ file: ReadFile?, _ base: UInt64, _ journal: Journal?, _ number: UInt64,
         _ generation: UInt32?, _ path: String
     ) throws(ReadProblem) -> ReadBuffer {
         let page = ReadBuffer()
         if let file {
-            // A writer that died within a change leaves the word odd: then what is there is taken.
+            // A writer that died during a change leaves the word odd; then the present content is
+            // used.
             for _ in 0..<64 {
                 try page.fill(from: file, at: base, count: SegmentHeader.bytes)
                 let before = unsafe Bytes.u32(page.bytes, SegmentHeader.clockSequence)
@@ -96,7 +98,7 @@ final class SegmentFile {
                 if before & 1 == 0, unsafe before == Bytes.u32(again.bytes, 0) { break }
             }
             if journal == nil { return page }
-            // Of a page that was not synced parts may be missing, the clock pairs among them.
+            // Parts of an unsynced page may be missing, among them the clock pairs.
             if let head = unsafe try? SegmentHead(page.bytes, path: path), head.number == number,
                 generation == nil || head.generation == generation,
                 unsafe !ClockTable(header: page.bytes).agreeing(
@@ -112,7 +114,7 @@ final class SegmentFile {
         return saved
     }
 
-    /// Reads header and clock again; false where the file is another segment's now.
+    /// Reads header and clock again; false if the file belongs to another segment now.
     func refresh() throws(ReadProblem) -> Bool {
         guard !isLost, let file else { return !isLost }
         let page = try SegmentFile.page(file, base, journal, number, head.generation, path)
@@ -130,7 +132,7 @@ final class SegmentFile {
         return true
     }
 
-    /// Whether bytes copied just now were this segment's (PROTOCOL R11).
+    /// Whether the bytes just copied belonged to this segment (PROTOCOL R11).
     func recheck() throws(ReadProblem) -> Bool {
         guard let file, !isLost, !isOtherBoot else { return !isLost }
         let now = try file.copy(at: base, count: 128)
@@ -143,7 +145,7 @@ final class SegmentFile {
         return same
     }
 
-    /// Walks the chunks (FORMAT §6.2) and gives those that were not known.
+    /// Walks the chunks (FORMAT §6.2) and returns those that were not known.
     func scan() throws(ReadProblem) -> [ChunkHead] {
         guard !isComplete, !isLost else { return [] }
         let sealedBefore = isSealed
@@ -163,7 +165,8 @@ final class SegmentFile {
             }
             let at = position &- windowAt
             if position < windowAt || at &+ UInt64(ChunkHeader.bytes) > UInt64(window.count) {
-                // After a hole the next header is likely near; after a chunk one header is enough.
+                // After a hole, the next header is probably near; after a chunk, one header is
+                // enough.
                 let hole = walk.last.map { $0.offset &+ UInt64($0.size) } ?? head.headerBytes
                 try file.map { f throws(ReadProblem) in
                     try window.fill(
@@ -192,7 +195,8 @@ final class SegmentFile {
         return fresh
     }
 
-    /// What is shown unverified gets a time near its own, or retention would take it for old.
+    /// Gives records shown as unverified a time close to their own; otherwise retention would
+    /// consider them old.
     private func guessClock(_ chunks: [ChunkHead]) {
         guard isOtherBoot, clock.pairs.isEmpty, let file, let ticks = chunks.map(\.baseTicks).min()
         else { return }
@@ -201,8 +205,8 @@ final class SegmentFile {
         clock = ClockTable(pairs: [pair], ticksPerSecond: clock.ticksPerSecond)
     }
 
-    /// Says so where the file is shorter than its sealed segment, or than an open one that is
-    /// mapped: somebody cut it. After another boot that is what a power cut leaves of a file, too.
+    /// Reports a file that is shorter than its sealed segment, or than an open one that is mapped:
+    /// somebody cut it. After another boot, a power cut may have left such a file, too.
     func cutOff(isMapped: Bool) throws(ReadProblem) -> String? {
         guard let file, !isOtherBoot else { return nil }
         var whole: UInt64 = 0
@@ -223,10 +227,10 @@ final class SegmentFile {
         return min(head.allocated, head.ready, present)
     }
 
-    /// Chunks that one journal can bring back of a segment: what a writer flushed is far less.
+    /// The most chunks of a segment that one journal can restore: far more than a writer flushes.
     private static let journalChunksMax = 65_536
 
-    /// Chunks whose headers only the journal still has.
+    /// Adds chunks whose headers only the journal still has.
     private func addFromJournal(_ walk: inout [ChunkHead], _ fresh: inout [ChunkHead])
         throws(ReadProblem)
     {
@@ -258,7 +262,7 @@ final class SegmentFile {
         a.offset < b.offset &+ UInt64(b.size) && b.offset < a.offset &+ UInt64(a.size)
     }
 
-    /// Whether it meets one of those, which do not meet one another.
+    /// True if the chunk overlaps one of those, which do not overlap one another.
     private static func overlaps(_ chunk: ChunkHead, sorted: [ChunkHead]) -> Bool {
         var low = 0
         var high = sorted.count
@@ -270,7 +274,7 @@ final class SegmentFile {
             || low > 0 && overlaps(sorted[low &- 1], chunk)
     }
 
-    /// The header of a chunk as it is now; nil where it is no longer valid.
+    /// The present header of a chunk; nil if it is no longer valid.
     func chunk(at offset: UInt64) throws(ReadProblem) -> ChunkHead? {
         if let file {
             let header = try file.copy(at: base &+ offset, count: ChunkHeader.bytes)
@@ -293,7 +297,7 @@ final class SegmentFile {
         try buffer.append(from: file, at: base &+ from, count: count)
     }
 
-    /// What the journal covers of a chunk: ascending, not touching.
+    /// The ranges of a chunk that the journal covers: ascending, not touching.
     func covered(_ chunk: UInt64) -> [(from: Int, to: Int)] {
         let all = (framesOfChunk[chunk] ?? []).filter { $0.from < $0.to }
             .map { (from: $0.from, to: $0.to) }.sorted { $0.from < $1.from }
@@ -308,7 +312,7 @@ final class SegmentFile {
         return merged
     }
 
-    /// Lays the journal's copies over what the disk gave.
+    /// Copies the journal's bytes over those from the disk.
     func overlay(chunk: UInt64, size: Int, onto buffer: ReadBuffer) throws(ReadProblem) {
         guard let journal else { return }
         for frame in framesOfChunk[chunk] ?? [] where frame.to <= size && frame.from < frame.to {

@@ -1,7 +1,8 @@
-// One stream of a lane: the chunks one thread wrote one after another in one of its streams, and
-// the place reached in them (FORMAT §6.2, §7, §8). Holds a private copy of the present chunk;
-// context and trace are kept as places in that copy. Belongs to one LaneSource.
-// SAFETY: views of `buffer` live within one call; what lasts is offsets, checked against its count.
+// One stream of a lane: the chunks that one thread wrote one after another in one of its streams,
+// and the current position in them (FORMAT §6.2, §7, §8). Holds a private copy of the current
+// chunk; context and trace are stored as offsets into that copy. Belongs to one LaneSource.
+// SAFETY: views of `buffer` live within one call; lasting references are offsets, checked against
+// its count.
 
 import CordwoodCore
 
@@ -15,12 +16,12 @@ final class StreamCursor {
 
     let serial: UInt32
     let stream: UInt8
-    /// Stands in the heap without a time of its own: must be stepped before it counts.
+    /// In the heap without a time of its own: must be stepped before it counts.
     var mustMove = true
-    /// Stands at a record that was not given yet.
+    /// At a record that was not returned yet.
     var hasRecord = false
     var thread: ThreadInfo
-    /// Chunks to come, in order of their sequence.
+    /// The chunks to come, ordered by sequence.
     private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64, sequence: UInt32)] =
         []
     private var next = 0
@@ -34,28 +35,29 @@ final class StreamCursor {
     private var hint = 0
     private(set) var context: (at: Int, count: Int) = (0, 0)
     private(set) var traceAt = 0
-    /// After another boot: nil where all bytes are believed.
+    /// After another boot: nil if all bytes are trusted.
     private var believed: [(from: Int, to: Int)]?
-    /// Where the record given or passed over last begins.
+    /// Offset of the last record returned or skipped.
     private var lastStart = 0
-    /// Of the last record in an open chunk, once it was given or passed over.
+    /// The last record in an open chunk, once it was returned or skipped.
     private var given: (start: Int, digest: UInt64)?
-    /// A record was given from a chunk beyond the end it was settled at. Its writer appends it
-    /// again at the start of its next chunk (PROTOCOL, Settle), unless it refuses it or was left by
-    /// longjmp: there it is passed over, and nothing else is. Digest nil: not known, the first is.
+    /// A record was returned from a chunk beyond the end at which the chunk was later settled. Its
+    /// writer appends it again at the start of its next chunk (PROTOCOL, Settle), unless it refuses
+    /// the record or was left by longjmp. That copy is skipped, and nothing else is. Digest nil:
+    /// not known; the first record there is the copy.
     private var again: (digest: UInt64?, after: UInt32)?
-    /// A record of the present chunk had no sound length: what follows it cannot be found.
+    /// A record of the current chunk had no valid length, so the records after it cannot be found.
     private var isBroken = false
     private(set) var unknownTypes = 0
 
-    /// A chunk beyond holds one large record and what its last KiB has room for.
+    /// A larger chunk holds one large record and as many others as its last KiB has room for.
     private static let largeBytes = 1 << 20
     private static let evictionsMax = 128
-    /// Bytes of the present chunk that were given back and must be read again before they are used.
+    /// Bytes of the current chunk that were released and must be read again before use.
     private var evicted = 0
     private var evictions = 0
 
-    /// The record stepped to.
+    /// Offset of the current record.
     private(set) var start = 0
     private(set) var length = 0
     private(set) var sequence: UInt64 = 0
@@ -70,7 +72,7 @@ final class StreamCursor {
 
     var tie: UInt64 { UInt64(serial) << 8 | UInt64(stream) }
     var hasQueued: Bool { next < queue.count }
-    /// Nothing will ever come from what is known of this stream.
+    /// Nothing more will come from the known part of this stream.
     var isIdle: Bool { !hasQueued && again == nil && head.map { $0.final != 0 } ?? true }
     /// No record of the next chunk is older, unless the clock went back.
     var bound: UInt64 { hasQueued ? queue[next].bound : monotonic }
@@ -83,8 +85,9 @@ final class StreamCursor {
         queue.insert((segment, chunk.offset, bound, chunk.sequence), at: at)
     }
 
-    /// Gives up what was not given of a segment, also what is loaded: an archive gives it in the
-    /// order of the thread. Notes how many records of each of its chunks were given.
+    /// Drops the records of a segment that were not returned yet, even loaded ones: an archive
+    /// supplies them in the order of the thread. Reports how many records of each of its chunks
+    /// were returned.
     func forget(_ lost: SegmentFile, _ note: (_ sequence: UInt32, _ given: UInt32) -> Void) {
         if segment === lost, let head {
             note(head.sequence, hasRecord ? index &- 1 : index)
@@ -103,14 +106,14 @@ final class StreamCursor {
         queue[next...].map(\.segment) + (isBroken ? [] : [segment].compactMap { $0 })
     }
 
-    /// Passes over all chunks to come but the last, whose state must be known to go on behind it.
+    /// Skips all chunks to come except the last, whose state is needed to continue after it.
     func keepLastChunk() {
         if queue.count &- next > 1 { queue = [queue[queue.count &- 1]] }
         next = 0
     }
 
-    /// Hands the memory of a large chunk back until its record is wanted: many streams may wait
-    /// with one each, and a hole in a file costs whoever wrote it nothing.
+    /// Releases the memory of a large chunk until its record is wanted: many streams may each wait
+    /// with one, and a hole in a file costs its writer nothing.
     func evict() {
         guard isLarge else { return }
         evicted = buffer.count
@@ -119,7 +122,8 @@ final class StreamCursor {
 
     var isLarge: Bool { buffer.count > StreamCursor.largeBytes }
 
-    /// Reads again what was handed back. INVARIANT: all places in the buffer mean what they meant.
+    /// Rereads the bytes that were released. INVARIANT: all offsets into the buffer keep their
+    /// meaning.
     func restore(in lane: LaneSource) throws(ReadProblem) {
         guard evicted > 0, let segment, let head else { return }
         evictions &+= 1
@@ -136,7 +140,7 @@ final class StreamCursor {
             buffer.clear()
             throw .damaged("\(segment.path): chunk at \(head.offset) changed while it was read")
         }
-        // Our writers put 64 records into such a chunk at most; each costs reading all of it.
+        // Our writers put at most 64 records into such a chunk; each costs reading all of it.
         if evictions > StreamCursor.evictionsMax { isBroken = true }
     }
 
@@ -150,7 +154,7 @@ final class StreamCursor {
         position = 0
     }
 
-    /// Moves to the next record that is shown.
+    /// Moves to the next record to show.
     func step(in lane: LaneSource) throws(ReadProblem) -> Step {
         hasRecord = false
         try restore(in: lane)
@@ -172,7 +176,7 @@ final class StreamCursor {
         }
     }
 
-    /// Looks whether the writer went on in the present chunk; true where there are more bytes.
+    /// Checks whether the writer has continued in the current chunk; true if there are more bytes.
     private func extend() throws(ReadProblem) -> Bool {
         guard let segment, let old = head, old.final == 0, !segment.isOtherBoot, !isBroken,
             !segment.isLost
@@ -197,15 +201,16 @@ final class StreamCursor {
         return buffer.count > before
     }
 
-    /// The present record is the last that was loaded of a chunk which was open then: the only one
-    /// that its chunk may have been settled short of since.
+    /// The current record is the last one loaded from a chunk that was open at the time: the only
+    /// record that the chunk may since have been settled short of.
     private var isLastOfOpenChunk: Bool {
         position >= buffer.count && head.map { $0.final == 0 } ?? false
     }
 
-    /// Just before a record is given: whether its chunk ends before it by now. Then it stands in a
-    /// later one, or was refused. The length is stored before a record is appended again: who looks
-    /// in this order gives no record here that it may have seen there.
+    /// Called just before a record is returned: true if its chunk now ends before it. The record is
+    /// then in a later chunk, or was refused. A writer stores the length before it appends a record
+    /// again, so a reader that checks in this order never returns a record here that it may have
+    /// seen there.
     func isCutOff() throws(ReadProblem) -> Bool {
         guard isLastOfOpenChunk, let segment, let old = head, !segment.isOtherBoot, !isBroken,
             !segment.isLost, let now = try segment.chunk(at: old.offset),
@@ -217,14 +222,14 @@ final class StreamCursor {
         return true
     }
 
-    /// Whether the present record, as decoded, is one that was given already from where it stood
-    /// first. What is passed over may be cut off again.
+    /// True if the current record, as decoded, is a copy of one that was already returned from its
+    /// original place. A skipped copy may be cut off again.
     func passesOver(_ record: borrowing RecordRef) -> Bool {
         let isLast = isLastOfOpenChunk
         guard isLast || again != nil else { return false }
         let digest = record.digest
         if isLast { given = (start, digest) }
-        // What a chunk starts with by itself comes before it.
+        // The records that a chunk itself starts with come before it.
         guard let first = again,
             unsafe Bytes.u8(buffer.bytes, start &+ RecordHeader.type)
                 != RecordType.gap
@@ -233,8 +238,8 @@ final class StreamCursor {
         return first.digest ?? digest == digest
     }
 
-    /// As `passesOver`, of a record that an archive gives. The archive may come before this stream
-    /// is looked at again.
+    /// As `passesOver`, for a record that an archive supplies. The archive may come before this
+    /// stream is checked again.
     func passesOver(archived sequence: UInt64, _ digest: UInt64) -> Bool {
         if again == nil, let last = given, last.start == lastStart, last.digest == digest,
             let segment, let old = head, old.final == 0,
@@ -293,8 +298,8 @@ final class StreamCursor {
         try segment.read(chunk: chunk.offset, to: Int(chunk.end), into: buffer)
         believed = segment.isOtherBoot ? [] : nil
         if segment.isSealed, chunk.final == 0 {
-            // Claimed too late: it holds nothing of a host and has no checksum (FORMAT §9). After
-            // another boot the header may be from before the sealing, and the rest not there.
+            // Claimed too late: it holds no record of a host and has no checksum (FORMAT §9). After
+            // another boot, the header may be from before the sealing, and the rest missing.
             if !segment.isOtherBoot { believed = nil }
         } else if segment.isSealed {
             if buffer.count == Int(chunk.end), unsafe StreamCursor.crcHolds(buffer.bytes, chunk) {
@@ -318,7 +323,7 @@ final class StreamCursor {
         return Checksum.crc(body, after: Checksum.crc(head)) == chunk.crc
     }
 
-    /// Steps over what is no record of its own and stops at one that is.
+    /// Steps over entries that are not records of their own, and stops at one that is.
     private func parse() -> Step {
         let bytes = unsafe buffer.bytes
         let end = bytes.count
@@ -327,8 +332,8 @@ final class StreamCursor {
             let size = Int(Bytes.u32(bytes, at))
             guard size >= RecordHeader.bytes, size <= end &- at else {
                 isBroken = true
-                // Zero pages behind what a journal saved are no damage but what was lost; so are
-                // pages of an older generation.
+                // Zero pages after the part that a journal saved are lost data, not damage; the
+                // same goes for pages of an older generation.
                 if believed != nil, size == 0 || segment?.isReused ?? false { return .end }
                 return .damaged(
                     "\(segment?.path ?? ""): chunk at \(head?.offset ?? 0): record at \(at)")

@@ -1,18 +1,18 @@
-// The archives of a store as a reader needs them: which exist, what they cover, and as inputs of a
-// merge. An archive's first record is looked at beforehand to place it exactly while archives are
-// few; where they are many its name and footer must do, a minute early.
+// The archives of a store from a reader's point of view: which exist, what they cover, and how they
+// enter a merge. If there are few archives, each is placed exactly, by a look at its first record.
+// If there are many, its name and footer must suffice, and it is placed a minute early.
 
 import CordwoodCore
 
 final class ArchiveShelf {
-    /// Up to so many archives are placed by their first record.
+    /// Up to this many archives are placed by their first record.
     static let placedExactlyMax = 64
     private static let slackNs: UInt64 = 60_000_000_000
 
     private let store: String
     private let identities: [AgeIdentity]
     private var known: Set<String> = []
-    /// Seen and not read so far, because the lanes' own files gave their records.
+    /// Archives seen and not read so far, because the lanes' own files supplied their records.
     private(set) var passedOver: [ArchiveInfo] = []
 
     init(store: String, identities: [AgeIdentity]) {
@@ -20,7 +20,7 @@ final class ArchiveShelf {
         self.identities = identities
     }
 
-    /// Archives that were not there before; what cannot be opened is told of.
+    /// Returns archives that were not there before; reports those that cannot be opened.
     func discover(_ report: (ReadProblem) -> Void) -> [ArchiveInfo] {
         var found: [ArchiveInfo] = []
         do throws(ReadProblem) {
@@ -46,8 +46,8 @@ final class ArchiveShelf {
         return wanted
     }
 
-    /// Whether any record of it can be wanted. Of one that is damaged nobody knows, and it says so
-    /// when it is read.
+    /// Whether a reader may want any of its records. A damaged archive always counts, and reports
+    /// its damage when it is read.
     static func overlaps(_ info: ArchiveInfo, _ options: ReaderOptions) -> Bool {
         if !info.isWhole { return true }
         if info.recordCount == 0 { return false }
@@ -64,7 +64,7 @@ final class ArchiveShelf {
         return source
     }
 
-    /// Ordering time before which it has nothing, by what its covers and footer say.
+    /// Ordering time before which the archive has no record, according to its covers and footer.
     static func roughBound(_ info: ArchiveInfo) -> UInt64 {
         var bound = info.timeMin
         for cover in info.covers where cover.first == 0 {
@@ -74,16 +74,16 @@ final class ArchiveShelf {
     }
 }
 
-/// An archive behind a lane that was partly read from its own files: gives the rest. Following, its
-/// young records wait as those of lanes do, or they would overtake them.
+/// An archive that continues a lane which was partly read from its own files: supplies the rest.
+/// When following, its young records wait like those of lanes; otherwise they would overtake them.
 final class RestOfArchive: RecordSource {
     private let source: any RecordSource
     private let isGiven: (RecordRef) -> Bool
-    /// Monotonic time beyond which that process's records wait; nil: none does.
+    /// Monotonic time beyond which that process's records wait; nil: none do.
     private let holdAfter: (ProcessInfo) -> UInt64?
-    /// Read and too young; the source stands at it.
+    /// A record that was read and is too young; the source is still at it.
     private var held: RecordRef?
-    /// Nothing is left, for ever.
+    /// Nothing more will ever come.
     private(set) var isDone = false
 
     init(
@@ -117,7 +117,7 @@ final class RestOfArchive: RecordSource {
 }
 
 /// A followed lane with the archives that hold part of it. An archive's part is read before the
-/// lane goes on, so each thread keeps its order, although the clocks of two segments differ by
+/// lane continues, so each thread keeps its order although the clocks of two segments differ by
 /// microseconds.
 final class LaneFeed: RecordSource {
     private let lane: LaneSource

@@ -1,6 +1,6 @@
-// Whether anybody still writes where something was begun: which lanes of some stores had a living
-// owner at one moment. Taken before the stores are read, so that of all others every record is
-// seen. A value; any thread.
+// Whether a writer is still active where something was begun: which lanes of some stores had a
+// living owner at one moment. Taken before the stores are read, so that every record of the other
+// lanes is seen. A value; any thread.
 
 import CShims
 import CordwoodCore
@@ -8,10 +8,10 @@ import Glibc
 
 public struct LaneWatch: Sendable {
     private var living: Set<LaneID> = []
-    /// UTC ns; later lanes are not known.
+    /// UTC ns; lanes made later are unknown.
     private let taken = cw_realtime_ns()
-    /// Stores that programs write to, all of them; of single files, and of archives that were
-    /// collected, nobody knows where their lanes are.
+    /// True if all inputs are stores that programs write to. For single files, and for archives
+    /// that were collected, the location of their lanes is unknown.
     private var areStores = true
 
     public init(paths: [String]) {
@@ -33,12 +33,13 @@ public struct LaneWatch: Sendable {
         }
     }
 
-    /// Its process has ended, or closed the engine.
+    /// The process has ended, or has closed the engine.
     package func isOver(_ process: ProcessInfo) -> Bool {
         areStores && process.createdRealtime < taken && !living.contains(process.laneID)
     }
 
-    /// Its lock is held; or it was let go with all descriptors, and the process lives.
+    /// True if its lock is held, or if the lock was lost with all descriptors while the process
+    /// lives.
     private static func isLiving(_ head: LaneHead, _ files: LaneFiles, _ boot: LaneID) -> Bool {
         if head.closed { return false }
         if LaneFiles.isLocked(files.lanePath) { return true }

@@ -1,7 +1,7 @@
-// What a reader is to show and where it begins.
+// What a reader shows and where it begins.
 
 public struct ReaderOptions: Sendable {
-    /// Least level; 0: all.
+    /// Lowest level to show; 0: all.
     public var level: UInt8 = 0
     /// Set of 1 << kind; 0: all.
     public var kinds: UInt32 = 0
@@ -13,11 +13,11 @@ public struct ReaderOptions: Sendable {
     public var logger = ""
     /// Fields that must have these values, as text.
     public var conditions: [(key: String, value: String)] = []
-    /// Do not end: wait for more.
+    /// Wait for more records instead of ending.
     public var follow = false
-    /// With `follow`: pass over what is there already.
+    /// With `follow`: skip what already exists.
     public var fromEnd = false
-    /// To open encrypted archives with (`AgeKeys.identities`).
+    /// Keys for encrypted archives (`AgeKeys.identities`).
     public var identities: [AgeIdentity] = []
 
     public init() {}

@@ -1,5 +1,5 @@
-// A record as a value of its own: what `StoreReader.nextRecord` gives to those who keep records or
-// hand them to another thread. Bytes that are not UTF-8 become U+FFFD in strings; `messageBytes`
+// A record as a value of its own: `StoreReader.nextRecord` returns it to callers that keep records
+// or pass them to another thread. Bytes that are not UTF-8 become U+FFFD in strings; `messageBytes`
 // has the message byte for byte.
 // SAFETY: everything is copied out of the record's views; none is kept.
 
@@ -40,12 +40,12 @@ public struct Record: Sendable {
     public var processName: String
     public var threadID: UInt32
     public var threadName: String
-    /// Grows within one thread of one process.
+    /// Increases within one thread of one process.
     public var sequence: UInt64
     public var file: String
     public var function: String
     public var line: UInt32
-    /// The record's own, the context's, the exception's.
+    /// The record's own fields, the context's and the exception's.
     public var fields: [(key: String, value: Field)]
     /// 32 hex digits.
     public var traceID: String?

@@ -1,11 +1,10 @@
-// Which records a reader wants to see. Cheap tests
-// come first; fields are looked at last.
-// SAFETY: views are those of the record it is asked about, and are not kept.
+// Selects the records that a reader wants to see. Cheap tests come first, fields last.
+// SAFETY: views are those of the record being tested, and are not kept.
 
 import CordwoodCore
 
 package struct RecordFilter: Sendable {
-    /// Least level; 0: all, also records without one.
+    /// Lowest level; 0: all, including records without one.
     package var level: UInt8 = 0
     /// Set of 1 << kind; 0: all.
     package var kinds: UInt32 = 0
@@ -15,7 +14,7 @@ package struct RecordFilter: Sendable {
     package var until: UInt64 = 0
     /// This name and those below it: "app.db" covers app.db.pool, never app.dbx. Empty: all.
     package var logger: [UInt8] = []
-    /// Each must hold: a field of that key has that value, as text.
+    /// All must hold: a field of that key has that value, as text.
     package var conditions: [(key: [UInt8], value: [UInt8])] = []
 
     package init() {}

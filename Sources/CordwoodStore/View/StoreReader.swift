@@ -1,36 +1,35 @@
-// A cursor over stores and single files, merged by time; within a thread the order is
-// exact. Reads beside running writers and archivers without either noticing. One thread at
-// a time.
+// A cursor over stores and single files, merged by time; within a thread the order is exact. Reads
+// beside running writers and archivers, which do not notice it. One thread at a time.
 
 import CordwoodCore
 
 public enum ReadStatus: Sendable {
     case record
-    /// No more records; not given while following.
+    /// No more records; never returned while following.
     case end
-    /// Following, and nothing there now: wait a little (5 ms or more) and call again.
+    /// Following, and nothing is there now: wait a little (5 ms or more) and call again.
     case again
 }
 
 public final class StoreReader {
-    /// Problems kept as text; the rest is counted.
+    /// Problems kept as text; the rest are only counted.
     private static let problemsMax = 1_000
 
     public let options: ReaderOptions
-    /// What was met besides records, in order. Iteration went on behind each.
+    /// Problems found, in order. Iteration continued after each.
     public private(set) var problems: [ReadProblem] = []
     public private(set) var problemCount = 0
-    /// Records shown that no sync covered before the machine went down.
+    /// Records shown that no sync had covered before the machine went down.
     public private(set) var unverifiedCount = 0
 
     private let filter: RecordFilter
     private let merge: MergeSource
     private var views: [StoreView] = []
-    /// Told to the next `advance`.
+    /// Reported by the next `advance`.
     private var pending: [ReadProblem] = []
 
-    /// Store directories or single files (.cwa, .seg, .sealed, .lane), in any mix. Throws where
-    /// one of them is not there, is nothing of ours, or is of a newer format.
+    /// Store directories or single files (.cwa, .seg, .sealed, .lane), in any mix. Throws if one of
+    /// them does not exist, is not one of our files, or has a newer format.
     public init(
         paths: [String], options: ReaderOptions = ReaderOptions(), runningBoot: LaneID? = nil
     ) throws(ReadProblem) {
@@ -74,9 +73,9 @@ public final class StoreReader {
         merge.add(MergeInput(lowerBound: 0, order: order) { source })
     }
 
-    /// The next record that passes the filter; nil at the end, or while following when nothing is
-    /// there now. Throws once per damaged place: call again for what follows it. The record's
-    /// bytes hold until the next call.
+    /// The next record that passes the filter; nil at the end, or while following when there is
+    /// nothing now. Throws once per damaged place: call again for the records after it. The
+    /// record's bytes stay valid until the next call.
     public func advance() throws(ReadProblem) -> RecordRef? {
         if let record = try scan() { return record }
         if options.follow {
@@ -107,14 +106,15 @@ public final class StoreReader {
         return problem
     }
 
-    /// Gives the next record to `body`; what is damaged goes to `problems` and is passed over.
+    /// Passes the next record to `body`; damage goes to `problems` and is skipped.
     public func next<E: Error>(_ body: (RecordRef) throws(E) -> Void) throws(E) -> ReadStatus {
         guard let record = skippingProblems() else { return options.follow ? .again : .end }
         try body(record)
         return .record
     }
 
-    /// The next record as a value of its own; nil at the end, or while following for now.
+    /// The next record as a value of its own; nil at the end, or while following when there is
+    /// nothing now.
     public func nextRecord() -> Record? {
         skippingProblems().map { Record($0) }
     }

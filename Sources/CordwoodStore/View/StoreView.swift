@@ -1,6 +1,7 @@
-// One store directory under a reader: its lanes and archives, and who gives which segment's
-// records. Lanes are listed and opened first, archives afterwards: what was archived in between is
-// seen twice, never not at all, and then left to one of the two. One thread at a time.
+// One store directory under a reader: its lanes and archives, and which of them supplies each
+// segment's records. Lanes are listed and opened first, archives afterwards. A segment archived in
+// between is therefore seen twice but never missed; one of its two copies is then skipped. One
+// thread at a time.
 
 import CShims
 import CordwoodCore
@@ -19,22 +20,22 @@ final class StoreView {
     private let firstOrder: UInt64
     /// Followed lanes, and those that lost segments to an archive, by name.
     private var lanes: [String: LaneSource] = [:]
-    /// Following: lanes that were finished at the start and are read from their own files; an
-    /// archive that is made of them later has nothing new.
+    /// Following: lanes that were finished at the start and are read from their own files; a later
+    /// archive of them has nothing new.
     private var passed: [LaneID: LaneSource] = [:]
-    /// Followed lanes as the merge has them.
+    /// The followed lanes' inputs of the merge.
     private var feeds: [LaneID: LaneFeed] = [:]
     private var knownLanes: Set<String> = []
     private var lostBefore = 0
     /// Following: younger records of this boot wait (monotonic ns).
     private var heldFrom: UInt64?
-    /// Following from the end: archived records from before are not new.
+    /// Following from the end: older archived records are not new.
     private var startedNs: UInt64 = 0
     private var gone: Set<String> = []
-    /// What archives cover that were there at the start.
+    /// The covers of archives that existed at the start.
     private var archived: [LaneID: [ClosedRange<UInt64>]] = [:]
 
-    /// Lanes that went into archives before they were opened again.
+    /// Lanes that were archived before they were opened again.
     private final class Vanished { var lanes: Set<LaneID> = [] }
     private let vanished = Vanished()
 
@@ -54,15 +55,15 @@ final class StoreView {
         try open()
     }
 
-    /// The files of one lane, whoever holds them.
+    /// The files of one lane, in lanes/ and in archives.
     private struct Chain {
         var lane: String
         var archives: [ArchiveInfo] = []
         var source: LaneSource?
-        /// A lane that is opened again when its time comes, and the segments it had.
+        /// A lane that is reopened when its time comes, and the segments it had.
         var closedAgain: (id: LaneID, segments: [UInt64])?
         var process: ProcessInfo?
-        /// Monotonic ns; no record of it is older.
+        /// Monotonic ns; none of its records is older.
         var created: UInt64 = 0
     }
 
@@ -145,7 +146,7 @@ final class StoreView {
         let parts = parts(of: chain)
         var bound = chain.archives.first.map(ArchiveShelf.roughBound) ?? 0
         if let process = chain.process { bound = merge.orderingTime(process, chain.created) }
-        // A source opened without need costs little; one opened late shows its records late.
+        // Opening a source needlessly costs little; opening it late shows its records late.
         if isFollowed || chain.source != nil && chain.archives.isEmpty { bound = 0 }
         var input = MergeInput(lowerBound: bound, order: order(chain.lane)) {
             () throws(ReadProblem) -> (any RecordSource)? in ChainSource(parts)
@@ -161,7 +162,7 @@ final class StoreView {
             source.pausesAtLoss = true
             return source
         } catch {
-            // Gone between listing and opening: an archive has it.
+            // It disappeared between listing and opening: an archive has it.
             if case .system(_, let number) = error, number == 2 { return nil }
             report(error)
             return nil
@@ -191,7 +192,7 @@ final class StoreView {
         }
     }
 
-    /// The place of a lane among those with equal times: by name, which begins with its start.
+    /// Orders lanes with equal times by name, which begins with the start time.
     private func order(_ lane: String) -> UInt64 {
         let seconds = (LaneName.start(lane) ?? 0) / 1_000_000_000
         var rest: UInt64 = 0
@@ -199,7 +200,8 @@ final class StoreView {
         return firstOrder &+ seconds << 18 &+ rest
     }
 
-    /// A lane was closed for want of descriptors; what goes away until then is in archives.
+    /// Reopens a lane that was closed to save descriptors; segments that have disappeared by then
+    /// are in archives.
     private func part(reopening lane: String, _ id: LaneID, _ segments: [UInt64])
         -> ChainSource.Part
     {
@@ -229,8 +231,8 @@ final class StoreView {
         do throws(ReadProblem) { try source.skipAll() } catch { report(error) }
     }
 
-    /// Archives of lanes whose own files gave part of the records, or of lanes never seen, and with
-    /// them those that hold what these lanes leave to them.
+    /// Archives of lanes whose own files supplied only part of the records, or of lanes never seen;
+    /// also those that hold what these lanes leave to them.
     private func rests(of archives: [ArchiveInfo]) -> [ArchiveInfo] {
         var found: [ArchiveInfo] = []
         var fresh = archives
@@ -245,8 +247,8 @@ final class StoreView {
             .sorted { ($0.covers.first?.first ?? 0) < ($1.covers.first?.first ?? 0) }
     }
 
-    /// What archives have of a followed lane comes before what follows in it; the rest of them is
-    /// merged by time.
+    /// An archive's share of a followed lane comes before the records that follow in the lane; the
+    /// rest is merged by time.
     private func addRests(of archives: [ArchiveInfo]) {
         for info in rests(of: archives) {
             let part = restPart(info)
@@ -267,7 +269,7 @@ final class StoreView {
         }
     }
 
-    /// An archive of lanes whose own files gave part of the records.
+    /// An archive of lanes whose own files supplied part of the records.
     private func rest(of source: ArchiveSource, _ info: ArchiveInfo) -> any RecordSource {
         let mine = Dictionary(
             lanes.values.map { ($0.laneID, $0) }, uniquingKeysWith: { first, _ in first }
@@ -287,7 +289,8 @@ final class StoreView {
         }
     }
 
-    /// A source that was read to its end, or to where it lost a segment, which an archive may hold.
+    /// Called for a source that was read to its end, or to where it lost a segment that an archive
+    /// may hold.
     func ended(_ source: any RecordSource) {
         let last = (source as? ChainSource)?.last ?? source
         guard let lane = last as? LaneSource, !lane.lostSegments.isEmpty else { return }
@@ -318,7 +321,7 @@ final class StoreView {
         return false
     }
 
-    /// Archives made since, and those from before that are needed since lanes lost segments.
+    /// Archives made since, and older ones that are needed because lanes lost segments.
     private func needed() -> [ArchiveInfo] {
         var found: [ArchiveInfo] = []
         for info in shelf.discover(report) {
@@ -335,8 +338,8 @@ final class StoreView {
         vanished.lanes.count + lanes.values.reduce(0) { $0 + $1.lostSegments.count }
     }
 
-    /// Not following, all read: what lanes lost meanwhile, from archives made since. False:
-    /// nothing.
+    /// Not following, and everything is read: recovers what lanes have lost meanwhile from archives
+    /// made since. False: there is nothing.
     func recover() -> Bool {
         guard lostCount > lostBefore else { return false }
         let fresh = needed()
@@ -351,7 +354,7 @@ final class StoreView {
         } catch {
             report(error)
         }
-        // An archive stands before a file of its segments is used again.
+        // The archive exists before a file of its segments is reused.
         addRests(of: needed())
         for lane in lanes.values { lane.isPaused = false }
         hold()
@@ -369,7 +372,7 @@ final class StoreView {
             }
         }
         for (name, source) in lanes where !present.contains(name) {
-            // Its files are gone; what the descriptors still reach is read, once.
+            // Its files are gone; reads once what the descriptors still reach.
             if gone.insert(name).inserted {
                 do throws(ReadProblem) {
                     try source.refresh(files: source.filesGone)
@@ -378,7 +381,7 @@ final class StoreView {
         }
     }
 
-    /// A lane that began while the reader followed: nothing of it is old.
+    /// A lane that began while the reader was following: all of it is new.
     private func follow(_ source: LaneSource) {
         guard let process = source.process else { return }
         merge.learn(process, lane: source.lane)
@@ -390,7 +393,7 @@ final class StoreView {
         merge.add(input)
     }
 
-    /// Young records wait for those of slower threads.
+    /// Makes young records wait for those of slower threads.
     private func hold() {
         guard options.follow else { return }
         let now = cw_monotonic_ns()

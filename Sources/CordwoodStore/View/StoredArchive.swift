@@ -1,31 +1,31 @@
-// One archive file judged from outside: which archive it is, and whether every byte of it is what
-// its writer meant. For whoever takes archives from others, as the collector does. Values only; any
-// thread; reads the file anew in each call.
+// One archive file judged from outside: which archive it is, and whether every byte is what its
+// writer wrote. For programs that receive archives from others, such as the collector. Values only;
+// any thread; each call reads the file anew.
 
 import CordwoodCore
 
 /// Why a file could not be judged.
 public struct StoredArchiveProblem: Error, Sendable {
-    /// Without the file's path.
+    /// Does not contain the file's path.
     public var text: String
-    /// Of the system call that failed; 0: the file itself is at fault.
+    /// Error of the failed system call; 0: the file itself is at fault.
     public var errno: Int32
 }
 
 public struct StoredArchive: Sendable {
     /// 8-4-4-4-12 lowercase hex digits.
     public var id: String
-    /// Of the first cover, as written in the file: not to be trusted as a name.
+    /// Name of the first cover's lane, as written in the file: do not trust it as a name.
     public var laneName: String
     public var firstSegment: UInt64
     public var lastSegment: UInt64
     public var recordCount: UInt64
     public var fileBytes: UInt64
-    /// Of all payloads, inflated; 0 of one that is encrypted.
+    /// Sum over all payloads, inflated; 0 for an encrypted archive.
     public var rawBytes: UInt64
-    /// Of one that is encrypted `verify` looks at the outside alone.
+    /// For an encrypted archive, `verify` checks only the outside.
     public var isEncrypted: Bool
-    /// What `verify` found wrong, without the file's path; empty: the archive is whole.
+    /// Problems that `verify` found, without the file's path; empty: the archive is intact.
     public var problems: [String] = []
 
     /// Reads header and footer.
@@ -37,7 +37,7 @@ public struct StoredArchive: Sendable {
         }
     }
 
-    /// Reads all of it, unless its payloads are more than `rawBytesMax` together.
+    /// Reads all of it, unless its payloads together exceed `rawBytesMax`.
     public static func verify(
         path: String, rawBytesMax: UInt64 = .max
     ) throws(StoredArchiveProblem) -> StoredArchive {

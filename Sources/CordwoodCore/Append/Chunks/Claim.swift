@@ -1,6 +1,6 @@
-// Claiming a chunk: settle the old one, take the next bytes of the lane's current segment with one
-// fetch-and-add, write the header (salt last), publish, and look again whether the segment is still
-// open. Lock-free and without the heap; safe in signal handlers. docs/CONCURRENCY.md, A2–A5, A10.
+// Claims a chunk: settles the old one, takes the next bytes of the lane's current segment with one
+// fetch-and-add, writes the header (salt last), publishes, and checks again that the segment is
+// still open. Lock-free, no heap; safe in signal handlers. docs/CONCURRENCY.md, A2–A5, A10.
 // SAFETY: the chunk lies within the segment because the claimed range is checked against its size,
 // and `grow` has given it blocks; `busy` keeps the mapping from being released.
 
@@ -14,7 +14,7 @@ enum Claim {
     /// Room that a chunk's own context, trace and gap records may take.
     static let preambleBytesMax = 16 + ThreadContext.bytesMax + 48 + 64
 
-    /// Sees to it that `bytes` fit below the thread's limit.
+    /// Makes `bytes` fit below the thread's limit.
     static func makeRoom(_ thread: ThreadBlock, _ engine: EngineBlock, bytes: Int) -> Int32 {
         let limit = unsafe Int(
             truncatingIfNeeded: cwa_load_relaxed_u64(AppendPath.limitWord(thread)))
@@ -24,7 +24,7 @@ enum Claim {
         _ = unsafe Settle.own(thread)
         if unsafe thread.pointee.depth == 0 { cwi_crash_thread_logs() }
         let status = unsafe takeChunk(thread, engine, bytes)
-        // It leaves without a chunk, and holds nothing.
+        // The thread leaves without a chunk and holds no segment.
         if status != Status.ok { unsafe ThreadBlocks.setSegment(thread, nil) }
         return status
     }
@@ -37,12 +37,13 @@ enum Claim {
                 return unsafe Lanes.whyNot(engine)
             }
             guard let segment = unsafe hold(thread, lane) else { return Status.full }
-            // Of a lane that was left the slot may be another's by now (A36).
+            // Once the engine has left a lane, another lane may own the slot (A36).
             guard unsafe engine.pointee.lane == lane else { continue }
             switch unsafe claim(thread, engine, lane, segment, bytes) {
             case .done: return Status.ok
             case .segmentFull:
-                // The size was lowered since the record was cut to it: no later one will hold it.
+                // The size was lowered after the record was cut to it, so no later segment will
+                // hold it.
                 guard unsafe bytes <= AppendSlow.appendBytesMax(engine) else { return Status.full }
                 let status = unsafe Segments.publishNext(engine, lane, after: segment, thread)
                 guard status == Status.ok else { return status }
@@ -53,14 +54,15 @@ enum Claim {
         return Status.full
     }
 
-    /// The lane's current segment, named in the thread's block: while it is, and the thread busy,
-    /// nobody unmaps it or uses its file again. nil: there is no such segment.
+    /// Names the lane's current segment in the thread's block. While it is named there and the
+    /// thread is busy, no thread unmaps it or reuses its file. nil: there is no such segment.
     private static func hold(_ thread: ThreadBlock, _ lane: LaneBlock) -> SegmentBlock? {
-        // Round again only where another thread has published the next one meanwhile.
+        // Retries only if another thread has published the next segment meanwhile.
         while let segment = unsafe current(lane) {
             unsafe ThreadBlocks.setSegment(thread, segment)
-            // A compiler fence, or a full one where membarrier is missing: either who releases it
-            // finds it in our block, or we find another one current (R6, R7).
+            // A compiler fence, or a full one where membarrier is missing: either the releasing
+            // thread finds the segment in our block, or we find that another one is current (R6,
+            // R7).
             Membarrier.lightFence()
             if unsafe current(lane) == segment { return unsafe segment }
         }
@@ -77,7 +79,7 @@ enum Claim {
         let wanted = unsafe max(least, size(thread, lane, segment))
         if unsafe Lost.isLost(segment) { return .segmentFull }
         if unsafe WriteThrough.isOn(engine) && Segments.isRefused(lane) { return .noSpace }
-        // A child forked in a handler that interrupted a claim finds its parent's segments gone.
+        // In a child forked by a handler that interrupted a claim, the parent's segments are gone.
         guard let start = unsafe segment.pointee.base else { return .again }
         let base = UnsafeMutableRawPointer(start)
         let allocated = unsafe cwa_load_relaxed_u64(base + SegmentHeader.allocated)
@@ -85,7 +87,7 @@ enum Claim {
         let left = unsafe segment.pointee.size - allocated
         guard UInt64(least) <= left else { return .segmentFull }
         let bytes = min(UInt64(wanted), left)
-        // Look before taking: a failed claim on a full disk must not eat the segment.
+        // Check before taking: a failed claim on a full disk must not use up the segment.
         guard unsafe Segments.grow(engine, lane, segment, upTo: allocated + bytes, thread) else {
             return .noSpace
         }
@@ -113,15 +115,15 @@ enum Claim {
         return unsafe publish(thread, segment, base, offset, UInt32(bytes)) ? .done : .again
     }
 
-    /// A full disk must not eat the segment.
+    /// A full disk must not use up the segment.
     private static func giveBack(
         _ base: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: UInt64
     ) {
         _ = unsafe cwa_cas_u64(base + SegmentHeader.allocated, offset + bytes, offset)
     }
 
-    /// Header, then what the chunk starts with: gap, context and trace records; salt last. False:
-    /// in write mode, that the file took none of it.
+    /// Writes the header, then the records that start a chunk: gap, context and trace; the salt
+    /// last. False, in write mode: the file took none of it.
     private static func fill(
         _ thread: ThreadBlock, _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
         _ chunk: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: UInt32
@@ -162,40 +164,40 @@ enum Claim {
         return true
     }
 
-    /// Publishes the claim and looks again. False: the segment was closed meanwhile; the chunk is
-    /// empty and nothing refers to it.
+    /// Publishes the claim and checks the segment again. False: the segment was closed meanwhile;
+    /// the chunk is empty and nothing refers to it.
     private static func publish(
         _ thread: ThreadBlock, _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer,
         _ offset: UInt64, _ bytes: UInt32
     ) -> Bool {
         let chunk = unsafe base + Int(offset)
         let claim = unsafe Verdict.load(thread).claim &+ 1
-        // A child forked by a handler since `fill` begins again.
+        // A child that a handler forked since `fill` starts over.
         guard let ptr = unsafe thread.pointee.ptr else { return false }
         let committed = unsafe UInt32(
             truncatingIfNeeded: UnsafeMutableRawPointer(ptr) - chunk)
         let empty = Verdict(claim: claim, open: false, offset: committed)
         let open = Verdict(claim: claim, open: true, offset: 0)
-        // ORDER: release, before the chunk: who finds the new chunk finds no older claim's length
-        // beside it (A3, Settle.forced).
+        // ORDER: release, before the chunk: a helper that finds the new chunk does not find the
+        // length of an older claim beside it (A3, Settle.forced).
         unsafe cwa_store_release_u64(Verdict.address(thread), empty.word)
-        // The block has named the segment since `hold`; a child's, which a handler forked, has not.
+        // The block has named the segment since `hold`, except in a child that a handler forked.
         unsafe ThreadBlocks.setSegment(thread, segment)
         unsafe cwa_store_relaxed_u64(ThreadBlocks.saltWord(thread), segment.pointee.salt)
         unsafe cwa_store_release_u64(cwi_thread_chunk_at(thread), UInt64(UInt(bitPattern: chunk)))
-        // ORDER: release. The helper that sees the open verdict sees the chunk (A3).
+        // ORDER: release. A helper that sees the open verdict sees the chunk (A3).
         unsafe cwa_store_release_u64(Verdict.address(thread), open.word)
         unsafe cwa_store_release_u64(
             AppendPath.limitWord(thread), UInt64(UInt(bitPattern: chunk + Int(bytes))))
         // ORDER: full. Either the sealer sees our verdict or we see its SEALING (A5, R3).
         cwa_fence_full()
-        // In a child that a handler forked meanwhile the slot may be another segment's.
+        // In a child that a handler forked meanwhile, the slot may belong to another segment.
         if unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.open,
             unsafe UnsafeMutableRawPointer(segment.pointee.base) == base
         {
             return true
         }
-        // Where the sealer was faster it has settled the same length: the preamble's.
+        // If the sealer was faster, it has settled the same length: the preamble's.
         _ = unsafe cwa_cas_u64(Verdict.address(thread), open.word, empty.word)
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
         unsafe thread.pointee.ptr = nil
@@ -204,7 +206,7 @@ enum Claim {
     }
 
     static func current(_ lane: LaneBlock) -> SegmentBlock? {
-        // ORDER: acquire. The segment's words are there when its pointer is (A10).
+        // ORDER: acquire. Once the pointer is visible, so are the segment's words (A10).
         unsafe SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
     }
 
@@ -212,9 +214,9 @@ enum Claim {
         (bytes + ChunkHeader.granule - 1) & ~(ChunkHeader.granule - 1)
     }
 
-    /// 1 KiB, 4 KiB, then doubled when filled within 100 ms and halved when it took over a second;
-    /// at most 256 KiB and a quarter of the segment shared among the lane's threads (PROTOCOL, trap
-    /// 5).
+    /// 1 KiB, then 4 KiB; then doubled when filled within 100 ms and halved when filling took over
+    /// a second. At most 256 KiB and at most the thread's share of a quarter of the segment
+    /// (PROTOCOL, trap 5).
     private static func size(
         _ thread: ThreadBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Int {
@@ -237,8 +239,8 @@ enum Claim {
         return roundUp(min(bytes, 256 << 10, share))
     }
 
-    /// The same for all streams of a thread. A handler that interrupts the first claim between look
-    /// and store takes one of its own: its chunks are then another serial's.
+    /// One serial for all streams of a thread. A handler that interrupts the first claim between
+    /// check and store takes a serial of its own; its chunks then belong to that one.
     private static func serial(_ thread: ThreadBlock, _ lane: LaneBlock) -> UInt32 {
         let own = unsafe thread.pointee.own ?? thread
         if unsafe own.pointee.serial == 0
@@ -251,12 +253,13 @@ enum Claim {
         return unsafe thread.pointee.serial
     }
 
-    /// INVARIANT: (serial, sequence) never repeats, or a reader that meets a chunk in an archive
-    /// would take it for another that it gave already. So it is not set back with a new serial.
+    /// INVARIANT: (serial, sequence) never repeats. Otherwise a reader that meets a chunk in an
+    /// archive would mistake it for one that it has already delivered. So a new serial does not
+    /// reset the sequence.
     private static func nextSequence(_ thread: ThreadBlock) -> UInt32 {
         let own = unsafe thread.pointee.own ?? thread
         // ORDER: acquire-release, for its indivisibility alone: a handler that interrupts it here
-        // counts on from what it finds, and no other thread does (A30).
+        // counts on from the value it finds, and no other thread does (A30).
         return unsafe cwa_add_u32(cwi_thread_chunk_sequence_at(own), 1)
     }
 

@@ -1,12 +1,13 @@
 // The heavy half of the asymmetric fence (PROTOCOL, R7): the helper's membarrier orders every
-// running thread, so that writers need only keep the compiler from reordering. Where the kernel has
-// none, writers fence by themselves. docs/CONCURRENCY.md, Append.
+// running thread, so writers need only keep the compiler from reordering. On kernels without
+// membarrier, writers issue fences themselves. docs/CONCURRENCY.md, Append.
 
 import CShims
 import Glibc
 
 enum Membarrier {
-    /// Asks the kernel whether it has it; quick, so open does, before any thread block exists.
+    /// Asks the kernel whether it has membarrier. This is quick, so open calls it, before any
+    /// thread block exists.
     static func query() {
         let commands = cw_membarrier(Int32(MEMBARRIER_CMD_QUERY.rawValue))
         let wanted = Int32(MEMBARRIER_CMD_PRIVATE_EXPEDITED.rawValue)
@@ -14,15 +15,14 @@ enum Membarrier {
             commands > 0 && commands & wanted != 0 ? 1 : 2
     }
 
-    /// Registers the process; called by each helper at its start, for it takes milliseconds.
+    /// Registers the process. Each helper calls it at its start, because it takes milliseconds.
     static func register() {
         _ = cw_membarrier(Int32(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED.rawValue))
     }
 
     static var isMissing: Bool { unsafe cwi_process_get()!.pointee.membarrier == 2 }
 
-    /// Every thread of the process has run a full fence when this returns. False: it could not be
-    /// done.
+    /// When this returns true, every thread of the process has run a full fence.
     static func heavyFence() -> Bool {
         cwa_fence_full()
         if isMissing { return false }
@@ -40,9 +40,9 @@ enum Membarrier {
         return false
     }
 
-    /// The kernel has refused it since (a seccomp filter of the host's): from now on every writer
-    /// takes the slow path and fences by itself. Who was on the hot path has left it, and its
-    /// stores have been seen, when this returns.
+    /// The kernel has begun to refuse membarrier (a seccomp filter of the host's). From now on
+    /// every writer takes the slow path and issues its own fences. When this returns, the threads
+    /// that were on the hot path have left it and their stores are visible.
     private static func goMissing() {
         unsafe cwi_process_get()!.pointee.membarrier = 2
         for _ in 0..<2 {

@@ -1,25 +1,25 @@
-// When a sealed segment's mapping may go, or its file be used again: only once no thread can store
-// into it any more (PROTOCOL, Quiescence). One thread at a time per engine, under the sealing lock.
-// docs/CONCURRENCY.md, Quiescence.
+// Decides when a sealed segment's mapping may be released, or its file reused: only once no thread
+// can store into it any more (PROTOCOL, Quiescence). One thread at a time per engine, under the
+// sealing lock. docs/CONCURRENCY.md, Quiescence.
 // SAFETY: thread and segment blocks lie in memory that is never unmapped; a mapping is followed
-// here only while its slot is SEALED, which this thread alone changes.
+// here only while its slot is SEALED, and only this thread changes that.
 
 import CShims
 
 enum Quiescence {
     /// After this, a thread that is idle, or busy with a chunk published in another segment, cannot
-    /// store into a sealed one any more: busy is set before any segment pointer is loaded (R6).
-    /// False: it cannot be told now.
+    /// store into a sealed one any more: it sets busy before it loads any segment pointer (R6).
+    /// False: no fence could be issued now.
     static func fence() -> Bool { Membarrier.heavyFence() || Membarrier.isMissing }
 
-    /// After `fence`. A busy thread may touch the segment that its block names and no other: who
-    /// claims names it first, and then looks whether it is current (Claim.hold).
+    /// Call after `fence`. A busy thread may touch the segment that its block names, and no other:
+    /// a claiming thread first names the segment and then checks that it is current (Claim.hold).
     static func isQuiet(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         var inUse = false
         unsafe ThreadBlocks.forEach(engine) { thread in
             guard unsafe cwa_load_acquire_u64(AppendPath.busyWord(thread)) != 0 else { return }
-            // ORDER: acquire. Of a thread that is in another segment by now, or in none, the last
-            // store into the one before has been seen (ThreadBlocks.setSegment).
+            // ORDER: acquire. If the thread names another segment by now, or none, its last store
+            // into the previous one is visible (ThreadBlocks.setSegment).
             let held = unsafe cwa_load_acquire_u64(ThreadBlocks.segmentWord(thread))
             if held == UInt64(UInt(bitPattern: segment)) { inUse = true }
         }
@@ -27,15 +27,16 @@ enum Quiescence {
     }
 
     static func isSealedFile(_ segment: SegmentBlock) -> Bool {
-        // ORDER: acquire, and first: while a slot is being made its words are the maker's (A5).
+        // ORDER: acquire, and first: while a slot is in the making, its words belong to the maker
+        // (A5).
         unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.sealed
             && segment.pointee.in_lane == 0
     }
 }
 
 extension EngineCore {
-    /// Unmaps sealed segments that are quiet, but for those that are worth using again once they
-    /// are archived (Recycling): the oldest, as many as the supply thread wants.
+    /// Unmaps quiet sealed segments, except those worth reusing once they are archived (Recycling):
+    /// the oldest, as many as the supply thread wants.
     package static func releaseQuiet(_ engine: EngineBlock) {
         var kept: [SegmentBlock] = unsafe []
         var waiting = false
@@ -61,8 +62,8 @@ extension EngineCore {
         }
     }
 
-    /// In memory and not archived: a flush to the machine copies it from there to the journal, and
-    /// closing puts it on the disk.
+    /// The segment lies in memory and is not archived. A flush to the machine copies it from there
+    /// to the journal, and closing the engine puts it on the disk.
     private static func isAwaited(_ segment: SegmentBlock) -> Bool {
         unsafe segment.pointee.memory_id != 0 && segment.pointee.retired == 0
     }

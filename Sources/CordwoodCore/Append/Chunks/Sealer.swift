@@ -1,27 +1,28 @@
-// The helper's side of the protocol: seal a segment under running writers without waiting for any
-// of them, and tell when nobody can store into its mapping any more. One thread at a time per
+// The helper's side of the protocol: seals a segment under running writers without waiting for any
+// of them, and tells when no thread can store into its mapping any more. One thread at a time per
 // engine. docs/CONCURRENCY.md, A1–A5.
-// SAFETY: one thread seals, and mappings are released after that by the same thread, so `base`
-// holds; chunks are walked below `allocated` and `ready`, both within the mapping, by sizes that
+// SAFETY: one thread seals, and the same thread releases mappings afterwards, so `base` stays
+// valid; chunks are walked below `allocated` and `ready`, both within the mapping, by sizes that
 // only this process writes.
 
 import CShims
 import Glibc
 
 package enum Sealer {
-    /// Takes the segment out of use and fixes every chunk in it. The lane must have another current
-    /// segment, or none is wanted any more. Returns false where it could not be done now.
+    /// Takes the segment out of use and fixes the length of every chunk in it. The lane must have
+    /// another current segment, unless none is wanted any more. False: sealing is not possible now.
     static func seal(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) -> Bool {
         let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
         // ORDER: release, then the heavy fence: a claim that does not see SEALING has published its
         // verdict where we look (A5).
-        // CRASH: from here to the rename a chunk reads to its `final` where one is stored, else to
-        // `committed`: what was kept, either way.
+        // CRASH: from here to the rename a chunk reads to its `final` if one is stored, else to
+        // `committed`: either way, to the records that were kept.
         unsafe cwa_store_release_u32(Segments.stateWord(segment), Segments.sealing)
         unsafe cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealing)
         fence()
         unsafe ThreadBlocks.forEach(engine) { thread in
-            // ORDER: relaxed. The fence above makes every claim visible that will not see SEALING.
+            // ORDER: relaxed. After the fence above, every claim that will not see SEALING is
+            // visible.
             let word = unsafe cwa_load_relaxed_u64(ThreadBlocks.segmentWord(thread))
             if word == UInt64(UInt(bitPattern: segment)) {
                 // ORDER: release. The helper writes nothing but NULL here (A2).
@@ -38,8 +39,9 @@ package enum Sealer {
         if !Membarrier.heavyFence() { cwa_fence_full() }
     }
 
-    /// Chunks that belong to no block any more were settled by their threads; one that was claimed
-    /// and not yet published stays empty. Writes the checksums; returns the end of the last chunk.
+    /// Settles the rest. The threads have settled the chunks that no block names any more; a chunk
+    /// that was claimed and not yet published stays empty. Writes the checksums; returns the end of
+    /// the last chunk.
     private static func settleRest(
         _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer
     ) -> UInt64 {
@@ -73,8 +75,8 @@ package enum Sealer {
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
         _ base: UnsafeMutableRawPointer, _ end: UInt64
     ) -> Bool {
-        // The next segment's first pair stands in both, and so does the last pair of this one:
-        // where they overlap, both map ticks to the same time (FORMAT §4).
+        // Both segments hold the first pair of the next one and the last pair of this one, so both
+        // map ticks to the same time where they overlap (FORMAT §4).
         if let next = unsafe Claim.current(lane), unsafe next != segment,
             let nextBase = unsafe next.pointee.base
         {
@@ -113,8 +115,8 @@ package enum Sealer {
         return true
     }
 
-    /// Adds one clock pair to the current segment, and to `also` as its last. False: the current
-    /// segment has one of this moment.
+    /// Adds one clock pair to the current segment, and adds it to `also` as its last. False: the
+    /// current segment already has a pair of this moment.
     @discardableResult
     static func addClockPair(
         _ engine: EngineBlock, _ lane: LaneBlock, also: SegmentBlock?

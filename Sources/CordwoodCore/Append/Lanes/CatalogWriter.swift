@@ -1,6 +1,6 @@
-// The lane's catalog: names that records refer to by number (FORMAT §5). A definition is complete
-// in the lane before its number is used in a record. Writers take space by CAS and store the salt
-// last, so a kill leaves at worst a hole that readers step over.
+// The lane's catalog: the names that records refer to by number (FORMAT §5). A definition is
+// complete in the lane before any record uses its number. Writers take space by CAS and store the
+// salt last, so a kill leaves at worst a hole that readers step over.
 // SAFETY: `catalog` points into the lane file or a growth file, mapped for the life of the process;
 // an entry is written only where `catalog_used` leaves room for all of it.
 
@@ -8,7 +8,7 @@ import CShims
 import Glibc
 
 package enum CatalogWriter {
-    /// An entry kept in the engine's own memory, for lanes that forked children make later: type,
+    /// An entry kept in the engine's own memory for lanes that forked children make later: type,
     /// id, payload bytes (u32 each), payload, padded to 4.
     static let keptHeaderBytes = 12
 
@@ -17,7 +17,7 @@ package enum CatalogWriter {
         guard unsafe Sites.writeAll(engine, lane) else { return false }
         guard let names = unsafe engine.pointee.names else { return true }
         let word = unsafe cwi_engine_names_bytes_at(engine)
-        // ORDER: acquire. Entries below are whole (A19).
+        // ORDER: acquire. The entries below it are complete (A19).
         let used = unsafe Int(cwa_load_acquire_u64(word))
         var at = 0
         while at + keptHeaderBytes <= used {
@@ -37,8 +37,8 @@ package enum CatalogWriter {
         unsafe cwi_lane_catalog_lock_at(lane)
     }
 
-    /// Runs the body while nobody else adds an entry, with all signals blocked: a handler on this
-    /// thread would wait for itself. False: another thread has held on for a second.
+    /// Runs the body while no other thread adds an entry. All signals are blocked: a handler on
+    /// this thread would wait for itself. False: another thread has held the lock for a second.
     static func locked(_ lane: LaneBlock, _ body: () -> Void) -> Bool {
         var old = sigset_t()
         unsafe cwi_block_signals(&old)
@@ -55,7 +55,7 @@ package enum CatalogWriter {
         return true
     }
 
-    /// Appends one entry. A status: full where no more space can be had.
+    /// Appends one entry. Returns a status: full if no more space can be had.
     package static func write(
         _ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>, type: UInt8,
         identifier: UInt32, _ payload: UnsafeRawPointer, _ count: Int
@@ -106,7 +106,7 @@ package enum CatalogWriter {
         name.add(decimal: UInt64(index))
     }
 
-    /// Of a lane that cannot be made after all.
+    /// Removes the files of a lane that cannot be made after all.
     static func removeFiles(_ engine: EngineBlock, _ lane: LaneBlock) {
         for index in unsafe 0..<lane.pointee.catalog_index {
             unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
@@ -117,13 +117,13 @@ package enum CatalogWriter {
         }
     }
 
-    /// A new growth file becomes the region being filled. The rest of the old one stays unused.
+    /// Starts a new growth file as the region to fill. The rest of the old region stays unused.
     private static func growFile(
         _ engine: EngineBlock, _ lane: LaneBlock, atLeast: UInt64
     ) -> Int32 {
         let index = unsafe lane.pointee.catalog_index + 1
         guard index <= UInt32(CatalogHeader.filesMax) else { return Status.limit }
-        // 64 KiB, 256 KiB, then 1 MiB each: most programs have some hundred places.
+        // 64 KiB, 256 KiB, then 1 MiB each: most programs have a few hundred call sites.
         let usual = UInt64(64 << 10) << min(4, 2 * UInt64(index - 1))
         let bytes = max(usual, (atLeast + UInt64(CatalogHeader.bytes) + 4095) & ~4095)
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
@@ -132,11 +132,11 @@ package enum CatalogWriter {
             let descriptor = unsafe cwi_file_open_at(
                 Descriptors.lanes(engine), name.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
             guard descriptor >= 0 else { return Status.of(errno: errno) }
-            // CRASH: a growth file without its magic holds nothing; it goes with its lane.
+            // CRASH: a growth file without its magic holds nothing and is removed with its lane.
             defer { cwi_file_close(descriptor) }
             let error = unsafe WriteThrough.allocate(
                 engine, descriptor, bytes: bytes, isFirst: false)
-            // Where it fails below, the mapping stays until this one is tried again.
+            // If a step below fails, the mapping stays until this file is tried again.
             guard error == 0,
                 let file = unsafe map(engine, lane, index, descriptor, Int(bytes)),
                 unsafe WriteThrough.isOn(engine) || Mapping.populate(file, bytes: Int(bytes))
@@ -169,9 +169,9 @@ package enum CatalogWriter {
         }
     }
 
-    // MARK: Mappings, which stay for the engine's life
+    // MARK: Mappings, kept for the engine's life
 
-    /// Noted for children that are forked from here on, which let go of it.
+    /// Records the mapping, so that children forked from here on let go of it.
     private static func map(
         _ engine: EngineBlock, _ lane: LaneBlock, _ index: UInt32, _ descriptor: Int32,
         _ bytes: Int
@@ -189,7 +189,7 @@ package enum CatalogWriter {
         return unsafe file
     }
 
-    /// A child puts other memory in their place.
+    /// A child replaces the mappings with other memory.
     static func forget(_ engine: EngineBlock) {
         for index in 0..<2 * Int(CWI_CATALOGS_MAX) {
             let region = unsafe regions(engine) + index
@@ -199,7 +199,7 @@ package enum CatalogWriter {
         }
     }
 
-    /// Of a lane that nobody adds names to any more.
+    /// Releases the mappings of a lane that gets no more names.
     static func release(_ engine: EngineBlock, _ lane: LaneBlock) {
         for index in 0..<Int(CWI_CATALOGS_MAX) {
             let region = unsafe regions(engine, lane) + index

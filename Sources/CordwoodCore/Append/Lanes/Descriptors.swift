@@ -1,7 +1,8 @@
-// Descriptors that last as long as the engine, and a host that closes descriptors which are not its
-// own: daemons close all of them, and the next files they open get the same numbers. So each is
-// compared with what it was before anything is written, grown, locked or closed through it; what is
-// lost is opened again by its name. System calls only: any thread, handlers and children too.
+// Descriptors that live as long as the engine, in a host that may close descriptors it does not
+// own: daemons close all of them, and the next files they open get the same numbers. So each
+// descriptor is compared with its recorded identity before anything is written, grown, locked or
+// closed through it; a lost one is reopened by name. System calls only: any thread, handlers and
+// children too.
 // SAFETY: names are built in buffers on the stack; the engine's path never changes once it is set.
 
 import CShims
@@ -10,7 +11,7 @@ import Glibc
 enum Descriptors {
     // MARK: The directory lanes/
 
-    /// Keeps what the directory is, and where. The path is absolute, or none.
+    /// Records the directory's identity and path. The path is absolute, or none.
     static func noteLanes(_ engine: EngineBlock, path: String) {
         unsafe cwi_fd_identity(
             engine.pointee.lanes_fd, &engine.pointee.lanes_device, &engine.pointee.lanes_inode)
@@ -22,7 +23,7 @@ enum Descriptors {
         }
     }
 
-    /// The directory's descriptor; opened again where the host has closed it. -1: it is gone.
+    /// The directory's descriptor, reopened if the host has closed it. -1: the directory is gone.
     static func lanes(_ engine: EngineBlock) -> Int32 {
         let known = unsafe engine.pointee.lanes_fd
         if unsafe isLanes(engine, known) { return known }
@@ -36,7 +37,7 @@ enum Descriptors {
             return -1
         }
         let word = unsafe cwi_engine_lanes_fd_at(engine)
-        // ORDER: acquire-release. One of those who found it lost replaces it (A28).
+        // ORDER: acquire-release. Of the threads that found it lost, one replaces it (A28).
         if unsafe cwa_cas_u32(word, UInt32(bitPattern: known), UInt32(bitPattern: again)) {
             return again
         }
@@ -55,7 +56,7 @@ enum Descriptors {
         if unsafe isLanes(engine, known) { Glibc.close(known) }
     }
 
-    // MARK: The lane file, also when its segment is gone
+    // MARK: The lane file, even when its segment is gone
 
     static func noteLane(_ lane: LaneBlock, _ descriptor: Int32) {
         unsafe lane.pointee.lock_fd = descriptor
@@ -63,11 +64,11 @@ enum Descriptors {
             descriptor, &lane.pointee.lock_device, &lane.pointee.lock_inode)
     }
 
-    /// Its descriptor; opened again where the host has closed it. -1: it cannot be had again.
+    /// The lane file's descriptor, reopened if the host has closed it. -1: it cannot be reopened.
     static func lane(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
         let known = unsafe lane.pointee.lock_fd
         if unsafe isLaneFile(lane, known) { return known }
-        // ORDER: acquire. The slot's words are there with its state (A5).
+        // ORDER: acquire. Once the state is visible, so are the slot's words (A5).
         if let first = unsafe lane.pointee.first,
             unsafe cwa_load_acquire_u32(Segments.stateWord(first)) != Segments.free,
             unsafe first.pointee.in_lane != 0
@@ -109,7 +110,7 @@ enum Descriptors {
         unsafe cwi_fd_is(segment.pointee.fd, segment.pointee.device, segment.pointee.inode)
     }
 
-    /// Sees to it that the descriptor is the segment's file. False: it cannot be had again.
+    /// Makes sure that the descriptor refers to the segment's file. False: it cannot be reopened.
     static func regain(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Bool {
@@ -144,7 +145,7 @@ enum Descriptors {
         return unsafe holds(segment)
     }
 
-    /// Closes what is still that file.
+    /// Closes the descriptor if it still refers to that file.
     static func close(_ descriptor: Int32, _ device: UInt64, _ inode: UInt64) {
         if cwi_fd_is(descriptor, device, inode) { _ = Glibc.close(descriptor) }
     }

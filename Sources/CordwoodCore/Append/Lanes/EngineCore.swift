@@ -1,8 +1,8 @@
-// One engine's block in memory, from open to close: configuration, loggers, the lane, and what the
-// helper does to keep the append path supplied. The engine above owns policy (archives, uploads,
-// threads); here is only what touches segments. The block's address is never reused (R22).
+// One engine's block in memory, from open to close: configuration, loggers, the lane, and the
+// helper's work to keep the append path supplied. Policy (archives, uploads, threads) belongs to
+// the engine above; this layer only touches segments. The block's address is never reused (R22).
 // SAFETY: engine and lane blocks lie in anonymous mappings that are never unmapped, so any pointer
-// to one that was ever handed out may be followed; offsets into them are fields' own.
+// to one that was ever handed out may be followed; offsets into them are those of the fields.
 
 import CCordwood
 import CShims
@@ -12,21 +12,22 @@ public enum EngineCore {
     public static let loggersMax = 65_536
     private static let namesBytesMax = 16 << 20
 
-    /// What an engine is opened with; bounds are checked by the caller.
+    /// The parameters of open; the caller checks their bounds.
     package struct Configuration {
         package var lanesDirectory: Int32
-        /// Absolute; where it is opened again when the host has closed that descriptor.
+        /// Absolute path from which the directory is reopened after the host has closed its
+        /// descriptor.
         package var lanesPath: String
         package var segmentBytes: UInt64
         package var overflow: UInt32
         package var processName: [UInt8]
         package var echoInLine: Bool
         package var coarseClock: Bool
-        /// Of MemorySegments.openFolder; -1: segments lie on the disk.
+        /// The descriptor from MemorySegments.openFolder. -1: segments lie on the disk.
         package var memoryDirectory: Int32
-        /// Segments kept for use again, at most.
+        /// The most segments that are kept for reuse.
         package var ringMax: UInt32
-        /// Whether faults in mapped files are this engine's to mend (guard.c).
+        /// Whether this engine handles faults in its mapped files (guard.c).
         package var guards = false
 
         package init(
@@ -46,7 +47,8 @@ public enum EngineCore {
         }
     }
 
-    /// Makes the engine's memory and its lane. Takes over the directories' descriptors on success.
+    /// Creates the engine's memory and its lane block. Takes over the directories' descriptors on
+    /// success.
     package static func open(_ configuration: Configuration) -> Result<EngineBlock, CoreError> {
         cwi_pin_module()
         Membarrier.query()
@@ -66,21 +68,21 @@ public enum EngineCore {
         return unsafe .success(engine)
     }
 
-    /// Makes the first lane, when resource attributes and loggers are known.
+    /// Makes the first lane, once resource attributes and loggers are known.
     package static func start(_ engine: EngineBlock) -> Int32 {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_OPEN))
-        // This process's helpers are started by who opened it, not by the first record.
+        // In this process the opener starts the helpers, not the first record.
         _ = unsafe takesHelperStart(engine)
         unsafe engine.pointee.lane_fork_count = cwi_process_get().pointee.fork_count
         return unsafe Lanes.make(engine, engine.pointee.lane)
     }
 
-    /// Makes the lane where a forked child has none yet. A status.
+    /// Makes the lane if a forked child has none yet. Returns a status.
     package static func makeLane(_ engine: EngineBlock) -> Int32 {
         unsafe Lanes.make(engine, engine.pointee.lane)
     }
 
-    /// True for one caller in each process.
+    /// True for exactly one caller in each process.
     package static func takesHelperStart(_ engine: EngineBlock) -> Bool {
         guard let lane = unsafe engine.pointee.lane else { return false }
         let word = unsafe cwi_lane_helper_started_at(lane)
@@ -92,15 +94,16 @@ public enum EngineCore {
     }
     private static var loggerBytes: Int { unsafe loggersMax * MemoryLayout<cwi_logger>.stride }
 
-    /// Whole huge pages, which the kernel aligns large mappings to: those of many engines then join
-    /// into one, and a host that opens and closes for ever does not run out of mappings.
+    /// A whole number of huge pages, to which the kernel aligns large mappings: the mappings of
+    /// many engines then merge into one, and a host that opens and closes engines for ever does not
+    /// run out of mappings.
     private static var blockBytes: Int {
         let hugePage = 2 << 20
         return (engineBytes + loggerBytes + namesBytesMax + hugePage - 1) & ~(hugePage - 1)
     }
 
-    /// Gives the memory of an engine that was closed long ago back to the system: addresses stay
-    /// and read as zero, which is closed, for ever (R22). Nobody is inside a call on it any more.
+    /// Returns the memory of a long-closed engine to the system: its addresses stay valid and read
+    /// as zero, which means closed, for ever (R22). No thread is inside a call on it any more.
     package static func retire(_ engine: EngineBlock) {
         guard unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_CLOSED) else { return }
         let lane = unsafe engine.pointee.lane
@@ -180,7 +183,7 @@ public enum EngineCore {
         for i in 0..<Int(CWI_ENGINES_MAX) {
             let word = unsafe (table + i * 8).load(as: UInt.self)
             guard let engine = unsafe EngineBlock(bitPattern: word) else { continue }
-            // Another handler of this kind has logged already: this is the child's own lane.
+            // Another fork handler has logged already: this lane is the child's own.
             if unsafe engine.pointee.lane?.pointee.generation ?? 0 != 0 {
                 hasLogged = true
                 unsafe engine.pointee.lane_fork_count = count
@@ -198,7 +201,8 @@ public enum EngineCore {
 
     // MARK: Loggers
 
-    /// A new handle; the caller interns names and holds its lock. nil: too many, or no room.
+    /// Makes a new handle. The caller interns names and holds its lock. nil: too many handles, or
+    /// no room.
     package static func addLogger(
         _ engine: EngineBlock, name: UnsafeRawBufferPointer, enabled: UInt32
     ) -> LoggerBlock? {
@@ -220,8 +224,8 @@ public enum EngineCore {
         unsafe cwa_store_relaxed_u32(logger, enabled)
     }
 
-    /// Keeps a catalog entry for this lane and for those of children. A status. The caller holds
-    /// its lock.
+    /// Keeps a catalog entry for this lane and for the lanes of children. Returns a status. The
+    /// caller holds its lock.
     package static func addName(
         _ engine: EngineBlock, _ type: UInt8, _ identifier: UInt32,
         _ payload: UnsafeRawBufferPointer
@@ -239,7 +243,8 @@ public enum EngineCore {
         }
         let word = unsafe cwi_engine_names_bytes_at(engine)
         // ORDER: release, then full: a maker that does not see the entry has taken the lane before
-        // we look at it, and it is waited for (A19). Both may write it: duplicates are legal.
+        // we look at it, and we wait for that maker (A19). Both may write the entry: duplicates are
+        // legal.
         unsafe cwa_store_release_u64(word, UInt64(used + bytes))
         cwa_fence_full()
         guard let lane = unsafe Lanes.settled(engine) else { return Status.ok }
@@ -273,12 +278,12 @@ public enum EngineCore {
         return result
     }
 
-    // MARK: What the helper does
+    // MARK: The helper's work
 
-    /// Wakes the helper; one system call, only from slow paths.
+    /// Wakes the helper with one system call; only slow paths do so.
     static func wake(_ engine: EngineBlock) {
         let word = unsafe cwi_engine_wake_at(engine)
-        // ORDER: acquire-release. Pairs with the helper's load before it sleeps (A14).
+        // ORDER: acquire-release. Pairs with the helper's load before it goes to sleep (A14).
         if unsafe cwa_exchange_u32(word, 1) == 0 {
             unsafe cwi_futex_wake(word.assumingMemoryBound(to: UInt32.self))
         }
@@ -286,7 +291,7 @@ public enum EngineCore {
 
     package static func wakeHelper(_ engine: EngineBlock) { unsafe wake(engine) }
 
-    /// Sleeps until woken or the time is up.
+    /// Sleeps until woken or until the time is up.
     package static func sleep(_ engine: EngineBlock, ns: UInt64) {
         let word = unsafe cwi_engine_wake_at(engine)
         if unsafe cwa_load_acquire_u32(word) == 0 {
@@ -295,10 +300,10 @@ public enum EngineCore {
         _ = unsafe cwa_exchange_u32(word, 0)
     }
 
-    /// Called first on a helper thread.
+    /// The first call on a helper thread.
     package static func helperStarts(_ engine: EngineBlock) { Membarrier.register() }
 
-    /// Adds a clock pair to the current segment. False: it has one of this moment.
+    /// Adds a clock pair to the current segment. False: it already has a pair of this moment.
     @discardableResult
     package static func addClockPair(_ engine: EngineBlock) -> Bool {
         guard let lane = unsafe readyLane(engine) else { return true }
@@ -307,8 +312,8 @@ public enum EngineCore {
         return added
     }
 
-    /// The rate measured at open is good to 0.1 %; over seconds it becomes exact, and new segments,
-    /// which have one clock pair at first, start with it.
+    /// The rate measured at open is accurate to 0.1 %. Over seconds it becomes exact, and new
+    /// segments, which have only one clock pair at first, start with the exact rate.
     private static func refineRate(_ engine: EngineBlock) {
         guard unsafe engine.pointee.clock_kind == SegmentHeader.clockTSC else { return }
         let sample = ClockSample.take(tsc: true)
@@ -325,8 +330,8 @@ public enum EngineCore {
         unsafe engine.pointee.ticks_per_second = ns.dividingFullWidth(product).quotient
     }
 
-    /// Replaces the current segment, so that what is in it can be sealed. Covers every append that
-    /// returned before. A status; ok where the current segment is empty.
+    /// Replaces the current segment so that its content can be sealed. Covers every append that
+    /// returned before the call. Returns a status; ok if the current segment is empty.
     package static func roll(_ engine: EngineBlock) -> Int32 {
         guard let lane = unsafe readyLane(engine) else { return Status.ok }
         guard let current = unsafe Claim.current(lane) else { return Status.ok }
@@ -334,12 +339,12 @@ public enum EngineCore {
         return unsafe Segments.publishNext(engine, lane, after: current, nil)
     }
 
-    /// False: as many segments are mapped as there may be.
+    /// False: the process has as many segments mapped as it may.
     package static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
         unsafe Segments.hasFreeSlot(engine)
     }
 
-    /// True where no chunk was claimed in it.
+    /// True if no chunk was claimed in it.
     static func isEmpty(_ segment: SegmentBlock) -> Bool {
         guard let base = unsafe segment.pointee.base else { return true }
         if unsafe Lost.isLost(segment) { return false }
@@ -347,7 +352,7 @@ public enum EngineCore {
             <= UInt64(SegmentHeader.bytes)
     }
 
-    /// Monotonic ns when the current segment was published; 0 where it is empty.
+    /// Monotonic ns when the current segment was published; 0 if it is empty.
     package static func currentSince(_ engine: EngineBlock) -> UInt64 {
         guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane),
             unsafe !isEmpty(current),
@@ -357,9 +362,9 @@ public enum EngineCore {
             fromByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self)
     }
 
-    /// Seals every published segment but the current one; with `all` the current one too, after
-    /// which nothing can be appended. atMost: so many, the oldest first. Returns the numbers sealed
-    /// now, ascending.
+    /// Seals every published segment except the current one; with `all`, the current one too, after
+    /// which nothing can be appended. atMost: seals at most that many, the oldest first. Returns
+    /// the numbers sealed by this call, ascending.
     package static func sealRetired(
         _ engine: EngineBlock, all: Bool, atMost: Int = .max
     ) -> [UInt64] {
@@ -367,10 +372,11 @@ public enum EngineCore {
         var due: [SegmentBlock] = unsafe []
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
-            // SEALING: its file refused the end of it; again.
+            // SEALING: an earlier attempt could not write the end to the file; try again.
             guard state == Segments.open || state == Segments.sealing else { return }
-            // A segment is open a moment before it is current, and must not be sealed then: one
-            // that holds a chunk has been current. Empty first, current second.
+            // A segment is open for a moment before it becomes current and must not be sealed then,
+            // but one that holds a chunk has been current. Check for empty first, for current
+            // second.
             let wasCurrent = unsafe segment.pointee.in_lane != 0 || !isEmpty(segment)
             guard unsafe segment.pointee.lane == lane,
                 unsafe all || wasCurrent && readCurrent(lane) != segment
@@ -392,7 +398,7 @@ public enum EngineCore {
         unsafe SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
     }
 
-    /// The lane's name; empty where it has none yet.
+    /// The lane's name, or empty if there is no lane yet.
     package static func laneName(_ engine: EngineBlock) -> String {
         unsafe readyLane(engine).map { unsafe laneName($0) } ?? ""
     }
@@ -403,8 +409,8 @@ public enum EngineCore {
         }
     }
 
-    /// Notes in the lane file of that name, synced, that segment 0 is in an archive. 0 or an errno;
-    /// 0 also where the engine has left that lane.
+    /// Marks segment 0 as archived in the lane file of that name and syncs it. Returns 0 or an
+    /// errno; 0 too if the engine has left that lane.
     package static func markArchived(
         _ engine: EngineBlock, of name: String, below number: UInt64
     ) -> Int32 {
@@ -425,7 +431,7 @@ public enum EngineCore {
         package var bytes: UInt64 = 0
         package var dropped: UInt64 = 0
         package var slow: UInt64 = 0
-        /// Of `dropped`, by cause; `other` has the rest.
+        /// Breakdown of `dropped` by cause; `other` holds the rest.
         package var causes: [GapCause: UInt64] = [:]
     }
 
@@ -461,14 +467,14 @@ public enum EngineCore {
 
     // MARK: Close
 
-    /// No append begins any more; running ones finish. Handles answer closed from here on.
+    /// From here on no append begins; running ones finish, and handles report closed.
     package static func closeHandles(_ engine: EngineBlock) {
         for i in unsafe 0..<Int(engine.pointee.loggers_count) {
             unsafe cwa_store_relaxed_u32(engine.pointee.loggers + i, 0)
         }
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSING))
         cwa_fence_full()
-        // What a handler on this thread left by longjmp would be waited for.
+        // An append that a handler on this thread left by longjmp would otherwise be waited for.
         if let own = unsafe ThreadBlocks.known(engine) {
             let isBusy = unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) != 0
             unsafe isBusy ? Abandoned.reclaim(own) : Abandoned.reclaimNested(own)
@@ -476,9 +482,9 @@ public enum EngineCore {
         _ = Membarrier.heavyFence()
     }
 
-    /// Seals everything, marks the lane as closed and lets go of its lock. The block stays for
-    /// ever; what it holds reads as closed. False: a thread stayed inside an append for a second.
-    /// The engine is then parked with its lock and files, for that record may still be kept.
+    /// Seals everything, marks the lane as closed and releases its lock. The block stays for ever
+    /// and reads as closed. False: a thread stayed inside an append for a second. The engine is
+    /// then parked with its lock and files, because that record may still be kept.
     package static func finish(_ engine: EngineBlock, left: LeftLane?) -> Bool {
         guard unsafe waitForQuiet(engine) else { return false }
         if let lane = unsafe readyLane(engine) {
@@ -503,8 +509,8 @@ public enum EngineCore {
         return true
     }
 
-    /// Marks a lane as closed, lets go of its file and of its lock. All its segments are sealed,
-    /// and no append that began there is under way.
+    /// Marks a lane as closed and releases its file and its lock. All its segments are sealed, and
+    /// no append that began there is still running.
     static func letGo(_ engine: EngineBlock, _ lane: LaneBlock) {
         while let spare = unsafe Segments.takeSpare(lane) {
             unsafe Segments.destroy(engine, lane, spare)
@@ -512,14 +518,15 @@ public enum EngineCore {
         let file = unsafe UnsafeMutableRawPointer(lane.pointee.file)!
         unsafe file.storeBytes(
             of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
-        // CRASH: before this store the lane is one whose process died; nothing else differs.
+        // CRASH: before this store, the lane looks like one whose process died; nothing else
+        // differs.
         unsafe cwa_store_release_u32(file + LaneHeader.closed, 1)
-        // With the counts of what was refused, which the file may not have taken.
+        // Includes the counts of refused records, which the file may not have taken.
         _ = unsafe WriteThrough.lane(engine, lane, file, LaneHeader.catalogOffsetValue)
         unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
         unsafe engine.pointee.left_dropped &+= Drops.total(lane)
-        // Late calls may still read the drop slots: the address stays, the file goes. A child
-        // that is forked meanwhile finds no descriptor that may be another file's by then.
+        // Late calls may still read the drop slots, so the address stays and the file goes. A child
+        // forked meanwhile finds no descriptor that another file may own by then.
         unsafe Mapping.overlay(file, bytes: LaneHeader.fileBytesValue)
         let descriptor = unsafe lane.pointee.lock_fd
         _ = unsafe CatalogWriter.locked(lane) {
@@ -532,7 +539,8 @@ public enum EngineCore {
         unsafe OwnerLock.release(lane)
     }
 
-    /// After closeHandles: who was inside an append has left it. Who enters later sees CLOSING.
+    /// Call after closeHandles. Waits until the threads that were inside an append have left it;
+    /// later ones see CLOSING.
     private static func waitForQuiet(_ engine: EngineBlock) -> Bool {
         let bound = cw_monotonic_ns() &+ 1_000_000_000
         while true {
@@ -547,7 +555,7 @@ public enum EngineCore {
         }
     }
 
-    /// Undoes an open that failed before any handle was given out.
+    /// Undoes an open that failed before it handed out any handle.
     package static func dispose(_ engine: EngineBlock) {
         unsafe cwa_store_release_u32(engine, UInt32(CWI_ENGINE_CLOSED))
         unsafe Descriptors.closeLanes(engine)
@@ -565,7 +573,7 @@ public enum EngineCore {
     }
 }
 
-/// A failed open: the header's status.
+/// Why an open failed: a status of the header.
 package struct CoreError: Error {
     package var status: Int32
 }

@@ -1,20 +1,20 @@
-// Machine durability (FORMAT §10): copies what is new in this process's lane to a journal and syncs
-// that once, so that the mapped pages of running threads are never write-protected by it. Files
-// that nobody writes any more (released segments, full regions of the catalog) are synced as they
-// are. One thread at a time, not in signal handlers; a forked child has its own.
-// SAFETY: copies from segments only under `copying`, while nothing is unmapped, and of a chunk what
-// lies below the size in its header, which only this process writes.
+// Machine durability (FORMAT §10): copies new data of this process's lane to a journal and syncs
+// the journal once, so a flush never write-protects the mapped pages of running threads. Files that
+// no thread writes any more (released segments, full regions of the catalog) are synced in place.
+// One thread at a time, not in signal handlers; a forked child has its own.
+// SAFETY: copies from segments only under `copying`, while nothing is unmapped, and copies of a
+// chunk only what lies below the size in its header, which only this process writes.
 
 import CShims
 import Glibc
 
-/// What a flush asks of the engine's owner.
+/// What a flush needs from the engine's owner.
 package struct JournalGuards {
-    /// Runs its body while no mapping is released; gives the segments that are sealed and stand in
-    /// no archive yet.
+    /// Runs its body while no mapping is released; passes it the segments that are sealed and that
+    /// no archive holds yet.
     let copying: ((Set<UInt64>) -> Void) -> Void
-    /// Syncs the files of segments that no thread writes any more, and their directory. One that is
-    /// gone was archived meanwhile.
+    /// Syncs the files of segments that no thread writes any more, and their directory. A missing
+    /// file was archived meanwhile.
     let syncing: (Set<UInt64>) -> SyncedFiles
 
     package init(
@@ -26,31 +26,31 @@ package struct JournalGuards {
     }
 }
 
-/// What syncing segments as files came to.
+/// The result of syncing segments as files.
 package struct SyncedFiles {
     /// 0, or the first errno.
     package var error: Int32 = 0
-    /// Whose content may be lost with the power, whatever a later sync answers: the system reports
-    /// such an error once.
+    /// Segments whose content may be lost in a power cut, even if a later sync succeeds: the system
+    /// reports such an error once.
     package var failed: Set<UInt64> = []
 
     package init() {}
 
-    /// Notes what syncing that segment's file answered.
+    /// Records the result of syncing that segment's file.
     package mutating func add(_ number: UInt64, _ error: Int32) {
         guard error != 0 else { return }
         if self.error == 0 { self.error = error }
         if SyncedFiles.isLasting(error) { failed.insert(number) }
     }
 
-    /// The file was there, and what was dirty of it may be clean now and not on the disk.
+    /// The file existed, and its dirty pages may now be clean without being on the disk.
     package static func isLasting(_ error: Int32) -> Bool {
         error == EIO || error == ENOSPC || error == EDQUOT
     }
 }
 
 package final class JournalWriter: @unchecked Sendable {
-    // SAFETY: used under the owner's lock only.
+    // SAFETY: used only under the owner's lock.
     private static let compactBytes: UInt64 = 32 << 20
     private static let batchBytes = 1 << 20
 
@@ -61,25 +61,25 @@ package final class JournalWriter: @unchecked Sendable {
 
     private var descriptor: Int32 = -1
     private var generation: UInt32 = 0
-    /// What the descriptor was opened for: the host may have closed it, and have a file of its own
-    /// under that number.
+    /// The identity of the file that the descriptor was opened for: the host may have closed it and
+    /// opened a file of its own under that number.
     private var device: UInt64 = 0
     private var inode: UInt64 = 0
     private var salt: UInt64 = 0
     private var bytes: UInt64 = 0
     private var batch: [UInt8] = []
     private var synced: [Place: UInt32] = [:]
-    /// The catalog's region that is being filled, and how much of it is in the journal.
+    /// The region of the catalog that is being filled, and how much of it the journal holds.
     private var catalogRegion: UInt32 = 0
     private var catalogSynced: UInt64 = 0
-    /// Regions below are full and were synced as files.
+    /// Regions below this one are full and were synced as files.
     private var catalogsDone: UInt32 = 0
     private var headers: Set<UInt64> = []
     /// Sealed segments that are durable, in this journal or as files, and not archived yet.
     private var whole: Set<UInt64> = []
-    /// 0, or why this flush or the last one failed.
+    /// 0, or the error of this flush or the last one.
     private var failure: Int32 = 0
-    /// Segments whose files were not synced, until an archive holds them (R36).
+    /// Segments whose files could not be synced; they stay here until an archive holds them (R36).
     private var unsynced: Set<UInt64> = []
     private var unsyncedError: Int32 = 0
 
@@ -87,23 +87,25 @@ package final class JournalWriter: @unchecked Sendable {
 
     deinit { closeJournal() }
 
-    /// Makes every record that is committed now durable. 0 or an errno.
+    /// Makes every record committed so far durable. Returns 0 or an errno.
     package func flush(_ engine: EngineBlock, _ guards: JournalGuards) -> Int32 {
         guard let lane = unsafe EngineCore.readyLane(engine) else { return 0 }
         unsafe follow(lane)
-        // After a failed sync nothing of the old file is believed: a new one, written from memory
-        // (R36). Nor of one that has no name any more, or whose descriptor the host has closed.
+        // After a failed sync, nothing in the old file is trusted: a new one is written from memory
+        // (R36). The same goes for a file that has lost its name, or whose descriptor the host has
+        // closed.
         let fresh = failure != 0 || bytes > JournalWriter.compactBytes || !isThere
         failure = 0
         let error = unsafe fresh ? begin(engine, lane) : 0
         guard error == 0 else { return error }
-        // Twice: a frame's names stand before it, and those of records that came meanwhile too.
+        // Copied twice: the names of a frame precede it, and so do those of records that arrived
+        // meanwhile.
         unsafe copyCatalog(lane)
         var released: Set<UInt64> = []
         guards.copying { waiting in
             let mapped = unsafe copySegments(engine, lane)
             whole.formIntersection(waiting)
-            // An archive, synced before, holds every segment that has left the lane.
+            // Archives are synced first, so they hold every segment that has left the lane.
             unsynced.formIntersection(waiting.union(mapped))
             released = waiting.subtracting(whole).subtracting(unsynced)
         }
@@ -111,13 +113,13 @@ package final class JournalWriter: @unchecked Sendable {
         var result = failure != 0 ? failure : writeBatch()
         if result == 0 { result = FileCalls.syncData(descriptor) }
         if result == 0 { result = unsafe syncFiles(engine, lane, released, guards) }
-        // A segment whose file could not be synced may lie in the old journal alone.
+        // If a segment's file could not be synced, the old journal may hold its only copy.
         if result == 0, fresh {
             unsafe result = unsynced.isEmpty ? publish(engine, lane) : unsyncedError
         }
         failure = result
         guard result == 0 else { return result }
-        // ORDER: relaxed. This thread set it, or will find it at its next flush (A36).
+        // ORDER: relaxed. This thread set it, or will see it at its next flush (A36).
         if unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane)) != 0 { return EIO }
         return unsynced.isEmpty ? 0 : unsyncedError
     }
@@ -137,10 +139,10 @@ package final class JournalWriter: @unchecked Sendable {
         unsyncedError = error
     }
 
-    /// 0, or the errno of a failed sync whose segments no archive holds yet.
+    /// 0, or the errno of a failed sync that affected segments which no archive holds yet.
     package var pendingError: Int32 { unsynced.isEmpty ? 0 : unsyncedError }
 
-    /// The lane that this journal belongs to; another one has a journal of its own.
+    /// Switches to that lane: each lane has a journal of its own.
     private func follow(_ lane: LaneBlock) {
         guard unsafe lane.pointee.generation != generation else { return }
         unsafe generation = lane.pointee.generation
@@ -150,13 +152,13 @@ package final class JournalWriter: @unchecked Sendable {
         catalogRegion = 0
     }
 
-    /// What nobody writes any more is made durable where it is.
+    /// Syncs in place the files that no thread writes any more.
     private func syncFiles(
         _ engine: EngineBlock, _ lane: LaneBlock, _ released: Set<UInt64>, _ guards: JournalGuards
     ) -> Int32 {
         if !released.isEmpty {
             var synced = guards.syncing(released)
-            // Segment 0 lies in the lane file.
+            // Segment 0 is part of the lane file.
             if released.contains(0) {
                 unsafe synced.add(0, FileCalls.syncData(Descriptors.lane(engine, lane)))
             }
@@ -167,10 +169,10 @@ package final class JournalWriter: @unchecked Sendable {
         let region = catalogRegion
         while catalogsDone < region {
             let error = unsafe syncCatalog(engine, lane, catalogsDone)
-            // A full region is nowhere else, and no archive holds it: names of this lane may go
-            // with the power from here on, so it must be left for a new one.
+            // No other file and no archive holds a full region: from here on a power cut may take
+            // names of this lane, so the engine must leave it for a new one.
             if SyncedFiles.isLasting(error) || error == ENOENT {
-                // ORDER: relaxed. A wish by itself (A36).
+                // ORDER: relaxed. A request on its own (A36).
                 unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)
             }
             guard error == 0 else { return error }
@@ -205,7 +207,7 @@ package final class JournalWriter: @unchecked Sendable {
         salt = Machine.random()
         descriptor = unsafe withName(lane, ".", ".journal") {
             let directory = unsafe Descriptors.lanes(engine)
-            // One that could not be synced is not used again, not even emptied.
+            // A journal that could not be synced is not reused, not even emptied.
             unsafe unlinkat(directory, $0, 0)
             return unsafe cwi_file_open_at(directory, $0, O_RDWR | O_CREAT | O_EXCL, 0o600)
         }
@@ -222,9 +224,9 @@ package final class JournalWriter: @unchecked Sendable {
         return 0
     }
 
-    /// The new journal takes the old one's place; the way to it is made durable too.
-    /// CRASH: before the rename the old journal stands and the flush has not returned; the new one
-    /// has a name that means nothing, and adopters remove it.
+    /// Puts the new journal in place of the old one and makes the path to it durable too.
+    /// CRASH: before the rename the old journal is in place and the flush has not returned; the new
+    /// one has a name that means nothing, and adopters remove it.
     private func publish(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
         let renamed = unsafe withName(lane, ".", ".journal") { temporary in
             unsafe withName(lane, "", ".journal") { name in
@@ -241,7 +243,7 @@ package final class JournalWriter: @unchecked Sendable {
         return FileCalls.sync(parent)
     }
 
-    /// The numbers of those that are mapped.
+    /// Returns the numbers of the mapped segments.
     private func copySegments(_ engine: EngineBlock, _ lane: LaneBlock) -> Set<UInt64> {
         var mapped: Set<UInt64> = []
         unsafe Segments.forEach(engine) { segment in
@@ -251,7 +253,7 @@ package final class JournalWriter: @unchecked Sendable {
                 let base = unsafe segment.pointee.base
             else { return }
             unsafe mapped.insert(segment.pointee.number)
-            // What memory has is not what readers see: its file is synced as it is (A25).
+            // Readers do not see what memory holds: the file is synced as it is (A25).
             if unsafe Lost.isLost(segment) {
                 let error = unsafe FileCalls.syncData(segment.pointee.fd)
                 if error != 0 { failure = error }
@@ -296,7 +298,7 @@ package final class JournalWriter: @unchecked Sendable {
             }
             let size = unsafe UInt64(chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self))
             let final = unsafe cwa_load_acquire_u32(chunk + ChunkHeader.final)
-            // ORDER: acquire. Everything up to here is whole (A4).
+            // ORDER: acquire. All bytes up to here are complete (A4).
             let committed = unsafe cwa_load_acquire_u32(chunk + ChunkHeader.committed)
             let to = final != 0 ? final : committed
             let place = unsafe Place(segment: segment.pointee.number, chunk: offset)
@@ -318,7 +320,7 @@ package final class JournalWriter: @unchecked Sendable {
         if isNew { unsafe headers.remove(segment.pointee.number) }
     }
 
-    /// One frame; the content is copied now, so that what is checked is what is written.
+    /// Adds one frame. The content is copied here, so the bytes checksummed are the bytes written.
     private func frame(
         _ kind: UInt32, _ segment: UInt64, _ chunk: UInt64, _ from: UInt32,
         _ chunkHeader: UnsafeRawPointer?, _ content: UnsafeRawPointer, _ count: Int

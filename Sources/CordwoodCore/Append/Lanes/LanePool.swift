@@ -1,15 +1,16 @@
-// Where lane blocks come from: memory that reads as zero at first, and again in every forked child.
-// Any thread that opens an engine or renews a lane.
+// Allocates lane blocks in memory that reads as zero at first, and again in every forked child. Any
+// thread that opens an engine or renews a lane.
 // SAFETY: a pool is never unmapped and a block never handed out twice.
 
 import CShims
 
-/// Lane blocks, wiped in a forked child and never reused; many to a mapping, for each mapping of
-/// its own kind counts against the process's limit (R22).
+/// Lane blocks, wiped in a forked child and never reused. Many share a mapping, because each
+/// mapping of its own kind counts against the process's limit (R22).
 enum LanePool {
     static let bytesEach = 4096
     private static let countEach: UInt64 = 1024
-    // SAFETY: one atomic word: the pool's address | blocks taken in its low 12 bits; never freed.
+    // SAFETY: one atomic word: the pool's address | the number of blocks taken in its low 12 bits;
+    // never freed.
     nonisolated(unsafe) private static let word: UnsafeMutableRawPointer = {
         let word = UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8)
         unsafe word.initializeMemory(as: UInt64.self, repeating: 0, count: 1)

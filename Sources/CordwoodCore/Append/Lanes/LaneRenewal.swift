@@ -1,8 +1,8 @@
-// Leaving a lane for a new one while threads log: its file or its current segment has lost its name
-// (an adopter that was misled, somebody who deleted the store), or its catalog cannot be made
-// durable. What is written to a file without a name is nobody's, so the engine looks ten times a
-// second. A new lane is made as at open, then becomes the engine's; the old one is sealed, and let
-// go once nobody is inside an append that began there. Under the sealing lock, never in a handler.
+// Leaving a lane for a new one while threads log. The lane's file or its current segment has lost
+// its name (to a misled adopter, or to somebody who deleted the store), or its catalog cannot be
+// made durable. Records in a file without a name are lost, so the engine checks ten times a second.
+// It makes the new lane as at open and switches to it; then it seals the old lane and lets it go
+// once no thread is inside an append that began there. Under the sealing lock, never in a handler.
 // docs/CONCURRENCY.md, A36.
 // SAFETY: lane blocks lie in a pool that is never unmapped; a left lane's mappings are released
 // only after the grace period that `LeftLane` waits for.
@@ -10,9 +10,9 @@
 import CShims
 import Glibc
 
-/// What is kept of a lane from the moment it was left until it is let go.
+/// What remains of a lane from the moment the engine leaves it until it is let go.
 @safe package struct LeftLane {
-    /// A thread that was inside an append when the lane was left, and how far it was.
+    /// A thread that was inside an append when the engine left the lane, and how far it had got.
     @safe private struct Straggler {
         var thread: ThreadBlock
         var verdict: UInt64
@@ -21,18 +21,19 @@ import Glibc
 
     private let lane: LaneBlock
     private var stragglers: [Straggler]
-    /// Records that stand in no archive and may be gone, at most.
+    /// The most records that may be lost: those that no archive holds.
     package fileprivate(set) var lost: UInt64 = 0
-    /// Refusals that the old lane's file counts and the new one tells of; nil: it tells itself.
+    /// Refusals counted in the old lane's file and reported by the new lane. nil: the old lane
+    /// reports them itself.
     fileprivate var refused: UInt64?
-    /// The directory that the lane was in, where another one has taken its place.
+    /// The lane's former directory, if another one has taken its place.
     fileprivate var directory: (descriptor: Int32, device: UInt64, inode: UInt64)?
 
-    /// After the new lane is the engine's.
+    /// Call once the new lane is the engine's.
     fileprivate init(_ engine: EngineBlock, _ lane: LaneBlock) {
         unsafe self.lane = unsafe lane
         stragglers = []
-        // Whoever enters an append behind this fence finds the new lane.
+        // A thread that enters an append after this fence finds the new lane.
         _ = Membarrier.heavyFence()
         var busy: [Straggler] = []
         unsafe ThreadBlocks.forEach(engine) { thread in
@@ -47,7 +48,7 @@ import Glibc
 
     private static func ptr(_ thread: ThreadBlock) -> UInt64 { unsafe cwa_load_relaxed_u64(thread) }
 
-    /// Each of them was seen idle, or further on: a later claim or record began behind the fence.
+    /// Each straggler was seen idle, or further on: a later claim or record began after the fence.
     private mutating func isQuiet() -> Bool {
         stragglers.removeAll {
             unsafe cwa_load_acquire_u64(AppendPath.busyWord($0.thread)) == 0
@@ -56,7 +57,7 @@ import Glibc
         return stragglers.isEmpty
     }
 
-    /// Lets the lane go where nobody is in it any more. False: not yet.
+    /// Lets the lane go once no thread is in it any more. False: not yet.
     package mutating func letGo(_ engine: EngineBlock) -> Bool {
         guard isQuiet(), Quiescence.fence() else { return false }
         // A straggler may have made one more segment current there.
@@ -83,14 +84,14 @@ import Glibc
         unsafe carryCounts(to: current)
         unsafe moveRefused(engine, to: current)
         unsafe engine.pointee.left_dropped &-= refused ?? 0
-        // Nobody looks for it from here on.
+        // From here on no thread looks for it.
         unsafe current.pointee.previous = nil
         unsafe EngineCore.letGo(engine, lane)
         unsafe release(engine)
         return true
     }
 
-    /// The lane has been let go.
+    /// Runs after the lane has been let go.
     func release(_ engine: EngineBlock) {
         unsafe CatalogWriter.release(engine, lane)
         if let directory {
@@ -98,7 +99,8 @@ import Glibc
         }
     }
 
-    /// What was refused since the last look goes to the new lane: the old one's file is nobody's.
+    /// Moves the refusals counted since the last check to the new lane: no reader finds the old
+    /// lane's file.
     fileprivate mutating func moveRefused(_ engine: EngineBlock, to current: LaneBlock) {
         guard let known = refused else { return }
         let all = unsafe Drops.unreported(lane)
@@ -107,7 +109,7 @@ import Glibc
         unsafe Drops.noteMore(engine, current, lost: all - known)
     }
 
-    /// What threads that ended meanwhile added to the block that they found.
+    /// Carries over the counts that ending threads have meanwhile added to the old block.
     private func carryCounts(to current: LaneBlock) {
         func carry(_ from: UnsafeMutableRawPointer, _ to: UnsafeMutableRawPointer) {
             // ORDER: relaxed is enough for counts (A9).
@@ -121,32 +123,32 @@ import Glibc
 }
 
 extension EngineCore {
-    /// A lane takes 64 KiB of addresses for ever.
+    /// Bounded, because each lane takes 64 KiB of address space for ever.
     static let renewalsMax: UInt32 = 1_000
 
-    /// In a child of fork(2): it has made a lane that took the place of none.
+    /// In a child of fork(2): its lane did not replace another one.
     static func isForked(_ engine: EngineBlock) -> Bool {
         unsafe Int32(
             bitPattern: engine.pointee.lane_generation &- engine.pointee.renewals) > 1
     }
 
-    /// True: the engine has left as many lanes as it may, and looks for no trouble any more.
+    /// True: the engine has left as many lanes as it may and no longer checks for trouble.
     package static func hasLeftAll(_ engine: EngineBlock) -> Bool {
         unsafe engine.pointee.lanes_left >= renewalsMax
     }
 
     package enum LaneTrouble: Sendable {
-        /// All is well, or nothing can be said.
+        /// All is well, or the state cannot be determined.
         case none
-        /// The lane's file or its current segment has no name any more.
+        /// The lane's file or its current segment has lost its name.
         case nameless
-        /// The directory that they were in has none.
+        /// Their directory has lost its name.
         case directoryGone
-        /// It must be left for another reason (`cwi_lane.renew`).
+        /// The engine must leave the lane for another reason (`cwi_lane.renew`).
         case unusable
     }
 
-    /// Whether what is written now can be found by anybody.
+    /// Whether a reader can find what is written now.
     package static func laneTrouble(_ engine: EngineBlock) -> LaneTrouble {
         guard let lane = unsafe readyLane(engine), unsafe lane.pointee.previous == nil else {
             return .none
@@ -173,11 +175,11 @@ extension EngineCore {
             }
             guard isThere else { return .nameless }
         }
-        // ORDER: relaxed. A wish by itself (A36).
+        // ORDER: relaxed. A request on its own (A36).
         return unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane)) != 0 ? .unusable : .none
     }
 
-    /// False: the name means nothing, or another file. True also where that cannot be told.
+    /// False: the name leads nowhere or to another file. True also if that cannot be determined.
     private static func isNamed(
         _ directory: Int32, _ device: UInt64, _ inode: UInt64,
         _ add: (inout NameBuffer) -> Void
@@ -194,11 +196,13 @@ extension EngineCore {
     }
 
     /// Makes a new lane and leaves the old one for it. The caller holds the sealing lock, the
-    /// journal's, and the one under which names are added.
-    /// archived: records that stand in archives, so that all others may be lost; nil: none is.
+    /// journal's, and the lock under which names are added.
+    /// archived: the number of records that archives hold, so all others may be lost; nil: none is
+    /// lost.
     /// since: monotonic ns when all was well. lanesDirectory: a descriptor of the directory that
-    /// has taken the old one's place, which this function takes over; -1: it is still there.
-    /// nil: no lane can be made now; the engine goes on with the one that it has.
+    /// has taken the old one's place, which this function takes over; -1: the old one is still
+    /// there.
+    /// Returns nil if no lane can be made now; the engine then keeps the one it has.
     package static func renewLane(
         _ engine: EngineBlock, archived: UInt64?, since: UInt64, lanesDirectory: Int32 = -1
     ) -> LeftLane? {
@@ -221,17 +225,17 @@ extension EngineCore {
         let refused = unsafe archived == nil ? 0 : Drops.unreported(old)
         let lost = archived.map { unsafe lostAtMost(engine, $0) } ?? 0
         var isMade = false
-        // No site is added in between: the new lane has every one that a record may refer to.
+        // No site is added in between, so the new lane has every site that a record may refer to.
         let ran = Sites.locked {
             guard unsafe Lanes.build(engine, new, renews: true) == Status.ok else { return }
             isMade = true
             unsafe Drops.note(engine, new, lost: lost &+ refused, since: since)
             unsafe new.pointee.previous = unsafe old
-            // Before a child that is forked from here on may have it as its own.
+            // Cleared before a child forked from here on can have the lane as its own.
             unsafe engine.pointee.unused_lane = nil
             let word = unsafe cwi_engine_lane_at(engine)
-            // CRASH: two lanes of one process, each whole.
-            // ORDER: release. Everything of the lane is there with its address (A36).
+            // CRASH: two lanes of one process, each complete.
+            // ORDER: release. Once the address is visible, so is everything in the lane (A36).
             unsafe cwa_store_release_u64(word, UInt64(UInt(bitPattern: new)))
         }
         guard ran, isMade else {
@@ -243,7 +247,7 @@ extension EngineCore {
         leaving.directory = left
         unsafe sealLeft(engine, old)
         if let archived {
-            // What was kept in the old lane until it was sealed.
+            // Adds the records that the old lane kept until it was sealed.
             let all = unsafe lostAtMost(engine, archived)
             if all > lost { unsafe Drops.noteMore(engine, new, lost: all - lost) }
             leaving.lost = max(all, lost)
@@ -253,7 +257,8 @@ extension EngineCore {
         return leaving
     }
 
-    /// Seals what is open in a lane that was left: no segment becomes current there any more.
+    /// Seals what is open in a lane that the engine has left: no segment becomes current there any
+    /// more.
     static func sealLeft(_ engine: EngineBlock, _ lane: LaneBlock) {
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
@@ -264,19 +269,19 @@ extension EngineCore {
         }
     }
 
-    /// More records than a segment of the present size holds: each takes its header at least.
+    /// More records than a segment of the present size can hold: each needs at least its header.
     package static func recordsMax(_ engine: EngineBlock) -> UInt64 {
         unsafe SegmentSize.of(engine) / UInt64(RecordHeader.bytes)
     }
 
-    /// A later gap record tells of so many more.
+    /// Makes a later gap record report that many more.
     package static func tellLost(_ engine: EngineBlock, _ count: UInt64) {
         guard let lane = unsafe readyLane(engine) else { return }
         unsafe Drops.noteMore(engine, lane, lost: count)
     }
 
-    /// Records that were kept and stand in no archive: those counted, and one for each thread
-    /// that has stored its record and not counted it yet.
+    /// Kept records that no archive holds: those counted, plus one per thread that may have stored
+    /// its record without counting it yet.
     private static func lostAtMost(_ engine: EngineBlock, _ archived: UInt64) -> UInt64 {
         var most = unsafe counts(engine).records
         unsafe ThreadBlocks.forEach(engine) { _ in most &+= 1 }
@@ -285,7 +290,7 @@ extension EngineCore {
 }
 
 extension Descriptors {
-    /// The path leads nowhere any more, or to another directory.
+    /// True if the path leads nowhere any more, or to another directory.
     static func isLanesPathGone(_ engine: EngineBlock) -> Bool {
         let path = unsafe UnsafeRawPointer(cwi_engine_lanes_path_at(engine))
         var status = stat()
@@ -297,8 +302,8 @@ extension Descriptors {
             || UInt64(status.st_ino) != engine.pointee.lanes_inode
     }
 
-    /// Another directory under the same path; what is in use of the old one goes on until the
-    /// caller closes it.
+    /// Switches to another directory under the same path. Calls that still use the old one go on
+    /// until the caller closes it.
     fileprivate static func replaceLanes(
         _ engine: EngineBlock, _ descriptor: Int32
     ) -> (descriptor: Int32, device: UInt64, inode: UInt64) {

@@ -1,8 +1,9 @@
-// This process's lane: its first file with lock, identity, catalog and segment 0. Made at open, and
-// again by the first record of a forked child, which finds its lane block wiped to zero; so this
-// room takes nothing from the heap and touches no lock that a parent's thread might hold.
+// This process's lane: its first file with lock, identity, catalog and segment 0. It is made at
+// open, and again by the first record of a forked child, which finds its lane block wiped to zero.
+// So this code takes nothing from the heap and touches no lock that a thread of the parent might
+// hold.
 // SAFETY: the lane block is the engine's and never unmapped; `file` maps the whole lane file, and
-// its address stays good: close and a forked child lay private memory over it in place.
+// its address stays valid: close and a forked child map private memory over it in place.
 
 import CCordwood
 import CShims
@@ -19,7 +20,7 @@ package enum Lanes {
         unsafe cwi_lane_spare_at(lane) + index * 8
     }
 
-    /// A36: not 0: the lane must be left for a new one.
+    /// A36: nonzero if the engine must leave the lane for a new one.
     static func renewWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
         unsafe cwi_lane_renew_at(lane)
     }
@@ -28,17 +29,17 @@ package enum Lanes {
         unsafe cwi_lane_next_serial_at(lane)
     }
 
-    /// The lane, ready for claims. nil: closed, or it could not be made (`whyNot`). waits: false
-    /// in a nested append, which waits for nobody.
+    /// The lane, ready for claims. nil: closed, or it could not be made (`whyNot`). waits: false in
+    /// a nested append, which never waits.
     static func ready(_ engine: EngineBlock, waits: Bool) -> LaneBlock? {
         guard let lane = unsafe engine.pointee.lane else { return nil }
-        // ORDER: acquire. Everything of the lane is there when it is ready (A7).
+        // ORDER: acquire. Once the lane is ready, everything in it is visible (A7).
         if unsafe cwa_load_acquire_u32(lane) == readyState { return unsafe lane }
         return unsafe make(engine, lane, waits: waits) == Status.ok ? lane : nil
     }
 
-    /// The lane where it is ready, once nobody is making it any more. nil: there is none, or its
-    /// maker takes over a second.
+    /// Waits until no thread is making the lane, and returns it if it is ready. nil: there is none,
+    /// or its maker takes over a second.
     static func settled(_ engine: EngineBlock) -> LaneBlock? {
         let bound = cw_monotonic_ns() &+ 1_000_000_000
         while let lane = unsafe engine.pointee.lane {
@@ -56,12 +57,12 @@ package enum Lanes {
         return state == UInt32(CWI_LANE_CLOSED) ? Status.closed : Status.full
     }
 
-    /// Makes the lane where there is none: at open, or in a forked child.
+    /// Makes the lane if there is none: at open, or in a forked child.
     package static func make(
         _ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>, waits: Bool = true
     ) -> Int32 {
         if unsafe cwa_load_acquire_u32(lane) == readyState { return Status.ok }
-        // A handler that jumped out of here would leave the lane in the making for ever.
+        // A handler that jumped out of here would leave the lane half made for ever.
         var mask = sigset_t()
         unsafe cwi_block_signals(&mask)
         defer { unsafe cwi_restore_signals(&mask) }
@@ -81,8 +82,9 @@ package enum Lanes {
                 continue
             }
             if state == none, unsafe cwa_cas_u32(lane, none, making) { break }
-            // Another thread makes it, and never waits for us; a handler on that thread gives up.
-            // Bounded, for a handler may have interrupted the maker before it left its number.
+            // Another thread is making the lane and never waits for us; a handler on that thread
+            // gives up. The wait is bounded, because a handler may have interrupted the maker
+            // before it stored its number.
             if unsafe lane.pointee.maker_tid == thread || cw_monotonic_ns() >= bound {
                 return Status.full
             }
@@ -104,7 +106,8 @@ package enum Lanes {
     }
 
     /// A child of fork(2) whose lane is its first. After a raw clone(2) no handler has run, and the
-    /// heap may be locked for ever: helpers then start with the child's first call that needs them.
+    /// heap may be locked for ever: the helpers then start with the child's first call that needs
+    /// them.
     private static func isForked(_ engine: EngineBlock) -> Bool {
         let count = unsafe cwi_process_get().pointee.fork_count
         guard unsafe engine.pointee.lane_generation > 1,
@@ -118,12 +121,12 @@ package enum Lanes {
         unsafe cwi_lane_full_until_ns_at(lane)
     }
 
-    /// A child lets go of its parent's segments: other memory takes their place, so that nothing it
-    /// does can reach the parent's files; thread blocks that the parent's threads held are not
-    /// reused.
+    /// A child lets go of its parent's segments. It maps other memory in their place, so nothing it
+    /// does can reach the parent's files, and it does not reuse the thread blocks of the parent's
+    /// threads.
     static func forget(_ engine: EngineBlock, _ lane: LaneBlock?) {
         let process = unsafe cwi_process_get()!
-        // A second try in the same process has blocks of its own below the mark.
+        // On a second attempt in the same process, its own blocks lie below the mark.
         if unsafe engine.pointee.lane_generation > 0, unsafe lane?.pointee.generation ?? 0 == 0 {
             unsafe process.pointee.pool_floor = process.pointee.pool_used
         }
@@ -136,7 +139,7 @@ package enum Lanes {
                     unsafe Mapping.overlay(
                         UnsafeMutableRawPointer(base) - LaneHeader.segmentOffsetValue,
                         bytes: LaneHeader.fileBytesValue)
-                    // Closing lets the kernel drop our share of the lock; it is never unlocked,
+                    // Closing makes the kernel drop our share of the lock. We never unlock it,
                     // which would take the parent's lock away (R31).
                 }
             }
@@ -149,11 +152,13 @@ package enum Lanes {
         unsafe CatalogWriter.forget(engine)
     }
 
-    /// The caller alone has the block. A status. renews: in place of another of this process.
+    /// The caller alone has the block. Returns a status. renews: the lane replaces another one of
+    /// this process.
     static func build(
         _ engine: EngineBlock, _ lane: LaneBlock, renews: Bool = false
     ) -> Int32 {
-        // A child finds both or neither; this process never takes itself for one (isForked).
+        // A child finds both words or neither; this process never mistakes itself for a child
+        // (isForked).
         cwi_fork_gate_enter()
         if renews { unsafe engine.pointee.renewals &+= 1 }
         unsafe engine.pointee.lane_generation &+= 1
@@ -177,8 +182,8 @@ package enum Lanes {
         }
     }
 
-    /// Made under a temporary name, locked, filled, renamed: a lane is locked when it is seen
-    /// (R32). Then comes its catalog, and it is ready.
+    /// Makes the file under a temporary name, locks it, fills it and renames it: a lane is locked
+    /// by the time it becomes visible (R32). Its catalog follows, and the lane is ready.
     private static func makeFile(
         _ engine: EngineBlock, _ lane: LaneBlock, _ temporary: UnsafePointer<CChar>,
         _ name: UnsafePointer<CChar>
@@ -190,7 +195,7 @@ package enum Lanes {
         }
         unsafe lane.pointee.first = unsafe segment
         unsafe segment.pointee.lane = unsafe lane
-        // As in Segments.makeFile. A child that kept it would keep the lock.
+        // As in Segments.makeFile: a child that kept the descriptor would keep the lock.
         cwi_fork_gate_enter()
         let descriptor = unsafe cw_open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL, 0o600)
         if descriptor >= 0 { unsafe Descriptors.note(segment, descriptor) }
@@ -201,7 +206,7 @@ package enum Lanes {
             unsafe letGo(segment)
             return Status.of(errno: number)
         }
-        // CRASH: a file that is no lane and holds nothing; adopters remove it when it is old.
+        // CRASH: the file is no lane and holds nothing; adopters remove it once it is old.
         var error = unsafe OwnerLock.take(lane, descriptor, directory, temporary)
         let bytes = LaneHeader.fileBytesValue
         if error == 0 {
@@ -214,9 +219,10 @@ package enum Lanes {
             if error == 0 {
                 if unsafe renameat(directory, temporary, directory, name) != 0 { error = errno }
             }
-            // CRASH: a lane without records, whose names are not all there; no record needs them.
-            // Under its name, which is locked: growth files without a lane are what an adopter left
-            // behind, and are removed.
+            // CRASH: a lane without records and with an incomplete catalog; no record needs the
+            // names.
+            // The catalog is written after the rename, under the locked name: growth files without
+            // a lane count as leftovers of an adopter and are removed.
             if error == 0, unsafe !CatalogWriter.writeAll(engine, lane) {
                 error = ENOSPC
                 unsafe CatalogWriter.removeFiles(engine, lane)
@@ -227,7 +233,7 @@ package enum Lanes {
                 unsafe cwa_store_release_u32(lane, readyState)
                 return Status.ok
             }
-            // Nobody may find it: refusals are counted there.
+            // Hides the file: refusals would be counted there.
             unsafe lane.pointee.file = nil
             unsafe lane.pointee.catalog = nil
             unsafe lane.pointee.current = nil
@@ -241,14 +247,14 @@ package enum Lanes {
         unsafe OwnerLock.release(lane)
         unsafe unlinkat(directory, temporary, 0)
         unsafe lane.pointee.lock_fd = -1
-        // A child closes the number only where it is this file.
+        // A child closes the number only if it still refers to this file.
         FileCalls.close(descriptor)
         unsafe letGo(segment)
         unsafe Refusal.note(engine, errno: error)
         return Status.of(errno: error)
     }
 
-    /// The slot of a first segment is nobody's.
+    /// Frees the slot of a first segment.
     static func letGo(_ segment: SegmentBlock) {
         unsafe segment.pointee.base = nil
         unsafe segment.pointee.fd = -1
@@ -344,7 +350,7 @@ package enum Lanes {
         put64(LaneHeader.magicValue, LaneHeader.magic)
     }
 
-    /// Which machine it is on, and how its records reach the file.
+    /// Records the lane's machine, and how its records reach the file.
     private static func writePlace(_ engine: EngineBlock, _ file: UnsafeMutableRawPointer) {
         let length = unsafe Machine.hostName(
             UnsafeMutableRawBufferPointer(
@@ -370,10 +376,10 @@ package enum Lanes {
         unsafe lane.pointee.name_length = UInt32(name.count)
     }
 
-    /// `YYYYMMDDThhmmss`, UTC. Not by gmtime_r, which takes a lock: a thread of the parent's may
-    /// have held it at the fork, and then it is taken in this child for ever.
+    /// `YYYYMMDDThhmmss`, UTC. Avoids gmtime_r, which takes a lock: if a thread of the parent held
+    /// it at the fork, it stays taken in this child for ever.
     private static func addTime(_ name: inout NameBuffer, _ seconds: UInt64) {
-        // Civil from days: years begin in March, eras are 400 of them.
+        // Days to civil date: years begin in March, and an era has 400 of them.
         let shifted = seconds / 86_400 + 719_468
         let era = shifted / 146_097
         let dayOfEra = shifted % 146_097

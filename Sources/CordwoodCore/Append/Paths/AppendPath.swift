@@ -1,7 +1,7 @@
-// The hot path. A record is appended by plain stores into the calling thread's chunk of a mapped
+// The hot path. It appends a record by plain stores into the calling thread's chunk of a mapped
 // segment: read the clock, copy, one store-release of the chunk's committed offset. No lock, no
-// system call, no allocation, no read-modify-write. Any thread may enter, also in a signal handler
-// and in a forked child; whatever is unusual goes to AppendSlow. docs/CONCURRENCY.md has the proof.
+// system call, no allocation, no read-modify-write. Any thread may enter, even in a signal handler
+// or in a forked child; every unusual case goes to AppendSlow. docs/CONCURRENCY.md has the proof.
 // SAFETY: `ptr`, `limit` and `chunk` point into a segment's mapping, which the helper releases only
 // when no busy thread can store there (R2); `room` bounds every store. Blocks are never unmapped.
 
@@ -12,12 +12,12 @@ public typealias ThreadBlock = UnsafeMutablePointer<cwi_thread>
 public typealias LoggerBlock = UnsafeMutablePointer<cwi_logger>
 
 public enum AppendPath {
-    /// `cw_write`: one record of text. The caller has checked `logger` for nil only.
+    /// `cw_write`: one record of text. The caller has checked only that `logger` is not nil.
     @inlinable @inline(__always)
     public static func text(
         _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
     ) -> Int32 {
-        // ORDER: relaxed. A threshold may take effect late; nothing is published by it (A16).
+        // ORDER: relaxed. A threshold may take effect late; it publishes nothing (A16).
         let word = unsafe cwa_load_relaxed_u32(logger)
         guard level &+ word > 255, level &- 1 < 24, let message = unsafe message else {
             return unsafe AppendSlow.unusual(logger, level, message, length)
@@ -38,8 +38,8 @@ public enum AppendPath {
             ? Status.ok : slow(source, logger, level, message, length)
     }
 
-    /// A record with more than text, where the chunk has room. False: it is not written, and
-    /// AppendSlow is to.
+    /// A record with more than text, if the chunk has room. False: nothing was written, and
+    /// AppendSlow must write it.
     @inline(__always)
     static func fits<Ticks: TickSource, Body: RecordBody>(
         _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt8, _ body: Body, _ bytes: Int
@@ -50,8 +50,9 @@ public enum AppendPath {
         return unsafe commit(record, bytes)
     }
 
-    /// Begins a record of `bytes` bytes behind its 16 of header, and writes the header but for the
-    /// length. `kind`: level, type and flags (FORMAT §8). nil: nothing has begun; the slow path.
+    /// Begins a record of `bytes` bytes after its 16-byte header, and writes the header except for
+    /// the length. `kind`: level, type and flags (FORMAT §8). nil: nothing has begun; take the slow
+    /// path.
     @inlinable @inline(__always)
     static func begin<Ticks: TickSource>(
         _ source: Ticks.Type, _ logger: LoggerBlock, _ kind: UInt32, _ bytes: Int
@@ -62,19 +63,20 @@ public enum AppendPath {
         unsafe cwa_store_relaxed_u64(busyWord(thread), UInt64(cwi_frame()))
         // ORDER: compiler only. A handler on this thread must see busy before anything moves (A1).
         cwa_fence_compiler()
-        // Behind busy: a handler may give an idle block to another engine (BlockTable).
+        // After busy is set: before that, a handler may give an idle block to another engine
+        // (BlockTable).
         let engine = unsafe engineWord(logger)
         guard unsafe engineWord(thread) == Ticks.marked(engine) else {
             unsafe cwa_store_release_u64(busyWord(thread), 0)
             return nil
         }
-        // ORDER: relaxed. A stale limit is caught by the second look below (A2).
+        // ORDER: relaxed. The second check below catches a stale limit (A2).
         let room =
             unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
             &- Int(bitPattern: thread.pointee.ptr)
         let ticks = unsafe Ticks.now(EngineBlock(bitPattern: engine))
         let delta = unsafe ticks &- thread.pointee.base_ticks
-        // Both at once: there is room, and the time fits.
+        // One comparison tests both: there is room, and the time fits.
         let left = room &- 24 &- bytes
         guard UInt(bitPattern: left) >> 63 | UInt(delta >> 32) == 0,
             let ptr = unsafe thread.pointee.ptr, let chunk = unsafe thread.pointee.chunk
@@ -91,14 +93,14 @@ public enum AppendPath {
             thread: thread, chunk: UnsafeMutableRawPointer(chunk), start: start, left: left)
     }
 
-    /// What has begun is not written after all.
+    /// Abandons a record that has begun.
     @inlinable @inline(__always)
     static func giveUp(_ record: RecordInChunk) {
         unsafe cwa_store_release_u64(busyWord(record.thread), 0)
     }
 
     /// Publishes the record with its `bytes`, counts it and ends the append. False: the helper has
-    /// settled the chunk short of it, and it is to be written again.
+    /// settled the chunk short of it, and it must be written again.
     @inlinable @inline(__always)
     static func commit(_ record: RecordInChunk, _ bytes: Int) -> Bool {
         let thread = unsafe record.thread
@@ -106,16 +108,16 @@ public enum AppendPath {
         unsafe record.start.storeBytes(
             of: UInt32(truncatingIfNeeded: bytes &+ 16), as: UInt32.self)
         let end = unsafe record.start + ((bytes &+ 23) & ~7)
-        // CRASH: before this store the record does not exist, after it it is whole.
-        // ORDER: release. Publishes the record's bytes to readers and to whoever finds us dead.
-        // Pairs: ChunkReader, pread after the load (A4).
+        // CRASH: before this store the record does not exist; after it the record is complete.
+        // ORDER: release. Publishes the record's bytes to readers and to the process that finds us
+        // dead. Pairs: ChunkReader, pread after the load (A4).
         unsafe cwa_store_release_u32(chunk + 8, UInt32(truncatingIfNeeded: end - chunk))
         unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
-        // Each line of a chunk, and each page, is new to this processor when it is reached: the
-        // helper has filled it. A third off p99.9 at 1 M/s.
+        // Each cache line and page of a chunk is new to this processor when the thread reaches it,
+        // because the helper has filled it. Prefetching takes a third off p99.9 at 1 M/s.
         unsafe cwi_fetch_ahead(end + fetchAhead)
-        // ORDER: compiler only. The helper's membarrier makes the store above and the load below
-        // ordered against its poison and its look at committed (A2).
+        // ORDER: compiler only. The helper's membarrier orders the store above and the load below
+        // against its poison and its load of committed (A2).
         cwa_fence_compiler()
         if unsafe cwa_load_relaxed_u64(limitWord(thread)) == 0,
             unsafe !AppendSlow.settledKept(thread)
@@ -123,7 +125,7 @@ public enum AppendPath {
             return false
         }
         unsafe thread.pointee.records &+= 1
-        // ORDER: release. The helper that sees us idle sees our last store (A1).
+        // ORDER: release. A helper that sees us idle sees our last store (A1).
         unsafe cwa_store_release_u64(busyWord(thread), 0)
         return true
     }
@@ -138,7 +140,8 @@ public enum AppendPath {
             : unsafe AppendSlow.anyText(logger, level, message, length)
     }
 
-    /// Bytes; several records, for a fetch from another processor's cache takes as long.
+    /// Bytes. Covers several records, because a fetch from another processor's cache takes that
+    /// long.
     @inlinable @inline(__always)
     static var fetchAhead: Int { 1024 }
 
@@ -154,20 +157,21 @@ public enum AppendPath {
 }
 
 extension AppendPath {
-    /// As numbers: to compare pointers that may be nil takes two instructions more.
+    /// Compared as numbers: comparing pointers that may be nil takes two more instructions.
     @inlinable @inline(__always)
     static func engineWord(_ logger: LoggerBlock) -> UInt {
         unsafe UnsafeRawPointer(logger).load(fromByteOffset: 8, as: UInt.self)
     }
 
-    /// With the mark of its clock.
+    /// The engine pointer, including the mark of its clock.
     @inlinable @inline(__always)
     static func engineWord(_ thread: ThreadBlock) -> UInt {
         unsafe UnsafeRawPointer(thread).load(fromByteOffset: 40, as: UInt.self)
     }
 }
 
-/// A record that has begun, in its thread's chunk. `left`: bytes that it may grow by.
+/// A record that has begun, in its thread's chunk. `left`: the number of bytes it may still grow
+/// by.
 @usableFromInline
 @unsafe struct RecordInChunk {
     @usableFromInline let thread: ThreadBlock
@@ -187,8 +191,8 @@ extension AppendPath {
     }
 }
 
-/// Where a record's time comes from (FORMAT §4). A thread's block names its engine with a mark, so
-/// that the hot path's one comparison also answers which clock it is.
+/// The source of a record's time (FORMAT §4). A thread's block stores its engine pointer with a
+/// mark, so the hot path's single comparison also selects the clock.
 public protocol TickSource {
     static var isProcessor: Bool { get }
     static func marked(_ engine: UInt) -> UInt
@@ -204,8 +208,8 @@ public enum ProcessorTicks: TickSource {
     public static func now(_ engine: EngineBlock?) -> UInt64 { cw_ticks_tsc() }
 }
 
-/// One of the system's clocks: the coarse one of CW_FLAG_COARSE_CLOCK, or the monotonic one where
-/// the counter cannot be trusted. The same path, entered by way of AppendSlow.
+/// One of the system's clocks: the coarse one of CW_FLAG_COARSE_CLOCK, or the monotonic one if the
+/// counter cannot be trusted. The same path, entered through AppendSlow.
 public enum SystemTicks: TickSource {
     /// Bit of a block's engine pointer (ThreadBlocks.mark).
     static var mark: UInt { 2 }
@@ -215,7 +219,7 @@ public enum SystemTicks: TickSource {
         unsafe engine.map { unsafe Clock.now($0) } ?? 0
     }
 
-    /// True where the calling thread's block in that logger's engine has this mark and no other.
+    /// True if the calling thread's block in that logger's engine has exactly this mark.
     static func has(_ logger: LoggerBlock) -> Bool {
         guard let thread = unsafe cwi_tls_get().pointee.current else { return false }
         let engine = unsafe AppendPath.engineWord(logger)

@@ -1,6 +1,7 @@
-// What the hot path hands over: the first record of a thread, a full chunk, a nested call, a forked
-// child, records with more than text, and every refusal. Nothing here locks, takes memory from the
-// heap or waits (but for CW_OVERFLOW_BLOCK where it is safe), so any thread may enter anywhere.
+// Everything that the hot path hands over: the first record of a thread, a full chunk, a nested
+// call, a forked child, records with more than text, and every refusal. Nothing here takes a lock,
+// allocates from the heap or waits (except for CW_OVERFLOW_BLOCK, where waiting is safe), so any
+// thread may enter at any point.
 // SAFETY: the caller's bytes last for the call; blocks are never unmapped; `write` stores only what
 // `makeRoom` left below the limit, while `busy` keeps the segment mapped.
 
@@ -8,15 +9,15 @@ import CCordwood
 import CShims
 import Glibc
 
-/// What a record carries behind its header. Conformers write `bytes` bytes, no more and no fewer.
+/// The content of a record after its header. Conformers write exactly `bytes` bytes.
 protocol RecordBody {
     var type: UInt8 { get }
     var flags: UInt16 { get }
     var bytes: Int { get }
     func write(to start: UnsafeMutableRawPointer)
-    /// The same record cut so that `bytes` is at most `limit`; nil where that cannot be.
+    /// The same record, cut so that `bytes` is at most `limit`; nil if that is impossible.
     func truncated(to limit: Int) -> Self?
-    /// False: one of the engine's own (context, trace), which stats do not count.
+    /// False for one of the engine's own records (context, trace), which stats do not count.
     var isRecord: Bool { get }
 }
 
@@ -25,7 +26,7 @@ extension RecordBody {
 }
 
 public enum AppendSlow {
-    /// The refusals, and a NULL message of no bytes.
+    /// Handles refusals, and a NULL message of no bytes.
     @inline(never)
     public static func unusual(
         _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
@@ -36,7 +37,7 @@ public enum AppendSlow {
         return unsafe text(logger, level, message, length)
     }
 
-    /// Why a record of that level is not written, or ok.
+    /// Why a record of that level is refused, or ok.
     public static func refusal(_ logger: LoggerBlock, _ level: UInt32) -> Int32 {
         let word = unsafe cwa_load_relaxed_u32(logger)
         if level == 0 || level > 24 { return Status.level }
@@ -63,7 +64,7 @@ public enum AppendSlow {
         return unsafe append(logger, UInt8(level), body)
     }
 
-    /// What a host may be about to look at is as it was; the body gets it.
+    /// Preserves errno, which the host may be about to read; passes it to the body.
     static func keepingErrno(_ body: (Int32) -> Int32) -> Int32 {
         let error = errno
         defer { errno = error }
@@ -96,7 +97,7 @@ public enum AppendSlow {
         return status
     }
 
-    /// Busy meanwhile, so that close does not take the lane file away.
+    /// Sets busy meanwhile, so that close does not take the lane file away.
     static func countRefused(_ engine: EngineBlock) {
         guard unsafe cwi_tls_get().pointee.helper & UInt8(CWI_HELPER_WRITES) == 0 else { return }
         let refusal = unsafe Refusal.of(engine)
@@ -109,9 +110,9 @@ public enum AppendSlow {
         unsafe Drops.count(engine, refusal.cause, inFile: isOpen)
     }
 
-    /// CW_OVERFLOW_BLOCK, outside nested calls and forked children, and not on the engine's own
-    /// threads, which make the room. Not busy here, so that close and the release of segments go
-    /// on; close ends the wait.
+    /// CW_OVERFLOW_BLOCK waits, except in nested calls, in forked children, and on the engine's own
+    /// threads, which make the room. The thread is not busy while it waits, so close and the
+    /// release of segments proceed; close ends the wait.
     private static func mayWait(_ engine: EngineBlock) -> Bool {
         guard unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_BLOCK),
             unsafe !EngineCore.isForked(engine),
@@ -121,12 +122,13 @@ public enum AppendSlow {
         return unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) == 0
     }
 
-    /// Appends to the calling thread's block, nested where an append is interrupted. Kept exactly
-    /// once: where the helper settled the chunk short of the record it is written again.
+    /// Appends to the calling thread's block, or to a nested one if it interrupts an append. The
+    /// record is kept exactly once: if the helper settles the chunk short of it, it is written
+    /// again.
     static func append<Body: RecordBody>(
         _ engine: EngineBlock, identifier: UInt32, _ level: UInt8, _ body: Body
     ) -> Int32 {
-        // System calls below are cancellation points (R19).
+        // The system calls below are cancellation points (R19).
         let cancel = cwi_disable_cancel()
         defer { cwi_restore_cancel(cancel) }
         // ORDER: acquire. Pairs with close, which stores CLOSING before it settles (A13).
@@ -136,7 +138,7 @@ public enum AppendSlow {
         guard let thread = unsafe ThreadBlocks.enterOwn(engine) else { return Status.full }
         // The frame that entered must leave, whatever happens.
         defer { unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0) }
-        // Again, now that busy is set: close waits for who was before it (A13).
+        // Check again, now that busy is set: close waits for threads that got here before it (A13).
         guard unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN) else {
             return Status.closed
         }
@@ -164,19 +166,19 @@ public enum AppendSlow {
         return Status.full
     }
 
-    /// The largest payload that a fresh segment holds.
+    /// The largest payload that fits in a fresh segment.
     static func recordBytesMax(_ engine: EngineBlock) -> Int {
         unsafe Int(SegmentSize.of(engine)) - SegmentHeader.bytes - ChunkHeader.bytes
             - Claim.preambleBytesMax - 64
     }
 
-    /// What `append` asks room for at most: the record with its header, a time base, alignment.
+    /// The most room that `append` asks for: the record with its header, a time base, alignment.
     static func appendBytesMax(_ engine: EngineBlock) -> Int {
         unsafe recordBytesMax(engine) + 16 + 24 + 7
     }
 
-    /// Writes a time base where the clock asks for one, then the record; not yet committed. nil:
-    /// this is a child, forked by a handler since there was room.
+    /// Writes a time base if the clock asks for one, then the record, not yet committed. nil: this
+    /// is a child that a handler forked after room was made.
     private static func write<Body: RecordBody>(
         _ thread: ThreadBlock, _ engine: EngineBlock, _ identifier: UInt32, _ level: UInt8,
         _ body: Body
@@ -211,8 +213,8 @@ public enum AppendSlow {
 
     private enum Commit { case kept, again, full }
 
-    /// Publishes [start, end). again: the helper settled the chunk before it; write it again. full:
-    /// in write mode, the file does not take it.
+    /// Publishes [start, end). again: the helper settled the chunk short of the record; write it
+    /// again. full: in write mode, the file refuses it.
     private static func commit(
         _ thread: ThreadBlock, _ engine: EngineBlock, _ start: UnsafeMutableRawPointer,
         _ end: UnsafeMutableRawPointer
@@ -224,7 +226,7 @@ public enum AppendSlow {
         let chunk = UnsafeMutableRawPointer(header)
         guard unsafe WriteThrough.segment(engine, segment, start, end - start) else {
             unsafe Refusal.note(engine, errno: errno)
-            // The next record begins a chunk, which tells of this one.
+            // The next record begins a new chunk, which reports this one.
             _ = unsafe Settle.own(thread)
             return .full
         }
@@ -234,7 +236,7 @@ public enum AppendSlow {
         Membarrier.lightFence()
         let isClosed = unsafe cwa_load_relaxed_u64(AppendPath.limitWord(thread)) == 0
         let isKept = unsafe !isClosed || Settle.own(thread, hasCommitted: true, leaves: false)
-        // Busy, and the block still names the segment, so its memory and descriptor are there.
+        // Busy, and the block still names the segment, so its memory and descriptor remain valid.
         let isWritten =
             unsafe isKept
             && WriteThrough.segment(engine, segment, chunk + ChunkHeader.committed, 4)
@@ -242,15 +244,16 @@ public enum AppendSlow {
         if isClosed { unsafe ThreadBlocks.leaveChunk(thread) }
         guard isKept else { return .again }
         if isWritten { return .kept }
-        // Refused: the chunk ends before the record, unless the helper has settled it behind it.
+        // The file refused it: the chunk ends before the record, unless the helper has settled it
+        // after the record.
         let whole = unsafe UInt32(truncatingIfNeeded: end - chunk)
         unsafe thread.pointee.ptr = start.assumingMemoryBound(to: UInt8.self)
         _ = unsafe Settle.own(thread)
         return unsafe Verdict.load(thread).offset >= whole ? .kept : .full
     }
 
-    /// The hot path committed and then saw its limit gone. True: the record is kept. False: it must
-    /// be written again; the thread is idle again either way only in the second case.
+    /// The hot path committed and then found its limit gone. True: the record is kept, and the
+    /// thread is still busy. False: the record must be written again, and the thread is idle.
     @inline(never)
     public static func settledKept(_ thread: ThreadBlock) -> Bool {
         if unsafe Settle.own(thread, hasCommitted: true) { return true }
@@ -287,7 +290,7 @@ public enum AppendSlow {
     }
 }
 
-/// Plain bytes of one of the engine's own types: context, trace, gap.
+/// Raw bytes of one of the engine's own record types: context, trace, gap.
 @safe struct RawBody: RecordBody {
     var type: UInt8
     var start: UnsafeRawPointer?

@@ -1,25 +1,25 @@
-// The last record of a process that crashes: what crash.c found out becomes a record of the loggers
-// that asked for it. Runs within a signal handler on a stack of its own, at any instruction of the
-// host or of the engine; takes no lock and no memory, and waits for nothing. A fault in here leads
-// back to crash.c, and the append counts as abandoned.
-// SAFETY: the report lies in the crash's own memory and holds for the call; logger blocks are never
-// unmapped.
+// The last record of a crashing process: turns the findings of crash.c into a record of each logger
+// that asked for one. Runs inside a signal handler on a stack of its own, at any instruction of the
+// host or of the engine. It takes no lock, allocates no memory and never waits. A fault in here
+// leads back to crash.c, and the append counts as abandoned.
+// SAFETY: the report lies in the crash's own memory and stays valid for the call; logger blocks are
+// never unmapped.
 
 import CCordwood
 import CShims
 import Glibc
 
 package enum CrashRecord {
-    /// Name of the logger that a crash speaks through.
+    /// The logger that reports crashes.
     package static let loggerName = "Cordwood.Crash"
 
-    /// Installs the process's handler, which writes to that logger, too. A status.
+    /// Installs the process's handler and makes it write to that logger, too. Returns a status.
     package static func install(_ logger: LoggerBlock) -> Int32 {
         let error = unsafe cwi_crash_install(logger) { logger, report in
             guard let logger = unsafe logger, let report = unsafe report else { return }
             unsafe CrashRecord.write(logger, report.pointee)
         }
-        // A place for one more engine is what can run out besides memory.
+        // Besides memory, only the table's places for engines can run out.
         return error == 0 ? Status.ok : error == ENOSPC ? Status.limit : Status.memory
     }
 
@@ -39,11 +39,11 @@ package enum CrashRecord {
             start: report.reason, count: report.reason_length)
         unsafe body.exceptionStacktrace = UnsafeRawBufferPointer(
             start: report.stack, count: report.stack_length)
-        // Neither echo, which takes locks, nor a wait for room: straight to the append.
+        // No echo, which takes locks, and no wait for room: straight to the append.
         let identifier = unsafe logger.pointee.id
         var status = unsafe AppendSlow.append(engine, identifier: identifier, level, body)
         if status == Status.full {
-            // Where the disk has little room left the short record may still find it.
+            // A nearly full disk may still have room for the shorter record.
             unsafe body.exceptionStacktrace = UnsafeRawBufferPointer(start: nil, count: 0)
             status = unsafe AppendSlow.append(engine, identifier: identifier, level, body)
         }

@@ -1,9 +1,9 @@
-// A record of a call site: its id and the raw arguments, appended as AppendPath does; text is made
-// by who reads (FORMAT §8.7). The first record of a site registers it; everything unusual goes
-// through AppendSlow with a SiteBody.
-// SAFETY: as AppendPath. `arguments` has an entry for each step of the plan that is not errno,
-// which the site's list of classes promises; strings are measured within their bound before a byte
-// is copied, and that many are copied.
+// A record of a call site: the site's id and the raw arguments, appended as in AppendPath; the
+// reader makes the text (FORMAT §8.7). The first record of a site registers it. Every unusual case
+// goes through AppendSlow with a SiteBody.
+// SAFETY: as AppendPath. `arguments` has an entry for each step of the plan that is not errno, as
+// the site's list of classes promises; strings are measured within their bound before a byte is
+// copied, and exactly that many bytes are copied.
 
 import CCordwood
 import CShims
@@ -17,7 +17,7 @@ public enum DeferredPath {
     ) -> Int32 {
         // ORDER: relaxed. As in AppendPath (A16).
         let word = unsafe cwa_load_relaxed_u32(logger)
-        // ORDER: acquire. The plan is whole, and every open lane has the site (A21).
+        // ORDER: acquire. The plan is complete, and every open lane has the site (A21).
         let address = unsafe UInt(cwa_load_acquire_u64(UnsafeMutableRawPointer(site)))
         guard level &+ word > 255, level &- 1 < 24,
             let memory = unsafe UnsafeMutableRawPointer(bitPattern: address)
@@ -26,7 +26,7 @@ public enum DeferredPath {
             ProcessorTicks.self, logger, level, SitePlan(memory), site, arguments)
     }
 
-    /// A place that has no object of its own.
+    /// A record of a call site that has no object of its own.
     public static func place(
         _ logger: LoggerBlock, _ level: UInt32, _ place: UnsafePointer<cw_site>,
         _ arguments: UnsafePointer<cw_arg>
@@ -72,7 +72,7 @@ public enum DeferredPath {
                 let start = unsafe argument.load(as: UnsafePointer<CChar>?.self)
                 let isPassed = plan.bound(index) == SitePlan.boundPassed
                 guard let text = unsafe start else {
-                    // An empty string of C++ may have no address.
+                    // An empty C++ string may have no address.
                     unsafe at.storeBytes(of: isPassed ? 0 : LengthWord.null, as: UInt32.self)
                     unsafe at += 4
                     break
@@ -127,7 +127,8 @@ public enum DeferredSlow {
         }
     }
 
-    /// The first record of a place: argument where its format does not fit, and is kept as text.
+    /// The first record of a call site. `argument` if its format does not fit; it is then kept as
+    /// text.
     @inline(never)
     static func first(
         _ logger: LoggerBlock, _ level: UInt32, _ place: UnsafePointer<cw_site>,
@@ -142,7 +143,7 @@ public enum DeferredSlow {
         }
     }
 
-    /// A site that cannot be registered now; its record carries the definition.
+    /// Writes a record that carries its definition, because the site cannot be registered now.
     private static func described(
         _ logger: LoggerBlock, _ level: UInt32, _ site: UnsafePointer<cw_site>,
         _ arguments: UnsafePointer<cw_arg>, _ error: Int32
@@ -157,7 +158,7 @@ public enum DeferredSlow {
         }
     }
 
-    /// A site that is registered.
+    /// Writes a record of a registered site.
     @inline(never)
     public static func write(
         _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
@@ -188,9 +189,9 @@ public enum DeferredSlow {
         }
     }
 
-    /// The site's format does not fit its arguments; its records hold the format as it stands.
+    /// True if the site's format does not fit its arguments; its records then show the raw format.
     public static func isRefused(_ site: UnsafePointer<cw_site>) -> Bool {
-        // ORDER: acquire. The plan is whole when it is seen; another thread may have made it (A21).
+        // ORDER: acquire. A visible plan is complete; another thread may have made it (A21).
         let word = unsafe cwa_load_acquire_u64(UnsafeRawPointer(site))
         guard let memory = unsafe UnsafeMutableRawPointer(bitPattern: UInt(word)) else {
             return false
@@ -199,12 +200,12 @@ public enum DeferredSlow {
     }
 }
 
-/// A record of a site (FORMAT §8, types 3 and 9). Strings are measured once, here.
+/// A record of a site (FORMAT §8, types 3 and 9). Its strings are measured once, here.
 @safe private struct SiteBody: RecordBody {
     private let plan: SitePlan
     private let arguments: UnsafePointer<cw_arg>
     private let error: Int32
-    /// Of each step that is a string: its length word.
+    /// For each string step, its length word.
     private let lengths: UnsafeMutablePointer<UInt32>
     /// nil: the record names its site by number.
     private let definition: SiteDefinition?
@@ -232,7 +233,7 @@ public enum DeferredSlow {
                 : plan.type(index) == ArgumentType.wide
                     ? cwi_wcsnlen(start, most)
                     : strnlen(start.assumingMemoryBound(to: CChar.self), most)
-            // The bound of a precision is what the format asks for; ours is a cut.
+            // A precision is the format's own bound; anything shorter is a cut of ours.
             let cut =
                 unsafe isPassed
                 ? arguments[index].s.length != count
@@ -255,7 +256,7 @@ public enum DeferredSlow {
         4 + (definition?.bytes(plan) ?? 0) + plan.fixedBytes + content
     }
 
-    /// The last strings are cut first.
+    /// Cuts the last strings first.
     func truncated(to limit: Int) -> SiteBody? {
         var cut = self
         var excess = bytes - limit

@@ -1,13 +1,15 @@
-// Exact counts of what could not be kept. Refused calls are counted in a slot of the mapped lane
-// file, so that a kill does not lose the count; the next chunk of a thread of that slot starts with
-// a gap record that says how many and between which times (FORMAT §3.2, §8.6). Safe everywhere.
-// SAFETY: the slots lie in the lane file's mapping, over which close lays private memory in place;
+// Exact counts of records that could not be kept. Refused calls are counted in a slot of the mapped
+// lane file, so a kill does not lose the count. The next chunk of a thread of that slot starts with
+// a gap record that gives the number and the first and last times (FORMAT §3.2, §8.6). Safe
+// everywhere.
+// SAFETY: the slots lie in the lane file's mapping, over which close maps private memory in place;
 // their index is taken modulo the number of slots. The gap record fits `Claim.preambleBytesMax`.
 
 import CShims
 
 enum Drops {
-    /// Counts one refused call of the host. inFile: in write mode, the file is told.
+    /// Counts one refused call of the host. inFile: in write mode, also writes the count to the
+    /// file.
     static func count(_ engine: EngineBlock, _ cause: GapCause, inFile: Bool) {
         guard let lane = unsafe engine.pointee.lane, let file = unsafe lane.pointee.file else {
             let word = unsafe cwi_engine_child_dropped_at(engine)
@@ -18,11 +20,10 @@ enum Drops {
         let slot = unsafe slot(file, serial)
         let now = cw_monotonic_ns()
         _ = unsafe cwa_add_u64(causeWord(lane, cause), 1)
-        // Before the count, so that a gap record that covers it has its cause, too.
+        // Added before the count, so a gap record that covers the count also has its cause.
         unsafe add(causes: cause.bit, to: slot)
-        // CRASH: a count without its times; the reader tells it all the same.
-        // ORDER: relaxed is enough for counts; the fetch-and-add is shared by a slot's threads
-        // (A17).
+        // CRASH: a count without its times; the reader reports it all the same.
+        // ORDER: relaxed is enough for counts; the threads of a slot share the fetch-and-add (A17).
         let before = unsafe cwa_add_u64(slot + DropSlot.dropped, 1)
         if unsafe before == cwa_load_relaxed_u64(slot + DropSlot.reported) {
             unsafe cwa_store_relaxed_u64(slot + DropSlot.firstMonotonic, now)
@@ -35,7 +36,7 @@ enum Drops {
     private static func add(causes: UInt64, to slot: UnsafeMutableRawPointer) {
         let word = unsafe slot + DropSlot.causes
         while true {
-            // ORDER: relaxed. Bits that say what the counts beside them are of (A17).
+            // ORDER: relaxed. These bits name the causes of the counts beside them (A17).
             let before = unsafe cwa_load_relaxed_u64(word)
             if before | causes == before { return }
             if unsafe cwa_cas_u64(word, before, before | causes) { return }
@@ -49,7 +50,7 @@ enum Drops {
             + Int(cause.rawValue) * 8
     }
 
-    /// Refused calls of that cause, in the lanes that `total` looks at.
+    /// Calls refused for that cause, in the lanes that `total` covers.
     static func total(_ engine: EngineBlock, of cause: GapCause) -> UInt64 {
         var sum: UInt64 = 0
         var next: LaneBlock? = unsafe engine.pointee.lane
@@ -60,7 +61,7 @@ enum Drops {
         return sum
     }
 
-    /// A lane takes over what was refused while there was none; before it is ready.
+    /// Before a lane is ready, it takes over the calls that were refused while there was no lane.
     static func takeOver(_ engine: EngineBlock, _ lane: LaneBlock) {
         guard let file = unsafe lane.pointee.file else { return }
         let word = unsafe cwi_engine_child_dropped_at(engine)
@@ -77,7 +78,8 @@ enum Drops {
         _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
     }
 
-    /// Of this engine: in its lane, in one that it is leaving, in those that it has let go.
+    /// All refused calls of this engine: in its lane, in one that it is leaving, and in those that
+    /// it has let go.
     static func total(_ engine: EngineBlock) -> UInt64 {
         var sum = unsafe engine.pointee.child_dropped &+ engine.pointee.left_dropped
         var next: LaneBlock? = unsafe engine.pointee.lane
@@ -95,7 +97,7 @@ enum Drops {
         }
     }
 
-    /// Of these, what no gap record tells yet.
+    /// The refused calls of the lane that no gap record reports yet.
     static func unreported(_ lane: LaneBlock) -> UInt64 {
         guard let file = unsafe lane.pointee.file else { return 0 }
         return (0..<UInt32(LaneHeader.dropsCountValue)).reduce(0) {
@@ -106,8 +108,8 @@ enum Drops {
         }
     }
 
-    /// Notes in a lane that nobody has yet that so many records may be gone, between these two
-    /// times; the first thread that logs there begins with the gap record.
+    /// Records in a lane that no thread uses yet that this many records may be lost, between
+    /// `since` and now. The first thread that logs there starts with the gap record.
     static func note(
         _ engine: EngineBlock, _ lane: LaneBlock, lost: UInt64, since: UInt64
     ) {
@@ -120,13 +122,14 @@ enum Drops {
         _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
     }
 
-    /// The same for a lane that is in use: a later chunk of such a thread says so, or the reader.
+    /// The same for a lane in use: a later chunk of a thread of that slot reports it, or the reader
+    /// does.
     static func noteMore(_ engine: EngineBlock, _ lane: LaneBlock, lost: UInt64) {
         guard lost > 0, let file = unsafe lane.pointee.file else { return }
         let slot = unsafe slot(file, 1)
         // ORDER: relaxed is enough for counts (A17).
         if unsafe cwa_load_relaxed_u64(slot + DropSlot.firstMonotonic) == 0 {
-            // Not before the lane began; more is not known.
+            // Not before the lane began; the exact time is unknown.
             let began = unsafe cwa_load_relaxed_u64(file + LaneHeader.createdMonotonic)
             unsafe cwa_store_relaxed_u64(slot + DropSlot.firstMonotonic, began)
         }
@@ -142,14 +145,14 @@ enum Drops {
         var causes: UInt64
     }
 
-    /// The chunk with that gap record was not written: the next one reports it.
+    /// Undoes a gap record whose chunk was not written: the next one reports it.
     static func takeBack(_ gap: Gap?, _ lane: LaneBlock, _ thread: ThreadBlock) {
         guard let gap, let file = unsafe lane.pointee.file else { return }
         unsafe add(causes: gap.causes, to: slot(file, thread.pointee.serial))
         _ = unsafe cwa_cas_u64(reportingWord(lane, thread.pointee.serial), gap.to, gap.from)
     }
 
-    /// Writes the gap record at the start of a chunk where one is due; returns the new end.
+    /// Writes the gap record at the start of a chunk if one is due; returns the new end.
     static func writeGap(
         _ thread: ThreadBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer,
         _ gap: inout Gap?
@@ -159,11 +162,12 @@ enum Drops {
         let reporting = unsafe reportingWord(lane, thread.pointee.serial)
         let to = unsafe cwa_load_relaxed_u64(slot + DropSlot.dropped)
         let from = unsafe cwa_load_relaxed_u64(reporting)
-        // Only one thread of the slot reports it; the file says so once the chunk exists, so that a
-        // kill in between leaves the count to the reader (A17).
-        // Fewer than reported: the lane file was cut under us.
+        // Only one thread of the slot reports the count. The file says so once the chunk exists, so
+        // a kill in between leaves the count to the reader (A17).
+        // `to` is smaller if the lane file was cut under us.
         guard to > from, unsafe cwa_cas_u64(reporting, from, to) else { return unsafe start }
-        // CRASH: taken, and no gap record says it: the reader tells the count without a cause.
+        // CRASH: the causes are taken and no gap record has them: the reader reports the count
+        // without a cause.
         let causes = unsafe cwa_exchange_u64(slot + DropSlot.causes, 0)
         gap = Gap(from: from, to: to, causes: causes)
         let length = RecordHeader.bytes + GapPayload.bytes
@@ -185,12 +189,12 @@ enum Drops {
         return unsafe start + length
     }
 
-    /// The chunk that may start with a gap record exists: the file says what it covers.
+    /// The chunk that may start with a gap record exists: records in the file what it covers.
     static func noteReported(_ thread: ThreadBlock, _ engine: EngineBlock, _ lane: LaneBlock) {
         guard let file = unsafe lane.pointee.file else { return }
         let slot = unsafe slot(file, thread.pointee.serial)
         let to = unsafe cwa_load_relaxed_u64(reportingWord(lane, thread.pointee.serial))
-        // CRASH: the gap record stands and `reported` does not say so; readers go by the larger.
+        // CRASH: the gap record exists and `reported` does not say so; readers go by the larger.
         if unsafe cwa_load_relaxed_u64(slot + DropSlot.reported) != to {
             unsafe cwa_store_release_u64(slot + DropSlot.reported, to)
             _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)

@@ -1,11 +1,11 @@
-// Fields of a record that is being written, and how Swift callers' values reach the append path.
+// Fields of a record that is being written, and the path of Swift values to the append path.
 // SAFETY: the views are of strings and arrays that their closures hold until the append has copied
 // them.
 
 import CCordwood
 import CShims
 
-/// The value of a field; literals of Swift's own types will do.
+/// The value of a field; literals of Swift's own types work, too.
 public enum FieldInput: Sendable, Hashable {
     case int(Int64)
     case uint(UInt64)
@@ -23,7 +23,7 @@ extension FieldInput: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     public init(stringLiteral value: String) { self = .string(value) }
 }
 
-/// What may be the value of a field: `["order": 7, "user": name]`.
+/// A type whose values can be field values: `["order": 7, "user": name]`.
 public protocol LogValue {
     var fieldInput: FieldInput { get }
 }
@@ -63,12 +63,12 @@ extension LogValue where Self: FixedWidthInteger {
     }
 }
 
-/// nil is the string `nil`.
+/// nil becomes the string `nil`.
 extension Optional: LogValue where Wrapped: LogValue {
     public var fieldInput: FieldInput { self?.fieldInput ?? .string("nil") }
 }
 
-/// Writes records with fields from Swift values.
+/// Writes records with fields given as Swift values.
 @usableFromInline package enum RecordWriter {
     @usableFromInline @inline(never)
     package static func write(
@@ -114,7 +114,7 @@ extension Optional: LogValue where Wrapped: LogValue {
         }
     }
 
-    /// FORMAT §8.2; empty where there are none.
+    /// Encodes fields (FORMAT §8.2); empty if there are none.
     package static func encode(_ fields: [(String, FieldInput)]) -> [UInt8] {
         guard !fields.isEmpty else { return [] }
         var bytes: [UInt8] = []
@@ -141,7 +141,7 @@ extension Optional: LogValue where Wrapped: LogValue {
         }
     }
 
-    /// The first bytes of a string.
+    /// Appends the first `count` bytes of a string.
     private static func put(_ text: String, _ count: Int, _ bytes: inout [UInt8]) {
         var text = text
         text.withUTF8 {

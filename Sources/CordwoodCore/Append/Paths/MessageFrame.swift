@@ -1,19 +1,18 @@
-// Where a log call of Swift's collects its message before it is appended: the arguments as records
-// hold them (FORMAT §8.7), growing upwards, and what the message is made of, growing downwards. A
-// frame lies on the stack of the log call; strings that do not fit move it to the heap until the
-// call ends. It belongs to one thread, and nothing in it is shared before the append copies it.
-// SAFETY: every store is preceded by a look at the room between `at` and `low`; `base` is a block
-// of the size that stands in it, held by the log call or by MessageKeep.
+// Where a Swift log call collects its message before the append: the arguments as records hold them
+// (FORMAT §8.7), growing upwards, and the tokens of the message, growing downwards. A frame lies on
+// the stack of the log call; strings that do not fit move it to the heap until the call ends. It
+// belongs to one thread, and nothing in it is shared before the append copies it.
+// SAFETY: every store follows a check of the room between `at` and `low`; `base` is a block of the
+// size recorded in it, held by the log call or by MessageKeep.
 
 import CCordwood
 import CShims
 import Glibc
 
-/// What stands for a literal or an argument in a frame: one word.
-///
-/// A literal is its address and, from bit 48 on, its length, which is not 0. An argument has 0
-/// there: bits 0–7 its class (CW_ARG_…, 0: none), 8–15 how it is printed, 16–23 with how many
-/// digits, 24–31 what is around it.
+/// One word per literal or argument of a frame.
+/// A literal's token is its address and, from bit 48 on, its length, which is not 0. An argument
+/// has 0 there; its bits 0–7 hold the class (CW_ARG_…, 0: none), 8–15 the presentation, 16–23 the
+/// number of digits, 24–31 what surrounds it.
 public enum MessageToken {
     @inlinable public static var literalMax: Int { 4_096 }
 
@@ -27,7 +26,7 @@ public enum MessageToken {
     @inlinable public static var float: UInt64 { 10 }
     @inlinable public static var text: UInt64 { 11 }
 
-    // How it is printed.
+    // Presentations.
     @inlinable public static var plain: UInt64 { 0 }
     @inlinable public static var fixed: UInt64 { 1 }
     @inlinable public static var exponential: UInt64 { 2 }
@@ -37,7 +36,7 @@ public enum MessageToken {
     @inlinable public static var binary: UInt64 { 6 }
     @inlinable public static var padded: UInt64 { 7 }
 
-    // What is around it.
+    // What surrounds the argument.
     @inlinable public static var optional: UInt64 { 1 }
     @inlinable public static var none: UInt64 { 2 }
     @inlinable public static var redacted: UInt64 { 3 }
@@ -52,12 +51,16 @@ public enum MessageToken {
 }
 
 @frozen @safe public struct MessageFrame {
-    /// u64 serial, also of the message that takes the frame, or 0: outgrown, 1: lost; u32 bytes of
-    /// the block; u32 where the last argument begins that takes the rest of a long message, and in
-    /// the highest bits that a string was cut and that a message has taken the frame; u64 the other
-    /// block: of the log call's the one on the heap, of that the log call's; u64 the frame of the
-    /// log call outside this one; arguments; …; tokens, and before them (they grow down) the place
-    /// of the call in three words (MessageSites).
+    /// Layout of the block:
+    /// u64 serial, also of the message that takes the frame; 0: outgrown, 1: lost.
+    /// u32 bytes of the block.
+    /// u32 where the last argument begins that takes the rest of a long message; the highest bits
+    /// say that a string was cut and that a message has taken the frame.
+    /// u64 the other block: the heap block in the log call's block, and the log call's block in the
+    /// heap block.
+    /// u64 the frame of the log call outside this one.
+    /// Arguments; …; tokens, which grow down, and after them the place of the call in three words
+    /// (MessageSites).
     public var base: UnsafeMutableRawPointer
     /// End of the arguments.
     public var at: UnsafeMutableRawPointer
@@ -67,10 +70,10 @@ public enum MessageToken {
     @inlinable public static var bytes: Int { 1_024 }
     @inlinable public static var headerBytes: Int { 32 }
     @inlinable public static var placeBytes: Int { 24 }
-    /// A string of so many bytes or more is cut (CW_STRING_MAX).
+    /// Strings of this many bytes or more are cut (CW_STRING_MAX).
     @inlinable public static var stringMax: Int { 1 << 20 }
 
-    /// A block that nobody has written to yet.
+    /// Sets up a block that is still unwritten.
     @inlinable @inline(__always)
     public static func prepare(
         _ base: UnsafeMutableRawPointer, bytes: Int, serial: UInt64,
@@ -82,7 +85,7 @@ public enum MessageToken {
         unsafe base.storeBytes(of: outer, toByteOffset: 24, as: UnsafeMutableRawPointer?.self)
     }
 
-    /// A message takes the frame of a prepared block. False: another has.
+    /// Takes the frame of a prepared block for a message. False: another message has taken it.
     @inlinable @inline(__always)
     public static func take(_ base: UnsafeMutableRawPointer) -> Bool {
         guard unsafe base.load(fromByteOffset: markAt, as: UInt32.self) == 0 else { return false }
@@ -90,7 +93,7 @@ public enum MessageToken {
         return true
     }
 
-    /// The frame of a prepared block, empty.
+    /// The empty frame of a prepared block.
     @inlinable @inline(__always)
     public init(_ base: UnsafeMutableRawPointer) {
         unsafe self.base = unsafe base
@@ -120,7 +123,7 @@ public enum MessageToken {
             start: base + MessageFrame.headerBytes, count: at - base - MessageFrame.headerBytes)
     }
 
-    /// Room for an argument of that many bytes and its token.
+    /// True if an argument of that many bytes and its token fit.
     @inlinable @inline(__always)
     public func hasRoom(_ bytes: Int) -> Bool { unsafe low - at >= bytes &+ 8 }
 
@@ -139,7 +142,7 @@ public enum MessageToken {
         unsafe at += MemoryLayout<Value>.size
     }
 
-    /// The same with a string's bytes; nil: no room.
+    /// The same with a string's bytes; nil if there is no room.
     @safe public func adding(
         _ token: UInt64, _ text: UnsafeBufferPointer<UInt8>
     ) -> MessageFrame? {
@@ -160,7 +163,7 @@ public enum MessageToken {
         return next
     }
 
-    /// The same with a string. Not inlined, so that a log call stays small.
+    /// The same with a string. Not inlined, to keep log calls small.
     @inline(never)
     public func adding(_ token: UInt64, _ text: String) -> MessageFrame? {
         if let next = unsafe text.utf8.withContiguousStorageIfAvailable({
@@ -181,7 +184,7 @@ public enum MessageToken {
         return unsafe Array(text.utf8).withUnsafeBufferPointer { adding(token, $0) }
     }
 
-    /// Bytes up to `most` that hold whole characters.
+    /// The length of the longest prefix of at most `most` bytes that ends between characters.
     @safe private static func cut(_ text: UnsafeBufferPointer<UInt8>, _ most: Int) -> Int {
         guard text.count > most else { return text.count }
         var count = most
@@ -191,14 +194,14 @@ public enum MessageToken {
 
     // MARK: Other blocks
 
-    /// The serial of a frame whose message found no memory: no message's.
+    /// The serial of a frame whose message ran out of memory; no message has it.
     @inlinable public static var lost: UInt64 { 1 }
-    /// The serial of a message that found no memory at all: no frame's.
+    /// The serial of a message that got no memory at all; no frame has it.
     @inlinable public static var unmade: UInt64 { 2 }
 
-    /// The same with room for `more` bytes, on the heap; the log call lets it go. Without memory an
-    /// empty one, lost, in the same block: there is room for a number, and a message that ends in
-    /// it is a remark.
+    /// The same frame with room for `more` bytes, on the heap; the log call releases it. Without
+    /// memory, an empty frame in the same block, marked lost: it has room for one number, and a
+    /// message that ends in it becomes a remark.
     @inline(never)
     public func grown(more: Int) -> MessageFrame {
         let bytes = (blockBytes * 2 + more + 64 + 7) & ~7
@@ -210,25 +213,25 @@ public enum MessageToken {
         guard let other = unsafe other else {
             unsafe next.setOther(base)
             unsafe setOther(block)
-            // No message's any more: the other block is.
+            // No message uses this block any more; they use the other one.
             unsafe base.storeBytes(of: 0, as: UInt64.self)
             return next
         }
-        // This one is on the heap already.
+        // This block is already on the heap.
         unsafe next.setOther(other)
         unsafe MessageFrame(other).setOther(block)
         unsafe MessageFrame.release(base)
         return next
     }
 
-    /// Lets a block on the heap go.
+    /// Frees a block on the heap.
     public static func release(_ block: UnsafeMutableRawPointer) { unsafe free(block) }
 
     public var other: UnsafeMutableRawPointer? {
         unsafe base.load(fromByteOffset: 16, as: UnsafeMutableRawPointer?.self)
     }
 
-    /// The frame of the log call that evaluates this one in its message.
+    /// The frame of the log call whose message is evaluating this one.
     public var outer: UnsafeMutableRawPointer? {
         unsafe base.load(fromByteOffset: 24, as: UnsafeMutableRawPointer?.self)
     }
@@ -238,14 +241,14 @@ public enum MessageToken {
             of: UInt64(UInt(bitPattern: block)), toByteOffset: 16, as: UInt64.self)
     }
 
-    /// Appends to the last argument, a string that takes all that comes behind the others; begun
-    /// where `isFirst`.
+    /// Appends to the last argument, a string that takes everything after the other arguments;
+    /// `isFirst` begins it.
     @safe public func addingRest(
         _ text: UnsafeBufferPointer<UInt8>, isFirst: Bool
     ) -> MessageFrame {
         let most = min(text.count, MessageFrame.stringMax) + 4
         var next = hasRoom(most) ? self : grown(more: most)
-        // Its last argument is perhaps gone.
+        // The last argument may be gone.
         guard next.serial != MessageFrame.lost else { return next }
         if isFirst {
             unsafe next.add(mark: UInt32(next.at - next.base))
@@ -254,7 +257,7 @@ public enum MessageToken {
         let begin = Int(next.mark & ~(MessageFrame.cutBit | MessageFrame.takenBit))
         let word = unsafe next.base + begin
         let before = unsafe word.loadUnaligned(as: UInt32.self)
-        // What was cut stays cut there.
+        // A string that was cut stays cut at that point.
         guard before & LengthWord.cut == 0 else { return next }
         let room = MessageFrame.stringMax - Int(before)
         let count = text.count > room ? MessageFrame.cut(text, room) : text.count
@@ -269,25 +272,26 @@ public enum MessageToken {
         return next
     }
 
-    /// The same in another block, which is larger.
+    /// The same frame in another, larger block.
     public func copied(to base: UnsafeMutableRawPointer, bytes: Int) -> MessageFrame {
         unsafe MessageFrame.prepare(unsafe base, bytes: bytes, serial: serial)
         var next = unsafe MessageFrame(base)
         next.add(mark: mark)
         unsafe next.at.copyMemory(from: content.baseAddress!, byteCount: content.count)
         unsafe next.at += content.count
-        // The words of the place, too.
+        // Includes the words of the place.
         let tokens = unsafe self.base + blockBytes - low
         unsafe next.low = base + bytes - tokens
         unsafe next.low.copyMemory(from: low, byteCount: tokens)
         return next
     }
 
-    /// Shortens the last strings until the arguments have at most `most` bytes; false: cannot be.
+    /// Shortens the last strings until the arguments have at most `most` bytes; false if that is
+    /// impossible.
     mutating func shorten(to most: Int) -> Bool {
         var isShort = unsafe content.count <= most
         guard !isShort else { return true }
-        // Where the strings are, from the first on.
+        // Walks the arguments from the first one to find the strings.
         let start = unsafe base + MessageFrame.headerBytes
         let tokens = unsafe (base + blockBytes - MessageFrame.placeBytes - low) / 8
         var excess = unsafe content.count - most

@@ -1,7 +1,8 @@
-// Frames of messages that are made outside a log call: `let message: LogMessage = "order \(id)"`.
-// A message is a plain value without reference counts, so its frame cannot say when nobody needs it
-// any more: each thread keeps the last `framesMax` that it made, and a message is good for as long,
-// in that thread. Serials tell when its frame has become another's: each number is one frame's.
+// Frames of messages that are made outside a log call: `let message: LogMessage = "order \(id)"`. A
+// message is a plain value without reference counts, so its frame cannot tell when it is no longer
+// needed. Each thread therefore keeps the last `framesMax` frames that it made, and a message is
+// valid for that long, in that thread. Serials tell whether a frame has been given to another
+// message: each number belongs to one frame.
 // SAFETY: the blocks are one allocation of the calling thread's, freed when it ends (message.c); a
 // frame is followed only after its address and serial were found there.
 
@@ -11,15 +12,15 @@ public enum MessageKeep {
     public static let framesMax = 16
     static let frameBytes = 4_096
 
-    /// u64 what frees the rest (message.c); u64 frames made; u64 serials of those that are there;
-    /// frames.
+    /// u64 the function that frees the rest (message.c); u64 number of frames made; u64 serials of
+    /// the frames still kept; frames.
     private static let madeAt = 8
     private static let serialsAt = 16
     private static let framesAt = 16 + framesMax * 8
     static let keepBytes = framesAt + framesMax * frameBytes
 
-    /// A frame of the calling thread's, prepared, and its serial. Without memory for them one that
-    /// is lost.
+    /// Prepares a frame of the calling thread and gives it a serial. Without memory, returns a lost
+    /// one.
     @inline(never)
     public static func take(_ serial: inout UInt64) -> UnsafeMutableRawPointer {
         unsafe take(&serial, keepBytes: keepBytes)
@@ -39,7 +40,7 @@ public enum MessageKeep {
         let made = unsafe keep.load(fromByteOffset: madeAt, as: UInt64.self)
         unsafe keep.storeBytes(of: made &+ 1, toByteOffset: madeAt, as: UInt64.self)
         let index = Int(made % UInt64(framesMax))
-        // The strings of an earlier message there did not fit.
+        // Releases the strings of an earlier message that did not fit there.
         if let other = unsafe other(keep, index) { unsafe MessageFrame.release(other) }
         serial = cwi_serial_next()
         unsafe keep.storeBytes(of: serial, toByteOffset: serialsAt + index * 8, as: UInt64.self)
@@ -48,14 +49,14 @@ public enum MessageKeep {
         return unsafe base
     }
 
-    /// Where the thread ends: what hangs off its frames.
+    /// When the thread ends: frees everything attached to its frames.
     private static func release(_ keep: UnsafeMutableRawPointer) {
         for index in 0..<framesMax {
             if let other = unsafe other(keep, index) { unsafe MessageFrame.release(other) }
         }
     }
 
-    /// The block on the heap of a frame that was made.
+    /// The heap block of a frame.
     private static func other(
         _ keep: UnsafeMutableRawPointer, _ index: Int
     ) -> UnsafeMutableRawPointer? {
@@ -65,7 +66,7 @@ public enum MessageKeep {
         return unsafe MessageFrame(keep + framesAt + index * frameBytes).other
     }
 
-    /// True where the message of that frame and serial is still there.
+    /// True if the message with that frame and serial is still there.
     public static func has(_ frame: MessageFrame, _ serial: UInt64) -> Bool {
         guard serial > 0, let keep = unsafe cwi_keep_slot().pointee else { return false }
         for index in 0..<framesMax

@@ -1,14 +1,14 @@
-// A record of a Swift log call: the site's id and the frame's arguments, appended as AppendPath
-// does. What has more than a message (fields, an error, the context of a task), the first record of
-// a site and everything unusual goes through MessageSlow.
-// SAFETY: as AppendPath. A frame belongs to the calling thread, and its block holds during the
-// call; as many bytes are copied as stand between its start and `at`.
+// A record of a Swift log call: the site's id and the frame's arguments, appended as in AppendPath.
+// Records with more than a message (fields, an error, the context of a task), the first record of a
+// site and every unusual case go through MessageSlow.
+// SAFETY: as AppendPath. A frame belongs to the calling thread, and its block stays valid during
+// the call; exactly the bytes between its start and `at` are copied.
 
 import CCordwood
 import CShims
 import Glibc
 
-/// What a Swift record carries beside its message. The memory is the caller's.
+/// The part of a Swift record beyond its message. The memory is the caller's.
 @safe package struct MessageExtras {
     /// FORMAT §8.2 without the count.
     @safe package var fields = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
@@ -20,7 +20,8 @@ import Glibc
 }
 
 public enum MessagePath {
-    /// The caller has found the level enabled and stored the place in the frame's last words.
+    /// The caller has checked that the level is enabled and has stored the place in the frame's
+    /// last words.
     @inline(never)
     public static func write(
         _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame
@@ -31,7 +32,7 @@ public enum MessagePath {
         return unsafe append(ProcessorTicks.self, logger, level, frame, site)
     }
 
-    /// The site of a record that needs nothing more than its number and the arguments.
+    /// The site, for a record that needs nothing but its number and the arguments.
     @inline(__always)
     static func plainSite(_ level: UInt32, _ frame: MessageFrame) -> MessageSite? {
         guard level &- 1 < 24, !frame.isCut, unsafe cwi_context_taker() == nil else { return nil }
@@ -63,7 +64,7 @@ public enum MessagePath {
             : unsafe MessageSlow.write(logger, level, frame, MessageExtras())
     }
 
-    /// Few bytes without a call; never more than `count`, for what lies behind is the stack's.
+    /// Copies a few bytes without a call, and never more than `count`: the stack follows.
     @inline(__always)
     private static func copy(
         _ target: UnsafeMutableRawPointer, _ source: UnsafeMutableRawPointer, _ count: Int
@@ -100,7 +101,7 @@ package enum MessageSlow {
         return unsafe write(logger, level, frame, MessageExtras())
     }
 
-    /// As MessagePath.write, with what else the record carries.
+    /// As MessagePath.write, with the record's extras.
     @inline(never)
     package static func write(
         _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame, _ extras: MessageExtras
@@ -114,7 +115,7 @@ package enum MessageSlow {
             var view = unsafe cwi_context_view()
             if let take = unsafe cwi_context_taker() { unsafe owner = take(&view) }
             defer { if let owner = unsafe owner { unsafe cwi_context_let_go(owner) } }
-            // A record's own field goes before the context's of that key.
+            // A record's own field overrides the context's field of that key.
             var rest: UnsafeMutableRawPointer?
             defer { unsafe rest?.deallocate() }
             if unsafe owner != nil {
@@ -123,7 +124,7 @@ package enum MessageSlow {
             }
             guard body.fieldCount <= FieldType.countMax else { return Status.limit }
 
-            // Strings are cut here, where it is known which bytes are a string's.
+            // Strings are cut here, where it is known which bytes belong to one.
             let most = unsafe AppendSlow.recordBytesMax(engine) - body.extraBytes
             var frame = frame
             if unsafe frame.content.count + 4 > most, !frame.shorten(to: max(0, most - 4)) {
@@ -143,7 +144,7 @@ package enum MessageSlow {
         }
     }
 
-    /// A site that cannot be registered now; its record carries the definition.
+    /// Writes a record that carries its definition, because the site cannot be registered now.
     private static func described(
         _ logger: LoggerBlock, _ engine: EngineBlock, _ level: UInt32, _ frame: MessageFrame,
         _ body: MessageBody
@@ -168,7 +169,7 @@ package enum MessageSlow {
     }
 }
 
-/// A record of a site with what else it carries (FORMAT §8, types 3 and 9; with extras type 2).
+/// A record of a site with its extras (FORMAT §8, types 3 and 9; with extras, type 2).
 @safe private struct MessageBody: RecordBody {
     var site: UInt32 = 0
     /// Instead of the number.
@@ -176,7 +177,7 @@ package enum MessageSlow {
     private var plan: SitePlan?
     @safe private var arguments = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     private var isCut = false
-    /// Counted when something is set.
+    /// Recomputed whenever something is set.
     private(set) var bytes = 0
     private var definitionBytes = 0
     private let extras: MessageExtras
@@ -202,7 +203,7 @@ package enum MessageSlow {
     private var hasError: Bool { extras.errorType.count + extras.errorText.count > 0 }
     private var isRich: Bool { fieldCount > 0 || hasTrace || hasError }
 
-    /// What sections take, those of site and arguments aside.
+    /// Bytes of the sections, except site and arguments.
     var extraBytes: Int {
         guard isRich else { return definitionBytes }
         var sum = 3 * SectionKind.headerBytes + definitionBytes
@@ -232,7 +233,7 @@ package enum MessageSlow {
             bytes = 4 + definitionBytes + arguments.count
             return
         }
-        // One of the three headers counted is spare where there is no definition.
+        // Without a definition, one of the three headers counted is spare.
         bytes =
             extraBytes + arguments.count
             - (definitionBytes == 0 ? SectionKind.headerBytes - 4 : SectionKind.headerBytes)
@@ -296,8 +297,8 @@ package enum MessageSlow {
 
 /// The fields of a context (FORMAT §8.2 without the count).
 private enum ContextFields {
-    /// Leaves out what the record has itself: where there is such a field the view is made to show
-    /// a copy, which is the caller's.
+    /// Leaves out the keys that the record itself has. If there are any, the view is set to a copy,
+    /// which the caller owns.
     static func withoutKeys(
         of extras: MessageExtras, _ view: inout cwi_context_view
     ) -> UnsafeMutableRawPointer? {

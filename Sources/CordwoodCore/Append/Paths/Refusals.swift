@@ -1,6 +1,6 @@
-// When a record is refused without asking anybody: the disk said no a moment ago, the quota is used
-// up, or nothing lies ready and the policy is not to wait. Such a refusal makes no system call; the
-// disk is asked again every tenth of a second. Any thread, also in a signal handler.
+// Refusing records without asking the system: the disk said no a moment ago, the quota is used up,
+// or no segment is ready and the policy is not to wait. Such a refusal makes no system call; the
+// disk is asked again every tenth of a second. Any thread, even in a signal handler.
 // docs/CONCURRENCY.md, A26.
 // SAFETY: words of the lane's and the engine's blocks, which are never unmapped.
 
@@ -8,8 +8,8 @@ import CCordwood
 import CShims
 
 extension Segments {
-    /// How long a disk that refused is left alone: logging goes on at most so long after there is
-    /// room again.
+    /// How long a disk that refused is left alone. Once there is room again, logging resumes after
+    /// this time at most.
     static let refusalNs: UInt64 = 100_000_000
 
     static func refuse(_ engine: EngineBlock, _ lane: LaneBlock, errno number: Int32) {
@@ -22,13 +22,13 @@ extension Segments {
         unsafe cwa_store_relaxed_u64(fullUntil(lane), cw_monotonic_ns() &+ ns)
     }
 
-    /// A segment lies ready, and the directory does not take its name.
+    /// A segment is ready, but the directory refuses its name.
     static func refuseNames(_ engine: EngineBlock, _ lane: LaneBlock, errno number: Int32) {
         unsafe Refusal.note(engine, errno: number)
         unsafe cwa_store_relaxed_u64(nameUntil(lane), cw_monotonic_ns() &+ refusalNs)
     }
 
-    /// True while the file system is not to be asked again for a segment or its name.
+    /// True while the file system must not be asked again for a segment or its name.
     static func isAnyRefused(_ lane: LaneBlock) -> Bool {
         unsafe isRefused(lane) || isBefore(cwa_load_relaxed_u64(nameUntil(lane)))
     }
@@ -37,7 +37,7 @@ extension Segments {
         unsafe isBefore(cwa_load_relaxed_u64(fullUntil(lane)))
     }
 
-    /// True where no next segment can be had now, which costs a look at the clock to know.
+    /// True if no next segment can be had now. Finding out costs a reading of the clock.
     static func isHopeless(_ engine: EngineBlock, _ lane: LaneBlock) -> Bool {
         if unsafe isBefore(cwa_load_relaxed_u64(nameUntil(lane))) { return true }
         if unsafe spareCount(lane) > 0 { return false }
@@ -47,7 +47,7 @@ extension Segments {
         return true
     }
 
-    /// 0, the usual answer, costs no look at the clock.
+    /// 0, the usual value, costs no reading of the clock.
     private static func isBefore(_ until: UInt64) -> Bool {
         until != 0 && cw_monotonic_ns() < until
     }
@@ -65,15 +65,15 @@ extension Segments {
     }
 }
 
-/// Why a call was refused: noted where the system said no, and looked up where the call ends.
+/// Why a call was refused: recorded where the system said no, looked up where the call ends.
 public struct Refusal {
     package var cause: GapCause
-    /// The errno behind it; 0: no system call failed.
+    /// The errno that caused it; 0: no system call failed.
     package var number: Int32
 
-    /// In the thread's `last_detail`: its value is a refusal's `word`.
+    /// In the thread's `last_detail`, this means that its value is a refusal's `word`.
     public static let detail: UInt32 = 0xFF
-    /// What the system said longer ago does not explain a refusal of now.
+    /// An older answer of the system does not explain a refusal made now.
     private static let freshNs: UInt64 = 1_000_000_000
 
     package init(cause: GapCause, number: Int32) {
@@ -81,7 +81,7 @@ public struct Refusal {
         self.number = number
     }
 
-    /// From the thread's `last_value`.
+    /// Decodes the thread's `last_value`.
     package init(word: UInt32) {
         cause = GapCause(rawValue: word >> 16) ?? .other
         number = Int32(word & 0xFFFF)
@@ -102,12 +102,13 @@ public struct Refusal {
     }
 
     func note(_ engine: EngineBlock) {
-        // ORDER: relaxed. Words for people; of two refusals at once either may be told (A26).
+        // ORDER: relaxed. Text for people; of two simultaneous refusals either may be reported
+        // (A26).
         unsafe cwa_store_relaxed_u64(Self.noteWord(engine), UInt64(word))
         unsafe cwa_store_relaxed_u64(Self.timeWord(engine), cw_monotonic_ns())
     }
 
-    /// What the system said last; `other` where that was long ago.
+    /// The last answer of the system, or `other` if that was long ago.
     static func noted(_ engine: EngineBlock) -> Refusal {
         let time = unsafe cwa_load_relaxed_u64(timeWord(engine))
         guard time != 0, cw_monotonic_ns() < time &+ freshNs else {
@@ -117,7 +118,7 @@ public struct Refusal {
             word: UInt32(truncatingIfNeeded: cwa_load_relaxed_u64(noteWord(engine))))
     }
 
-    /// Of a call that answers CW_E_FULL now.
+    /// The reason for a call that returns CW_E_FULL now.
     static func of(_ engine: EngineBlock) -> Refusal {
         let noted = unsafe noted(engine)
         guard let lane = unsafe EngineCore.readyLane(engine), unsafe !Segments.isAnyRefused(lane)
@@ -127,7 +128,7 @@ public struct Refusal {
         return drops ? Refusal(cause: .notReady, number: 0) : noted
     }
 
-    /// For the thread's cw_last_error.
+    /// Keeps it for the thread's cw_last_error.
     func keep(_ engine: EngineBlock) {
         let tls = unsafe cwi_tls_get()!
         unsafe tls.pointee.last_value = word
@@ -135,8 +136,8 @@ public struct Refusal {
     }
 }
 
-/// How many bytes of files may still be made within the quota. Makers take from it; the helper
-/// counts the store's files now and then and sets it anew.
+/// How many bytes of files may still be made within the quota. Makers take from it; from time to
+/// time the helper counts the store's files and sets it anew.
 package enum Quota {
     private static func made(_ engine: EngineBlock) -> UnsafeMutableRawPointer {
         unsafe cwi_engine_made_bytes_at(engine)
@@ -146,14 +147,14 @@ package enum Quota {
         unsafe cwi_engine_made_limit_at(engine)
     }
 
-    /// True where not one more segment fits.
+    /// True if not even one more segment fits.
     package static func isUsed(_ engine: EngineBlock) -> Bool {
         unsafe left(engine) < SegmentSize.of(engine)
     }
 
     /// Bytes that may still be made.
     package static func left(_ engine: EngineBlock) -> UInt64 {
-        // ORDER: relaxed. Both only bound how much is made; nothing is published by them (A26).
+        // ORDER: relaxed. Both only limit how much is made; they publish nothing (A26).
         let limit = unsafe cwa_load_relaxed_u64(limit(engine))
         let made = unsafe cwa_load_relaxed_u64(made(engine))
         return limit > made ? limit - made : 0
@@ -162,8 +163,9 @@ package enum Quota {
     static func take(_ engine: EngineBlock, bytes: UInt64) -> Bool {
         let word = unsafe made(engine)
         while true {
-            // ORDER: relaxed, then acquire-release. Of two makers one gets the last bytes. Nothing
-            // is added that is not taken: a mark read meanwhile would allow it once more (A26).
+            // ORDER: relaxed, then acquire-release. Of two makers, one gets the last bytes. Nothing
+            // is added before it is taken: a mark read meanwhile would allow it a second time
+            // (A26).
             let before = unsafe cwa_load_relaxed_u64(word)
             guard unsafe before &+ bytes <= cwa_load_relaxed_u64(limit(engine)) else {
                 return false
@@ -176,20 +178,19 @@ package enum Quota {
         _ = unsafe cwa_add_u64(made(engine), 0 &- bytes)
     }
 
-    /// Bytes that an archive about to be written may take beside the segments that it covers.
+    /// Takes the bytes that an archive about to be written may need beyond the segments it covers.
     package static func charge(_ engine: EngineBlock, bytes: UInt64) {
         _ = unsafe cwa_add_u64(made(engine), bytes)
     }
 
-    /// Taken before the files are counted: what is made meanwhile is counted twice rather than not.
+    /// Read before the files are counted: files made meanwhile are counted twice rather than never.
     package static func mark(_ engine: EngineBlock) -> UInt64 {
         unsafe cwa_load_relaxed_u64(made(engine))
     }
 
-    /// This engine's segment files that may still grow, spares included, and how large they may
-    /// become in all; those of a larger size that a policy has lowered count as one of the present:
-    /// or no segment of that size could ever be made. A listing that runs beside renames may miss
-    /// one.
+    /// Counts this engine's segment files that may still grow, spares included, and the total size
+    /// they may reach. Files of a larger, since lowered size count at the present size; otherwise
+    /// no segment of that size could ever be made. A listing that runs beside renames may miss one.
     package static func growing(_ engine: EngineBlock) -> (count: UInt64, bytes: UInt64) {
         var count: UInt64 = 0
         var bytes: UInt64 = 0
@@ -204,14 +205,14 @@ package enum Quota {
         return (count, bytes)
     }
 
-    /// How large the quota is, for words about it; 0: unlimited.
+    /// The size of the quota, for messages; 0: unlimited.
     package static func name(_ engine: EngineBlock, bytes: UInt64) {
         let word = unsafe cwi_engine_quota_bytes_at(engine)
-        // ORDER: relaxed. A number by itself (A26).
+        // ORDER: relaxed. A number on its own (A26).
         unsafe cwa_store_relaxed_u64(word, bytes)
     }
 
-    /// From the mark on so many bytes may be made. nil: any number.
+    /// Allows this many bytes to be made from the mark on. nil: any number.
     package static func allow(_ engine: EngineBlock, from mark: UInt64, bytes: UInt64?) {
         unsafe cwa_store_relaxed_u64(limit(engine), bytes.map { mark &+ $0 } ?? .max)
     }

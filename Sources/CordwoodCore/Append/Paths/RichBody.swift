@@ -1,6 +1,6 @@
 // A record with fields, place, trace, own time, exception or kind, encoded straight into the chunk
-// from the caller's pointers (FORMAT §8.1). Nothing is copied twice, nothing comes from the heap.
-// SAFETY: all pointers are the caller's and hold during the append; `write` fills exactly the
+// from the caller's pointers (FORMAT §8.1). Nothing is copied twice or allocated from the heap.
+// SAFETY: all pointers are the caller's and stay valid during the append; `write` fills exactly the
 // `bytes` that the append path made room for.
 
 import CCordwood
@@ -11,12 +11,12 @@ import CShims
     /// SAFETY: the caller's memory, valid during the append.
     public var fields: UnsafePointer<cw_field>?
     public var fieldCount = 0
-    /// Fields already encoded (FORMAT §8.2), instead of `fields`.
+    /// Already encoded fields (FORMAT §8.2), instead of `fields`.
     public var encodedFields = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     public var file = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     public var function = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     public var line: UInt32 = 0
-    /// 25 bytes (FORMAT §8.4), or nil: the thread's.
+    /// 25 bytes (FORMAT §8.4); nil uses the thread's.
     public var trace: UnsafeRawPointer?
     public var timeNs: UInt64 = 0
     public var exceptionType = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
@@ -24,7 +24,7 @@ import CShims
     public var exceptionStacktrace = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     public var kind: UInt8 = 0
     var originalLength: UInt64?
-    /// Bytes that the last of `fields`, a string, is cut by.
+    /// The number of bytes cut from the last of `fields`, a string.
     private var lastCutBytes = 0
 
     public init() {}
@@ -78,10 +78,10 @@ import CShims
         var cut = self
         cut.originalLength = unsafe UInt64(message.count)
         unsafe cut.message = UnsafeRawBufferPointer(start: nil, count: 0)
-        // Strings of the exception are cut with the message: the stack trace last written goes
-        // first.
+        // The strings of the exception are cut along with the message: the stack trace, written
+        // last, goes first.
         if cut.bytes > limit { unsafe cut.exceptionStacktrace = cut.message }
-        // Half of the room is the message's where fields would take it all.
+        // If the fields would take all the room, the message keeps half of it.
         if cut.bytes > limit { unsafe cut.cutFields(to: limit - min(message.count, limit / 2)) }
         guard cut.bytes <= limit else { return nil }
         let room = unsafe min(message.count, limit - cut.bytes)
@@ -89,7 +89,7 @@ import CShims
         return cut
     }
 
-    /// The first fields stay, as many as there is room for; a string that is too large is cut.
+    /// Keeps the first fields, as many as fit, and cuts a string that is too large.
     private mutating func cutFields(to limit: Int) {
         guard let fields = unsafe fields, unsafe encodedFields.count == 0 else { return }
         let all = fieldCount
@@ -191,7 +191,7 @@ import CShims
 }
 
 extension AppendSlow {
-    /// A record with everything; the caller has checked pointers and lengths.
+    /// A record with all parts; the caller has checked pointers and lengths.
     public static func rich(_ logger: LoggerBlock, _ level: UInt8, _ body: RichBody) -> Int32 {
         let bytes = body.bytes
         let isKept =

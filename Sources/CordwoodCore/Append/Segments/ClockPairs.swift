@@ -1,7 +1,7 @@
 // The clock pairs in a segment's header (FORMAT §4, §6.1). One writer: the helper, under the
 // sealing lock, or the maker of a segment before it is published. docs/CONCURRENCY.md, A18.
 // SAFETY: the header page is mapped while the segment is held; the table is clockPairsMax pairs
-// long, and no index goes beyond.
+// long, and no index exceeds it.
 
 import CShims
 
@@ -13,8 +13,8 @@ enum ClockPairs {
         unsafe target.storeBytes(of: sample.realtime, toByteOffset: 24, as: UInt64.self)
     }
 
-    /// Adds a pair behind the last; drops every second one when the table is full. False: it is not
-    /// later than the last, as within a tick of the coarse clock.
+    /// Appends a pair; drops every second one when the table is full. False: the pair is not later
+    /// than the last, for example within one tick of the coarse clock.
     @discardableResult
     static func add(_ sample: ClockSample, to header: UnsafeMutableRawPointer) -> Bool {
         let sequence = unsafe cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
@@ -25,8 +25,8 @@ enum ClockPairs {
         guard unsafe sample.ticks > last.load(as: UInt64.self),
             unsafe sample.monotonic >= last.load(fromByteOffset: 8, as: UInt64.self)
         else { return false }
-        // ORDER: release twice around the change: a reader that copied an odd or another number
-        // copies again (A18).
+        // ORDER: release twice around the change: a reader that copied under an odd or a changed
+        // number copies again (A18).
         unsafe cwa_store_release_u32(header + SegmentHeader.clockSequence, sequence | 1)
         cwa_fence_full()
         if count == SegmentHeader.clockPairsMax { count = unsafe thin(pairs, count) }
@@ -36,7 +36,7 @@ enum ClockPairs {
         return true
     }
 
-    /// The only pair, of a segment that holds no record.
+    /// Sets the only pair of a segment that holds no record.
     static func restart(_ sample: ClockSample, in header: UnsafeMutableRawPointer) {
         let sequence = unsafe cwa_load_relaxed_u32(header + SegmentHeader.clockSequence)
         // ORDER: release twice around the change, as in `add` (A18).
@@ -63,8 +63,8 @@ enum ClockPairs {
 }
 
 extension ClockSample {
-    /// With the ticks of the engine's records. The coarse clock is up to a tick of the kernel
-    /// behind: its sample is of the moment that it shows, so that no later record is older.
+    /// Samples with the ticks of the engine's records. The coarse clock lags by up to one tick of
+    /// the kernel: its sample is of the moment that it shows, so no later record is older.
     static func take(_ engine: EngineBlock) -> ClockSample {
         let kind = unsafe engine.pointee.clock_kind
         guard kind == SegmentHeader.clockCoarse else {

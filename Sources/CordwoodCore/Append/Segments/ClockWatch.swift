@@ -1,6 +1,6 @@
-// What the supply thread knows of the clocks between two looks: when the next pair is due, that
-// UTC was set, that the processor's counter does not run as it did (a suspend, a reset, a move to
-// another machine). Under the sealing lock. docs/FORMAT.md §4; PROTOCOL R30.
+// What the supply thread remembers of the clocks between two checks: when the next pair is due,
+// whether UTC was set, and whether the processor's counter has changed its course (a suspend, a
+// reset, a move to another machine). Under the sealing lock. docs/FORMAT.md §4; PROTOCOL R30.
 // SAFETY: the current segment stays mapped under the sealing lock.
 
 import CShims
@@ -9,15 +9,15 @@ package struct ClockWatch: Sendable {
     private var last: ClockSample?
     private var nextPairNs: UInt64 = 0
     private var pairs = 0
-    /// A pair could not be added yet: look again soon.
+    /// A pair could not be added yet: check again soon.
     package private(set) var isWaiting = false
 
-    /// UTC that moves by more is told to readers at once.
+    /// A larger step of UTC is passed to readers at once.
     private static let stepNs: UInt64 = 1_000_000
 
     package init() {}
 
-    /// True: ticks mean other times from here on, and the segment is to be rolled.
+    /// True: from here on ticks mean other times, and the segment must be rolled.
     package mutating func look(_ engine: EngineBlock) -> Bool {
         var sample = unsafe ClockSample.take(engine)
         defer { last = sample }
@@ -26,7 +26,7 @@ package struct ClockWatch: Sendable {
             nextPairNs = sample.monotonic &+ 10_000_000
             return false
         }
-        // Until two pairs have refined it the rate is that of a fifth of a millisecond.
+        // Until two pairs have refined it, the rate comes from a fifth of a millisecond.
         let tolerance: UInt64 = pairs < 2 ? 5 : 50
         if unsafe ClockWatch.hasJumped(engine, last, sample, tolerance) {
             unsafe EngineCore.endEpoch(engine, last: last, now: sample)
@@ -39,8 +39,8 @@ package struct ClockWatch: Sendable {
             return false
         }
         guard unsafe EngineCore.addClockPair(engine) else {
-            // The coarse clock has not moved on since the segment's last pair, and UTC may have
-            // been set in between: the next look sees that step again.
+            // The coarse clock has not advanced since the segment's last pair, and UTC may have
+            // been set in between: the next check sees that step again.
             sample.realtime = sample.monotonic &+ last.offset
             isWaiting = true
             return false
@@ -52,7 +52,8 @@ package struct ClockWatch: Sendable {
         return false
     }
 
-    /// The counter went back, or runs off the clock by over 1 ms and a `tolerance`th of the time.
+    /// The counter went back, or differs from the clock by more than 1 ms plus a `tolerance`th of
+    /// the time.
     private static func hasJumped(
         _ engine: EngineBlock, _ last: ClockSample, _ now: ClockSample, _ tolerance: UInt64
     ) -> Bool {
@@ -74,8 +75,8 @@ extension ClockSample {
 }
 
 extension EngineCore {
-    /// The current segment gets a pair from before the jump, or, where it holds nothing yet, one
-    /// from after it. The rate is measured anew: with the old one the next look would find a jump
+    /// Adds a pair from before the jump to the current segment; if the segment is still empty, one
+    /// from after it. Measures the rate anew: with the old rate, the next check would find a jump
     /// again.
     static func endEpoch(_ engine: EngineBlock, last: ClockSample, now: ClockSample) {
         unsafe engine.pointee.rate_ticks = 0

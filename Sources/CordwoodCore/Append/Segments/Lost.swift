@@ -1,20 +1,21 @@
-// Segments whose memory and file have parted: somebody cut the file, or it refuses stores and
-// private memory lies over it (guard.c). From then on only what the file says counts: an append
-// whose `committed` is not in the file is written again elsewhere. docs/CONCURRENCY.md, A25;
-// PROTOCOL R13.
-// SAFETY: the segment is held by the caller: busy with a chunk in it, or under the sealing lock. A
-// chunk header is read into memory of the stack.
+// Segments whose memory and file have diverged: somebody cut the file, or it refuses stores and
+// private memory is mapped over it (guard.c). From then on only the file counts: an append whose
+// `committed` is not in the file is written again elsewhere. docs/CONCURRENCY.md, A25; PROTOCOL
+// R13.
+// SAFETY: the caller holds the segment: it is busy with a chunk in it, or has the sealing lock.
+// Chunk headers are read into memory on the stack.
 
 import CShims
 import Glibc
 
 enum Lost {
     static func isLost(_ segment: SegmentBlock) -> Bool {
-        // ORDER: acquire. Who sees it looks into the file only after what the loser did (A25).
+        // ORDER: acquire. A thread that sees the flag looks into the file only after what the loser
+        // did (A25).
         unsafe cwa_load_acquire_u32(cwi_segment_lost_at(segment)) != 0
     }
 
-    /// Bytes of that chunk that readers will believe; 0 where its header is gone.
+    /// The bytes of that chunk that readers will believe; 0 if its header is gone.
     static func committed(
         _ segment: SegmentBlock, _ chunk: UnsafeMutableRawPointer
     ) -> UInt32 {
@@ -61,15 +62,15 @@ enum Lost {
 }
 
 extension EngineCore {
-    /// Looks whether somebody cut a file that is mapped, gives it its length again before a store
-    /// meets the hole, and takes it out of use. Under the sealing lock, by the supply thread.
+    /// Checks whether somebody cut a mapped file. If so, restores its length before a store meets
+    /// the hole, and takes it out of use. Under the sealing lock, on the supply thread.
     package static func watchFiles(_ engine: EngineBlock) {
         guard let lane = unsafe readyLane(engine), unsafe !WriteThrough.isOn(engine) else { return }
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
             guard state != Segments.free, state != Segments.making,
                 unsafe segment.pointee.base != nil,
-                // A host may have closed it, and another file have its number.
+                // A host may have closed the descriptor, and another file may have its number.
                 unsafe Descriptors.regain(engine, lane, segment)
             else { return }
             var status = stat()
@@ -79,7 +80,8 @@ extension EngineCore {
             guard unsafe fstat(segment.pointee.fd, &status) == 0,
                 UInt64(max(0, status.st_size)) < whole
             else { return }
-            // First, so that no append ends in a page that the file gets anew, without its header.
+            // Do this first, so that no append ends in a page that the file gets anew, without its
+            // header.
             unsafe cwi_segment_lose(engine, segment)
             _ = unsafe FileCalls.allocate(segment.pointee.fd, offset: 0, bytes: whole)
         }

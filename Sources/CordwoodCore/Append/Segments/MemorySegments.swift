@@ -1,18 +1,20 @@
-// Segments on a memory file system (CW_FLAG_TMPFS): the file lies in a folder of /dev/shm, its name
-// in lanes/ is a symbolic link to it, and all that protocol, readers and adopters do goes by that
-// name. Nothing is ever written back under the writers; what is archived stands on the disk.
-// docs/FORMAT.md §2.
-// SAFETY: names are built in buffers of the caller's stack; a descriptor belongs to who opened it.
+// Segments on a memory file system (CW_FLAG_TMPFS). The file lies in a folder of /dev/shm, and its
+// name in lanes/ is a symbolic link to it; the protocol, readers and adopters all use that name.
+// Nothing is ever written back under the writers; archived records are on the disk. docs/FORMAT.md
+// §2.
+// SAFETY: names are built in buffers on the caller's stack; a descriptor belongs to the function
+// that opened it.
 
 import CShims
 import Glibc
 
 package enum MemorySegments {
     private static let tmpfsMagic = 0x0102_1994
-    /// Bytes of them that one process's lane holds, at most; further segments go to the disk.
+    /// The most bytes of them that one process's lane holds; further segments go to the disk.
     static let bytesMax: UInt64 = 128 << 20
 
-    /// Opens the user's folder; makes it. A descriptor, or an errno below 0.
+    /// Opens the user's folder and makes it if necessary. Returns a descriptor, or an errno below
+    /// 0.
     package static func openFolder() -> Int32 {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
             var path = unsafe NameBuffer(buffer)
@@ -23,7 +25,8 @@ package enum MemorySegments {
             guard descriptor >= 0 else { return -errno }
             var status = stat()
             var system = statfs()
-            // Anybody may make names in /dev/shm: it must be ours, and nobody else's to enter.
+            // Any user may make names in /dev/shm: the folder must be ours, and closed to everybody
+            // else.
             let isOurs =
                 unsafe fstat(descriptor, &status) == 0 && status.st_uid == geteuid()
                 && status.st_mode & 0o077 == 0
@@ -37,7 +40,7 @@ package enum MemorySegments {
         }
     }
 
-    /// Whether one more may be made.
+    /// Whether one more segment may be made.
     static func hasRoom(_ engine: EngineBlock) -> Bool {
         guard unsafe engine.pointee.memory_fd >= 0, unsafe !WriteThrough.isOn(engine) else {
             return false
@@ -52,7 +55,7 @@ package enum MemorySegments {
             }
         }
         guard bytes <= max(bytesMax, 2 &* segmentBytes) else { return false }
-        // Others live there, too: half of it stays free.
+        // Others use this memory, too: half of it stays free.
         var system = statfs()
         guard unsafe fstatfs(engine.pointee.memory_fd, &system) == 0 else { return false }
         let block = UInt64(system.f_bsize)
@@ -60,14 +63,14 @@ package enum MemorySegments {
         return free >= segmentBytes &+ UInt64(system.f_blocks) &* block / 2
     }
 
-    /// Makes the link of that name and the file. A descriptor, or -1.
+    /// Makes the link of that name and the file. Returns a descriptor, or -1.
     static func create(
         _ engine: EngineBlock, _ segment: SegmentBlock, _ name: UnsafePointer<CChar>
     ) -> Int32 {
         let id = Machine.random()
         guard unsafe link(engine, id, name) else { return -1 }
-        // CRASH: a link to nothing; adopters remove it. The other way round the file would stay,
-        // for nobody looks for files that no store names.
+        // CRASH: a link to nothing; adopters remove it. In the other order the file would stay,
+        // because nothing looks for files that no store names.
         let descriptor = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 96) {
             buffer in
             var file = unsafe NameBuffer(buffer)
@@ -96,7 +99,7 @@ package enum MemorySegments {
         }
     }
 
-    /// Removes the file behind the link, which goes afterwards: a link to nothing is harmless.
+    /// Removes the file behind the link. The link goes afterwards: a link to nothing is harmless.
     static func remove(_ engine: EngineBlock, _ segment: SegmentBlock) {
         guard unsafe segment.pointee.memory_id != 0 else { return }
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { buffer in
@@ -107,7 +110,7 @@ package enum MemorySegments {
         unsafe segment.pointee.memory_id = 0
     }
 
-    /// Puts a sealed segment on the disk, under its name; also one that was there and has lost its
+    /// Puts a sealed segment on the disk under its name, even one that was there and has lost its
     /// name. False: it stays where it is.
     static func putOnDisk(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
@@ -124,8 +127,8 @@ package enum MemorySegments {
                     unsafe unlinkat(directory, second.pointer, 0)
                 }
                 guard unsafe copy(engine, segment, temporary.pointer),
-                    // CRASH: two names lead to the file in memory, and adopters remove it by the
-                    // second one, once the first has become the file on the disk.
+                    // CRASH: two names lead to the file in memory; once the first has become the
+                    // file on the disk, adopters remove the memory file by the second.
                     unsafe segment.pointee.memory_id == 0
                         || link(engine, segment.pointee.memory_id, second.pointer),
                     unsafe replace(engine, lane, segment, temporary.pointer)
@@ -148,7 +151,7 @@ package enum MemorySegments {
         }
     }
 
-    /// All of a sealed segment, synced, under another name.
+    /// Copies a whole sealed segment, synced, to another name.
     private static func copy(
         _ engine: EngineBlock, _ segment: SegmentBlock, _ name: UnsafePointer<CChar>
     ) -> Bool {
@@ -181,8 +184,8 @@ package enum MemorySegments {
 
 extension EngineCore {
     /// Puts sealed segments that lie in memory on the disk, under the sealing lock: all of them
-    /// before the lane is let go, or those whose names somebody has removed.
-    /// of: those of one lane alone.
+    /// before the lane is let go, or only those whose names somebody has removed.
+    /// of: limits this to one lane.
     package static func putOnDisk(
         _ engine: EngineBlock, namelessOnly: Bool, of only: UnsafeMutablePointer<cwi_lane>? = nil
     ) {
@@ -195,7 +198,8 @@ extension EngineCore {
             else { return }
             let isOnDisk = unsafe MemorySegments.putOnDisk(engine, lane, segment)
             changed = changed || isOnDisk
-            // At the end what the disk has no room for stays in memory, under its name.
+            // In the end, segments for which the disk has no room stay in memory, under their
+            // names.
             if isOnDisk || !namelessOnly { unsafe segment.pointee.retired = 1 }
         }
         if changed { _ = unsafe FileCalls.sync(Descriptors.lanes(engine)) }

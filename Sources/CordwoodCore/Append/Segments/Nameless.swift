@@ -1,22 +1,22 @@
-// Files that have lost their names: somebody cleaned up the directory. A spare without a name can
-// never be published, so it is dropped, and another one is made. Writers find out when they give it
-// a number (Segments.publishNext); the supply thread looks ahead of them. A sealed segment that no
-// archive holds gets a file again while it is mapped. docs/CONCURRENCY.md, A11.
-// SAFETY: a spare that was taken is its taker's alone, and its mapping is nobody else's by then.
+// Files that have lost their names because somebody cleaned up the directory. A spare without a
+// name can never be published, so it is dropped and another one is made. Writers notice when they
+// give it a number (Segments.publishNext); the supply thread checks ahead of them. A sealed segment
+// that no archive holds gets a file again while it is mapped. docs/CONCURRENCY.md, A11.
+// SAFETY: a spare that was taken belongs to its taker alone, and so does its mapping by then.
 
 import CShims
 import Glibc
 
 extension Segments {
-    /// Lets go of a spare that the caller has taken: mapping, slot, and what it took of the quota.
+    /// Drops a spare that the caller has taken: its mapping, its slot, and its share of the quota.
     static func dropNameless(_ engine: EngineBlock, _ lane: LaneBlock, _ spare: SegmentBlock) {
         let bytes = unsafe spare.pointee.memory_id == 0 ? spare.pointee.size : 0
-        // CRASH: a file without a name, which goes with the process.
+        // CRASH: a file without a name, which disappears with the process.
         unsafe destroy(engine, lane, spare)
         unsafe Quota.giveBack(engine, bytes: bytes)
     }
 
-    /// Takes back the spares that have no name any more, so that no writer meets them: one that may
+    /// Takes back the spares that have lost their names, so no writer meets them: a writer that may
     /// not make a segment would have to refuse its record. Supply thread.
     static func dropNamelessSpares(_ engine: EngineBlock, _ lane: LaneBlock) {
         for i in 0..<Int(CWI_SPARES_MAX) {
@@ -32,14 +32,14 @@ extension Segments {
 }
 
 extension EngineCore {
-    /// Now and then, by the supply thread.
+    /// Called from time to time by the supply thread.
     package static func watchSpares(_ engine: EngineBlock) {
         guard let lane = unsafe readyLane(engine) else { return }
         unsafe Segments.dropNamelessSpares(engine, lane)
     }
 
-    /// Gives a sealed segment that has no name any more a file again, under the sealing lock. No
-    /// archive holds it. False: it is still mapped and got none.
+    /// Gives a sealed segment that has lost its name a file again, under the sealing lock. No
+    /// archive holds the segment. False: it is still mapped and got no file.
     package static func restoreNameless(_ engine: EngineBlock, _ number: UInt64) -> Bool {
         guard let lane = unsafe readyLane(engine) else { return true }
         var isRestored = true
@@ -50,7 +50,7 @@ extension EngineCore {
                 unsafe segment.pointee.retired == 0, unsafe Descriptors.holds(segment)
             else { return }
             if unsafe MemorySegments.putOnDisk(engine, lane, segment) {
-                // Its mapping is another file's: not for use again.
+                // Its mapping belongs to another file: not for reuse.
                 unsafe segment.pointee.retired = 1
             } else {
                 isRestored = false

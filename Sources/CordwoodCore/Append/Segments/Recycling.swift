@@ -1,28 +1,28 @@
-// Using the files of archived segments again: their blocks are allocated and their pages in memory,
-// so the next segment costs no page fault and no work of the file system. Only segments of this
+// Reuses the files of archived segments: their blocks are allocated and their pages are in memory,
+// so the next segment costs no page fault and no work in the file system. Only segments of this
 // process whose pages are all resident, that are quiet, and that no reader has open. Under the
 // sealing lock. docs/CONCURRENCY.md, A22; PROTOCOL R11, R15, R16.
-// SAFETY: a slot that is SEALED and quiet is touched by nobody else, and its mapping is released by
-// the holder of the sealing lock only.
+// SAFETY: no other thread touches a slot that is SEALED and quiet, and only the holder of the
+// sealing lock releases its mapping.
 
 import CShims
 import Glibc
 
 public enum Recycling {
-    /// Segments kept for use again, at most, whatever the rate.
+    /// The most segments kept for reuse, whatever the rate.
     public static let segmentsMax = 8
-    /// And bytes of them.
+    /// The most bytes of them.
     private static let bytesMax: UInt64 = 128 << 20
 
-    /// What two seconds of writing take, while a segment lasts under four seconds; else nothing:
-    /// who logs little keeps little.
+    /// The segments that two seconds of writing fill, as long as a segment lasts under four
+    /// seconds; otherwise none: a program that logs little keeps little.
     static func ring(bytesPerSecond: UInt64, segmentBytes: UInt64) -> UInt32 {
         guard bytesPerSecond >= segmentBytes / 4 else { return 0 }
         let count = 1 + bytesPerSecond * 2 / segmentBytes
         return UInt32(min(count, bytesMax / segmentBytes, UInt64(segmentsMax)))
     }
 
-    /// How many more sealed segments are worth keeping mapped now.
+    /// How many more sealed segments are worth keeping mapped.
     static func wanted(_ engine: EngineBlock) -> Int {
         guard let lane = unsafe EngineCore.readyLane(engine) else { return 0 }
         // ORDER: relaxed. A hint; a wrong one costs memory or time, never records (A22).
@@ -34,14 +34,15 @@ public enum Recycling {
         unsafe cwi_engine_ring_at(engine)
     }
 
-    /// A sealed segment that would do: fully grown, of the present size, and not refused before.
+    /// True if a sealed segment is suitable: fully grown, of the present size, and not rejected
+    /// before.
     static func mayServe(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         unsafe segment.pointee.retired == 0 && segment.pointee.ready == segment.pointee.size
             && segment.pointee.size == SegmentSize.of(engine) && !WriteThrough.isOn(engine)
             && !Lost.isLost(segment) && segment.pointee.lane == engine.pointee.lane
     }
 
-    /// Makes a spare of a sealed segment that an archive holds. False: it is for removal.
+    /// Turns a sealed segment that an archive holds into a spare. False: remove it instead.
     static func reuse(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Bool {
@@ -49,19 +50,21 @@ public enum Recycling {
             unsafe segment.pointee.memory_id == 0 || !FileCalls.isNameless(segment.pointee.fd),
             unsafe Quiescence.isQuiet(engine, segment), unsafe isResident(segment),
             unsafe Descriptors.holds(segment),
-            // A reader holds a shared lock while it has the file open, and keeps what it opened.
+            // A reader holds a shared lock while it has the file open, and keeps the file that it
+            // opened.
             unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0
         else { return false }
         defer { unsafe flock(segment.pointee.fd, LOCK_UN) }
         let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
-        // ORDER: release, then full. A reader that sees anything new in this file sees that it is
-        // dead, or another number, generation and salt, when it looks at the header again (R11).
+        // ORDER: release, then full. A reader that sees anything new in this file sees, when it
+        // checks the header again, that the file is dead or has another number, generation and salt
+        // (R11).
         unsafe cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateDead)
         cwa_fence_full()
-        // CRASH: dead under its old name: the archive covers it, adopters remove it.
+        // CRASH: dead under its old name: the archive covers it, and adopters remove it.
         let id = Machine.random()
         guard unsafe Segments.renameToSpare(engine, lane, segment, id) else { return false }
-        // CRASH: a name that means nothing to anybody.
+        // CRASH: a name that has no meaning.
         unsafe segment.pointee.spare_id = id
         unsafe segment.pointee.number = 0
         unsafe segment.pointee.generation &+= 1
@@ -72,8 +75,8 @@ public enum Recycling {
         return true
     }
 
-    /// All its pages are in memory: reading them back from the disk would cost more than new ones,
-    /// and what the disk has may be older (R15).
+    /// True if all its pages are in memory: reading them back from the disk would cost more than
+    /// new ones, and the disk's copy may be older (R15).
     private static func isResident(_ segment: SegmentBlock) -> Bool {
         let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
         let page = Int(getpagesize())
@@ -93,7 +96,7 @@ public enum Recycling {
         }
     }
 
-    /// Maps for writing again what the kernel wrote back meanwhile.
+    /// Maps for writing again the pages that the kernel wrote back meanwhile.
     static func populate(_ segment: SegmentBlock) {
         guard let base = unsafe segment.pointee.base else { return }
         _ = unsafe Mapping.populate(
@@ -102,8 +105,8 @@ public enum Recycling {
 }
 
 extension EngineCore {
-    /// Uses again what it can of these sealed segments, which stand in a durable archive. Returns
-    /// the numbers whose files are spares now; the others' are to be removed.
+    /// Reuses as many as possible of these sealed segments, which a durable archive holds. Returns
+    /// the numbers whose files are spares now; the caller removes the others.
     package static func recycle(
         _ engine: EngineBlock, _ numbers: ClosedRange<UInt64>
     ) -> Set<UInt64> {

@@ -1,26 +1,26 @@
-// Which of many writers makes the next segment where no spare lies ready, and how the others wait.
-// Writers, also in signal handlers. docs/CONCURRENCY.md, A10, A12.
+// Decides which of many writers makes the next segment if no spare is ready, and how the others
+// wait. Writers, even in signal handlers. docs/CONCURRENCY.md, A10, A12.
 // SAFETY: words of the lane's and the engine's blocks, which are never unmapped.
 
 import CShims
 import Glibc
 
 extension Segments {
-    /// One writer makes the segment; the others look up every few microseconds whether it is there.
-    /// After a millisecond one of them follows a maker from whom nothing came, and after one more
-    /// the next: a stopped maker holds nobody up, and a crowd does not make a segment each. nil:
-    /// there is another current segment now, or none can be made.
+    /// One writer makes the segment; the others check every few microseconds whether it exists.
+    /// After a millisecond without a result, one of them also becomes a maker, and after another
+    /// millisecond the next: a stopped maker holds up no other writer, and a crowd does not make
+    /// one segment each. nil: another segment is current now, or none can be made.
     static func makeInLine(
         _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64, _ thread: ThreadBlock?
     ) -> SegmentBlock? {
         let maker = unsafe makerWord(lane)
         let tid = cw_gettid()
-        // A nested append waits for a maker, whose signals are blocked, so that it is another
-        // thread; for a slot never, and there are some that only nested ones take.
+        // A nested append does wait for a maker: makers block their signals, so it is another
+        // thread. It never waits for a slot; some slots are reserved for nested appends.
         let isNested = unsafe !waits(thread)
         let waitsForSlot = unsafe thread != nil && !isNested
-        // Where sealing has fallen behind and every slot is taken, the writer is slowed down, for a
-        // bounded time; a disk or quota that is full is refused at once.
+        // If sealing has fallen behind and every slot is taken, the writer is slowed down for a
+        // bounded time. If the disk or the quota is full, the record is refused at once.
         let patience = cw_monotonic_ns() &+ 2_000_000_000
         var turn = Turn()
         while unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord {
@@ -32,16 +32,17 @@ extension Segments {
                 isMaker = unsafe cwa_cas_u32(maker, held, tid) || isMaker
             }
             if hasSlot, isMaker, let made = unsafe make(engine, lane, isNested: isNested) {
-                // Once for all who wait, not a page at a time by each of them.
+                // Fill it once for all waiting threads, instead of a page at a time in each of
+                // them.
                 unsafe fill(engine, lane, made, upTo: firstBytes)
                 return unsafe made
             }
-            // A slot that became free since may be another thread's by now: round again.
+            // A slot that has become free may belong to another thread by now: go round again.
             guard waitsForSlot || hasSlot && !isMaker, unsafe !isRefused(lane),
                 unsafe !Quota.isUsed(engine)
             else { return nil }
             guard cw_monotonic_ns() < patience else {
-                // Nobody releases anything: the next calls do not wait for it again.
+                // Slots are not being released: the next calls do not wait for one again.
                 unsafe refuse(engine, lane, .notReady, ns: 1_000_000_000)
                 return nil
             }
@@ -51,16 +52,16 @@ extension Segments {
         return nil
     }
 
-    /// A nested append waits for a maker at most (makeInLine): anything else may be its own
-    /// thread's, which goes on only behind it.
+    /// A nested append waits for a maker at most (makeInLine): anything else may be held by its own
+    /// thread, which resumes only after it.
     static func waits(_ thread: ThreadBlock?) -> Bool {
         unsafe thread.map { unsafe $0.pointee.depth == 0 } ?? true
     }
 
-    /// The last free slots are for nested appends, which cannot wait for one.
+    /// The last free slots are reserved for nested appends, which cannot wait for one.
     private static let nestedSlots = 32
 
-    /// One that anybody may take.
+    /// True if there is a slot that any append may take.
     static func hasFreeSlot(_ engine: EngineBlock) -> Bool {
         let table = unsafe table(engine)
         var count = 0
@@ -83,8 +84,8 @@ extension Segments {
     }
 }
 
-/// Waiting for another thread's work: a turn comes where the word is free, or has stayed the
-/// same for a millisecond. Who follows changes the word, so that one at a time does.
+/// Waits for another thread's work. A turn comes when the word is free, or has not changed for a
+/// millisecond. The thread that takes the turn changes the word, so they go one at a time.
 struct Turn {
     private var word: UInt64 = 0
     private var until: UInt64 = 0
@@ -100,7 +101,8 @@ struct Turn {
         return time >= until
     }
 
-    /// Asleep, but for the first times: who spins takes the processor from who makes room.
+    /// Yields a few times, then sleeps: a spinning thread takes the processor from the one that
+    /// makes room.
     mutating func pause(yields isSoon: Bool = true) {
         yields += 1
         if isSoon, yields <= 8 {

@@ -1,7 +1,7 @@
-// The size of the segments that are made from here on: a policy may change it while writers run.
-// Any thread reads it; the engine above sets it, one thread at a time. What lies ready in another
-// size is taken back by the supply thread, and a segment keeps the size it was made with. A writer
-// may meet both sizes within one append (Claim). docs/CONCURRENCY.md, A31.
+// The size of segments made from here on: a policy may change it while writers run. Any thread
+// reads it; the engine above sets it, one thread at a time. The supply thread takes back spares of
+// another size, and a segment keeps the size it was made with. A writer may meet both sizes within
+// one append (Claim). docs/CONCURRENCY.md, A31.
 // SAFETY: a word of the engine's block, which is never unmapped.
 
 import CShims
@@ -16,7 +16,7 @@ enum SegmentSize {
     }
 
     static func of(_ engine: EngineBlock) -> UInt64 {
-        // ORDER: relaxed. A size by itself; nothing is published by it (A31).
+        // ORDER: relaxed. A size on its own; it publishes nothing (A31).
         unsafe cwa_load_relaxed_u64(word(engine))
     }
 
@@ -25,7 +25,7 @@ enum SegmentSize {
         unsafe cwa_store_relaxed_u64(word(engine), bytes)
     }
 
-    /// Takes back the spares of another size. Supply thread: it alone unmaps.
+    /// Takes back the spares of another size. Supply thread only: it alone unmaps.
     static func tidySpares(_ engine: EngineBlock, _ lane: LaneBlock) {
         let bytes = unsafe of(engine)
         for i in 0..<Int(CWI_SPARES_MAX) {
@@ -41,7 +41,7 @@ enum SegmentSize {
 }
 
 extension EngineCore {
-    /// Of segments made from here on. ringMax: files kept for use again.
+    /// Sets the size of segments made from here on. ringMax: the most files kept for reuse.
     package static func setSegmentBytes(_ engine: EngineBlock, _ bytes: UInt64, ringMax: UInt32) {
         // ORDER: relaxed. A bound for a hint (A22).
         unsafe cwa_store_relaxed_u32(SegmentSize.ringMaxWord(engine), ringMax)
@@ -52,7 +52,7 @@ extension EngineCore {
 }
 
 extension EngineCore {
-    /// The current segment is larger than one that would be made now.
+    /// True if the current segment is larger than one made now.
     package static func isOversize(_ engine: EngineBlock) -> Bool {
         guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane) else {
             return false

@@ -1,14 +1,14 @@
-// Keeping writers supplied: blocks allocated and pages faulted in ahead of them, and the next
-// segment made before the current one is full. One value, on the supply thread alone; a writer that
-// gets ahead of it does the same in line (Segments). docs/CONCURRENCY.md, A6, A11.
-// SAFETY: the supply thread alone unmaps segments while it runs, so `base` holds through a look;
-// what is faulted in ends at the segment's size.
+// Keeps writers supplied: allocates blocks and faults in pages ahead of them, and makes the next
+// segment before the current one is full. One value, on the supply thread alone; a writer that gets
+// ahead of it does the same in line (Segments). docs/CONCURRENCY.md, A6, A11.
+// SAFETY: the supply thread alone unmaps segments while it runs, so `base` stays valid during a
+// check; pages are faulted in only up to the segment's size.
 
 import CCordwood
 import CShims
 import Glibc
 
-/// What the supply thread remembers between two looks.
+/// The supply thread's state between two checks.
 package struct Supply: Sendable {
     private var segment: UInt64 = 0
     private var used: UInt64 = 0
@@ -17,8 +17,8 @@ package struct Supply: Sendable {
 
     package init() {}
 
-    /// Sees to it that what writers take within the next 50 ms lies ready. Returns for how many ns
-    /// it will do, unless somebody wakes the helper.
+    /// Prepares what writers will take within the next 50 ms. Returns how many ns that will last,
+    /// unless the helper is woken earlier.
     package mutating func prepare(_ engine: EngineBlock) -> UInt64 {
         guard let lane = unsafe EngineCore.readyLane(engine),
             let current = unsafe Claim.current(lane),
@@ -43,8 +43,8 @@ package struct Supply: Sendable {
 
     private static let longest: UInt64 = 200_000_000
 
-    /// The next segment before it is needed, and as many as the reserve takes. Fresh ones hold no
-    /// record, so they are filled with zeros at a fourth of what their page faults would cost.
+    /// Makes the next segment before it is needed, and as many as the reserve requires. Fresh ones
+    /// hold no record, so filling them with zeros costs a fourth of what their page faults would.
     private func supplySpares(
         _ engine: EngineBlock, _ lane: LaneBlock, _ current: SegmentBlock, left: UInt64,
         _ reserve: UInt64
@@ -57,7 +57,7 @@ package struct Supply: Sendable {
         var ready = left + UInt64(count) * segmentBytes
         while count < Self.freshMax, wants && count == 0 || ready < reserve,
             unsafe !Segments.isRefused(lane),
-            // The last ones within the quota are for what is written.
+            // The last segments within the quota are left for writers.
             unsafe count == 0 || Quota.left(engine) >= 3 * segmentBytes,
             let spare = unsafe makeSpare(engine, lane)
         {
@@ -79,12 +79,12 @@ package struct Supply: Sendable {
         return unsafe Segments.make(engine, lane)
     }
 
-    /// Spares made ahead of the writers, at most: fewer than are kept for use again (Recycling).
+    /// The most spares made ahead of the writers: fewer than are kept for reuse (Recycling).
     private static let freshMax = 4
 
-    /// How many segments are worth using again at this rate; what is too many goes. The kernel may
-    /// have written spares back, and a store into such a page would fault: the next one is mapped
-    /// for writing again once for each segment.
+    /// Decides how many segments are worth reusing at this rate and releases the rest. The kernel
+    /// may have written spares back, and a store into such a page would fault: once per segment,
+    /// the next spare is mapped for writing again.
     private mutating func keepRing(_ engine: EngineBlock, _ lane: LaneBlock, isHalf: Bool) {
         let ring = unsafe min(
             cwa_load_relaxed_u32(SegmentSize.ringMaxWord(engine)),
@@ -97,7 +97,7 @@ package struct Supply: Sendable {
         {
             unsafe Segments.destroy(engine, lane, spare)
         }
-        // Whoever takes it meanwhile: this thread alone unmaps what was current.
+        // A writer may take it meanwhile, but only this thread unmaps a segment that was current.
         if isHalf, !isRefreshed, let spare = unsafe Segments.nextSpare(lane) {
             unsafe Recycling.populate(spare)
         }
@@ -106,7 +106,7 @@ package struct Supply: Sendable {
 
     private var isRefreshed = false
 
-    /// Small programs touch little; from 256 KiB on a segment is worth 1 MiB ahead (PROTOCOL,
+    /// Small programs touch little; from 256 KiB on, 1 MiB ahead is worthwhile (PROTOCOL,
     /// performance trap 2).
     private func reserve(_ used: UInt64) -> UInt64 {
         let ahead: UInt64 = used > 256 << 10 ? 1 << 20 : used > 64 << 10 ? 256 << 10 : 32 << 10
@@ -131,18 +131,18 @@ package struct Supply: Sendable {
 }
 
 extension Segments {
-    /// Bytes faulted in by one system call: longer ones hold up a writer's own fault.
+    /// The bytes faulted in by one system call: longer calls hold up a writer's own fault.
     private static let step: UInt64 = 256 << 10
 
-    /// Room where fewer populated bytes lie ahead wakes the helper.
+    /// Fewer populated bytes ahead than this wake the helper.
     private static let least: UInt64 = 512 << 10
 
     private static func populatedWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
         unsafe cwi_segment_populated_at(segment)
     }
 
-    /// Grows and pre-faults, in steps, from the supply thread. Pages that writers have faulted in,
-    /// where they got ahead, cost next to nothing.
+    /// Grows and pre-faults in steps, on the supply thread. Pages that writers have already faulted
+    /// in cost next to nothing.
     static func supply(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock, upTo: UInt64
     ) {
@@ -158,7 +158,7 @@ extension Segments {
         }
     }
 
-    /// The same for a fresh spare, in which nobody stores yet.
+    /// The same for a fresh spare, which no thread stores to yet.
     static func fill(
         _ engine: EngineBlock, _ lane: LaneBlock, _ spare: SegmentBlock, upTo: UInt64
     ) {
@@ -174,17 +174,17 @@ extension Segments {
         }
     }
 
-    /// Bytes that the caller alone may store to and has not stored to yet. False: they cannot be
-    /// had.
+    /// Prepares bytes that only the caller may store to and has not stored to yet. False: they
+    /// cannot be provided.
     private static func zeroAndPopulate(
         _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer, _ offset: UInt64,
         _ bytes: UInt64
     ) -> Bool {
-        // A child forked by a handler in here finds another file under the descriptor's number.
+        // In a child that a handler forks in here, the descriptor's number means another file.
         var mask = sigset_t()
         unsafe cwi_block_signals(&mask)
         defer { unsafe cwi_restore_signals(&mask) }
-        // And one that was forked before may have made its own segment in this slot.
+        // A child that was forked earlier may have made its own segment in this slot.
         guard unsafe UnsafeMutableRawPointer(segment.pointee.base) == base else { return false }
         // Memory file systems allocate pages, not blocks.
         if bytes >= zeroedBytesMin, unsafe segment.pointee.memory_id == 0,
@@ -196,11 +196,11 @@ extension Segments {
         return unsafe Mapping.populate(base + Int(offset), bytes: Int(bytes))
     }
 
-    /// Fewer bytes are faulted in faster than they are written.
+    /// Below this size, faulting in is faster than writing.
     private static let zeroedBytesMin: UInt64 = 32 << 10
 
-    /// A chunk that the calling thread has claimed, beyond what is pre-faulted. False: its pages
-    /// cannot be had, and storing there would kill the host.
+    /// Faults in a chunk that the calling thread has claimed beyond the pre-faulted part. False:
+    /// its pages cannot be provided, and storing there would kill the host.
     static func faultIn(
         _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer, _ offset: UInt64,
         _ bytes: UInt64
@@ -211,8 +211,8 @@ extension Segments {
         return unsafe zeroAndPopulate(segment, base, offset, bytes)
     }
 
-    /// A writer took a large chunk that ends here: true where the helper should look now, not when
-    /// it meant to.
+    /// True if a writer's large chunk that ends here means that the helper should check now,
+    /// earlier than planned.
     static func runsShort(_ segment: SegmentBlock, _ end: UInt64) -> Bool {
         let populated = unsafe cwa_load_relaxed_u64(populatedWord(segment))
         return unsafe populated < segment.pointee.size && populated < end + least

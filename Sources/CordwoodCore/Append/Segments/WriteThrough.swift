@@ -1,7 +1,8 @@
-// Where mapped stores cannot be trusted, because the file system has no preallocation or a full
-// disk could kill the host by SIGBUS: segments are private memory then, and every append is also
-// written to the file before it returns. All else is the protocol as it is. Slower (two system
-// calls a record), as safe against death of the process. docs/CONCURRENCY.md, Write mode.
+// Write mode, for files whose mapped stores cannot be trusted, because the file system has no
+// preallocation or a full disk could kill the host by SIGBUS. Segments are then private memory, and
+// every append is also written to the file before it returns. The rest of the protocol is
+// unchanged. Slower (two system calls per record), equally safe against the death of the process.
+// docs/CONCURRENCY.md, Write mode.
 // SAFETY: callers pass bytes within the segment, lane file or catalog region they name, which a
 // claim, the sealing lock or the engine's own lock keeps in place meanwhile.
 
@@ -11,16 +12,16 @@ import Glibc
 enum WriteThrough {
     static func isOn(_ engine: EngineBlock) -> Bool { unsafe engine.pointee.write_mode != 0 }
 
-    /// Maps only where the file system is known to keep what preallocation promised. Asked once,
-    /// at open, before the first lane is made: a forked child inherits the answer.
+    /// Chooses mapping only if the file system is known to keep what preallocation promised.
+    /// Decided once, at open, before the first lane is made: a forked child inherits the answer.
     static func decide(_ engine: EngineBlock) {
         let lanes = unsafe engine.pointee.lanes_fd
         guard !FileSystem(lanes).keepsMappings(directory: lanes) else { return }
         unsafe engine.pointee.write_mode = 1
     }
 
-    /// The memory that stands for a file: its mapping, or private memory in write mode. nil: an
-    /// errno says why.
+    /// The memory that represents a file: its mapping, or private memory in write mode. nil: errno
+    /// gives the reason.
     static func memory(
         _ engine: EngineBlock, _ descriptor: Int32, bytes: Int
     ) -> UnsafeMutableRawPointer? {
@@ -29,8 +30,8 @@ enum WriteThrough {
             : Mapping.file(descriptor, offset: 0, bytes: bytes)
     }
 
-    /// Blocks for a new file. 0 or an errno. Turns write mode on where a first file shows that
-    /// there is no preallocation.
+    /// Allocates blocks for a new file. Returns 0 or an errno. Turns write mode on if a first file
+    /// shows that there is no preallocation.
     static func allocate(
         _ engine: EngineBlock, _ descriptor: Int32, bytes: UInt64, isFirst: Bool
     ) -> Int32 {
@@ -41,14 +42,14 @@ enum WriteThrough {
         return 0
     }
 
-    /// Opened again where a host has closed it, which daemons do with every descriptor.
+    /// Reopens the file if a host has closed it, as daemons do with every descriptor.
     private static func isOpen(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         guard let lane = unsafe segment.pointee.lane else { return false }
         return unsafe Descriptors.regain(engine, lane, segment)
     }
 
-    /// Bytes of a segment, as they are in memory now. False: the file system refuses them; errno
-    /// says why.
+    /// Writes bytes of a segment as they are in memory now. False: the file system refuses them;
+    /// errno gives the reason.
     static func segment(
         _ engine: EngineBlock, _ segment: SegmentBlock, _ start: UnsafeMutableRawPointer,
         _ count: Int
@@ -62,14 +63,14 @@ enum WriteThrough {
                 segment.pointee.fd, start, count, at: segment.pointee.file_offset + UInt64(offset)))
     }
 
-    /// True for 0; else errno is what was answered.
+    /// True for 0; otherwise sets errno.
     private static func isDone(_ error: Int32) -> Bool {
         if error != 0 { errno = error }
         return error == 0
     }
 
-    /// A segment's header. In the file `allocated` is the whole segment: readers stop at the end of
-    /// the file, and no claim has to be written in the order of the others. False: as above.
+    /// Writes a segment's header. In the file, `allocated` is the whole segment: readers stop at
+    /// the end of the file, so claims need not be written in order. False: as above.
     static func header(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         guard unsafe isOn(engine) else { return true }
         guard let base = unsafe segment.pointee.base, unsafe isOpen(engine, segment) else {
@@ -87,8 +88,8 @@ enum WriteThrough {
         }
     }
 
-    /// What sealing has fixed: the headers of chunks, and a file as long as the segment. False: it
-    /// is tried again; readers go by `committed` until then.
+    /// Writes what sealing has fixed: the headers of chunks, and a file as long as the segment.
+    /// False: it will be tried again; readers go by `committed` until then.
     static func sealed(_ engine: EngineBlock, _ segment: SegmentBlock, end: UInt64) -> Bool {
         guard unsafe isOn(engine) else { return true }
         let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
@@ -113,7 +114,7 @@ enum WriteThrough {
         return unsafe ftruncate(segment.pointee.fd, off_t(whole)) == 0
     }
 
-    /// Bytes of the lane file: its header, a drop slot, a catalog entry.
+    /// Writes bytes of the lane file: its header, a drop slot, a catalog entry.
     static func lane(
         _ engine: EngineBlock, _ lane: LaneBlock, _ start: UnsafeMutableRawPointer, _ count: Int
     ) -> Bool {
@@ -124,7 +125,7 @@ enum WriteThrough {
         return unsafe FileCalls.write(descriptor, start, count, at: UInt64(offset)) == 0
     }
 
-    /// An entry of the region being filled, without its salt and then with it.
+    /// Writes an entry of the region being filled, first without its salt and then with it.
     static func catalogEntry(
         _ engine: EngineBlock, _ lane: LaneBlock, _ entry: UnsafeMutableRawPointer, _ count: Int
     ) -> Bool {
@@ -138,8 +139,8 @@ enum WriteThrough {
             unsafe CatalogWriter.addFileName(&name, lane, lane.pointee.catalog_index)
             let descriptor = unsafe cw_open_at(Descriptors.lanes(engine), name.pointer, O_RDWR, 0)
             if descriptor < 0, errno == ENOENT {
-                // Nobody finds the names in it any more.
-                // ORDER: relaxed. A wish by itself (A36).
+                // Readers no longer find the names in it.
+                // ORDER: relaxed. A request on its own (A36).
                 unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)
             }
             guard descriptor >= 0 else { return false }

@@ -1,10 +1,10 @@
-// Finds the site of a Swift log call again, by the words of its frame: the addresses of its
-// literals, its place, and the types of its arguments (a generic function gives one place several).
-// All of them are immortal, as Swift's modules are never unloaded, so the words themselves are the
+// Finds the site of a Swift log call by the words of its frame: the addresses of its literals, its
+// place, and the types of its arguments (a generic function gives one place several sites). All of
+// these are immortal, because Swift's modules are never unloaded, so the words themselves are the
 // key. The first record registers the site (Sites) and adds an entry here; entries are never
-// changed or removed. Any thread may look; who adds holds the lock of Sites.
-// SAFETY: a slot holds 0 or the address of a whole entry in a mapping that is never unmapped; words
-// of a frame stand between `low` and the end of its block.
+// changed or removed. Any thread may look one up; adding requires the lock of Sites.
+// SAFETY: a slot holds 0 or the address of a complete entry in a mapping that is never unmapped;
+// the words of a frame lie between `low` and the end of its block.
 
 import CCordwood
 import CShims
@@ -26,18 +26,18 @@ enum MessageSites {
     private static let slotsMax = 1 << 17
     private static let slotBits: UInt64 = 17
     private static let entriesBytes = 16 << 20
-    /// Slots looked at from where the short hash says. One place may have as many kinds of records
-    /// as its values' types and nils make, with one short hash: those for which there is no room
-    /// lie where the long hash says.
+    /// The number of slots probed from the short hash. Values of different types, and nils, give
+    /// one place many kinds of records with the same short hash; those that find no room there go
+    /// to the long hash.
     private static let nearMax = 4
-    /// Slots looked at from there, before a site counts as unknown.
+    /// The number of slots probed from the long hash before a site counts as unknown.
     private static let farMax = 64
 
     private static var tableWord: UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(cwi_message_table_get()!)
     }
 
-    /// A slot by file, line and column, and the last token.
+    /// Hashes file, line and column, and the last token.
     @inline(__always)
     private static func near(
         _ low: UnsafeMutableRawPointer, _ end: UnsafeMutableRawPointer
@@ -49,7 +49,7 @@ enum MessageSites {
         return Int((mixed &* 0xFF51_AFD7_ED55_8CCD) >> (64 &- slotBits))
     }
 
-    /// A slot by all words.
+    /// Hashes all words.
     private static func far(
         _ low: UnsafeMutableRawPointer, _ end: UnsafeMutableRawPointer
     ) -> Int {
@@ -58,20 +58,20 @@ enum MessageSites {
             mixed = unsafe mixed &* 0x9E37_79B9_7F4A_7C15 &+ at.load(as: UInt64.self)
             unsafe at += 8
         }
-        // Types are low bits, what is around them and addresses higher ones.
+        // Types are the low bits; surroundings and addresses are higher ones.
         mixed ^= mixed >> 32
         return Int((mixed &* 0xFF51_AFD7_ED55_8CCD) >> (64 &- slotBits))
     }
 
-    /// The site of those words; nil: not known yet. A level is enabled, so an engine was opened,
-    /// and there is a table since.
+    /// The site of those words; nil: not known yet. The table exists: a level is enabled, so an
+    /// engine has been opened.
     @inline(__always)
     static func known(
         _ low: UnsafeMutableRawPointer, _ end: UnsafeMutableRawPointer
     ) -> MessageSite? {
         let table = unsafe cwi_message_table_get().pointee.slots.unsafelyUnwrapped
         let slot = unsafe near(low, end)
-        // ORDER: acquire. The entry is whole (A21).
+        // ORDER: acquire. The entry is complete (A21).
         let word = unsafe cwa_load_acquire_u64(table + slot)
         guard let memory = unsafe UnsafeMutableRawPointer(bitPattern: UInt(word)) else {
             return nil
@@ -80,7 +80,7 @@ enum MessageSites {
         return unsafe knownSlow(table, low, end)
     }
 
-    /// Where the first near slot is another's.
+    /// Continues the search when the first near slot holds another site.
     @inline(never)
     private static func knownSlow(
         _ table: UnsafeMutablePointer<UInt64>, _ low: UnsafeMutableRawPointer,
@@ -107,12 +107,13 @@ enum MessageSites {
             return false
         }
         let words = unsafe entry + MessageSite.headerBytes
-        // The three of the place are always there; before them the tokens, upwards.
+        // The place's three words are always present; the tokens precede them and are compared
+        // upwards.
         let (known, place) = unsafe (words + (bytes &- 24), low + (bytes &- 24))
         guard unsafe isSame(known, place, at: 0), unsafe isSame(known, place, at: 16),
             unsafe isSame(known, place, at: 8)
         else { return false }
-        // Of a message without any the place again.
+        // A message without tokens compares the place once more.
         var at = 24 &- bytes
         repeat {
             guard unsafe isSame(known, place, at: at) else { return false }
@@ -129,7 +130,7 @@ enum MessageSites {
             == other.load(fromByteOffset: offset, as: UInt64.self)
     }
 
-    /// Before the first engine is open. False: no memory.
+    /// Runs before the first engine is open. False: out of memory.
     static func prepare() -> Bool {
         let table = unsafe cwi_message_table_get()!
         if unsafe table.pointee.slots != nil { return true }
@@ -143,8 +144,8 @@ enum MessageSites {
         return true
     }
 
-    /// The plan of the frame's site, registered now if it was not; in an entry where there is room.
-    /// nil: not now; its records carry their definition.
+    /// The plan of the frame's site. Registers it if necessary, and adds an entry if there is room.
+    /// nil: not possible now; its records carry their definition.
     @inline(never)
     static func registerSlow(_ frame: MessageFrame) -> SitePlan? {
         unsafe described(frame) { definition, classes in
@@ -155,7 +156,7 @@ enum MessageSites {
         }
     }
 
-    /// Under the lock of Sites.
+    /// Call under the lock of Sites.
     private static func add(_ frame: MessageFrame, _ plan: SitePlan) {
         let table = unsafe cwi_message_table_get()!
         guard let slots = unsafe table.pointee.slots else { return }
@@ -177,11 +178,12 @@ enum MessageSites {
         unsafe (entry + MessageSite.headerBytes).copyMemory(from: frame.low, byteCount: bytes)
         unsafe table.pointee.used += UInt64(MessageSite.headerBytes + bytes)
         unsafe table.pointee.count += 1
-        // ORDER: release. Publishes the entry; its site is in every open lane's catalog (A21).
+        // ORDER: release. Publishes the entry; every open lane's catalog already has the site
+        // (A21).
         unsafe cwa_store_release_u64(slots + slot, UInt64(UInt(bitPattern: entry)))
     }
 
-    /// The first of those slots that is nobody's.
+    /// The first free one of those slots.
     private static func free(
         _ slots: UnsafeMutablePointer<UInt64>, _ first: Int, _ most: Int
     ) -> Int? {
@@ -190,8 +192,9 @@ enum MessageSites {
 
     // MARK: Definition
 
-    /// Calls body with the site's definition, its format made of the frame's tokens, and the
-    /// classes of its arguments. Memory is the stack's, or the heap's for long formats.
+    /// Calls body with the site's definition, whose format is made from the frame's tokens, and
+    /// with the classes of its arguments. Their memory is on the stack, or on the heap for long
+    /// formats.
     static func described<Result>(
         _ frame: MessageFrame, _ body: (SiteDefinition, UnsafePointer<UInt8>) -> Result
     ) -> Result {
@@ -205,7 +208,7 @@ enum MessageSites {
             bytes += token >> 48 != 0 ? Int(token >> 48) * 2 : FormatWriter.argumentMax
         }
         return unsafe withUnsafeTemporaryAllocation(byteCount: bytes + 64, alignment: 8) { memory in
-            // The classes stand before the format.
+            // The classes come before the format.
             let classes = unsafe memory.baseAddress!.assumingMemoryBound(to: UInt8.self)
             unsafe classes.initialize(repeating: 0, count: 64)
             var writer = unsafe FormatWriter(memory.baseAddress! + 64)
@@ -235,7 +238,7 @@ enum MessageSites {
 }
 
 /// Writes a frame's tokens as a format of style 3 (FORMAT §8.7).
-/// SAFETY: the caller has counted argumentMax bytes an argument and two a byte of a literal.
+/// SAFETY: the caller has counted argumentMax bytes per argument and two per byte of a literal.
 @safe struct FormatWriter {
     static let argumentMax = 40
     private let start: UnsafeMutableRawPointer
@@ -246,7 +249,7 @@ enum MessageSites {
         unsafe end = unsafe start
     }
 
-    /// As much as a definition may have.
+    /// Cut to the longest format that a definition may have.
     @safe var bytes: UnsafeRawBufferPointer {
         unsafe UnsafeRawBufferPointer(start: start, count: min(end - start, 65_535))
     }

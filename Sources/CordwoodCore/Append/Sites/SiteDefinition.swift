@@ -1,20 +1,20 @@
 // A call site as catalogs define it (FORMAT §5), and how its payload is written and compared.
 // SAFETY: views of the host's strings during the call; `write` fills exactly the bytes that `bytes`
-// counts, into room that the caller made. Nothing here takes memory from the heap: a first record
-// may be a signal handler's.
+// counts, into room that the caller made. Nothing here allocates from the heap: a signal handler
+// may write the first record.
 
 import CCordwood
 import CShims
 import Glibc
 
-/// A site as catalogs define it (FORMAT §5), not yet written.
+/// A site's definition for the catalogs (FORMAT §5), before it is written.
 @safe struct SiteDefinition {
     let line: UInt32
     let file: UnsafeRawBufferPointer
     let function: UnsafeRawBufferPointer
     let format: UnsafeRawBufferPointer
     let style: UInt32
-    /// What a catalog entry may have, in all.
+    /// The most bytes that the strings of a catalog entry may have in all.
     private static let stringMax = 65_535
 
     init(_ site: UnsafePointer<cw_site>) {
@@ -41,17 +41,17 @@ import Glibc
             start: start, count: start.map { unsafe strnlen($0, stringMax) } ?? 0)
     }
 
-    /// Also of a format that is rewritten, and that format itself.
+    /// Also covers a rewritten format together with the original one.
     var bytesMax: Int {
         unsafe SiteLayout.strings + 12 + SitePlan.argumentsMax + 1 + stringBytes
             + 2 * format.count + 4 * SitePlan.argumentsMax + 3
     }
 
-    /// A std::format string that does not fit its arguments is kept as one that does, and shows
-    /// both: `{:d}` with a text as `{{:d}} ({})`.
+    /// A std::format string that does not fit its arguments is kept in a form that does, and that
+    /// shows both: `{:d}` with a text becomes `{{:d}} ({})`.
     func isRewritten(_ plan: SitePlan) -> Bool { plan.isRefused && plan.count > 0 }
 
-    /// Runs the body with each byte of the format that is kept.
+    /// Runs the body with each byte of the format that the definition keeps.
     private func forEachKept(_ plan: SitePlan, _ body: (UInt8) -> Void) {
         let isRewritten = isRewritten(plan)
         for index in unsafe 0..<format.count {
@@ -101,13 +101,13 @@ import Glibc
         return crc
     }
 
-    /// Where the payload has the format.
+    /// Offset of the format in the payload.
     var formatOffset: Int {
         unsafe SiteLayout.strings + Self.prefixBytes(file.count) + file.count
             + Self.prefixBytes(function.count) + function.count + Self.prefixBytes(format.count)
     }
 
-    /// Of the payload that `write` makes.
+    /// Size of the payload that `write` makes.
     func bytes(_ plan: SitePlan) -> Int {
         let formatBytes = keptFormatBytes(plan)
         return unsafe SiteLayout.strings + plan.count + Self.prefixBytes(file.count)
@@ -118,7 +118,7 @@ import Glibc
     @inline(__always)
     static func prefixBytes(_ count: Int) -> Int { count < 128 ? 1 : count < 16_384 ? 2 : 3 }
 
-    /// The payload; bytes written.
+    /// Writes the payload and returns its size.
     func write(_ plan: SitePlan, to start: UnsafeMutableRawPointer) -> Int {
         unsafe start.storeBytes(of: line, as: UInt32.self)
         unsafe start.storeBytes(of: 0, toByteOffset: SiteLayout.level, as: UInt8.self)
@@ -147,7 +147,7 @@ import Glibc
         return unsafe at - start
     }
 
-    /// True where a kept payload and plan say the same.
+    /// True if a kept payload and plan match this definition.
     func isSame(
         _ kept: UnsafeRawBufferPointer, _ plan: SitePlan, _ classes: UnsafePointer<UInt8>
     ) -> Bool {
@@ -155,7 +155,7 @@ import Glibc
             plan.isRefused || UInt32(Bytes.u8(kept, SiteLayout.style)) == style
         else { return false }
         var at = SiteLayout.strings
-        // Not an array of the three: nothing here may take memory from the heap.
+        // Avoids an array of the three: nothing here may allocate from the heap.
         guard let first = Bytes.str(kept, &at), unsafe Bytes.equal(first, file),
             let second = Bytes.str(kept, &at), unsafe Bytes.equal(second, function),
             let third = Bytes.str(kept, &at), unsafe isKept(plan, as: third)

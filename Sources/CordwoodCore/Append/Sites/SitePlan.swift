@@ -1,5 +1,5 @@
-// What to copy for each argument of a place in the source, found once from its format. A plan is 8
-// bytes and 8 a step, made in memory of the caller, never changed once it is published.
+// What to copy for each argument of a call site, derived once from its format. A plan takes 8 bytes
+// plus 8 per step, lives in memory of the caller, and never changes once it is published.
 // SAFETY: a plan has room for `argumentsMax` steps and one for errno; `make` stops there. Lists of
 // argument classes end with CW_ARG_NONE.
 
@@ -11,10 +11,10 @@ import CShims
     public static let bytesMax = headerBytes + (argumentsMax + 1) * stepBytes
     public static let headerBytes = 16
     public static let stepBytes = 8
-    /// Site id of records that carry their own definition.
+    /// The site id of records that carry their own definition.
     public static let described: UInt32 = 0xFFFF_FFFF
     public static let boundArgument: UInt32 = 0x8000_0000
-    /// The string's length is passed (cw_arg.s).
+    /// The caller passes the string's length (cw_arg.s).
     public static let boundPassed: UInt32 = 0x4000_0000
 
     // u32 site id · u32 fixed bytes · u16 steps · u8 plain · u8 refused · u32 …
@@ -29,7 +29,7 @@ import CShims
         nonmutating set { unsafe memory.storeBytes(of: newValue, as: UInt32.self) }
     }
 
-    /// Bytes of the arguments in a record, the content of strings aside.
+    /// Bytes of the arguments in a record, excluding the content of strings.
     @inlinable
     public var fixedBytes: Int {
         get { unsafe Int(memory.load(fromByteOffset: 4, as: UInt32.self)) }
@@ -46,7 +46,8 @@ import CShims
         }
     }
 
-    /// The hot path can write it: no `long double`, wide string or errno, and it has a number.
+    /// True if the hot path can write it: it has a number and no `long double`, wide string or
+    /// errno.
     @inlinable
     public var isPlain: Bool {
         get { unsafe memory.load(fromByteOffset: 10, as: UInt8.self) != 0 }
@@ -55,11 +56,12 @@ import CShims
         }
     }
 
-    /// Longer formats that do not fit lose their arguments: the one that is kept instead is longer.
+    /// A longer format that does not fit loses its arguments, because the format kept in its place
+    /// is even longer.
     private static let keptFormatMax = 16_384
 
-    /// The format does not fit the arguments: it is kept as it stands; behind it, where it is of
-    /// std::format, the arguments.
+    /// The format does not fit the arguments: it is kept as text. For std::format, the arguments
+    /// follow it.
     public var isRefused: Bool {
         get { unsafe memory.load(fromByteOffset: 11, as: UInt8.self) != 0 }
         nonmutating set {
@@ -75,7 +77,8 @@ import CShims
             fromByteOffset: SitePlan.headerBytes &+ index &* SitePlan.stepBytes, as: UInt8.self)
     }
 
-    /// Of a string: most bytes (units of wide ones), or boundArgument and the argument that says.
+    /// For a string, its most bytes (units, for wide strings), or boundArgument and the index of
+    /// the argument that gives the bound.
     @inlinable @inline(__always)
     public func bound(_ index: Int) -> UInt32 {
         unsafe memory.load(
@@ -89,7 +92,7 @@ import CShims
         unsafe step.storeBytes(of: bound, toByteOffset: 4, as: UInt32.self)
     }
 
-    /// Makes the plan. classes: CW_ARG_… of what the caller passes.
+    /// Makes the plan. classes: the CW_ARG_… of the caller's arguments.
     func make(format: UnsafeRawBufferPointer, style: UInt32, classes: UnsafePointer<UInt8>) {
         var passed = 0
         while passed < SitePlan.argumentsMax, unsafe classes[passed] != UInt8(CW_ARG_NONE) {
@@ -114,7 +117,7 @@ import CShims
         }
     }
 
-    /// Most bytes or units of that string.
+    /// The most bytes or units of that string.
     @inlinable @inline(__always)
     public func most(_ index: Int, _ arguments: UnsafePointer<cw_arg>) -> Int {
         let bound = bound(index)
@@ -125,8 +128,8 @@ import CShims
         return precision < 0 || precision > most ? most : Int(precision)
     }
 
-    /// Every argument is kept, as what it is; the format must name none that was not passed, and
-    /// show each as what it is.
+    /// Keeps every argument by its own type. The format must not refer to an argument that was not
+    /// passed, and must show each by its type.
     private func braceSteps(
         _ text: UnsafeRawBufferPointer, _ classes: UnsafePointer<UInt8>, _ passed: Int
     ) -> Bool {
@@ -152,7 +155,7 @@ import CShims
         }
     }
 
-    /// A width or precision that an argument says is a whole number.
+    /// True if the argument that gives a width or precision is a whole number.
     private func isNumber(_ number: BraceFormat.Number, _ passed: Int) -> Bool {
         guard case .argument(let index) = number else { return true }
         return index < passed && ArgumentType.isInteger(type(index))
@@ -172,7 +175,8 @@ import CShims
                     set(count, ArgumentType.error, 0)
                     count += 1
                 }
-                // What no directive names is passed over as a number (numbered arguments only).
+                // Arguments that no directive refers to are skipped as numbers (numbered arguments
+                // only).
                 for index in 0..<count where type(index) == 0 {
                     guard unsafe classes[index] != UInt8(CW_ARG_LONG_DOUBLE) else { return false }
                     set(index, ArgumentType.long, 0)
@@ -209,8 +213,8 @@ import CShims
         }
     }
 
-    /// The argument of that index has that type. False: it was not passed, is something that the
-    /// conversion must not follow or take, or was another type before.
+    /// Records that the argument of that index has that type. False: it was not passed, the
+    /// conversion must not follow or take it, or an earlier directive used it as another type.
     private func take(
         _ index: Int, _ type: UInt8, _ bound: UInt32, _ classes: UnsafePointer<UInt8>, _ passed: Int
     ) -> Bool {

@@ -1,9 +1,10 @@
-// The process's table of call sites, shared by all engines and never shrunk: a site's plan and its
-// definition as catalogs hold it (FORMAT §5). A site is registered by the first record from there,
-// perhaps in a signal handler: nothing waits for long, takes memory from the heap, or keeps a
-// pointer into the host. Where it cannot be registered now, the record carries its definition.
+// The process's table of call sites, shared by all engines and never shrunk: each site's plan, and
+// its definition in the form that catalogs hold (FORMAT §5). The first record of a site registers
+// it, perhaps in a signal handler, so nothing here waits for long, allocates from the heap, or
+// keeps a pointer into the host. If the site cannot be registered now, the record carries its
+// definition.
 // SAFETY: `sites` is a mapping of bytesMax, made before the first engine is open and never
-// unmapped; entries below sites_used are whole and never change.
+// unmapped; entries below sites_used are complete and never change.
 
 import CCordwood
 import CShims
@@ -15,11 +16,11 @@ enum Sites {
     private static let allBytes = bytesMax + indexBytes + placesMax * 16
     /// u32 bytes of the entry, u32 hash, u32 bytes of the definition, u32 told, u32 line, u32
     /// offset and u32 bytes of the format, u32 offset and u16 bytes of the file, u16 bytes of the
-    /// function; then the classes of the arguments, zero behind them; plan; definition; padded to
+    /// function; then the classes of the arguments, padded with zeros; plan; definition; padded to
     /// 8.
     private static let headerBytes = 80
     private static let classesAt = 40
-    /// Places found by address before: u64 of the addresses and the line, then the plan.
+    /// A cache of places by address: u64 of the addresses and the line, then the plan.
     private static let placesMax = 4096
 
     private static var usedWord: UnsafeMutableRawPointer {
@@ -30,7 +31,7 @@ enum Sites {
         unsafe cwi_process_sites_lock_at(cwi_process_get()!)
     }
 
-    /// Before the first engine is open. False: no memory.
+    /// Runs before the first engine is open. False: out of memory.
     static func prepare() -> Bool {
         guard MessageSites.prepare() else { return false }
         let process = unsafe cwi_process_get()!
@@ -40,7 +41,7 @@ enum Sites {
         else { return false }
         let word = unsafe cwi_process_sites_at(process)
         let index = unsafe cwi_process_sites_index_at(process)
-        // The index first: who sees the table sees it, too.
+        // Set the index first: a thread that sees the table must also see the index.
         guard
             unsafe cwa_cas_u64(index, 0, UInt64(UInt(bitPattern: memory + bytesMax)))
         else {
@@ -51,17 +52,17 @@ enum Sites {
         return true
     }
 
-    /// In a child after fork: a registrar of the parent's is not here to finish.
+    /// In a child after fork: the parent's registrar does not exist here and would never finish.
     static func forked() { unsafe cwa_store_relaxed_u32(lockWord, 0) }
 
-    /// The plan of a site, registered now if it was not. nil: not now; its records carry their
-    /// definition.
+    /// The plan of a site, which is registered if necessary. nil: not possible now; its records
+    /// carry their definition.
     @inline(never)
     static func register(_ site: UnsafeMutablePointer<cw_site>) -> SitePlan? {
         unsafe registered(site, at: UnsafeMutableRawPointer(site), key: 0)
     }
 
-    /// As register, and publishes the plan in `word`, behind `key` where that is not 0.
+    /// As register; also publishes the plan in `word`, or after `key` if that is not 0.
     private static func registered(
         _ site: UnsafePointer<cw_site>, at word: UnsafeMutableRawPointer, key: UInt64
     ) -> SitePlan? {
@@ -69,8 +70,9 @@ enum Sites {
             return nil
         }
         return unsafe register(SiteDefinition(site), classes) { plan in
-            // ORDER: release. Every open lane has the definition now (A21). A place's slot was
-            // perhaps another's: without its key first, so that nobody takes the one for the other.
+            // ORDER: release. Every open lane has the definition now (A21). Another place may have
+            // used the slot: its key is cleared first, so that no thread mistakes one place for the
+            // other.
             if key != 0 { unsafe cwa_exchange_u64(word, 0) }
             let plan64 = unsafe UInt64(UInt(bitPattern: plan.memory))
             unsafe cwa_store_release_u64(key == 0 ? word : word + 8, plan64)
@@ -78,24 +80,24 @@ enum Sites {
         }
     }
 
-    /// The plan of that definition, registered now if it was not; `publish` makes it known, under
-    /// the lock. nil: not now.
+    /// The plan of that definition, which is registered if necessary; `publish` makes it known,
+    /// under the lock. nil: not possible now.
     static func register(
         _ definition: SiteDefinition, _ classes: UnsafePointer<UInt8>,
         publish: (SitePlan) -> Void
     ) -> SitePlan? {
-        // A growth file is made by system calls that are cancellation points (R19).
+        // Making a growth file involves system calls that are cancellation points (R19).
         let cancel = cwi_disable_cancel()
         defer { cwi_restore_cancel(cancel) }
         var old = sigset_t()
         // A handler on this thread would find the lock taken for ever.
         unsafe cwi_block_signals(&old)
         defer { unsafe cwi_restore_signals(&old) }
-        // A nested append waits for nobody.
+        // A nested append never waits.
         guard unsafe cwi_process_get().pointee.sites != nil, !BlockTable().isInAppend, lock()
         else { return nil }
         defer { unsafe cwa_store_release_u32(lockWord, 0) }
-        // Found where another thread was faster.
+        // Finds an entry if another thread was faster.
         guard let entry = unsafe find(definition, classes) ?? add(definition, classes),
             unsafe tell(entry)
         else { return nil }
@@ -104,7 +106,7 @@ enum Sites {
         return plan
     }
 
-    /// What a place is known by: the addresses of its strings, and its line; never 0.
+    /// The key of a place: the addresses of its strings, and its line; never 0.
     @inline(__always)
     private static func key(_ place: UnsafePointer<cw_site>) -> UInt64 {
         let format = unsafe UInt64(UInt(bitPattern: place.pointee.format))
@@ -114,7 +116,7 @@ enum Sites {
         return ((format ^ other) &* 0xFF51_AFD7_ED55_8CCD) | 1
     }
 
-    /// The first of the two slots that a key may have; the other is 16 bytes on or back.
+    /// The first of the two slots that a key may occupy; the other is 16 bytes on or back.
     @inline(__always)
     private static func slot(_ key: UInt64) -> UnsafeMutableRawPointer? {
         guard let table = unsafe cwi_process_get().pointee.sites else { return nil }
@@ -127,12 +129,12 @@ enum Sites {
         unsafe UnsafeMutableRawPointer(bitPattern: UInt(bitPattern: slot) ^ 16)!
     }
 
-    /// The plan of a place, found again by its addresses; nil: not known there.
+    /// Looks up the plan of a place by its addresses; nil: not in the cache.
     @inline(__always)
     static func known(_ place: UnsafePointer<cw_site>) -> SitePlan? {
         let key = unsafe key(place)
         guard var slot = unsafe slot(key) else { return nil }
-        // ORDER: acquire. The plan of that key, or one that isThere refuses (A21).
+        // ORDER: acquire. Gives the plan of that key, or one that isThere refuses (A21).
         if unsafe cwa_load_acquire_u64(slot) != key {
             unsafe slot = other(slot)
             guard unsafe cwa_load_acquire_u64(slot) == key else { return nil }
@@ -149,7 +151,7 @@ enum Sites {
     static func placeSlow(_ place: UnsafePointer<cw_site>) -> SitePlan? {
         let key = unsafe key(place)
         guard var slot = unsafe slot(key) else { return nil }
-        // The slot that has it, else an empty one, else the first.
+        // The slot that has the key, else an empty one, else the first.
         let second = unsafe other(slot)
         let inFirst = unsafe cwa_load_relaxed_u64(slot)
         let inSecond = unsafe cwa_load_relaxed_u64(second)
@@ -159,9 +161,9 @@ enum Sites {
         return unsafe registered(place, at: slot, key: key)
     }
 
-    /// A key is a hash of addresses: two places may have the same, as may another place after its
-    /// module was unloaded, and one place may have other types each time (a template). All that a
-    /// definition says is compared, the slot's words need not belong together.
+    /// A key is only a hash of addresses. Two places may share one, another place may have it after
+    /// its module was unloaded, and one place may have other types each time (a template). So this
+    /// compares everything that a definition says; the slot's two words need not belong together.
     @inline(__always)
     private static func isThere(
         _ place: UnsafePointer<cw_site>, _ entry: UnsafeMutableRawPointer
@@ -175,7 +177,7 @@ enum Sites {
         let passed = unsafe SitePlan(entry + headerBytes).count
         var at = 0
         repeat {
-            // Lists of classes are zero up to a multiple of 8.
+            // Lists of classes are zero-padded to a multiple of 8.
             guard
                 unsafe entry.load(fromByteOffset: classesAt + at, as: UInt64.self)
                     == UnsafeRawPointer(classes).loadUnaligned(fromByteOffset: at, as: UInt64.self)
@@ -193,7 +195,8 @@ enum Sites {
             && memcmp(entry + own, format, bytes) == 0
     }
 
-    /// Runs the body while nobody registers a site. False: a registrar does not let go.
+    /// Runs the body while no thread registers a site. False: a registrar does not release the
+    /// lock.
     static func locked(_ body: () -> Void) -> Bool {
         var old = sigset_t()
         // A handler on this thread would find the lock taken for ever.
@@ -205,7 +208,8 @@ enum Sites {
         return true
     }
 
-    /// False: another thread has it and does not let go; a registrar may be making a file.
+    /// False: another thread holds the lock and does not release it; a registrar may be making a
+    /// file.
     private static func lock() -> Bool {
         let own = cw_gettid()
         let bound = cw_monotonic_ns() &+ 10_000_000
@@ -216,7 +220,8 @@ enum Sites {
         return true
     }
 
-    /// A site with the same definition: the host was loaded again, or a template has it twice.
+    /// Finds a site with the same definition: the host was loaded again, or a template has it
+    /// twice.
     private static func find(
         _ definition: SiteDefinition, _ classes: UnsafePointer<UInt8>
     ) -> UnsafeMutableRawPointer? {
@@ -254,7 +259,7 @@ enum Sites {
         var format = definition.formatOffset
         var end = count
         if definition.isRewritten(plan), let own = unsafe definition.format.baseAddress {
-            // `isThere` compares with what the host has.
+            // `isThere` compares with the host's original format.
             unsafe (start + count).copyMemory(from: own, byteCount: definition.format.count)
             format = count
             unsafe end += definition.format.count
@@ -267,7 +272,7 @@ enum Sites {
         plan.identifier = number
         unsafe process.pointee.sites_count = number + 1
         // ORDER: release, then full: a maker of a lane that does not see the entry has taken the
-        // lane before we look at it, and it is waited for (A19, A21).
+        // lane before we look at it, and we wait for that maker (A19, A21).
         unsafe cwa_store_release_u64(usedWord, UInt64(used + bytes))
         var slot = Int(definition.hash) & (Int(CWI_SITES_INDEX) - 1)
         while unsafe process.pointee.sites_index[slot] != 0 {
@@ -277,7 +282,7 @@ enum Sites {
         return unsafe entry
     }
 
-    /// What `isThere` compares.
+    /// Stores what `isThere` compares.
     private static func describe(
         _ definition: SiteDefinition, _ classes: UnsafePointer<UInt8>,
         _ entry: UnsafeMutableRawPointer, _ payload: UnsafeMutableRawPointer, _ formatAt: Int
@@ -315,14 +320,14 @@ enum Sites {
         let number = plan.identifier
         let table = unsafe cwi_process_engines_at(cwi_process_get()!)
         for index in 0..<Int(CWI_ENGINES_MAX) {
-            // ORDER: acquire. An engine in the table is whole (A15).
+            // ORDER: acquire. An engine in the table is complete (A15).
             let word = unsafe cwa_load_acquire_u64(table + index * 8)
             guard let engine = unsafe EngineBlock(bitPattern: UInt(word)),
                 unsafe cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN),
                 let lane = unsafe engine.pointee.lane
             else { continue }
             let state = unsafe cwa_load_acquire_u32(lane)
-            // A forked child has none yet; who makes one writes the whole table.
+            // A forked child has no lane yet; the thread that makes one writes the whole table.
             if state != Lanes.readyState && state != UInt32(CWI_LANE_MAKING) { continue }
             guard unsafe lane.pointee.maker_tid != cw_gettid(),
                 let lane = unsafe Lanes.settled(engine)
@@ -331,7 +336,7 @@ enum Sites {
                 engine, lane, type: CatalogEntry.typeSite, identifier: number,
                 entry + headerBytes + plan.bytes,
                 Int(entry.load(fromByteOffset: 8, as: UInt32.self)))
-            // No room: its records carry their definition from now on.
+            // No room: from now on the site's records carry their definition.
             if status != Status.ok {
                 plan.identifier = SitePlan.described
                 plan.isPlain = false
@@ -344,7 +349,7 @@ enum Sites {
     /// Writes all sites into a new lane. False: no room.
     static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) -> Bool {
         guard let sites = unsafe cwi_process_get().pointee.sites else { return true }
-        // ORDER: acquire. Entries below are whole (A21).
+        // ORDER: acquire. The entries below it are complete (A21).
         let used = unsafe Int(cwa_load_acquire_u64(usedWord))
         var at = 0
         while at < used {

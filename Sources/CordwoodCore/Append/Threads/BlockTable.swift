@@ -1,18 +1,18 @@
 // The calling thread's blocks, one for each engine that it logged to last: `current` and `others`
-// of its thread-local words. Nobody else reads them, but a handler may log to any engine between
-// two instructions of this file. So each word is changed by CAS from what was found there, and
-// where a handler was faster it is looked at anew; nothing that was chosen before a handler could
-// run is used behind it without a second look. A handler ends before we go on: what it took is
-// idle by then, unless it left by longjmp, and then we never go on.
-// For a moment a block may stand in two places, or in none: a handler that looks for one of those
-// takes another, and `place` settles it.
+// of its thread-local words. No other thread reads them, but a handler may log to any engine
+// between two instructions of this file. So each word is changed by CAS from the value found there,
+// and if a handler was faster, the word is read again; nothing chosen before a handler could run is
+// used after it without a second check. A handler ends before we resume, so whatever it took is
+// idle by then; if it left by longjmp, we never resume.
+// For a moment a block may be in two places, or in none. A handler that looks for it then takes
+// another one, and `place` resolves the conflict.
 // SAFETY: the words are the calling thread's, CWI_THREAD_ENGINES_MAX of them in a row; blocks are
 // never unmapped, and those in the table belong to this thread.
 
 import CShims
 
 @safe struct BlockTable {
-    /// SAFETY: `current`, and behind it `others`.
+    /// SAFETY: `current`, followed by `others`.
     private let words: UnsafeMutableRawPointer
     private let tls: UnsafeMutablePointer<cwi_tls>
 
@@ -25,7 +25,7 @@ import CShims
         unsafe words = unsafe cwi_tls_current_at(tls)
     }
 
-    /// 0: the current one.
+    /// Index 0 is the current block.
     subscript(index: Int) -> ThreadBlock? {
         // ORDER: relaxed. The thread's own words; its handlers see them in program order (A35).
         unsafe ThreadBlock(bitPattern: UInt(cwa_load_relaxed_u64(words + index * 8)))
@@ -33,7 +33,8 @@ import CShims
 
     /// False: a handler has changed it meanwhile.
     func replace(_ index: Int, _ found: ThreadBlock?, by block: ThreadBlock?) -> Bool {
-        // ORDER: one instruction, which no handler interrupts; no other thread looks (A35).
+        // ORDER: a single instruction, which no handler can interrupt; no other thread reads the
+        // word (A35).
         unsafe cwa_cas_u64(
             words + index * 8, UInt64(UInt(bitPattern: found)), UInt64(UInt(bitPattern: block)))
     }
@@ -44,7 +45,7 @@ import CShims
         unsafe ThreadBlock(bitPattern: UInt(cwa_exchange_u64(words + index * 8, 0)))
     }
 
-    /// Where the block of that engine stands; besides: another than this one.
+    /// The index of that engine's block. besides: ignores this block.
     func index(of mark: EngineBlock, besides: ThreadBlock? = nil) -> Int? {
         for i in 0..<BlockTable.count {
             if let block = unsafe self[i], unsafe block != besides,
@@ -56,13 +57,14 @@ import CShims
         return nil
     }
 
-    /// Makes a block that stands nowhere the current one, which moves to the others. False: every
-    /// other is inside an append; the block is given back, or is inside one itself.
+    /// Makes a block that is in no place the current one; the previous current block moves to the
+    /// others. False: every other block is inside an append, and this block was given back or is
+    /// inside one itself.
     func place(_ block: ThreadBlock) -> Bool {
         while true {
             guard let mark = unsafe block.pointee.engine else { return false }
             if let twin = unsafe index(of: mark, besides: block) {
-                // A handler looked for this one in vain and took another, which is idle now.
+                // A handler did not find this block and took another one, which is idle now.
                 let other = unsafe self[twin]
                 guard let other = unsafe other, unsafe other.pointee.engine == mark else {
                     continue
@@ -85,9 +87,9 @@ import CShims
             } else if unsafe evict(for: displaced) == nil {
                 return unsafe giveUp(block)
             }
-            // What was evicted here, because a handler has filled the table meanwhile, does not go
-            // to the pool: an append that this one interrupted may have found it and not be busy
-            // yet. It stays this thread's, and the Reaper's once that is gone.
+            // If a handler has filled the table meanwhile, the block evicted here does not go to
+            // the pool: an append that this one interrupted may have found it and not be busy yet.
+            // It stays with this thread, and goes to the Reaper once the thread is gone.
             if unsafe replace(0, displaced, by: block) { return true }
         }
     }
@@ -100,7 +102,7 @@ import CShims
         return false
     }
 
-    /// True where the current one has no place among the others but another's.
+    /// True if the current block has no place among the others and all of them are taken.
     var isFull: Bool {
         guard let current = unsafe self[0], unsafe current.pointee.engine != nil else {
             return false
@@ -108,8 +110,9 @@ import CShims
         return unsafe room(for: current) == nil
     }
 
-    /// Puts `current` in the place of a block inside whose append the thread is not, and takes that
-    /// one out. nil: it is inside all of them, or the table is another one by now.
+    /// Puts `current` in the place of a block in which the thread is not inside an append, and
+    /// takes that block out. nil: the thread is inside an append in all of them, or the table has
+    /// changed.
     func evict(for current: ThreadBlock) -> ThreadBlock? {
         for _ in 1..<BlockTable.count {
             let others = BlockTable.count - 1
@@ -121,7 +124,7 @@ import CShims
         return nil
     }
 
-    /// A place among the others that is empty, or whose block has another place too.
+    /// The index of an empty place among the others, or of one whose block also has another place.
     private func room(for current: ThreadBlock) -> Int? {
         for i in 1..<BlockTable.count where unsafe self[i] == current { return i }
         for i in 1..<BlockTable.count {

@@ -1,6 +1,7 @@
-// Trace and one context field that a thread has for a while, as inside a transaction: each
-// attachment keeps what was in force before and puts it back when it ends, the last one first. A
-// list of blocks from malloc behind the thread's context words; the memory is the thread's own.
+// A trace and one context field that a thread carries for a while, for example inside a
+// transaction. Each attachment saves the previous values and restores them when it ends, the last
+// one first. A list of malloc'ed blocks that starts in the thread's context words; the memory is
+// the thread's own.
 // SAFETY: a block is its head and `valueBytes` more; blocks are freed when they are detached, or
 // with the thread.
 
@@ -8,7 +9,7 @@ import CShims
 import Glibc
 
 public enum ThreadAttachments {
-    /// Of one thread at a time.
+    /// The most attachments of one thread at a time.
     public static let countMax: UInt32 = 16
 
     @safe private struct Head {
@@ -62,7 +63,7 @@ public enum ThreadAttachments {
         return Status.ok
     }
 
-    /// `argument`: the owner's is not the one attached last.
+    /// Returns `argument` if the owner's attachment is not the last one.
     package static func detach(owner: UInt, key: UnsafeBufferPointer<UInt8>) -> Int32 {
         guard let words = unsafe ThreadContext.words() else { return Status.memory }
         guard let block = unsafe top(words), unsafe block.load(as: Head.self).owner == owner
@@ -75,7 +76,8 @@ public enum ThreadAttachments {
             ).assumingMemoryBound(to: UInt8.self)
             status = unsafe ThreadContext.set(key: key, value: value)
         }
-        // Where the host has filled the room meanwhile it has none rather than ours.
+        // If the host has used up the room meanwhile, the field is removed rather than left at our
+        // value.
         if status != Status.ok { _ = unsafe ThreadContext.set(key: key, value: nil) }
         var trace = head.trace
         _ = unsafe withUnsafeBytes(of: &trace) {
@@ -86,7 +88,7 @@ public enum ThreadAttachments {
         return Status.ok
     }
 
-    /// With the thread's context.
+    /// Called when the thread's context is freed.
     static func freeAll(_ words: UnsafeMutableRawPointer) {
         var next = unsafe top(words)
         while let block = unsafe next {

@@ -1,13 +1,13 @@
-// Thread blocks: where a thread's writing state in one engine lives, how it is found, nested and
-// given back. The pool belongs to the process, is never unmapped and reads as zero in a forked
-// child. A block is changed by its owner; the helper only poisons `limit` and settles `verdict`.
+// Thread blocks: the home of a thread's writing state in one engine, and how it is found, nested
+// and given back. The pool belongs to the process, is never unmapped and reads as zero in a forked
+// child. Only the owner changes a block; the helper only poisons `limit` and settles `verdict`.
 // SAFETY: blocks are indexed below CWI_THREADS_MAX in the one pool.
 
 import CShims
 import Glibc
 
 enum ThreadBlocks {
-    /// Makes the pool; called by the first open.
+    /// Makes the pool. The first open calls it.
     static func makePool() -> Bool {
         let process = unsafe cwi_process_get()!
         if unsafe process.pointee.pool != nil { return true }
@@ -22,9 +22,9 @@ enum ThreadBlocks {
         return true
     }
 
-    /// Engines whose every append takes the slow path (1), and those with a clock of the system's
-    /// (2), mark their pointer in the block, so that the hot path's comparison fails: no extra
-    /// branch there.
+    /// Marks the engine pointer in the block if every append of the engine takes the slow path (1),
+    /// or if the engine uses a system clock (2). The hot path's comparison then fails, without an
+    /// extra branch there.
     static func mark(_ engine: EngineBlock) -> EngineBlock {
         let slow =
             unsafe engine.pointee.echo != 0 || engine.pointee.write_mode != 0
@@ -34,8 +34,8 @@ enum ThreadBlocks {
         return unsafe EngineBlock(bitPattern: UInt(bitPattern: engine) | marks)!
     }
 
-    /// The calling thread's block for that engine, taken from the pool at its first record. Until
-    /// it is busy a handler may give it to another engine: enterOwn looks again.
+    /// The calling thread's block for that engine; the thread's first record takes it from the
+    /// pool. Until it is busy, a handler may give it to another engine: enterOwn checks again.
     static func own(_ engine: EngineBlock) -> ThreadBlock? {
         let table = BlockTable()
         while true {
@@ -50,12 +50,12 @@ enum ThreadBlocks {
             if at == 0 { return unsafe block }
             let displaced = unsafe table[0]
             guard unsafe table.replace(at, block, by: displaced) else { continue }
-            // For a moment it stands nowhere.
+            // For a moment the block is in no place.
             if unsafe !table.replace(0, displaced, by: block) { _ = unsafe table.place(block) }
         }
     }
 
-    /// The calling thread's block where it has one and used this engine last.
+    /// The calling thread's block for this engine, if the thread used the engine last.
     static func known(_ engine: EngineBlock) -> ThreadBlock? {
         guard let current = unsafe cwi_tls_get().pointee.current,
             unsafe self.engine(of: current) == engine
@@ -63,12 +63,12 @@ enum ThreadBlocks {
         return unsafe current
     }
 
-    /// False: no block can be had.
+    /// False: no block is available.
     private static func takeOwn(_ table: BlockTable, _ mark: EngineBlock) -> Bool {
         var block: ThreadBlock?
         if table.isFull {
-            // Not by way of the pool: an append that this one interrupted may have found the block
-            // and not be busy yet, and must not meet another thread's.
+            // Bypasses the pool: an append that this one interrupted may have found the block and
+            // not be busy yet, and must not meet another thread's data.
             guard let current = unsafe table[0], let evicted = unsafe table.evict(for: current)
             else { return false }
             unsafe leave(evicted)
@@ -77,15 +77,16 @@ enum ThreadBlocks {
             unsafe block = take(mark, depth: 0)
         }
         guard let block = unsafe block else { return false }
-        // Where it would take memory, which a handler may have interrupted, Reaper gives back.
+        // If registering would allocate, inside an allocation that a handler interrupted, the
+        // Reaper gives the block back instead.
         if cwi_tls_registers_in_place() { ThreadContext.registerThread() }
         return unsafe table.place(block)
     }
 
-    /// New blocks after which it is time to look for threads that are gone.
+    /// The number of new blocks after which it is time to look for ended threads.
     static let reapEvery: UInt32 = 1024
 
-    /// A free block of the pool, owned by the caller.
+    /// Takes a free block of the pool; the caller owns it.
     private static func take(_ mark: EngineBlock, depth: UInt32) -> ThreadBlock? {
         let process = unsafe cwi_process_get()!
         guard let pool = unsafe process.pointee.pool else { return nil }
@@ -106,7 +107,7 @@ enum ThreadBlocks {
                 unsafe cwa_store_relaxed_u32(usedWord(process), UInt32(CWI_THREADS_MAX))
                 return nil
             }
-            // Many new ones: threads that are gone may have left theirs (Reaper).
+            // Many new blocks: ended threads may have left theirs (Reaper).
             if index % Int(reapEvery) == Int(reapEvery) - 1,
                 let engine = unsafe EngineBlock(bitPattern: UInt(bitPattern: mark) & ~3)
             {
@@ -141,7 +142,7 @@ enum ThreadBlocks {
         unsafe block.pointee.settling = 0
         unsafe cwa_store_relaxed_u64(AppendPath.busyWord(block), 0)
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(block), 0)
-        // ORDER: release. The helper that finds the engine here finds the words above (A8).
+        // ORDER: release. A helper that finds the engine here finds the words above (A8).
         unsafe cwa_store_release_u64(cwi_thread_engine_at(block), UInt64(UInt(bitPattern: mark)))
         return unsafe block
     }
@@ -150,14 +151,14 @@ enum ThreadBlocks {
     static func enterOwn(_ engine: EngineBlock) -> ThreadBlock? {
         while true {
             guard let own = unsafe own(engine), let thread = unsafe enter(own) else { return nil }
-            // Busy, it stays the engine's; a handler may have changed that before.
+            // While busy, it stays the engine's; before that, a handler may have changed it.
             if unsafe self.engine(of: own) == engine { return unsafe thread }
             unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
         }
     }
 
-    /// Enters an append: the block itself, or a nested one where this thread is inside an append
-    /// already. nil: too deep.
+    /// Enters an append in the block itself, or in a nested one if this thread is already inside an
+    /// append. nil: nested too deeply.
     static func enter(_ own: ThreadBlock) -> ThreadBlock? {
         if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) != 0 {
             unsafe Abandoned.reclaim(own)
@@ -188,7 +189,7 @@ enum ThreadBlocks {
         return nil
     }
 
-    /// Settles and frees a block of the calling thread, with those nested in it.
+    /// Settles and frees a block of the calling thread, and those nested in it.
     static func giveBack(_ block: ThreadBlock) {
         var next: ThreadBlock? = unsafe block
         while let block = unsafe next {
@@ -198,7 +199,7 @@ enum ThreadBlocks {
         }
     }
 
-    /// Settles a block, which stays the calling thread's, and frees those nested in it.
+    /// Settles a block, which the calling thread keeps, and frees those nested in it.
     private static func leave(_ block: ThreadBlock) {
         if let nested = unsafe block.pointee.nested { unsafe giveBack(nested) }
         unsafe block.pointee.nested = nil
@@ -210,7 +211,7 @@ enum ThreadBlocks {
             if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(block)) != 0 {
                 unsafe Abandoned.settle(block)
             }
-            // Busy like an append: what is settled here must stay mapped meanwhile.
+            // Busy, as in an append: the chunk being settled must stay mapped meanwhile.
             unsafe cwa_store_relaxed_u64(AppendPath.busyWord(block), UInt64(cwi_frame()))
             Membarrier.lightFence()
             _ = unsafe Settle.own(block)
@@ -225,7 +226,8 @@ enum ThreadBlocks {
         unsafe cwa_store_release_u64(cwi_thread_engine_at(block), 0)
     }
 
-    /// The block's engine without the mark; nil: free, or a forked child's zero.
+    /// The block's engine without the mark. nil: the block is free, or wiped to zero in a forked
+    /// child.
     static func engine(of block: ThreadBlock) -> EngineBlock? {
         let word = unsafe cwa_load_acquire_u64(cwi_thread_engine_at(block))
         return unsafe EngineBlock(bitPattern: UInt(word) & ~3)
@@ -240,7 +242,7 @@ enum ThreadBlocks {
         for i in 0..<used where unsafe self.engine(of: pool + i) == engine { unsafe body(pool + i) }
     }
 
-    /// Every block in use is marked: its thread takes the slow path from now on.
+    /// Marks every block in use: its thread takes the slow path from now on.
     static func markAll() {
         let process = unsafe cwi_process_get()!
         guard let pool = unsafe process.pointee.pool else { return }
@@ -256,11 +258,13 @@ enum ThreadBlocks {
     static func threadExits(_ tls: UnsafeMutablePointer<cwi_tls>?) {
         guard let tls = unsafe tls else { return }
         unsafe tls.pointee.registered = 0
-        // Out of the table first: a handler would take what another thread has by then for ours.
+        // Remove it from the table first: a handler would mistake a block that another thread has
+        // by then for ours.
         let table = unsafe BlockTable(tls)
         for i in 0..<BlockTable.count {
             guard let block = unsafe table.take(i) else { continue }
-            // A handler that jumped out of the table's change may have left it there twice.
+            // A handler that jumped out of a change of the table may have left the block there
+            // twice.
             for k in 0..<BlockTable.count where unsafe table[k] == block {
                 _ = unsafe table.take(k)
             }
@@ -276,7 +280,7 @@ enum ThreadBlocks {
         unsafe cwi_process_pool_used_at(process)
     }
 
-    /// The block has no chunk any more.
+    /// Detaches the block from its chunk.
     static func leaveChunk(_ block: ThreadBlock) {
         let word = unsafe cwi_thread_chunk_at(block)
         // ORDER: relaxed. A sealer that still sees the chunk finds its verdict closed (A3).
@@ -284,12 +288,12 @@ enum ThreadBlocks {
         unsafe setSegment(block, nil)
     }
 
-    /// The one segment that the block's thread may touch while it is busy; nil: none.
+    /// Sets the one segment that the block's thread may touch while it is busy; nil: none.
     static func setSegment(
         _ block: ThreadBlock, _ segment: UnsafeMutablePointer<cwi_segment>?
     ) {
-        // ORDER: release. Who sees another segment here, or none, has seen the last store into the
-        // one before: the length of the chunk that was left (A29, Quiescence).
+        // ORDER: release. A thread that sees another segment here, or none, has seen the last store
+        // into the previous one: the length of the chunk that was left (A29, Quiescence).
         unsafe cwa_store_release_u64(segmentWord(block), UInt64(UInt(bitPattern: segment)))
     }
 

@@ -1,24 +1,24 @@
 // The calling thread's context fields and trace ids. They are not copied into every record: a
 // change writes one record into the thread's chunk, and each new chunk starts with them (FORMAT §8,
-// types 5 and 6). The memory is the thread's own; nobody else reads it.
-// SAFETY: `words` are bytesMax behind a header of 48, from calloc, freed when the thread ends;
-// `set` refuses what would not fit.
+// types 5 and 6). The memory is the thread's own; no other thread reads it.
+// SAFETY: `words` are bytesMax after a header of 48, from calloc, freed when the thread ends; `set`
+// refuses what would not fit.
 
 import CCordwood
 import CShims
 import Glibc
 
 public enum ThreadContext {
-    /// Limit of the encoded fields, bytes.
+    /// The most bytes of encoded fields.
     public static let bytesMax = 4_096
 
-    /// What `cwi_tls.context` points to: u32 field bytes, u32 has trace, trace (32), attachments
+    /// Layout behind `cwi_tls.context`: u32 field bytes, u32 has trace, trace (32), attachments
     /// (ThreadAttachments), fields.
     private static let fieldsOffset = 48
     private static let traceOffset = 8
     static let attachmentOffset = 40
 
-    /// Sets or (value nil) removes one field in the calling thread.
+    /// Sets one field in the calling thread, or removes it if value is nil.
     package static func set(key: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>?)
         -> Int32
     {
@@ -33,7 +33,7 @@ public enum ThreadContext {
                 kept + 8 + key.count + value.count <= bytesMax
             else { return Status.limit }
         }
-        // A handler that logs meanwhile finds no context, rather than half of one.
+        // A handler that logs meanwhile finds no context instead of half of one.
         unsafe words.storeBytes(of: 0, as: UInt32.self)
         cwa_fence_compiler()
         rest = unsafe remove(key, fields, rest)
@@ -75,7 +75,7 @@ public enum ThreadContext {
         return Status.ok
     }
 
-    /// The calling thread's field of that key; nil: it has none. Holds until the next `set`.
+    /// The value of that key in the calling thread, or nil. Valid until the next `set`.
     static func value(of key: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8>? {
         guard let words = unsafe cwi_tls_get().pointee.context else { return nil }
         let used = unsafe Int(words.load(as: UInt32.self))
@@ -98,7 +98,7 @@ public enum ThreadContext {
         return nil
     }
 
-    /// The calling thread's trace, 25 bytes; nil: it has none.
+    /// The calling thread's trace, 25 bytes, or nil.
     static var trace: UnsafeRawPointer? {
         guard let words = unsafe cwi_tls_get().pointee.context,
             unsafe words.load(fromByteOffset: 4, as: UInt32.self) != 0
@@ -123,7 +123,7 @@ public enum ThreadContext {
         unsafe tls.pointee.last_error = nil
     }
 
-    /// Room that the preamble of this thread's next chunk takes.
+    /// The room that the preamble of this thread's next chunk takes.
     static var preambleBytes: Int {
         guard let words = unsafe cwi_tls_get().pointee.context else { return 0 }
         return unsafe 16 + 8 + Int(words.load(as: UInt32.self)) + 48
@@ -151,7 +151,7 @@ public enum ThreadContext {
         return unsafe start + ((RecordHeader.bytes + count + 7) & ~7)
     }
 
-    /// The calling thread's words, made at the first use.
+    /// The calling thread's words, made on first use.
     static func words() -> UnsafeMutableRawPointer? {
         let tls = unsafe cwi_tls_get()!
         if let words = unsafe tls.pointee.context { return unsafe words }
@@ -161,12 +161,12 @@ public enum ThreadContext {
         return unsafe words
     }
 
-    /// Whether the process has a key for what goes with a thread. Not before the first open alone:
-    /// a call that fails without any engine leaves its text behind, and until a key is made the
-    /// number of ours is that of the host's first one.
+    /// True if the process has a key for per-thread memory. Not tied to the first open: a call that
+    /// fails without any engine leaves its text behind, and until a key is made, our key's number
+    /// is that of the host's first one.
     static let isPrepared = unsafe cwi_tls_prepare({ unsafe ThreadBlocks.threadExits($0) }) == 0
 
-    /// Sees to it that the calling thread's memory goes with it.
+    /// Makes sure that the calling thread's memory is freed with the thread.
     package static func registerThread() {
         let tls = unsafe cwi_tls_get()!
         guard unsafe tls.pointee.registered == 0, isPrepared else { return }
@@ -179,7 +179,7 @@ public enum ThreadContext {
         unsafe words.storeBytes(of: UInt32(used), as: UInt32.self)
     }
 
-    /// Bytes of the field of that key; 0: there is none.
+    /// Bytes of that key's field; 0: there is none.
     private static func bytesOf(
         _ key: UnsafeBufferPointer<UInt8>, _ fields: UnsafeMutableRawPointer, _ used: Int
     ) -> Int {
@@ -199,7 +199,7 @@ public enum ThreadContext {
         return 0
     }
 
-    /// Takes the field of that key out; returns the bytes that are left.
+    /// Removes that key's field; returns the bytes that are left.
     private static func remove(
         _ key: UnsafeBufferPointer<UInt8>, _ fields: UnsafeMutableRawPointer, _ used: Int
     ) -> Int {
@@ -222,8 +222,8 @@ public enum ThreadContext {
         return used
     }
 
-    /// Tells every engine that this thread logs to. Where it cannot be written now, the next chunk
-    /// starts with it all the same.
+    /// Tells every engine that this thread logs to. If a record cannot be written now, the next
+    /// chunk still starts with the new value.
     private static func announce(_ type: UInt8, _ payload: UnsafeRawPointer, _ count: Int) {
         let tls = unsafe cwi_tls_get()!
         unsafe tell(tls.pointee.current, type, payload, count)
