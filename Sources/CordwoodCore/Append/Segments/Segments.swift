@@ -1,8 +1,8 @@
-// Making, growing and publishing segments. The helper does it ahead of time; where no spare is
-// ready a writer does it in line, so everything here is lock-free, without the heap, and made of
-// system calls that a signal handler may make. docs/CONCURRENCY.md, A5, A6, A10, A11.
+// Makes, grows and publishes segments. The helper does so ahead of time; if no spare is ready, a
+// writer does it in line. So everything here is lock-free, avoids the heap, and uses only system
+// calls that a signal handler may make. docs/CONCURRENCY.md, A5, A6, A10, A11.
 // SAFETY: `base` maps `size` bytes from MAKING until the helper's grace period after SEALED; slots
-// lie in the engine's block, at most CWI_SEGMENTS_MAX. What is stored lies below `ready`, or in the
+// lie in the engine's block, at most CWI_SEGMENTS_MAX. Every store lies below `ready`, or in the
 // header page.
 
 import CCordwood
@@ -29,7 +29,7 @@ package enum Segments {
         unsafe cwi_segment_ready_at(segment)
     }
 
-    /// Bytes of a file at birth; it grows fourfold from there.
+    /// Initial size of a file; it grows fourfold from there.
     static let firstBytes: UInt64 = 64 << 10
 
     static func table(_ engine: EngineBlock) -> SegmentBlock {
@@ -42,18 +42,19 @@ package enum Segments {
         for i in 0..<Int(CWI_SEGMENTS_MAX) { unsafe body(table + i) }
     }
 
-    /// Sees to it that bytes below `upTo` may be stored to. thread nil: the helper, ahead of time.
+    /// Makes the bytes below `upTo` safe to store to. thread nil: called by the helper, ahead of
+    /// time.
     static func grow(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock, upTo: UInt64,
         _ thread: ThreadBlock?
     ) -> Bool {
-        // ORDER: acquire. The file's blocks are there when ready says so (A6).
+        // ORDER: acquire. Once `ready` covers them, the file's blocks exist (A6).
         var ready = unsafe cwa_load_acquire_u64(readyWord(segment))
         guard ready < upTo else { return true }
         if unsafe isRefused(lane) { return false }
         if unsafe thread != nil {
             if unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) {
-                // Else the helper never supplies a chunk larger than its reserve.
+                // Without this, the helper never supplies a chunk larger than its reserve.
                 unsafe cwa_store_relaxed_u64(wantedWord(lane), upTo)
                 unsafe EngineCore.wake(engine)
                 return false
@@ -63,7 +64,7 @@ package enum Segments {
         let quadrupled = min(ready &* 4, ready &+ (4 << 20))
         var target = unsafe min(segment.pointee.size, max(upTo, quadrupled))
         let offset = unsafe segment.pointee.file_offset
-        // A child forked by a handler in here finds another file under the descriptor's number.
+        // In a child that a handler forks in here, the descriptor's number means another file.
         var mask = sigset_t()
         if unsafe thread != nil { unsafe cwi_block_signals(&mask) }
         defer { if unsafe thread != nil { unsafe cwi_restore_signals(&mask) } }
@@ -84,9 +85,9 @@ package enum Segments {
             errno = error
             return false
         }
-        // CRASH: the file is longer than `ready` says, and nothing stands there yet.
-        // Readers' bound first: another thread may claim beyond the old one, and be killed with us,
-        // as soon as the writers' word is raised.
+        // CRASH: the file is longer than `ready` says, and the new part is empty.
+        // Raise the readers' bound first: as soon as the writers' word is raised, another thread
+        // may claim beyond the old one and be killed with us.
         guard let base = unsafe segment.pointee.base else { return false }
         let header = unsafe UnsafeMutableRawPointer(base) + SegmentHeader.ready
         var shown = unsafe cwa_load_relaxed_u64(header)
@@ -101,7 +102,7 @@ package enum Segments {
         return true
     }
 
-    /// Replaces the lane's current segment where it still is `old`. A status.
+    /// Replaces the lane's current segment if it still is `old`. Returns a status.
     static func publishNext(
         _ engine: EngineBlock, _ lane: LaneBlock, after old: SegmentBlock?, _ thread: ThreadBlock?
     ) -> Int32 {
@@ -110,16 +111,16 @@ package enum Segments {
             return Status.ok
         }
         if unsafe thread != nil, unsafe isHopeless(engine, lane) { return Status.full }
-        // A handler that jumped out of here would leave a slot, a file and a descriptor behind.
+        // A handler that jumped out of here would leak a slot, a file and a descriptor.
         var mask = sigset_t()
         unsafe cwi_block_signals(&mask)
         defer { unsafe cwi_restore_signals(&mask) }
-        // Held until the segment is published, so that nobody makes another meanwhile.
+        // Held until the segment is published, so that no other thread makes one meanwhile.
         defer { _ = unsafe cwa_cas_u32(makerWord(lane), cw_gettid(), 0) }
         var next: SegmentBlock?
         var naming = Naming.nameless
-        // Spares whose files have lost their names are of no use: one after the other is dropped,
-        // and at last one is made.
+        // Spares whose files have lost their names are useless: they are dropped one after the
+        // other, and finally a new one is made.
         for _ in 0...Int(CWI_SPARES_MAX) where naming == .nameless {
             unsafe next = takeSpare(lane) ?? makeForWriter(engine, lane, oldWord, thread)
             guard let taken = unsafe next, let old = unsafe old else { break }
@@ -144,7 +145,8 @@ package enum Segments {
         // ORDER: release. Claims on it may begin as soon as it is current (A5, A10).
         unsafe cwa_store_release_u32(stateWord(next), open)
         if unsafe !cwa_cas_u64(Lanes.currentWord(lane), oldWord, UInt64(UInt(bitPattern: next))) {
-            // Who seals or flushes may be looking at it: it is unmapped like a sealed one.
+            // A sealing or flushing thread may be looking at it, so it is unmapped like a sealed
+            // one.
             unsafe unlinkFile(engine, lane, next)
             unsafe next.pointee.retired = 1
             unsafe cwa_store_release_u32(stateWord(next), sealed)
@@ -153,11 +155,12 @@ package enum Segments {
         return Status.ok
     }
 
-    /// Where no spare lies ready. nil: none can be made, or there is another current segment now.
+    /// Makes a segment when no spare is ready. nil: none can be made, or another segment is current
+    /// now.
     private static func makeForWriter(
         _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64, _ thread: ThreadBlock?
     ) -> SegmentBlock? {
-        // Another thread took the last one meanwhile.
+        // Another thread took the last spare meanwhile.
         if unsafe thread != nil, unsafe engine.pointee.overflow == UInt32(CW_OVERFLOW_DROP) {
             unsafe EngineCore.wake(engine)
             return nil
@@ -166,13 +169,13 @@ package enum Segments {
         return unsafe makeInLine(engine, lane, oldWord, thread)
     }
 
-    /// What became of a spare's name. nameless: its file has none any more, and it is of no use;
-    /// refused: another segment is current now, or the directory refuses, and it is still a spare.
+    /// The result of naming a spare. nameless: its file has no name any more, so it is useless.
+    /// refused: another segment is current now, or the directory refuses; it is still a spare.
     private enum Naming { case named, nameless, refused }
 
-    /// Gives a spare its number and name. Numbers are taken by CAS, so a name is never anybody
-    /// else's; who finds one taken lets its taker publish, and takes the next where that thread was
-    /// stopped.
+    /// Gives a spare its number and name. Numbers are taken by CAS, so no two segments share a
+    /// name. A thread that finds a number taken lets its taker publish; if that thread is stopped,
+    /// it takes the next number.
     private static func number(
         _ engine: EngineBlock, _ lane: LaneBlock, _ next: SegmentBlock, after old: SegmentBlock,
         _ oldWord: UInt64, _ waits: Bool
@@ -184,14 +187,14 @@ package enum Segments {
             let isFree = unsafe !waits || taken <= old.pointee.number
             if turn.hasCome(word: taken, isFree: isFree) {
                 let number = unsafe max(taken, old.pointee.number) &+ 1
-                // ORDER: acquire-release. One thread has the number (A10).
+                // ORDER: acquire-release. Exactly one thread gets the number (A10).
                 guard unsafe cwa_cas_u64(word, taken, number) else { continue }
                 guard let base = unsafe next.pointee.base else { return .refused }
                 unsafe next.pointee.number = number
                 unsafe UnsafeMutableRawPointer(base).storeBytes(
                     of: number, toByteOffset: SegmentHeader.number, as: UInt64.self)
-                // CRASH: the file says its number before it has the name; until it is current it
-                // holds nothing.
+                // CRASH: the file records its number before it has the name; it holds nothing until
+                // it is current.
                 let error =
                     unsafe WriteThrough.header(engine, next)
                     ? renameSpare(engine, lane, next) : errno
@@ -208,7 +211,7 @@ package enum Segments {
         }
     }
 
-    /// 0 or an errno.
+    /// Returns 0 or an errno.
     private static func renameSpare(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Int32 {
@@ -228,7 +231,7 @@ package enum Segments {
 
     static func takeSpare(_ lane: LaneBlock) -> SegmentBlock? {
         for i in 0..<Int(CWI_SPARES_MAX) {
-            // ORDER: acquire-release. One taker gets it, with its words (A11).
+            // ORDER: acquire-release. One taker gets the spare, along with its words (A11).
             guard unsafe cwa_load_relaxed_u64(Lanes.spareWord(lane, i)) != 0 else { continue }
             let word = unsafe cwa_exchange_u64(Lanes.spareWord(lane, i), 0)
             if word != 0 { return unsafe SegmentBlock(bitPattern: UInt(word)) }
@@ -236,10 +239,10 @@ package enum Segments {
         return nil
     }
 
-    /// The one that is taken next.
+    /// The spare that will be taken next.
     static func nextSpare(_ lane: LaneBlock) -> SegmentBlock? {
         for i in 0..<Int(CWI_SPARES_MAX) {
-            // ORDER: acquire. Its words are there with its pointer (A11).
+            // ORDER: acquire. Once its pointer is visible, so are its words (A11).
             let word = unsafe cwa_load_acquire_u64(Lanes.spareWord(lane, i))
             if word != 0 { return unsafe SegmentBlock(bitPattern: UInt(word)) }
         }
@@ -256,27 +259,31 @@ package enum Segments {
     }
 
     static func spareCount(_ lane: LaneBlock) -> Int {
-        (0..<Int(CWI_SPARES_MAX)).reduce(0) {
-            unsafe $0 + (cwa_load_relaxed_u64(Lanes.spareWord(lane, $1)) != 0 ? 1 : 0)
+        // A loop: without optimization a closure takes a lock of the runtime, in a handler, too.
+        var count = 0
+        for index in 0..<Int(CWI_SPARES_MAX)
+        where unsafe cwa_load_relaxed_u64(Lanes.spareWord(lane, index)) != 0 {
+            count += 1
         }
+        return count
     }
 
-    /// Makes a segment file with its header, mapped; state SPARE. nil: no slot, space or
-    /// descriptor.
-    /// inMemory: all of it at once on the memory file system.
+    /// Makes a segment file with its header and maps it; its state becomes SPARE. nil: no slot,
+    /// space or descriptor.
+    /// inMemory: allocates all of it at once on the memory file system.
     static func make(
         _ engine: EngineBlock, _ lane: LaneBlock, inMemory: Bool = false, isNested: Bool = false
     ) -> SegmentBlock? {
         guard unsafe isNested || hasFreeSlot(engine), let slot = unsafe takeSlot(engine) else {
             return nil
         }
-        // Segments in memory are no files of the store.
+        // Segments in memory do not count as files of the store.
         let bytes = unsafe SegmentSize.of(engine)
         guard unsafe inMemory || Quota.take(engine, bytes: bytes) else {
             unsafe cwa_store_release_u32(stateWord(slot), free)
             return nil
         }
-        // It gets its number when it is published, so that numbers follow time.
+        // The number is assigned at publication, so that numbers follow time.
         unsafe slot.pointee.number = 0
         unsafe slot.pointee.spare_id = Machine.random()
         unsafe slot.pointee.generation = 1
@@ -296,7 +303,7 @@ package enum Segments {
         guard made == 0 else {
             unsafe Quota.giveBack(engine, bytes: inMemory ? 0 : bytes)
             unsafe cwa_store_release_u32(stateWord(slot), free)
-            // Memory that is full is no reason not to ask the disk.
+            // If memory is full, the disk may still have room.
             if !inMemory { unsafe refuse(engine, lane, errno: made) }
             return nil
         }
@@ -312,19 +319,19 @@ package enum Segments {
         return nil
     }
 
-    /// 0 or an errno.
+    /// Returns 0 or an errno.
     private static func makeFile(
         _ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock,
         _ name: UnsafePointer<CChar>, _ inMemory: Bool
     ) -> Int32 {
-        // A child lets go of what it finds in the slot, so none is forked before it is there. Where
-        // a writer makes the segment its signals are blocked (publishNext).
+        // A child lets go of everything that it finds in the slot, so no child may be forked before
+        // the slot is filled. If a writer makes the segment, its signals are blocked (publishNext).
         cwi_fork_gate_enter()
         let descriptor =
             unsafe inMemory
             ? MemorySegments.create(engine, slot, name)
             : cw_open_at(Descriptors.lanes(engine), name, O_RDWR | O_CREAT | O_EXCL, 0o600)
-        // CRASH: a spare, whole or not: readers pass over its name, adopters remove it.
+        // CRASH: a spare, complete or not: readers ignore its name, adopters remove it.
         let refused = descriptor < 0 ? errno : 0
         if descriptor >= 0 { unsafe Descriptors.note(slot, descriptor) }
         cwi_fork_gate_leave()
@@ -370,7 +377,8 @@ package enum Segments {
         unsafe unlinkat(Descriptors.lanes(engine), name, 0)
     }
 
-    /// FORMAT §6.1. The magic comes last: a file without it is one that was being made.
+    /// Writes the header (FORMAT §6.1). The magic comes last: a file without it was still being
+    /// made.
     static func writeHeader(_ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock) {
         let header = unsafe UnsafeMutableRawPointer(slot.pointee.base)!
         unsafe header.storeBytes(of: 1, toByteOffset: SegmentHeader.version, as: UInt32.self)
@@ -406,12 +414,12 @@ package enum Segments {
         unsafe header.storeBytes(of: 0, toByteOffset: SegmentHeader.end, as: UInt64.self)
         unsafe header.storeBytes(of: 0, toByteOffset: SegmentHeader.sealedRealtime, as: UInt64.self)
         unsafe writeFirstPair(engine, slot)
-        // ORDER: release. Of a file that is used again: open only with its new salt (R11).
+        // ORDER: release. A reused file is open only with its new salt (R11).
         unsafe cwa_store_release_u32(header + SegmentHeader.state, SegmentHeader.stateOpen)
         unsafe cwa_store_release_u64(header, SegmentHeader.magicValue)
     }
 
-    /// The first clock pair, taken anew when a spare is published: no record is older.
+    /// Writes the first clock pair, taken anew when a spare is published: no record is older.
     private static func writeFirstPair(_ engine: EngineBlock, _ slot: SegmentBlock) {
         guard let base = unsafe slot.pointee.base else { return }
         let header = UnsafeMutableRawPointer(base)
@@ -434,7 +442,7 @@ package enum Segments {
         name.add(sealed ? ".sealed" : ".seg")
     }
 
-    /// `.<lane>.spare-<random>`: means nothing to readers.
+    /// `.<lane>.spare-<random>`; readers ignore it.
     static func addSpareName(_ name: inout NameBuffer, _ lane: LaneBlock, _ id: UInt64) {
         name.add(".")
         unsafe Lanes.addName(&name, lane)
@@ -442,7 +450,7 @@ package enum Segments {
         name.add(hex: id)
     }
 
-    /// Takes a sealed segment's name away. False: the directory refuses.
+    /// Renames a sealed segment to a spare's name. False: the directory refuses.
     static func renameToSpare(
         _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock, _ id: UInt64
     ) -> Bool {
@@ -479,14 +487,15 @@ package enum Segments {
         }
     }
 
-    /// Unmaps and frees the slot. Only after a grace period, or where it was never published.
+    /// Unmaps the segment and frees the slot. Only after a grace period, or if it was never
+    /// published.
     static func releaseMapping(_ segment: SegmentBlock) {
         unsafe letGo(segment)
         unsafe cwa_store_release_u32(stateWord(segment), free)
     }
 
-    /// Unmaps and closes. No child is forked in the midst: it would keep the mapping, and so the
-    /// deleted file, or find a word here for what is the host's by then.
+    /// Unmaps and closes. No child may be forked halfway: it would keep the mapping, and with it
+    /// the deleted file, or would find here a descriptor number that belongs to the host by then.
     private static func letGo(_ segment: SegmentBlock) {
         cwi_fork_gate_enter()
         let base = unsafe segment.pointee.base
@@ -497,7 +506,7 @@ package enum Segments {
                 UnsafeMutableRawPointer(base), bytes: Int(segment.pointee.size))
         }
         cwi_fork_gate_leave()
-        // A child closes the number only where it is this file.
+        // A child closes the number only if it still refers to this file.
         if unsafe segment.pointee.in_lane == 0 {
             unsafe Descriptors.close(
                 segment.pointee.fd, segment.pointee.device, segment.pointee.inode)
