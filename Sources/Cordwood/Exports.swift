@@ -1,4 +1,4 @@
-// What of the modules below belongs to the public API: hosts import Cordwood alone.
+// The parts of the lower modules that belong to the public API: hosts import only Cordwood.
 
 @_exported import enum CordwoodFormats.Digits
 @_exported import enum CordwoodFormats.Hex

@@ -1,6 +1,6 @@
 // Transfers of a host's libcurl (curl_transfer.h): check, convert, call, return.
 // SAFETY: pointers are the host's and hold during the call; NULL, lengths and sizes are checked
-// before one is followed, facts are copied before they are used. A transfer is one that we gave.
+// before one is followed, facts are copied before they are used. Transfers are those that we gave.
 
 import CCordwood
 import CordwoodCore

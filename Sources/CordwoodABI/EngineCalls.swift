@@ -56,14 +56,14 @@ public func cw_open(
 }
 
 enum Options {
-    /// Of the first layout.
+    /// Size of the first layout.
     static let firstBytes = unsafe MemoryLayout<cw_options>.offset(of: \.encrypt_to) ?? 0
 
     static func convert(_ options: cw_options) throws(CordwoodError) -> EngineOptions {
         var result = EngineOptions()
         result.processName = unsafe CText.string(options.process_name)
         let level = try unsafe threshold(options.level)
-        // The default is what a host left unset: CORDWOOD_LEVEL may fill it.
+        // The default means that the host set none: CORDWOOD_LEVEL may fill it.
         result.level = level == .info ? nil : level
         result.segmentBytes = unsafe options.segment_bytes
         result.rollAgeSeconds = unsafe options.roll_age_s

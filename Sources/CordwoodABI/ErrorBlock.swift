@@ -1,6 +1,6 @@
-// cw_upload_error as hosts get it, of failed transfers and of failed requests of their own.
+// cw_upload_error as hosts get it, for failed transfers and for their own failed requests.
 // SAFETY: an error is one block of calloc: the struct, its details, then the texts; every pointer
-// in it points into it, and it is freed whole. Whoever passes one passes what we gave.
+// in it points into it, and it is freed whole. Callers only pass errors that we gave them.
 
 import CCordwood
 import CordwoodCore
@@ -14,7 +14,7 @@ import Glibc
 enum ErrorBlock {
     /// Texts are laid one after the other, each with its NUL.
     @safe struct Texts {
-        // SAFETY: as large as all texts that are put, with their NULs.
+        // SAFETY: as large as all texts together, with their NULs.
         var next: UnsafeMutablePointer<CChar>
 
         mutating func put(_ text: String) -> cw_str {
@@ -30,7 +30,7 @@ enum ErrorBlock {
         }
     }
 
-    /// Of an upload, or of a request of the host's.
+    /// A failed upload, or a failed request of the host's.
     struct Whole {
         var detail: FailureDetail
         var unixMs: UInt64
@@ -105,7 +105,7 @@ enum ErrorBlock {
         return unsafe error
     }
 
-    /// What the words for people and the record's fields are made of.
+    /// The basis of the text for people and of the record's fields.
     static func detail(_ error: cw_upload_error) -> FailureDetail {
         var odata = ODataError()
         unsafe odata.code = string(error.code)
@@ -134,7 +134,7 @@ enum ErrorBlock {
             decoding: UnsafeRawBufferPointer(start: data, count: text.length), as: UTF8.self)
     }
 
-    /// `de`, in any case, and nothing or no letter behind it.
+    /// True for `de`, in any case, followed by the end or a byte that is not a letter.
     static func isGerman(_ language: UnsafePointer<CChar>?) -> Bool {
         guard let language = unsafe language,
             unsafe UInt8(bitPattern: language[0]) | 0x20 == UInt8(ascii: "d"),

@@ -1,8 +1,8 @@
-// Status names, sentences, and the calling thread's last failure. Strings are static, or the
-// thread's own and freed with it. A write's failure is noted in thread-local words only, for it may
-// happen in a signal handler.
-// SAFETY: `last_error` is bytesMax from calloc and the thread's own; into the host's buffer goes
-// nothing beyond the n it gives.
+// Status names, sentences, and the calling thread's last failure. Strings are static, or belong to
+// the thread and are freed with it. A write's failure is noted only in thread-local words, because
+// it may happen in a signal handler.
+// SAFETY: `last_error` is bytesMax from calloc and the thread's own; writes to the host's buffer
+// stay within the n that it gives.
 
 import CCordwood
 import CShims
@@ -14,7 +14,7 @@ import CordwoodStore
 import CordwoodTrace
 import Glibc
 
-/// Notes a failure with its text and gives its status back.
+/// Notes a failure with its text and returns its status.
 func failed(_ status: Int32, _ text: @autoclosure () -> String) -> cw_status {
     LastError.set(text())
     return status
@@ -22,7 +22,7 @@ func failed(_ status: Int32, _ text: @autoclosure () -> String) -> cw_status {
 
 func failed(_ error: CordwoodError) -> cw_status { failed(error.status, error.text) }
 
-/// Runs a body that throws; its error becomes a status.
+/// Runs a throwing body; its error becomes a status.
 func status(_ body: () throws(CordwoodError) -> cw_status) -> cw_status {
     do {
         return try body()
@@ -39,7 +39,7 @@ enum LastError {
         guard let memory = unsafe tls.pointee.last_error ?? calloc(1, bytesMax) else { return }
         unsafe tls.pointee.last_error = memory
         unsafe tls.pointee.last_status = 0
-        // Hosts print it, and whoever may write to a store names the files in it.
+        // Hosts print it, and anyone who may write to a store can name the files in it.
         var text = PlainText.oneLine(text)
         text.withUTF8 { utf8 in
             let count = min(utf8.count, bytesMax - 1)
@@ -51,17 +51,17 @@ enum LastError {
         ThreadContext.registerThread()
     }
 
-    /// What a failed write names besides its status.
+    /// The part of a failed write that the text names besides its status.
     enum Detail: UInt32 {
         case none, handle, message, string, fieldCount, fields, fieldKey, fieldValue, fieldType,
             span, format, transaction, errorCode, traceparent, place
     }
 
-    /// In `last_detail`, above the index: the value is a length that is more than its word holds.
+    /// In `last_detail`, above the index: the value is a length that exceeds its word.
     private static let isLong: UInt32 = 1 << 30
     private static let isSizeMax: UInt32 = 1 << 31
 
-    /// Signals: safe. Of a record that found no room the append path has noted why (Refusal).
+    /// Signals: safe. If a record found no room, the append path has noted the reason (Refusal).
     static func setWrite(
         _ status: Int32, _ value: UInt32, _ detail: Detail = .none, _ index: Int = 0
     ) -> cw_status {
@@ -91,7 +91,7 @@ enum LastError {
 
     /// Copies the text, cut to n bytes with its NUL; returns its full length.
     static func copy(_ buffer: UnsafeMutablePointer<CChar>?, _ n: Int) -> Int {
-        // A size_t beyond the signed range means: no limit.
+        // A size_t beyond the signed range means no limit.
         let n = n < 0 ? Int.max : n
         let tls = unsafe cwi_tls_get()!
         if unsafe tls.pointee.last_status == 0 {
@@ -123,10 +123,11 @@ enum LastError {
         return line.end()
     }
 
-    /// Why a record was not kept: the cause, the limit's number, where. index: of the engine.
+    /// The reason a record was not kept: the cause, the limit's number, the place. index: of the
+    /// engine.
     private static func writeRefusal(_ refusal: Refusal, _ index: Int, _ line: inout Line) {
         let table = unsafe cwi_process_engines_at(cwi_process_get()!)
-        // ORDER: acquire. An engine in the table is whole; blocks are never unmapped (A15).
+        // ORDER: acquire. An engine in the table is complete; blocks are never unmapped (A15).
         let word = index < Int(CWI_ENGINES_MAX) ? unsafe cwa_load_acquire_u64(table + index * 8) : 0
         let engine = unsafe UnsafeMutablePointer<cwi_engine>(bitPattern: UInt(word))
         line.add(refusal.cause.words)
@@ -164,7 +165,7 @@ enum LastError {
         line.add("; the record was not kept, and is counted")
     }
 
-    /// length: words for a value that is more than its word holds.
+    /// length: words for a value that exceeds its word.
     private static func writeFailure(
         _ status: Int32, _ value: UInt32, _ detail: Detail, _ index: UInt32,
         _ length: StaticString?, _ line: inout Line
@@ -230,7 +231,7 @@ enum LastError {
         }
     }
 
-    /// Text into the host's buffer, without the heap.
+    /// Writes text into the host's buffer, without the heap.
     @safe private struct Line {
         let buffer: UnsafeMutablePointer<CChar>?
         let capacity: Int
@@ -260,7 +261,7 @@ enum LastError {
             }
         }
 
-        /// Its name where it is one of those that records are refused for.
+        /// Adds its name if it is one for which records are refused.
         mutating func add(errno number: Int32) {
             switch number {
             case ENOSPC: add("ENOSPC")
@@ -301,7 +302,7 @@ enum LastError {
     }
 }
 
-/// Names and sentences of every status; unknown numbers have one, too.
+/// Names and sentences of every status, including unknown numbers.
 enum Sentences {
     static func of(_ status: Int32) -> (name: StaticString, text: StaticString) {
         switch Int(status) {
@@ -344,7 +345,7 @@ enum Sentences {
         case CW_E_NO_TARGET: return ("CW_E_NO_TARGET", "no target was added")
         case CW_E_UPLOAD: return ("CW_E_UPLOAD", "something was not uploaded")
         case CW_E_UNSUPPORTED: return ("CW_E_UNSUPPORTED", "this build or platform cannot do it")
-        case CW_E_EXISTS: return ("CW_E_EXISTS", "a target of that name exists with other settings")
+        case CW_E_EXISTS: return ("CW_E_EXISTS", "a target of that name is already added")
         case CW_E_INTERNAL:
             return ("CW_E_INTERNAL", "a broken invariant inside the library; please report")
         case CW_E_ENCRYPTED:

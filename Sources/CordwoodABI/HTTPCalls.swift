@@ -143,7 +143,7 @@ public func cw_http_end(
 }
 
 enum HTTPCheck {
-    /// Of the first layout.
+    /// Size of the first layout.
     static let requestFirstBytes =
         unsafe MemoryLayout<cw_http_request>.offset(of: \.trace_flags) ?? 0
     static let optionsFirstBytes =
@@ -159,7 +159,7 @@ enum HTTPCheck {
         return unsafe defaults
     }
 
-    /// Off, or closed.
+    /// The status for capture that is off, or an engine that is closed.
     static func off(_ block: EngineBlock) -> cw_status {
         if unsafe cwa_load_acquire_u32(block) == UInt32(CWI_ENGINE_OPEN) { return Status.disabled }
         return failed(Status.closed, "cw_http_begin: the engine is closed")
@@ -212,7 +212,7 @@ enum HTTPCheck {
             && (text.data != nil || text.length == 0)
     }
 
-    /// data NULL: so many that the host cannot show.
+    /// data NULL: the number of bytes that the host cannot show.
     static func isBody(_ text: cw_str) -> Bool { unsafe text.length >= 0 }
 
     static func isValid(_ headers: UnsafePointer<cw_http_header>?, _ count: Int) -> Bool {

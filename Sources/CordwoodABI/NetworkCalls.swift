@@ -1,6 +1,6 @@
 // How requests of the host's own failed (network.h): check, convert, call, return.
 // SAFETY: the result's pointers are the host's and hold during the call; NULL and lengths are
-// checked before one is followed. An error is one that we gave (ErrorBlock).
+// checked before one is followed. Errors are those that we gave (ErrorBlock).
 
 import CCordwood
 import CShims
@@ -74,9 +74,9 @@ public func cw_network_error_log(
 }
 
 private enum NetworkCheck {
-    /// Of each text that is kept; the core cuts them further.
+    /// The limit of each text kept here; the core cuts them further.
     private static let textBytesMax = 8_192
-    /// What of the answer's headers is looked at.
+    /// The headers of an answer that matter.
     private static let names = ["location", "retry-after", "content-language"]
 
     static func isValid(_ result: cw_network_result) -> Bool {
@@ -86,12 +86,12 @@ private enum NetworkCheck {
             && HTTPCheck.isText(result.url)
     }
 
-    /// Of any length: one that is too long for an error is not looked at.
+    /// Accepts any length: a body too long for an error is not read.
     private static func isBody(_ body: cw_str) -> Bool {
         unsafe body.length == 0 || body.length > 0 && body.data != nil
     }
 
-    /// nil: it went well.
+    /// nil: the request succeeded.
     static func error(_ given: cw_network_result) -> RequestFailure? {
         var result = NetworkResult()
         unsafe result.httpStatus = given.http_status
@@ -100,7 +100,7 @@ private enum NetworkCheck {
             let name = unsafe text(header.name).lowercased()
             if names.contains(name) { unsafe result.headers.append((name, text(header.value))) }
         }
-        // One byte too many says that it was longer, behind a mark of three.
+        // An excess byte shows that the body was longer, after a mark of three.
         unsafe result.body = Array(bytes(given.body, NetworkResult.bodyBytesMax + 4))
         unsafe result.error = text(given.error)
         unsafe result.errorType = text(given.error_type)

@@ -10,7 +10,7 @@ import CordwoodStore
 import CordwoodTrace
 import Glibc
 
-/// What a cw_reader is. One thread at a time.
+/// The object behind a cw_reader. One thread at a time.
 @safe private final class ReaderHandle {
     let reader: StoreReader
     let follows: Bool
@@ -27,7 +27,7 @@ import Glibc
         unsafe free(name)
     }
 
-    // SAFETY: a copy of `fields` and the name at an address that holds until the next call.
+    // SAFETY: a copy of `fields` and the name at an address that is valid until the next call.
     private var lent: UnsafeMutablePointer<cw_field>?
     private var lentCapacity = 0
 
@@ -56,7 +56,7 @@ import Glibc
     }
 }
 
-/// Bytes of the first version of cw_reader_options, which has grown since.
+/// Size of the first version of cw_reader_options, which has grown since.
 private let firstOptions =
     unsafe MemoryLayout<cw_reader_options>.offset(of: \.identity_file) ?? 0
 

@@ -1,6 +1,6 @@
-// Size-stamped structs and C strings from the host: checked, then copied, so that what was checked
-// is what is used.
-// SAFETY: a struct is read as far as its own `struct_size` says, which is at least what is copied.
+// Size-stamped structs and C strings from the host: checked, then copied, so that later code uses
+// exactly the checked values.
+// SAFETY: a struct is read only as far as its own `struct_size` says, which covers the copied part.
 
 import CCordwood
 import CordwoodCore
@@ -12,12 +12,12 @@ import CordwoodTrace
 import Glibc
 
 enum Stamped {
-    /// No later version of a struct is larger: what claims to be was never initialised.
+    /// No later version of a struct is larger: a struct with a larger size was never initialised.
     static let bytesMax = 65_536
 
     /// Copies a struct that starts with `struct_size` over `target`, which holds the defaults.
-    /// Smaller than its first version is refused; what a larger one has more must be zero.
-    /// - Parameter least: bytes of the first version; nil: it has not grown yet.
+    /// Refuses one smaller than its first version; the excess of a larger one must be zero.
+    /// - Parameter least: size of the first version; nil: it has not grown yet.
     static func copy<T>(_ source: UnsafePointer<T>, into target: inout T, least: Int? = nil)
         -> Int32
     {
@@ -36,7 +36,7 @@ enum Stamped {
         return Status.ok
     }
 
-    /// As `copy`, and says what is wrong with the struct, by its name; nil: nothing.
+    /// Like `copy`, but returns the problem with the struct, by its name; nil: none.
     static func read<T>(
         _ source: UnsafePointer<T>, into target: inout T, least: Int? = nil
     ) -> CordwoodError? {
@@ -47,7 +47,7 @@ enum Stamped {
             status, text(status, "\(T.self)", size, least ?? MemoryLayout<T>.size))
     }
 
-    /// Writes a result as far as the host's struct goes; what it has beyond ours is zeroed.
+    /// Writes a result as far as the host's struct extends, and zeroes its excess.
     static func write<T>(_ result: T, to out: UnsafeMutablePointer<T>, size: Int) {
         let raw = UnsafeMutableRawPointer(out)
         let known = MemoryLayout<T>.size
@@ -67,7 +67,7 @@ enum Stamped {
     }
 }
 
-/// A size_t of the host's, in words: a negative number is one beyond SSIZE_MAX.
+/// The host's size_t, as text: a negative number is one beyond SSIZE_MAX.
 func sizeText(_ size: Int) -> String {
     size == -1 ? "SIZE_MAX" : "\(UInt(bitPattern: size))"
 }
@@ -80,7 +80,7 @@ enum CText {
     }
 }
 
-/// Lets a callback's `user` travel to another thread: what it points to is the host's affair.
+/// Carries a callback's `user` to another thread; only the host knows what it points to.
 @safe struct HostPointer: @unchecked Sendable {
     // SAFETY: never dereferenced here.
     let value: UnsafeMutableRawPointer?

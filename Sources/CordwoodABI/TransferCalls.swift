@@ -1,5 +1,5 @@
-// How transfers failed: cw_upload_last_error and the words for people (upload.h).
-// SAFETY: as ErrorBlock's, which makes and reads them.
+// How transfers failed: cw_upload_last_error and the text for people (upload.h).
+// SAFETY: as in ErrorBlock, which makes and reads the errors.
 
 import CCordwood
 import CordwoodCore
@@ -60,7 +60,7 @@ public func cw_upload_error_text(
 public func cw_outcome_text(
     _ outcome: Int32, _ language: UnsafePointer<CChar>!
 ) -> UnsafePointer<CChar>! {
-    // Without a String: a signal handler may ask.
+    // Without a String, because a signal handler may call this.
     let isGerman = unsafe ErrorBlock.isGerman(language)
     let kind = OutcomeKind(rawValue: outcome) ?? .unknown
     return unsafe Sentences.pointer(kind.sentence(isGerman ? .german : .english))

@@ -1,8 +1,8 @@
-// Credentials and transports of a C host: its functions as what CordwoodShip calls, and the
-// functions they call in turn. A response or credentials handle is the address of an object of ours
-// that lives on the stack of the call that hands it out.
+// Credentials and transports of a C host: wraps its functions for CordwoodShip, and implements the
+// functions that they call in turn. A response or credentials handle is the address of an object of
+// ours on the stack of the call that hands it out.
 // SAFETY: as the header says, requests, responses and credentials hold until the host's function
-// returns; strings are copied within the call. A NULL is a status.
+// returns; strings are copied within the call. A NULL becomes a status.
 
 import CCordwood
 import CordwoodCore
@@ -14,7 +14,7 @@ import CordwoodTrace
 import Glibc
 
 enum TransportCalls {
-    /// What a host's function set.
+    /// The credentials that a host's function set.
     final class Given {
         var credentials: Credentials?
     }
@@ -57,7 +57,7 @@ public func cw_credentials_set(
     }
 }
 
-/// As cw_last_error gives text.
+/// Copies text as cw_last_error does.
 func putText(_ text: String, _ buffer: UnsafeMutablePointer<CChar>?, _ n: Int) -> Int {
     // A size_t beyond the signed range means: no limit.
     let room = unsafe buffer == nil ? 0 : n < 0 ? Int.max : n
@@ -124,8 +124,8 @@ public func cw_challenge_realm(
     }
 }
 
-/// What a host's function says of the answer: of a status and a failure the later one holds, for
-/// a host may try a second way. One thread: that of the call.
+/// The answer as a host's function reports it. If it sets a status and a failure, the later one
+/// counts, because a host may try a second way. One thread: that of the call.
 private final class TransportAnswer {
     private(set) var isAnswered = false
     private var failure: UploadTransportError?
@@ -133,11 +133,11 @@ private final class TransportAnswer {
 
     static let headersMax = 64
     static let headerBytesMax = 8192
-    /// One more than is kept, so that a longer one is seen to be cut.
+    /// One byte more than is kept, so that a longer body is seen to be cut.
     static let bodyBytesMax = (4 << 20) + 1
 
     func begin(_ status: Int) {
-        // Headers may come before the first status, but none is another answer's.
+        // Headers may come before the first status, but none may remain of another answer.
         if isAnswered { response = UploadResponse(status: 0) }
         response.status = status
         isAnswered = true

@@ -150,7 +150,7 @@ private func convert(_ result: UploadResult, _ size: Int) -> cw_upload_result {
     return converted
 }
 
-/// Runs an upload, and writes what came of it where the arguments were right.
+/// Runs an upload, and writes its result if the arguments were valid.
 func uploading(
     _ name: String, _ out: UnsafeMutablePointer<cw_upload_result>?, _ size: Int,
     _ body: (inout UploadResult) throws(CordwoodError) -> Int32
@@ -168,7 +168,7 @@ func uploading(
                 + "\(result.failed) failed, \(result.waiting) waiting, "
                 + "last HTTP status \(result.lastHTTPStatus)")
     }
-    // Also where the engine was closed meanwhile: what was sent before is sent.
+    // Even if the engine was closed meanwhile: everything sent before stays sent.
     if let out = unsafe out, answer != Status.argument {
         unsafe Stamped.write(convert(result, size), to: out, size: size)
     }

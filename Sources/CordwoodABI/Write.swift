@@ -30,7 +30,7 @@ public func cw_site_write(
 ) -> cw_status {
     guard let logger = unsafe logger, let site = unsafe site, let arguments = unsafe arguments
     else { return LastError.setWrite(Status.argument, 0, .handle) }
-    // ORDER: relaxed. Only whether there was a plan; DeferredPath loads it again (A21).
+    // ORDER: relaxed. Only tells whether a plan existed; DeferredPath loads it again (A21).
     let isFirst = unsafe cwa_load_relaxed_u64(UnsafeRawPointer(site)) == 0
     let result = unsafe DeferredPath.write(LoggerBlock(logger), level, site, arguments)
     if isFirst, result == Status.ok, unsafe DeferredSlow.isRefused(site) {
@@ -122,7 +122,7 @@ public func cw_write_record(
 enum RecordCheck {
     static let stringBytesMax = 1 << 30
 
-    /// What is wrong with a record, for cw_last_error.
+    /// Describes the problem with a record, for cw_last_error.
     struct Wrong {
         var what = LastError.Detail.none
         var value = 0

@@ -1,4 +1,4 @@
-// One answer of the collector: a status, a JSON body, the headers that belong to it. Pure.
+// One answer of the collector: a status, a JSON body, and its headers. Pure.
 
 import Cordwood
 import NIOCore
@@ -7,7 +7,7 @@ import NIOHTTP1
 struct Answer: Sendable {
     var status: HTTPResponseStatus
     var body: String
-    /// Of a refusal, in words.
+    /// The reason for a refusal, in words.
     var reason = ""
     var headers: [(String, String)] = []
 
@@ -45,7 +45,7 @@ struct Answer: Sendable {
     }
 
     init(_ problem: FileProblem) {
-        // Paths of this machine are no business of the client.
+        // Paths of this machine are none of the client's business.
         self =
             problem.isFull
             ? .error(.insufficientStorage, "no space", [("Retry-After", "60")])

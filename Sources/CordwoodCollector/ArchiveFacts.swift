@@ -1,6 +1,6 @@
-// What the collector asks of an archive file: which one it is, and whether all of it is whole. The
-// file's name is made from these facts alone, after their form was checked, so nothing a client
-// sends can reach a path. Pure, but for the two functions that are handed in.
+// The facts that the collector needs about an archive file: its identity, and whether it is intact.
+// The file's name is made only from these facts, after a check of their form, so nothing that a
+// client sends can reach a path. Pure, except for the two functions that are passed in.
 
 import Cordwood
 
@@ -10,11 +10,11 @@ struct ArchiveFacts: Sendable {
     var laneName: String
     var first: UInt64
     var last: UInt64
-    /// Inflated; 0 where that is not known.
+    /// Inflated size; 0: unknown.
     var rawBytes: UInt64 = 0
 }
 
-/// Why a file is not taken; the text goes to the client.
+/// The reason a file is refused; the text goes to the client.
 struct ArchiveRefused: Error {
     let reason: String
 }
@@ -27,7 +27,8 @@ struct ArchiveInspector: Sendable {
 }
 
 enum StoredName {
-    /// FORMAT §2: `<lane>.<first>-<last>.cwa`; nil where the lane's name is not of the one form.
+    /// FORMAT §2: `<lane>.<first>-<last>.cwa`; nil if the lane's name does not have its required
+    /// form.
     static func make(_ facts: ArchiveFacts) -> String? {
         guard LaneName.isWhole(facts.laneName), facts.first <= facts.last else { return nil }
         return ArchiveIdentity.fileName(facts.laneName, facts.first, facts.last)

@@ -1,4 +1,4 @@
-// Which archives are stored, and which are on their way: the one place that decides whether an id
+// The archives that are stored, and those on their way: the only place that decides whether an id
 // is new. Built at start from the headers in the directory. Any thread; the lock is held for table
 // operations only, never across a file operation.
 
@@ -8,7 +8,7 @@ final class ArchiveTable: Sendable {
     enum Claim {
         case granted
         case stored
-        /// Somebody else is sending it now.
+        /// Another client is sending it now.
         case busy
     }
 
@@ -36,7 +36,7 @@ final class ArchiveTable: Sendable {
         content.withLock { $0.stored[id] }
     }
 
-    /// False where the name belongs to another archive. INVARIANT: called before the rename, so
+    /// False if the name belongs to another archive. INVARIANT: called before the rename, so
     /// that a rename never replaces another archive.
     func reserve(name: String) -> Bool {
         content.withLock { $0.names.insert(name).inserted }

@@ -33,13 +33,13 @@ public final class Collector: Sendable {
         self.init(options: options, inspector: .cordwood)
     }
 
-    /// For tests: how archives are looked at.
+    /// For tests: replaces the inspection of archives.
     init(options: CollectorOptions, inspector: ArchiveInspector) {
         self.options = options
         self.inspector = inspector
     }
 
-    /// Prepares the directory, then listens. Gives the port.
+    /// Prepares the directory, then listens. Returns the port.
     @discardableResult
     public func start() throws(CollectorError) -> Int {
         let address = try listenAddress()
@@ -76,8 +76,8 @@ public final class Collector: Sendable {
         return server.localAddress?.port ?? options.port
     }
 
-    /// No new connections; requests being served are finished within the limit of the options.
-    /// Calls after the first do nothing.
+    /// Accepts no new connections; requests being served finish within the time limit of the
+    /// options. Calls after the first do nothing.
     public func stop() {
         let running = state.withLock { state -> Running? in
             defer { state = .stopped }
@@ -127,7 +127,7 @@ public final class Collector: Sendable {
                     limits.maxHeaderFieldSize = headerBytesMax
                     limits.maxHeaderListSize = headerBytesMax
                     let decoder = HTTPRequestDecoder(limitConfiguration: limits)
-                    // Behind a request that asks for an upgrade the decoder only collects.
+                    // After a request that asks for an upgrade, the decoder only collects.
                     let bytes = ByteToMessageHandler(
                         decoder, maximumBufferSize: 2 * headerBytesMax)
                     try pipeline.addHandlers([

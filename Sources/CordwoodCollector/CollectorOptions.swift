@@ -1,40 +1,40 @@
-// What a host decides about a collector, with every limit and its default, and what can keep one
-// from starting. Plain values; read once when the collector is made.
+// The host's choices for a collector, with every limit and its default, and the errors that keep
+// one from starting. Plain values; read once when the collector is made.
 
 public struct CollectorOptions: Sendable {
-    /// A store: made where it does not exist. Archives go to `archives/` below it.
+    /// A store, created if it does not exist. Archives go to `archives/` below it.
     public var directory: String
     /// An address, never a name: nothing here asks for DNS. `localhost` means 127.0.0.1.
     public var host = "127.0.0.1"
-    /// 0: any free port; `start` gives it.
+    /// 0: any free port; `start` returns it.
     public var port = 0
-    /// Nil: everybody who reaches the port may store archives.
+    /// Nil: anyone who reaches the port may store archives.
     public var token: String?
     public var archiveBytesMax: UInt64 = 4 << 30
-    /// Of all header fields of one request together.
+    /// The limit of all header fields of one request together.
     public var headerBytesMax = 16 << 10
     public var connectionsMax = 256
-    /// Of one IPv4 address, or of one /64 of IPv6. Nil: a quarter of all; no bound for loopback,
-    /// where a proxy speaks for many clients.
+    /// The limit for one IPv4 address, or for one /64 of IPv6. Nil: a quarter of all; no limit for
+    /// loopback, where a proxy serves many clients.
     public var connectionsPerAddressMax: Int?
-    /// From the connection, or the answer before, to the end of the next request's head.
+    /// From the connection, or the previous answer, to the end of the next request's head.
     public var headTimeoutMs: Int64 = 30_000
-    /// The same while connections are short: who waits longer gives way to a new connection.
+    /// The same while connections are short: a client that waits longer gives way to a new one.
     public var headTimeoutPressedMs: Int64 = 5_000
-    /// A body is watched in steps of this length …
+    /// A body is checked in steps of this length …
     public var stallTimeoutMs: Int64 = 15_000
-    /// … and each step has to bring this many bytes a second.
+    /// … and each step has to bring this many bytes per second.
     public var bodyBytesPerSecondMin: UInt64 = 512
-    /// The same while connections are short: a body that is slower gives way, the slowest first.
+    /// The same while connections are short: slower bodies give way, the slowest first.
     public var bodyBytesPerSecondPressed: UInt64 = 8 << 10
     /// How long `stop` waits for requests that are being served.
     public var stopTimeoutMs: Int64 = 10_000
-    /// For testing clients: so many uploads are answered 503 before the first one is taken.
+    /// For testing clients: this many uploads get 503 before the first one is accepted.
     public var refuseFirst = 0
     /// The Retry-After of those answers.
     public var retryAfterSeconds = 1
-    /// Takes a line for each refusal, few at a time. Must not block: every client waits for it.
-    /// False: the line could not be written, and counts as left out.
+    /// Receives a line for each refusal, few at a time. Must not block: every client waits for it.
+    /// False: the line could not be written, and counts as omitted.
     public var notice: (@Sendable (String) -> Bool)?
 
     public init(directory: String) { self.directory = directory }
@@ -52,7 +52,7 @@ public enum CollectorError: Error, Sendable, CustomStringConvertible {
     case store(String)
     /// Another collector serves this directory.
     case inUse(String)
-    /// Not an address and a port that can be listened on.
+    /// Not an address and a port to listen on.
     case listen(String)
     /// A collector is started once.
     case started

@@ -1,5 +1,5 @@
-// One client: heads are judged, bodies go to the file pool piece by piece, answers come back. It
-// reads from the socket only while nothing is on its way to the disk and the client takes its
+// One client: judges heads, hands bodies to the file pool piece by piece, returns answers. It reads
+// from the socket only while none of its data is on its way to the disk and the client accepts its
 // answers, so a slow disk slows the client and memory stays bounded. Lives on one event loop; NIO's
 // pipelining handler in front of it holds back the next request until this one is answered.
 
@@ -14,21 +14,21 @@ final class Connection: ChannelInboundHandler {
     private enum State {
         case idle
         case receiving(Upload)
-        /// The rest of the body is passed over, then this is said.
+        /// Discards the rest of the body, then sends this answer.
         case draining(Answer)
-        /// The whole request is there; this is said in the next turn of the event loop. NIO hands
-        /// over the next request of a pipeline from within the write of an answer: answers given at
-        /// once would nest until the stack overflows.
+        /// The request is complete; the answer is sent in the event loop's next turn. NIO delivers
+        /// the next request of a pipeline from within the write of an answer: immediate answers
+        /// would nest until the stack overflows.
         case answering(Answer)
-        /// The whole body is with the file pool.
+        /// The file pool has the whole body.
         case storing(Upload)
-        /// The last answer was given: what still comes is discarded until the client closes,
-        /// because closing over unread bytes would reset the connection and take the answer with
+        /// The last answer was sent. Further bytes are discarded until the client closes, because
+        /// closing over unread bytes would reset the connection and take the answer with
         /// it.
         case closing
     }
 
-    /// Larger bodies that will not be used are not waited for.
+    /// The connection does not wait for larger bodies that it will not use.
     private static let drainBytesMax: UInt64 = 8 << 20
     static let lingerMs: Int64 = 2_000
 
@@ -42,8 +42,8 @@ final class Connection: ChannelInboundHandler {
     private var deadline = Deadline()
     private var pace = Pace(now: .now())
     private var hasAnswered = false
-    /// For a request that brings something: what anybody may ask does not count, or asking for it
-    /// now and then would keep a connection from those who bring archives.
+    /// Reset by requests that upload something. Requests open to anybody do not count: sending one
+    /// now and then would keep a connection from clients that upload archives.
     private var waitingSince = NIODeadline.now()
     private var version = HTTPVersion.http1_1
     private var keepAlive = true
@@ -104,7 +104,7 @@ final class Connection: ChannelInboundHandler {
         }
     }
 
-    /// Another client takes this connection's place.
+    /// Another client gets this connection's place.
     private func giveWay(_ context: ChannelHandlerContext) {
         switch state {
         case .idle:
@@ -120,7 +120,7 @@ final class Connection: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // Of a connection that is gone the parser says that it ended in the middle.
+        // For a closed connection the parser reports an unexpected end.
         guard context.channel.isActive else { return }
         guard let problem = error as? HTTPParserError else { return context.close(promise: nil) }
         if case .closing = state { return context.close(promise: nil) }
@@ -143,7 +143,7 @@ final class Connection: ChannelInboundHandler {
 
     private func begin(_ context: ChannelHandlerContext, _ head: HTTPRequestHead) {
         version = head.version
-        // Behind these nothing is read as HTTP any more.
+        // After these, nothing is read as HTTP any more.
         let isUpgrade = head.method == .CONNECT || head.headers.contains(name: "Upgrade")
         keepAlive = head.isKeepAlive && !isUpgrade
         let expects = head.headers["Expect"].contains { $0.lowercased() == "100-continue" }
@@ -184,7 +184,7 @@ final class Connection: ChannelInboundHandler {
         }
     }
 
-    /// The next step of an upload, if none is under way.
+    /// Starts the next step of an upload if none is under way.
     private func pump(_ context: ChannelHandlerContext, _ upload: Upload) {
         guard isCurrent(upload), !upload.isJobRunning, let file = upload.file else { return }
         if upload.pending.readableBytes > 0 {
@@ -216,7 +216,7 @@ final class Connection: ChannelInboundHandler {
         }
     }
 
-    /// Reads on, where nothing of ours is under way and answers are not piling up.
+    /// Continues reading if no job of ours is under way and answers do not pile up.
     private func readOn(_ context: ChannelHandlerContext) {
         guard isReadWanted, !isAtWork, context.channel.isWritable else { return }
         isReadWanted = false
@@ -229,7 +229,7 @@ final class Connection: ChannelInboundHandler {
         service.connections.set(.busy, of: place)
         let key = upload.key
         let connections = service.connections
-        // Also where the client has gone by now: it hears of it when it comes again.
+        // Even if the client has gone by now: it learns the result when it comes again.
         run(context, upload, { [depot] in depot.isLarge(file) }) { isLarge in
             guard !isLarge || connections.beginLargeCheck() else {
                 let seconds = connections.retryAfterSeconds()
@@ -251,8 +251,8 @@ final class Connection: ChannelInboundHandler {
         }
     }
 
-    /// Runs a blocking job of this upload; a job that throws rejects the upload. Until it has ended
-    /// the connection is counted, also where the client has gone.
+    /// Runs a blocking job of this upload; a job that throws rejects the upload. The connection
+    /// counts until the job has ended, even if the client has gone.
     private func run<Result: Sendable>(
         _ context: ChannelHandlerContext, _ upload: Upload, on pool: NIOThreadPool? = nil,
         _ job: @escaping @Sendable () throws -> Result, _ then: @escaping (Result) -> Void
@@ -289,7 +289,7 @@ final class Connection: ChannelInboundHandler {
         }
     }
 
-    /// False once the connection is gone or has been answered otherwise; a job may end after that.
+    /// False once the connection is closed or has another answer; a job may end after that.
     private func isCurrent(_ upload: Upload) -> Bool {
         switch state {
         case .receiving(let current), .storing(let current): current === upload
@@ -316,7 +316,7 @@ final class Connection: ChannelInboundHandler {
 
     // MARK: Answers
 
-    /// An answer before the request has ended; the connection ends with it.
+    /// Sends an answer before the request has ended, and ends the connection.
     private func fail(_ context: ChannelHandlerContext, _ answer: Answer) {
         if case .receiving(let upload) = state, !upload.isJobRunning { abandon(upload) }
         keepAlive = false
@@ -331,7 +331,7 @@ final class Connection: ChannelInboundHandler {
         hasAnswered = true
         if case .storing = state { waitingSince = .now() }
         let isLast = !keepAlive
-        // Before the writes: they may bring the next request at once.
+        // Set before the writes, which may deliver the next request at once.
         state = isLast ? .closing : .idle
         if isLast {
             service.connections.set(.busy, of: place)
@@ -391,7 +391,7 @@ final class Connection: ChannelInboundHandler {
     }
 }
 
-/// What all connections of a collector share.
+/// Shared by all connections of a collector.
 struct Service: Sendable {
     let options: CollectorOptions
     let check: RequestCheck

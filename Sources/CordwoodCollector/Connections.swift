@@ -1,27 +1,26 @@
-// The connections that are open. It decides who gets one, and which one gives way when all are
-// taken: first a connection that has waited too long for a request, then the body that comes
-// slowest. It ends all of them when the collector stops. Any thread; the lock is held for table
-// operations only.
+// The open connections. Decides who gets one, and which one gives way when all are in use: first a
+// connection that has waited too long for a request, then the one with the slowest body. Ends all
+// of them when the collector stops. Any thread; the lock is held for table operations only.
 
 import NIOCore
 import Synchronization
 
 final class Connections: Sendable {
-    /// Names a connection. INVARIANT: used only while it is counted, for after that another one may
-    /// have the name.
+    /// Names a connection. INVARIANT: used only while it is counted, because afterwards another one
+    /// may get the name.
     typealias Place = ObjectIdentifier
 
-    /// What a connection does, as far as it decides who gives way.
+    /// The activity of a connection, as far as it decides who gives way.
     enum Phase {
-        /// For the head of a request.
+        /// Waits for the head of a request.
         case waiting(since: NIODeadline)
-        /// A body arrives; this is the rate of its last step.
+        /// Receives a body, at the rate of its last step.
         case receiving(bytesPerSecond: UInt64)
-        /// Busy by our doing, or leaving anyway.
+        /// Busy with our own work, or leaving anyway.
         case busy
     }
 
-    /// Why a newcomer gets no connection.
+    /// The reason a newcomer gets no connection.
     struct ConnectionRefusal {
         let reason: String
         let retryAfterSeconds: Int
@@ -31,7 +30,7 @@ final class Connections: Sendable {
         let channel: any Channel
         let peer: Peer
         var phase: Phase
-        /// Told to end; no longer counted.
+        /// Asked to end; no longer counted.
         var isGivingWay = false
         /// The open channel, and each job that runs or waits for it.
         var users = 1
@@ -52,7 +51,7 @@ final class Connections: Sendable {
         }
     }
 
-    /// Refused clients that are still being told so.
+    /// The limit of refused clients that are still being answered.
     private static let refusalsMax = 64
 
     private let options: CollectorOptions
@@ -74,7 +73,7 @@ final class Connections: Sendable {
                 leaving = giveWay(&content, now) { $0.peer == peer }
                 if leaving == nil {
                     let reason = "\(perPeerMax) connections of its address are open"
-                    // In nobody's way but its own.
+                    // It only stands in its own way.
                     let seconds = Int.random(in: 1...ReturnTimes.secondsMin)
                     return (ConnectionRefusal(reason: reason, retryAfterSeconds: seconds), nil)
                 }
@@ -114,14 +113,14 @@ final class Connections: Sendable {
         }
     }
 
-    /// Seconds after which a client that was sent away should come back.
+    /// Seconds after which a refused client should come back.
     func retryAfterSeconds() -> Int {
         content.withLock {
             $0.returns.seconds(now: .now(), random: .random(in: .min ... .max))
         }
     }
 
-    /// False: too many refused clients are being told already. With true, `endRefusal` follows.
+    /// False: too many refused clients are being answered. True: `endRefusal` must follow.
     func beginRefusal() -> Bool {
         content.withLock { content in
             guard content.refusals < Connections.refusalsMax else { return false }
@@ -132,8 +131,8 @@ final class Connections: Sendable {
 
     func endRefusal() { content.withLock { $0.refusals -= 1 } }
 
-    /// False: as many large archives as a quarter of the connections wait to be checked. True:
-    /// `endLargeCheck` follows.
+    /// False: as many large archives as a quarter of the connections wait for their check. True:
+    /// `endLargeCheck` must follow.
     func beginLargeCheck() -> Bool {
         let largeChecksMax = max(options.connectionsMax / 4, 1)
         return content.withLock { content in
@@ -168,7 +167,7 @@ final class Connections: Sendable {
                 now: now, random: .random(in: .min ... .max)))
     }
 
-    /// The longest wait for a request that is over the limit, else the slowest body that is.
+    /// The longest wait for a request beyond the limit, otherwise the slowest body below it.
     private func giveWay(
         _ content: inout Content, _ now: NIODeadline, among isMeant: (Entry) -> Bool
     ) -> (any Channel)? {
@@ -195,11 +194,11 @@ final class Connections: Sendable {
     }
 }
 
-/// Tells a connection that another one takes its place.
+/// Tells a connection that another one gets its place.
 struct GiveWay: Sendable {}
 
-/// When refused clients come back: spread over a time that grows with their number, so that about
-/// `perSecond` of them come at once. Pure; the clock and the dice are handed in.
+/// When refused clients should come back: spread over a time that grows with their number, so that
+/// about `perSecond` of them come at once. Pure; clock and randomness are passed in.
 struct ReturnTimes {
     static let perSecond = 10
     static let secondsMin = 5

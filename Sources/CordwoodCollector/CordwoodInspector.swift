@@ -1,10 +1,10 @@
-// Looks at archives through Cordwood's public functions.
+// Inspects archives through Cordwood's public functions.
 
 import Cordwood
 
 extension ArchiveInspector {
-    /// Of all payloads of an archive, inflated: half a minute of one file thread. A few KiB can
-    /// hold as many.
+    /// The limit of an archive's inflated payloads: half a minute of one file thread. A few KiB can
+    /// hold as much.
     private static let rawBytesMax: UInt64 = 64 << 30
 
     static let cordwood = ArchiveInspector(

@@ -1,4 +1,5 @@
-// One timer of a connection: arming it again replaces what was armed. Event loop of the connection.
+// One timer of a connection: arming it again replaces the previous timer. Event loop of the
+// connection.
 
 import NIOCore
 
@@ -16,8 +17,8 @@ struct Deadline {
     }
 }
 
-/// How fast a body comes in, judged once a step. Time in which a job of ours kept us from reading
-/// is not the client's. Pure; the clock is handed in.
+/// The speed of an incoming body, judged once per step. Time in which our own job kept us from
+/// reading does not count against the client. Pure; the clock is passed in.
 struct Pace {
     private var stepBegan: NIODeadline
     private var arrived: UInt64 = 0
@@ -35,7 +36,8 @@ struct Pace {
         jobBegan = nil
     }
 
-    /// Bytes a second, and begins the next step. Nil: nearly all of the step was ours.
+    /// Returns bytes per second and begins the next step. Nil: nearly all of the step was our own
+    /// time.
     mutating func endStep(now: NIODeadline) -> UInt64? {
         let isJobRunning = jobBegan != nil
         jobEnds(now: now)

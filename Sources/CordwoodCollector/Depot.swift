@@ -1,5 +1,5 @@
-// The directory the collector keeps: makes it a store every reading verb opens, remembers what it
-// holds, and takes archives in. An archive counts as stored when its bytes, its name and its
+// The collector's directory: makes it a store that every reading verb can open, remembers its
+// contents, and stores archives. An archive counts as stored once its bytes, its name and its
 // directory entry are on the disk, and not before. Blocking: file pool only.
 
 import Cordwood
@@ -9,7 +9,7 @@ final class Depot: Sendable {
     enum Reception: Sendable {
         case stored(id: String)
         case refused(String)
-        /// Another request brings the same archive right now.
+        /// Another request is sending the same archive right now.
         case busy
         case failed(FileProblem)
     }
@@ -50,8 +50,8 @@ final class Depot: Sendable {
 
     deinit { close(lock) }
 
-    /// Before the body: an archive that is stored, or on its way, is not received again. With
-    /// `.open` the caller holds a claim on `key`.
+    /// Called before the body: an archive that is stored, or on its way, is not received again.
+    /// With `.open` the caller holds a claim on `key`.
     func admit(key: String?) -> Admission {
         if let key {
             var claim = table.claim(key)
@@ -69,7 +69,7 @@ final class Depot: Sendable {
         }
     }
 
-    /// Whether the archive is there, file included.
+    /// Whether the archive is stored and its file exists.
     func holds(_ id: String) -> Bool {
         guard let name = table.name(of: id) else { return false }
         if DepotFiles.exists("\(folder)/\(name)") { return true }
@@ -77,14 +77,14 @@ final class Depot: Sendable {
         return false
     }
 
-    /// Whether checking and storing this file takes long. One that does not say so may.
+    /// Whether checking and storing this file takes long. A file of unknown size may.
     func isLarge(_ file: IncomingFile) -> Bool {
         guard file.bytes < Pools.largeBytesMin, let facts = try? inspector.identify(file.path)
         else { return true }
         return facts.rawBytes >= Pools.largeBytesMin
     }
 
-    /// `key` is the id the client gave and has claimed, nil where it gave none.
+    /// `key` is the id that the client gave and claimed, nil if it gave none.
     func take(_ file: IncomingFile, key: String?) -> Reception {
         defer { file.discard() }
         let facts: ArchiveFacts
@@ -124,7 +124,7 @@ final class Depot: Sendable {
         do throws(FileProblem) {
             try file.sync()
             // CRASH: before the rename, an incoming file that the next start removes; after it, a
-            // whole archive that was not acknowledged: the client sends again and hears 200.
+            // complete archive that was not acknowledged: the client sends it again and gets 200.
             try file.publish(as: "\(folder)/\(name)")
             try DepotFiles.syncDirectory(folder)
         } catch {
@@ -144,8 +144,8 @@ final class Depot: Sendable {
                 table.add(facts.id, name: name)
             }
         }
-        // The last run may have been killed behind a rename: a name that is listed need not be on
-        // the disk yet.
+        // The last run may have been killed right after a rename: a listed name need not be on the
+        // disk yet.
         try DepotFiles.syncDirectory(folder)
     }
 }

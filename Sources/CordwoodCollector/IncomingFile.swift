@@ -4,7 +4,7 @@
 
 import Glibc
 
-/// SAFETY: a connection starts the next job on a file only after the one before has ended.
+/// SAFETY: a connection starts the next job on a file only after the previous one has ended.
 final class IncomingFile: @unchecked Sendable {
     static let prefix = ".incoming-"
 

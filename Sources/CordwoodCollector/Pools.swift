@@ -1,11 +1,11 @@
-// The threads that may block. Small steps (opening, writing, removing a file) have their own; so
-// have the checks of small archives and those of large ones, for a large one takes up to half a
-// minute and must hold up no other client. Started once, stopped once; any thread.
+// The threads that may block. Small steps (opening, writing, removing a file) have their own
+// threads, and so do the checks of small archives and those of large ones: a large check takes up
+// to half a minute and must hold up no other client. Started once, stopped once; any thread.
 
 import NIOPosix
 
 struct Pools: Sendable {
-    /// Bytes, on the disk or inflated, from which on an archive counts as large.
+    /// The size, on the disk or inflated, from which an archive counts as large.
     static let largeBytesMin: UInt64 = 64 << 20
 
     let files = NIOThreadPool(numberOfThreads: 4)

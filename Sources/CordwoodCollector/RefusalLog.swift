@@ -1,5 +1,5 @@
-// One line a refusal for whoever runs the collector, but few at a time: under an attack they would
-// fill a disk. What is left out is counted and said. Any thread.
+// Writes one line per refusal for the operator, but only a few at a time: an attack would otherwise
+// fill a disk. Omitted lines are counted and reported. Any thread.
 
 import NIOCore
 import Synchronization
@@ -34,7 +34,7 @@ final class RefusalLog: Sendable {
         content.withLock { $0.leftOut += 1 }
     }
 
-    /// Begins a new window where it is time, or at the end, and says what the last one left out.
+    /// Begins a new window if it is time, or at the end, and reports what the last one omitted.
     func flush(now: NIODeadline = .now(), isLast: Bool = false) {
         let leftOut = content.withLock { content -> Int in
             guard isLast || now - content.windowBegan >= RefusalLog.window else { return 0 }

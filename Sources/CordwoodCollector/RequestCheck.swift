@@ -1,4 +1,4 @@
-// Decides from the head of a request what becomes of it, before a byte of its body is taken. Knows
+// Decides from the head of a request how to handle it, before accepting a byte of its body. Knows
 // headers and limits, no files and no sockets. Any thread.
 
 import Cordwood
@@ -6,9 +6,9 @@ import NIOHTTP1
 import Synchronization
 
 enum RequestDecision: Sendable {
-    /// Take the body in; the key is the id the client gave, if it gave one.
+    /// Accept the body; the key is the id that the client gave, if any.
     case receive(key: String?, length: UInt64)
-    /// Only of a client that is trusted a body that nobody wants is waited for.
+    /// Only a trusted client is given time to finish an unwanted body.
     case answer(Answer, isTrusted: Bool)
 }
 
@@ -93,7 +93,7 @@ final class RequestCheck: Sendable {
         return RequestCheck.isSame(Array(values[0].utf8.dropFirst(7)), Array(token.utf8))
     }
 
-    /// Takes the same time wherever the first difference stands; tells the length at most.
+    /// Takes the same time wherever the first difference is; reveals the length at most.
     static func isSame(_ given: [UInt8], _ wanted: [UInt8]) -> Bool {
         var difference = UInt8(given.count == wanted.count ? 0 : 1)
         for index in 0..<given.count {

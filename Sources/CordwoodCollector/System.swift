@@ -69,7 +69,7 @@ enum DepotFiles {
         return listing.names
     }
 
-    /// 16 hex digits nobody can foresee.
+    /// 16 unpredictable hex digits.
     static func randomName() -> String {
         Hex.text(UInt64.random(in: .min ... .max))
     }

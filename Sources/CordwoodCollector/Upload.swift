@@ -1,6 +1,6 @@
-// One request body on its way to the disk: what has arrived and not been written, and whether a job
-// of it runs on the file pool. State only; owned by its connection, on that connection's event
-// loop.
+// One request body on its way to the disk: the bytes that have arrived and are not written, and
+// whether one of its jobs runs on the file pool. State only; owned by its connection, on that
+// connection's event loop.
 
 import NIOCore
 
@@ -11,7 +11,7 @@ final class Upload {
     let expectsContinue: Bool
     /// Nil until the depot has admitted the upload.
     var file: IncomingFile?
-    /// Arrived and not handed to the file; bounded by what one read cycle of the channel brings.
+    /// Arrived but not handed to the file; bounded by one read cycle of the channel.
     var pending = ByteBuffer()
     /// INVARIANT: at most one job on the pool, so the file is never used by two threads.
     var isJobRunning = false

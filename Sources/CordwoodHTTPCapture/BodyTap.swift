@@ -1,5 +1,5 @@
-// A request's body that is a stream: the host's stream, with a look at what is read from it. Read
-// by URLSession on the task's work queue, by one reader at a time; bytes are looked at, not held.
+// Wraps the stream of a request's body and observes the bytes read from it. URLSession reads it on
+// the task's work queue, one reader at a time; bytes are looked at, not held.
 // SAFETY: `recording` is set before the first read, on the queue that reads.
 
 import Foundation
@@ -10,9 +10,9 @@ import FoundationNetworking
 
 final class BodyTap: InputStream {
     private let source: InputStream
-    /// Bytes read until now.
+    /// Number of bytes read so far.
     private var position = 0
-    /// Told of bytes and where they begin in the body.
+    /// Receives the bytes and their position in the body.
     weak var recording: Recording?
 
     init(_ source: InputStream) {

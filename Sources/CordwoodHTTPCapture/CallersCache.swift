@@ -1,7 +1,7 @@
-// The configuration's cache, asked through this. URLSession makes a data task's protocol on a queue
-// of its own, once the cache has answered: what was in force where the task was resumed (fields,
-// ids, the conversation) is taken along. Any thread; nothing else of the cache is changed.
-// Where there is no cache, and for downloads, the protocol is made where the task is resumed.
+// Wraps the configuration's cache. URLSession makes a data task's protocol on a queue of its own,
+// once the cache has answered; the wrapper carries the context (fields, ids, the conversation) over
+// from where the task was resumed. Any thread; the cache is otherwise unchanged. Without a cache,
+// and for downloads, the protocol is made where the task is resumed.
 
 import Cordwood
 import Foundation
@@ -14,7 +14,7 @@ final class CallersCache: URLCache, @unchecked Sendable {
 
     init(_ cache: URLCache) {
         self.cache = cache
-        // Its own is never used; this is no directory, so none is made.
+        // Never used itself; the path is no directory, so none is made.
         super.init(memoryCapacity: 0, diskCapacity: 0, diskPath: "/dev/null/none")
     }
 

@@ -1,5 +1,5 @@
-// The URLProtocol of captured requests: makes Foundation's own for the same task, hands everything
-// on to it, and listens to what it tells the session. One for each task, on the task's queue.
+// The URLProtocol of captured requests: makes Foundation's own protocol for the same task, forwards
+// everything to it, and observes its reports to the session. One per task, on the task's queue.
 
 import Cordwood
 import Foundation
@@ -10,10 +10,11 @@ import FoundationNetworking
 class CaptureProtocol: URLProtocol {
     private var real: URLProtocol?
     private var recording: Recording?
-    /// Made where the task is resumed, or in CallersCache with what was in force there.
+    /// Taken where the task is resumed, or in CallersCache with the context from there.
     private let inForce = Context.Snapshot()
 
-    /// Foundation's own for http, which is not public: the first of its classes that takes one.
+    /// Foundation's own protocol for http, which is not public: the first of its classes that
+    /// accepts one.
     private static let native: URLProtocol.Type? = {
         guard let url = URL(string: "http://localhost/") else { return nil }
         let classes = URLSessionConfiguration.ephemeral.protocolClasses ?? []
@@ -58,7 +59,7 @@ class CaptureProtocol: URLProtocol {
     }
 }
 
-/// What the real protocol tells the session, on its way there.
+/// Observes the real protocol's reports to the session, and forwards them.
 private final class Client: NSObject, URLProtocolClient {
     private let next: any URLProtocolClient
     private let recording: Recording?
@@ -76,7 +77,7 @@ private final class Client: NSObject, URLProtocolClient {
         next.urlProtocol(real, didReceive: response, cacheStoragePolicy: policy)
     }
 
-    /// Of a task with a completion handler, or from the cache: all of it.
+    /// For a task with a completion handler, or an answer from the cache: the entire body.
     func urlProtocol(_ real: URLProtocol, didLoad data: Data) {
         if let task = real.task { recording?.loaded(data, task) }
         next.urlProtocol(real, didLoad: data)
@@ -98,14 +99,14 @@ private final class Client: NSObject, URLProtocolClient {
         next.urlProtocol(real, wasRedirectedTo: request, redirectResponse: redirectResponse)
     }
 
-    /// Told before the answer.
+    /// Called before the answer.
     func urlProtocol(_ real: URLProtocol, cachedResponseIsValid response: CachedURLResponse) {
         recording?.isFromCache()
         next.urlProtocol(real, cachedResponseIsValid: response)
     }
 
     func urlProtocol(_ real: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
-        // The next try is Foundation's, in a protocol of its own that it sets in the task, which
+        // Foundation makes the next try in a protocol of its own, which it sets in the task and
         // nobody else sees: this exchange ends with the refusal.
         if let task = real.task {
             if let response = challenge.failureResponse { recording?.answered(response, task) }

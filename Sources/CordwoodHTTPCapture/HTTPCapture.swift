@@ -1,7 +1,7 @@
-// Captures what Foundation's URLSession sends and receives, in the engine's store, for hosts that
-// make sessions of their own configuration. Outside the core, which has no Foundation. Any thread.
-// On Linux the request goes on in Foundation's own URLProtocol, with the host's own task: settings,
-// delegate, completion handlers, uploads and downloads are those of a session without it.
+// Captures the traffic of Foundation's URLSession in the engine's store, for hosts that make
+// sessions with a configuration of their own. Outside the core, which does not use Foundation. Any
+// thread. On Linux the request continues in Foundation's own URLProtocol, with the host's own task:
+// settings, delegate, completion handlers, uploads and downloads work as in a session without it.
 
 import Cordwood
 import Foundation
@@ -10,10 +10,10 @@ import Foundation
 import FoundationNetworking
 
 public enum HTTPCapture {
-    /// A copy of the configuration whose sessions record their http and https requests where
-    /// capture is on. What sessions with a delegate receive is counted and not shown, and a
-    /// redirection is one exchange, from the first URL to the last answer: `session` shows them.
-    /// Without an engine (its store could not be opened) it is the configuration: requests go on.
+    /// A copy of the configuration whose sessions record their http and https requests while
+    /// capture is on. In sessions with a delegate, received bodies are counted but not shown, and a
+    /// redirection is one exchange, from the first URL to the last answer; `session` shows both.
+    /// Without an engine (its store could not be opened) returns the configuration unchanged.
     public static func install(
         _ engine: Engine?, in configuration: URLSessionConfiguration
     ) -> URLSessionConfiguration {
@@ -27,8 +27,8 @@ public enum HTTPCapture {
         return copy
     }
 
-    /// A session of that configuration whose bodies are recorded as the host's delegate gets them,
-    /// and each hop of a redirection. Without an engine it is the host's own.
+    /// A session with that configuration that records bodies as the host's delegate gets them, and
+    /// each hop of a redirection. Without an engine it is an ordinary session.
     public static func session(
         _ engine: Engine?, configuration: URLSessionConfiguration = .default,
         delegate: (any URLSessionDelegate)? = nil, delegateQueue: OperationQueue? = nil
@@ -38,15 +38,16 @@ public enum HTTPCapture {
                 configuration: configuration, delegate: delegate, delegateQueue: delegateQueue)
         }
         let queue = delegateQueue ?? OperationQueue()
-        // Without one of the host's Foundation makes its own, which has this limit.
+        // Without a queue of the host's, Foundation makes its own, which has this limit.
         if delegateQueue == nil { queue.maxConcurrentOperationCount = 1 }
         return URLSession(
             configuration: install(engine, in: configuration),
             delegate: SessionDelegate(delegate, queue), delegateQueue: queue)
     }
 
-    /// The engine that the closure opens; nil where it throws: `report` is told once (by default a
-    /// line of NSLog), and what takes the engine lets all requests pass.
+    /// The engine that the closure opens; nil if it throws. `report` is then called once (by
+    /// default it writes a line with NSLog), and functions that take the engine let all requests
+    /// pass.
     public static func engine(
         report: (any Error) -> Void = { NSLog("%@", "Cordwood.HTTP: not captured: \($0)") },
         _ open: () throws -> Engine
@@ -57,8 +58,8 @@ public enum HTTPCapture {
         }
     }
 
-    /// The request with the headers of what is in force here: `traceparent`, `X-Transaction-Id`
-    /// and the conversation's ("": none). Those that it has stay.
+    /// The request with headers for the context in force: `traceparent`, `X-Transaction-Id` and the
+    /// conversation header ("": none). Headers that it already has stay.
     public static func propagated(
         _ request: URLRequest,
         conversationHeader: String = HTTPCaptureOptions.conversationHeaderDefault
@@ -77,14 +78,14 @@ public enum HTTPCapture {
         return request
     }
 
-    /// The stream for `httpBodyStream` whose bytes are recorded as they are sent; it reads as the
-    /// one given. `session` does this to streams of `needNewBodyStream` itself.
+    /// Wraps a stream for `httpBodyStream` so that its bytes are recorded as they are sent; it
+    /// reads like the original. `session` itself wraps the streams of `needNewBodyStream`.
     public static func body(_ stream: InputStream) -> InputStream { BodyTap(stream) }
 }
 
-/// Foundation is told of classes alone: which engine a session's requests go to is in the class. A
-/// class an engine, for good: a configuration may hold it when the engine is closed, and must not
-/// record in another's store.
+/// Foundation only takes classes, so the class determines the engine of a session's requests. There
+/// is one class per engine, permanently: a configuration may hold it after the engine is closed,
+/// and must not record in another's store.
 enum Slots {
     // SAFETY: guarded by the lock.
     nonisolated(unsafe) private static var slots: [ObjectIdentifier: CaptureProtocol.Type] = [:]
@@ -106,7 +107,7 @@ enum Slots {
         lock.withLock { unsafe engines[ObjectIdentifier(slot)] }
     }
 
-    /// Of a number: its binary digits, the highest outermost, are the class's parameter.
+    /// The class of a number: its binary digits, the highest outermost, are the class's parameter.
     private static func slot(_ number: Int) -> CaptureProtocol.Type {
         var (left, digits): (Int, any Digits.Type) = (number, None.self)
         while left > 0 {

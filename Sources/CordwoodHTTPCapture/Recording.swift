@@ -1,6 +1,6 @@
-// One task's exchanges, a hop of a redirection after the other, from begin to end. Told by the
-// task's protocol (its work queue) and by the session's delegate (its delegate queue).
-// SAFETY: everything that changes is guarded by the lock.
+// One task's exchanges, hop after hop of a redirection, from begin to end. The task's protocol (its
+// work queue) and the session's delegate (its delegate queue) report to it.
+// SAFETY: the lock guards all mutable state.
 
 import Cordwood
 import CordwoodURLSession
@@ -13,20 +13,20 @@ final class Recording: @unchecked Sendable {
     private let lock = NSLock()
     private let engine: Engine
     private var exchange: HTTPExchange?
-    /// Where the session's delegate is ours, it gets data after the protocol has finished.
+    /// If the session's delegate is ours, it gets data after the protocol has finished.
     private let watcher: SessionDelegate?
     private let task: ObjectIdentifier
-    /// What was in force where the task was resumed.
+    /// The context in force where the task was resumed.
     private let inForce: Context.Snapshot
-    /// Of the request that the exchange began with.
+    /// The URL of the exchange's first request.
     private var url = ""
-    /// Bytes of a stream's body that were told; nil: of one that shows nothing.
+    /// Number of bytes reported of a stream; nil: the stream shows none.
     private var streamed: Int? = 0
     private var isAnswered = false
     private var hasData = false
     private var isLoaded = false
     private var cached = false
-    /// How it went, where the delegate has the last word.
+    /// The result, kept until the delegate has reported the rest.
     private var outcome: RequestOutcome?
     private var began = DispatchTime.now()
     private var answered: DispatchTime?
@@ -78,7 +78,7 @@ final class Recording: @unchecked Sendable {
         unsafe data.withUnsafeBytes { exchange?.requestBody($0) }
     }
 
-    /// A body's stream, watched from now on.
+    /// Wraps a body's stream to observe it from now on.
     func watched(_ stream: InputStream) -> InputStream {
         let tap = stream as? BodyTap ?? BodyTap(stream)
         lock.withLock { if streamed == nil { streamed = 0 } }
@@ -86,7 +86,7 @@ final class Recording: @unchecked Sendable {
         return tap
     }
 
-    /// Of a stream. One that is read again, for a request that is sent again, is told once.
+    /// Bytes of a stream. If the request is sent again, bytes read again are reported only once.
     func sent(_ bytes: UnsafeRawBufferPointer, at position: Int) {
         lock.withLock {
             let known = streamed ?? 0
@@ -98,14 +98,14 @@ final class Recording: @unchecked Sendable {
         }
     }
 
-    /// Of a stream that shows nothing: what Foundation counted, which it does for delegates.
+    /// For a stream that shows nothing: Foundation's count, which it keeps for delegates.
     private func countSent(_ task: URLSessionTask) {
         guard streamed == nil, task.countOfBytesSent > 0 else { return }
         exchange?.requestBody(hidden: Int(clamping: task.countOfBytesSent))
         streamed = 0
     }
 
-    /// Under the lock, or where nobody else can be.
+    /// Called under the lock, or while nobody else has access.
     private func end(_ outcome: RequestOutcome) {
         guard let exchange else { return }
         self.exchange = nil
@@ -118,11 +118,11 @@ final class Recording: @unchecked Sendable {
             isCancelled: outcome.isCancelled, timings: timings)
     }
 
-    /// The header, as it comes.
+    /// The header as it arrives.
     func answered(_ response: URLResponse, _ task: URLSessionTask) {
         guard let response = response as? HTTPURLResponse else { return }
         lock.withLock {
-            // A redirection that is not followed is told at its end.
+            // A redirection that is not followed is reported at its end.
             if !isAnswered, !hasData, !(300..<400).contains(response.statusCode) {
                 answered = .now()
             }
@@ -136,7 +136,7 @@ final class Recording: @unchecked Sendable {
         var headers = response.allHeaderFields.compactMap { name, value -> (String, String)? in
             (name as? String).map { ($0, "\(value)") }
         }
-        // Foundation undoes it.
+        // Foundation removes the framing.
         exchange.isResponseBare = headers.contains { name, value in
             name.lowercased() == "transfer-encoding" && value.lowercased() == "chunked"
         }
@@ -145,18 +145,18 @@ final class Recording: @unchecked Sendable {
         exchange.response(status: response.statusCode, headers: headers)
     }
 
-    /// Stands among the answer's headers where Foundation followed redirections without telling.
+    /// Added to the answer's headers if Foundation followed redirections without reporting them.
     private static let movedHeader = "Cordwood-Final-Url"
-    /// Stands there where the answer is from the cache.
+    /// Added to them if the answer came from the cache.
     private static let cachedHeader = "Cordwood-From-Cache"
 
-    /// Where such redirections led.
+    /// The target of such redirections.
     private func moved(_ task: URLSessionTask) -> String? {
         guard let now = task.currentRequest?.url?.absoluteString, now != url else { return nil }
         return now
     }
 
-    /// By the delegate, which also gets what the protocol showed whole.
+    /// Called by the delegate, which also gets bodies that the protocol reported whole.
     func received(_ data: Data) {
         lock.withLock { if !isLoaded { take(data) } }
     }
@@ -168,7 +168,7 @@ final class Recording: @unchecked Sendable {
 
     func redirected(_ response: HTTPURLResponse, _ next: URLRequest, _ task: URLSessionTask) {
         lock.withLock {
-            // Behind a challenge: nobody shows how that one goes on.
+            // After a challenge Foundation does not show how the request continues.
             guard let exchange, outcome == nil else { return }
             take(response, task)
             countSent(task)
@@ -178,27 +178,27 @@ final class Recording: @unchecked Sendable {
         }
     }
 
-    /// The protocol has all of it.
+    /// The protocol has the entire answer.
     func finished(_ task: URLSessionTask) {
         lock.withLock {
             if let response = task.response as? HTTPURLResponse { take(response, task) }
             countSent(task)
-            // Of a download, or to a delegate that is not ours: nobody showed it.
+            // The body of a download, or for a delegate that is not ours: nobody reported it.
             if !hasData, watcher == nil || task is URLSessionDownloadTask { hidden(task) }
             settle(RequestOutcome())
         }
     }
 
-    /// Under the lock.
+    /// Called under the lock.
     private func settle(_ outcome: RequestOutcome) {
         guard let watcher, !isLoaded else { return end(outcome) }
         guard self.outcome == nil else { return }
         self.outcome = outcome
-        // The queue has what it will yet tell of data before this, and the task's end behind it.
+        // The queue delivers the remaining data before this, and the task's end after it.
         watcher.queue.addOperation { self.lock.withLock { self.end(outcome) } }
     }
 
-    /// Of a task with a completion handler, or from the cache: all of it.
+    /// For a task with a completion handler, or an answer from the cache: the entire body.
     func loaded(_ data: Data, _ task: URLSessionTask) {
         lock.withLock {
             if let response = task.response as? HTTPURLResponse { take(response, task) }
@@ -207,7 +207,7 @@ final class Recording: @unchecked Sendable {
         }
     }
 
-    /// What comes now is from the configuration's cache: the server was not asked.
+    /// The next answer comes from the configuration's cache: the server was not asked.
     func isFromCache() {
         lock.withLock { cached = true }
     }
@@ -230,7 +230,7 @@ final class Recording: @unchecked Sendable {
         }
     }
 
-    /// The host cancelled it: what has come until now is the answer's.
+    /// The host cancelled it: the bytes that have arrived belong to the answer.
     func cancelled(_ partial: PartialAnswer, _ task: URLSessionTask) {
         lock.withLock {
             if let response = partial.response { take(response, task) }
@@ -247,7 +247,7 @@ final class Recording: @unchecked Sendable {
     }
 }
 
-/// Recordings of tasks whose session has our delegate, by task; kept by whom they belong to.
+/// Recordings of tasks whose session has our delegate, by task; their owners keep them alive.
 enum Recordings {
     private struct Entry { weak var recording: Recording? }
     private static let lock = NSLock()
@@ -259,8 +259,8 @@ enum Recordings {
     }
 
     static func remove(_ task: ObjectIdentifier) {
-        // A later task's recording, which may stand where that one stood: let go outside the lock,
-        // as this may be the last that holds it, and its end comes here again.
+        // A later task's recording may have taken this address. It is released outside the lock:
+        // this may be its last reference, and its deinit calls this again.
         let later = lock.withLock { () -> Recording? in
             let found = unsafe entries[task]?.recording
             if found == nil { _ = unsafe entries.removeValue(forKey: task) }

@@ -1,6 +1,6 @@
-// The delegate of a session of ours: the host's, with a look at what passes. Whatever Foundation
-// asks is asked of the host's delegate where that is one for it, and answered as Foundation would
-// where it is none. On the session's delegate queue.
+// The delegate of our sessions: forwards to the host's delegate and observes the traffic. Every
+// question of Foundation goes to the host's delegate if it implements it; otherwise the answer is
+// Foundation's default. On the session's delegate queue.
 
 import Cordwood
 import Foundation
@@ -12,7 +12,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
     URLSessionWebSocketDelegate
 {
     private let host: (any URLSessionDelegate)?
-    /// The session's, on which it is told everything in turn.
+    /// The session's queue, on which all calls arrive in order.
     let queue: OperationQueue
     private var task: (any URLSessionTaskDelegate)? { host as? any URLSessionTaskDelegate }
     private var data: (any URLSessionDataDelegate)? { host as? any URLSessionDataDelegate }
@@ -58,14 +58,15 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         host.urlSession(
             session, task: task, willPerformHTTPRedirection: response, newRequest: request
         ) { chosen in
-            // Not followed: it is the answer.
+            // A redirection that is not followed is the answer.
             if let chosen { recording?.redirected(response, chosen, task) }
             completionHandler(chosen)
         }
     }
 
-    /// A redirection's request as Foundation makes it in sessions that have no delegate for it: to
-    /// one that has it leaves the cookies (the configuration's headers are every transfer's).
+    /// A redirection's request as Foundation makes it in sessions without a delegate for it. With
+    /// such a delegate it leaves the cookies to it (the configuration's headers are part of every
+    /// transfer).
     private static func withCookies(
         _ request: URLRequest, _ configuration: URLSessionConfiguration
     ) -> URLRequest {

@@ -1,19 +1,19 @@
-// What Foundation does not publish of a transfer, read from what its objects show of themselves
-// (Mirror): the body of an upload task, and what of an answer was there when a task was cancelled.
-// Where they show nothing, all of it is empty. On the task's work queue, as what is read.
+// Parts of a transfer that Foundation does not publish, read by reflection (Mirror): the body of an
+// upload task, and the part of an answer that had arrived when a task was cancelled. If reflection
+// shows nothing, all of it is empty. On the task's work queue, like the objects it reads.
 
 import Foundation
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 
-/// The stored property of an object or of one it inherits from.
+/// A stored property of an object, its own or inherited.
 private func stored(_ name: String, in object: Any) -> Any? {
     sequence(first: Mirror(reflecting: object), next: { $0.superclassMirror })
         .lazy.flatMap(\.children).first { $0.label == name }?.value
 }
 
-/// What a case of an enum holds, if it is that one.
+/// The payload of an enum case, if the value is that case.
 private func payload(_ name: String, of value: Any) -> Any? {
     Mirror(reflecting: value).children.first { $0.label == name }?.value
 }
@@ -21,7 +21,7 @@ private func payload(_ name: String, of value: Any) -> Any? {
 /// The body of a task's request.
 struct KnownBody {
     private(set) var parts: [Data] = []
-    /// Of a file: bytes behind those.
+    /// Bytes of a file after those.
     private(set) var hidden = 0
     private(set) var stream: InputStream?
     private static let fileBytesMax = 64 << 10
@@ -43,19 +43,19 @@ struct KnownBody {
     }
 }
 
-/// An answer under way in Foundation's protocol: nobody is told of it before its end where the task
-/// has a completion handler.
+/// An answer under way in Foundation's protocol. If the task has a completion handler, Foundation
+/// reports it only at its end.
 struct PartialAnswer {
     private(set) var response: HTTPURLResponse?
     private(set) var body: Data?
-    /// Of a download: bytes in its file.
+    /// For a download: the size of its file.
     private(set) var fileBytes = 0
 
     init(_ real: URLProtocol) {
         guard let state = stored("internalState", in: real),
             let transfer = payload("transferInProgress", of: state)
         else { return }
-        // Before the header is whole there is none.
+        // It is nil until the header is complete.
         response = stored("response", in: transfer).flatMap { $0 as? HTTPURLResponse }
         guard response != nil, let drain = stored("bodyDataDrain", in: transfer) else { return }
         if let memory = payload("inMemory", of: drain), let data = payload("some", of: memory) {

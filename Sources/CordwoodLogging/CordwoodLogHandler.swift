@@ -2,9 +2,9 @@
 //
 //     LoggingSystem.bootstrap { CordwoodLogHandler(label: $0, engine: engine) }
 //
-// A handler is a value: metadata and log level of one never change another's. As long as nobody
-// sets its log level it follows the engine's (Engine.setLevel with a prefix, CORDWOOD_LEVEL), and
-// goes on doing so while the program runs. Any thread.
+// A handler is a value: its metadata and log level never change another's. Until somebody sets its
+// log level, it follows the engine's (Engine.setLevel with a prefix, CORDWOOD_LEVEL), even as that
+// changes. Any thread.
 
 import Cordwood
 import Logging
@@ -13,10 +13,10 @@ public struct CordwoodLogHandler: LogHandler {
     public var metadata: Logging.Logger.Metadata = [:]
     public var metadataProvider: Logging.Logger.MetadataProvider?
     private let logger: Cordwood.Logger
-    /// nil: the engine's.
+    /// nil: the engine's level.
     private var ownLevel: Logging.Logger.Level?
 
-    /// label: a dotted name of the engine's loggers; over 255 bytes nothing is written.
+    /// label: a dotted name of the engine's loggers; one over 255 bytes writes nothing.
     public init(
         label: String, engine: Engine,
         metadataProvider: Logging.Logger.MetadataProvider? = LoggingSystem.metadataProvider
@@ -25,7 +25,7 @@ public struct CordwoodLogHandler: LogHandler {
         self.metadataProvider = metadataProvider
     }
 
-    /// Set, it holds for this handler alone, also below the engine's threshold.
+    /// Once set, it applies to this handler only, even below the engine's threshold.
     public var logLevel: Logging.Logger.Level {
         get { ownLevel ?? Logging.Logger.Level(threshold: logger.threshold) }
         set { ownLevel = newValue }
@@ -46,7 +46,7 @@ public struct CordwoodLogHandler: LogHandler {
             line: UInt32(clamping: event.line))
     }
 
-    /// The event's own metadata goes before the provider's, and that before the handler's.
+    /// The event's own metadata overrides the provider's, which overrides the handler's.
     private func fields(_ event: LogEvent) -> [(String, FieldInput)] {
         var all = metadata
         if let provided = metadataProvider?.get() { all.merge(provided) { $1 } }
@@ -55,7 +55,7 @@ public struct CordwoodLogHandler: LogHandler {
         if !all.isEmpty {
             for (key, value) in all.sorted(by: { $0.key < $1.key }) { fields.add(key, value) }
         }
-        // Said only where it is not the module that the file's name begins with.
+        // Added only if it differs from the module at the start of the file's name.
         let source = event.source
         if !event.file.hasPrefix(source + "/") { fields.list.append(("source", .string(source))) }
         return fields.list
@@ -63,7 +63,7 @@ public struct CordwoodLogHandler: LogHandler {
 }
 
 extension Level {
-    /// swift-log's levels by their names.
+    /// Maps swift-log's levels by name.
     public init(_ level: Logging.Logger.Level) {
         switch level {
         case .trace: self = .trace
@@ -78,7 +78,7 @@ extension Level {
 }
 
 extension Logging.Logger.Level {
-    /// The lowest that is written; `.critical` where none is.
+    /// The lowest level that is written; `.critical` if none is.
     init(threshold: Level) {
         self = Self.allCases.first { Level($0) >= threshold } ?? .critical
     }

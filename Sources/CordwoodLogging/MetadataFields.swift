@@ -1,10 +1,10 @@
-// swift-log's metadata as a record's fields. Dictionaries and arrays become one field an element,
-// `key.inner` and `key.0`; numbers and booleans keep their type, everything else is its text.
+// swift-log's metadata as a record's fields. Dictionaries and arrays become one field per element,
+// `key.inner` and `key.0`; numbers and booleans keep their type, all other values become text.
 
 import Cordwood
 import Logging
 
-/// Says of a metadata value that it must not be written:
+/// Marks a metadata value that must not be written:
 /// `.attributed(token, attributes: [CordwoodPrivacy.redacted])`.
 public enum CordwoodPrivacy: Int64, Logging.Logger.MetadataValueAttributes.Attribute {
     case `public` = 0
@@ -12,7 +12,7 @@ public enum CordwoodPrivacy: Int64, Logging.Logger.MetadataValueAttributes.Attri
 }
 
 struct MetadataFields {
-    /// Of deeper nesting nothing is written: its text would hold what is redacted, too.
+    /// Deeper values are not written: their text would include redacted ones.
     private static let depthMax = 16
     var list: [(String, FieldInput)] = []
 

@@ -1,6 +1,6 @@
-// A request's body as the InputStream that URLSession wants: reads from the archive's file as it is
-// asked, keeps nothing. Read on one thread of the session's at a time. Who reads once the request
-// is over gets an error.
+// A request's body as the InputStream that URLSession wants: reads from the archive's file on
+// demand and keeps nothing. The session reads it on one thread at a time. Reads after the end of
+// the request get an error.
 
 import Cordwood
 import Foundation

@@ -1,6 +1,6 @@
-// How requests of URLSession failed (B-NET-3): `NetworkError` of what it gives, and requests that
-// throw one and log it. Where HTTPCapture records the session's requests an error knows the
-// exchange that it belongs to. Any thread or task.
+// How requests of URLSession failed (B-NET-3): makes a `NetworkError` from its results, and
+// provides requests that throw and log one. If HTTPCapture records the session's requests, an error
+// knows its exchange. Any thread or task.
 
 import Cordwood
 import Foundation
@@ -10,10 +10,11 @@ import FoundationNetworking
 #endif
 
 extension NetworkError {
-    /// Of what a completion handler, or an `async` request, gave; nil: it went well.
+    /// The error of a completion handler's or an `async` request's result; nil: the request
+    /// succeeded.
     /// - Parameters:
-    ///   - request: says method and address, where there is no answer.
-    ///   - exchangeID: of the captured exchange (ExchangeNote).
+    ///   - request: provides method and address if there is no answer.
+    ///   - exchangeID: the id of the captured exchange (ExchangeNote).
     public init?(
         response: URLResponse?, data: Data?, error: (any Error)?, request: URLRequest? = nil,
         exchangeID: String? = nil
@@ -22,7 +23,7 @@ extension NetworkError {
             self = made
             return
         }
-        // Of file: and data: there is no status, and nothing went wrong.
+        // Requests of file: and data: have no status, and this one succeeded.
         if error == nil, response != nil, !(response is HTTPURLResponse) { return nil }
         var result = NetworkResult()
         if let response = response as? HTTPURLResponse {
@@ -36,7 +37,7 @@ extension NetworkError {
             result.error = outcome.error
             result.errorType = outcome.errorType
         }
-        // One byte too many says that it was longer, behind a mark of three.
+        // An excess byte shows that the body was longer, after a mark of three.
         result.body = (data?.prefix(NetworkResult.bodyBytesMax + 4)).map { Array($0) } ?? []
         let failing = (error as? URLError)?.failingURL
         result.url = (response?.url ?? failing ?? request?.url)?.absoluteString ?? ""
@@ -45,7 +46,7 @@ extension NetworkError {
         self.init(result)
     }
 
-    /// Of what was thrown in place of an answer.
+    /// The error of a request that threw instead of answering.
     fileprivate init(thrown error: any Error, _ request: URLRequest, _ exchangeID: String?) {
         let made = NetworkError(
             response: nil, data: nil, error: error, request: request, exchangeID: exchangeID)
@@ -58,8 +59,8 @@ extension NetworkError {
 }
 
 extension URLSession {
-    /// The answer, where it is a 2xx; throws what else there was.
-    /// - Parameter logger: where a failure is logged before it is thrown.
+    /// Returns a 2xx answer; throws for any other result.
+    /// - Parameter logger: logs a failure before it is thrown.
     public func checkedData(
         for request: URLRequest, log logger: Logger? = nil
     ) async throws(NetworkError) -> (Data, URLResponse) {

@@ -1,6 +1,6 @@
-// What an error of URLSession is called, in captured exchanges and in NetworkError. Foundation on
-// Linux has few codes of its own: most of what libcurl tells is `unknown`, with libcurl's text,
-// which says more. Pure.
+// Names an error of URLSession, for captured exchanges and NetworkError. Foundation on Linux has
+// few codes of its own: it reports most libcurl errors as `unknown` with libcurl's text, which says
+// more. Pure.
 
 import Foundation
 
@@ -8,7 +8,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// How an exchange went; empty: well.
+/// The result of an exchange; empty: success.
 package struct RequestOutcome {
     package var error = ""
     package var errorType = ""
@@ -16,7 +16,7 @@ package struct RequestOutcome {
 
     package init() {}
 
-    /// at: where a redirection led, if one did.
+    /// at: the target of a redirection, if it was followed.
     package init(_ error: any Error, at url: String? = nil) {
         let whole = error as NSError
         var text = whole.userInfo[NSLocalizedDescriptionKey] as? String ?? ""
@@ -34,7 +34,7 @@ package struct RequestOutcome {
         isCancelled = error.code == .cancelled
     }
 
-    /// Foundation's own for a code, where libcurl said nothing.
+    /// Foundation's own text for a code, used if libcurl gave none.
     private static func saysNothing(_ text: String) -> Bool {
         text == "Completion failure" || text == "N/A" || text.hasPrefix("The operation could not")
     }
@@ -56,7 +56,7 @@ package struct RequestOutcome {
         }
     }
 
-    /// Of libcurl's text, where the code is `unknown`.
+    /// Derived from libcurl's text, for the code `unknown`.
     private static func kind(of text: String) -> String {
         let text = text.lowercased()
         func has(_ words: String...) -> Bool { words.contains { text.contains($0) } }

@@ -1,8 +1,8 @@
-// Uploads through Foundation's URLSession, for hosts that want its settings (proxies of the system,
-// certificates of the keychain, a delegate of theirs) in place of libcurl. Outside the core, which
-// has no Foundation. One session for all requests of a target; each call waits for its own task.
-// Bodies are streamed from the archive's file; nothing is cached, no cookie kept, no redirection
-// followed here (HostTransport follows what may be followed). Any thread.
+// Uploads through Foundation's URLSession, for hosts that prefer its settings (proxies of the
+// system, certificates of the keychain, a delegate of theirs) to libcurl. Outside the core, which
+// does not use Foundation. One session serves all requests of a target; each call waits for its own
+// task. Bodies are streamed from the archive's file. Nothing is cached, no cookie is kept, and no
+// redirection is followed here (HostTransport follows the permitted ones). Any thread.
 
 import Cordwood
 import Foundation
@@ -16,8 +16,8 @@ public final class URLSessionTransport: UploadTransport {
     private let exchanges = Exchanges()
     private static let restSeconds = 0.05
 
-    /// - Parameter change: what the host wants otherwise in the session's configuration, which
-    ///   begins as an ephemeral one without cookies, cache and credential storage.
+    /// - Parameter change: adapts the session's configuration, which starts as an ephemeral one
+    ///   without cookies, cache and credential storage.
     public init(_ change: (URLSessionConfiguration) -> Void = { _ in }) {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpCookieStorage = nil
@@ -43,10 +43,10 @@ public final class URLSessionTransport: UploadTransport {
         made.httpMethod = request.method
         made.cachePolicy = .reloadIgnoringLocalCacheData
         made.httpShouldHandleCookies = false
-        // Of two ends that wait, the session's is the one that is not asked.
+        // Both ends have a timeout; the session's is the later one, so that ours decides.
         made.timeoutInterval = Double(request.timeoutMs) / 1000 + 5
         for (name, value) in request.headers { made.addValue(value, forHTTPHeaderField: name) }
-        // Foundation refuses a GET with a stream, also with an empty one.
+        // Foundation refuses a GET with a stream, even an empty one.
         if request.bodyBytes > 0 { URLSessionTransport.stream(request, &made) }
         let task = session.dataTask(with: made)
         let exchange = exchanges.begin(task, request)
@@ -59,7 +59,7 @@ public final class URLSessionTransport: UploadTransport {
         made.httpBodyStream = BodyStream(request)
         made.setValue(String(request.bodyBytes), forHTTPHeaderField: "Content-Length")
         #if canImport(FoundationNetworking)
-        // Without it a stream goes in chunks, which many servers refuse. A blank value makes
+        // Otherwise a stream is sent in chunks, which many servers refuse. A blank value makes
         // Foundation's libcurl send neither chunks nor the header.
         made.setValue(" ", forHTTPHeaderField: "Transfer-Encoding")
         #endif
@@ -82,7 +82,7 @@ public final class URLSessionTransport: UploadTransport {
     }
 }
 
-/// What is under way, by task.
+/// Exchanges under way, by task.
 /// SAFETY: `running` is guarded by the lock.
 private final class Exchanges: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private let lock = NSLock()
@@ -128,8 +128,8 @@ private final class Exchanges: NSObject, URLSessionDataDelegate, @unchecked Send
     }
 }
 
-/// One request. The thread that sends waits; the delegate's tells it.
-/// SAFETY: all is guarded by the condition's lock.
+/// One request. The sending thread waits; the delegate's thread signals it.
+/// SAFETY: the condition's lock guards everything.
 private final class Exchange: @unchecked Sendable {
     let request: UploadRequest
     private let condition = NSCondition()
@@ -137,12 +137,12 @@ private final class Exchange: @unchecked Sendable {
     private var isFull = false
     private var result: Result<UploadResponse, UploadTransportError>?
 
-    /// One more than is kept, so that a longer one is seen to be cut.
+    /// One byte more than is kept, so that a longer body is seen to be cut.
     private static let bodyBytesMax = (4 << 20) + 1
 
     init(_ request: UploadRequest) { self.request = request }
 
-    /// false: enough.
+    /// false: the body is full.
     func receive(_ data: Data) -> Bool {
         condition.withLock {
             received += data.prefix(Exchange.bodyBytesMax - received.count)
@@ -153,7 +153,7 @@ private final class Exchange: @unchecked Sendable {
 
     func complete(_ response: HTTPURLResponse?, _ error: (any Error)?) {
         condition.withLock {
-            // Of a refusal the status and the headers say enough.
+            // For a refusal, status and headers are enough.
             if let response, error == nil || isFull || response.statusCode >= 300 {
                 result = .success(Exchange.answer(response, received))
             } else {
@@ -163,7 +163,7 @@ private final class Exchange: @unchecked Sendable {
         }
     }
 
-    /// nil: not yet.
+    /// nil: no result yet.
     func wait(seconds: Double) -> Result<UploadResponse, UploadTransportError>? {
         condition.withLock {
             if result == nil { _ = condition.wait(until: Date(timeIntervalSinceNow: seconds)) }

@@ -1,11 +1,11 @@
-// What a request's headers say of its caller: trace, transaction, conversation. What is not spelled
-// as it must be is passed over: headers are taken unread. Pure.
+// What a request's headers say about its caller: trace, transaction, conversation. Malformed values
+// are ignored, since hosts pass headers unchecked. Pure.
 
 import CordwoodStore
 import CordwoodTrace
 
 struct CallerHeaders {
-    /// As it came; who uses it parses it.
+    /// The header as it came; its users parse it.
     private(set) var traceparent: String?
     private(set) var transaction: String?
     /// 32 hex digits: the trace of the transaction's records.
@@ -27,7 +27,8 @@ struct CallerHeaders {
         }
     }
 
-    /// It stands as it is in every record: nothing that may be a secret (a JWT) is taken.
+    /// The id goes unchanged into every record, so nothing that may be a secret (a JWT) is
+    /// accepted.
     private static func isConversation(_ id: String) -> Bool {
         let id = id.utf8
         guard (1...128).contains(id.count), !id.starts(with: "eyJ".utf8) else { return false }

@@ -1,8 +1,8 @@
-// One HTTP exchange that a Swift host records itself (docs/HTTP.md): begun by `engine.beginHTTP`,
-// told of what passes, and ended. One thread at a time. Without an end it ends with its last
-// reference, as one that has no answer.
-// SAFETY: `handle` is this object's own until `end`, which takes it out first; bytes are lent to
-// one call each, strings lie in one buffer that lives as long as the call.
+// One HTTP exchange that a Swift host records itself (docs/HTTP.md): `engine.beginHTTP` begins it,
+// the host reports what passes, and ends it. One thread at a time. Without an `end` the exchange
+// ends with its last reference and counts as unanswered.
+// SAFETY: `handle` belongs to this object until `end`, which first takes it out. Each call borrows
+// its bytes, and its strings lie in one buffer that lives as long as the call.
 
 import CCordwood
 import CShims
@@ -10,17 +10,17 @@ import CordwoodCore
 import CordwoodEngine
 import CordwoodTrace
 
-/// ns; 0: not known, or the phase was not needed.
+/// Durations in ns. 0: unknown, or the phase was not needed.
 public struct HTTPTimings: Sendable {
     public var dns: UInt64 = 0
     /// TCP, without DNS and TLS.
     public var connect: UInt64 = 0
     public var tls: UInt64 = 0
     public var send: UInt64 = 0
-    /// From the request's last byte to the answer's first.
+    /// From the request's last byte to the answer's first byte.
     public var wait: UInt64 = 0
     public var receive: UInt64 = 0
-    /// Of all; 0: since the exchange began.
+    /// Total duration; 0: since the exchange began.
     public var duration: UInt64 = 0
 
     public init() {}
@@ -30,9 +30,9 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
 
 @safe public final class HTTPExchange: @unchecked Sendable {
     private var handle: HTTPCapture.Handle?
-    /// 16 hex digits: what `cordwood http show` takes.
+    /// 16 hex digits; the argument of `cordwood http show`.
     public let id: String
-    /// What was told of the answer's body has no framing, whatever its headers say.
+    /// The reported bytes of the answer's body have no framing, whatever its headers say.
     package var isResponseBare = false
 
     fileprivate init(_ handle: HTTPCapture.Handle) {
@@ -42,7 +42,7 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
 
     deinit { _ = end(error: "never ended", errorType: "abandoned") }
 
-    /// More of the request's body, as it goes out.
+    /// Reports more of the request's body as it goes out.
     public func requestBody(_ bytes: [UInt8]) {
         unsafe bytes.withUnsafeBytes { requestBody($0) }
     }
@@ -52,12 +52,12 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
         unsafe HTTPCapture.requestBody(handle, start, bytes.count)
     }
 
-    /// That many went out which cannot be shown.
+    /// Reports bytes that went out but cannot be shown.
     public func requestBody(hidden count: Int) {
         if let handle = unsafe handle { unsafe HTTPCapture.requestBody(handle, nil, count) }
     }
 
-    /// The answer's status (100 … 599) and headers. A second call replaces the first.
+    /// Reports the answer's status (100 … 599) and headers. A second call replaces the first.
     public func response(
         status: Int, headers: [(String, String)] = [], protocolName: String? = nil
     ) {
@@ -76,7 +76,7 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
         }
     }
 
-    /// More of the answer's body, as it arrives.
+    /// Reports more of the answer's body as it arrives.
     public func responseBody(_ bytes: [UInt8]) {
         unsafe bytes.withUnsafeBytes { responseBody($0) }
     }
@@ -90,7 +90,8 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
         if let handle = unsafe handle { unsafe HTTPCapture.responseBody(handle, nil, count) }
     }
 
-    /// Writes the record. error: why there is no answer, or not all of it. Later calls do nothing.
+    /// Writes the record. error: the reason for a missing or incomplete answer. Later calls do
+    /// nothing.
     /// - Returns: a status of cordwood.h.
     @discardableResult
     public func end(
@@ -127,7 +128,7 @@ public enum HTTPSide: UInt32, Sendable { case client, server }
 
 extension Engine {
     /// Begins an exchange; nil: it is not captured (off, filtered, closed, no method or address).
-    /// conversation: its id, where no header says it.
+    /// conversation: the id to use if no header carries one.
     public func beginHTTP(
         method: String, url: String, headers: [(String, String)] = [], body: [UInt8] = [],
         side: HTTPSide = .client, startNs: UInt64 = 0, redirectedFrom: String? = nil,
@@ -169,7 +170,7 @@ extension Engine {
     }
 }
 
-/// Strings one behind the other, so that their pointers hold together.
+/// Joins strings in one buffer, so that their pointers stay valid together.
 private struct TextRoom {
     private var bytes: [UInt8] = []
 

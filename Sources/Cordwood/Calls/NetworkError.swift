@@ -1,6 +1,6 @@
-// How a request of the host's own failed, for Swift hosts: one case for each outcome that is no
-// success (B-NET-1), with what is known of it, words for people in English and German, and the
-// record of it. Without Foundation: `CordwoodURLSession` makes one of what URLSession gives.
+// How a request of the host's own failed, for Swift hosts: one case for each kind of failure
+// (B-NET-1), with all known details, text for people in English and German, and a call that writes
+// its record. Does not use Foundation: `CordwoodURLSession` converts the results of URLSession.
 
 import CShims
 import CordwoodCore
@@ -13,7 +13,7 @@ public enum NetworkError: Error, Equatable, Sendable {
     case requestFailed(RequestFailure)
     /// 3xx.
     case redirection(RequestFailure)
-    /// 4xx; `detail.odata` where the server sent an error in OData's form.
+    /// 4xx; `detail.odata` is set if the server sent an error in OData's form.
     case client(RequestFailure)
     /// 5xx.
     case server(RequestFailure)
@@ -30,7 +30,7 @@ public enum NetworkError: Error, Equatable, Sendable {
         }
     }
 
-    /// Of a request that is over, whatever client made it; nil: it went well.
+    /// The error of a finished request, whatever client made it; nil: the request succeeded.
     /// - Parameter unixMs: when it ended; nil: now.
     public init?(_ result: NetworkResult, unixMs: UInt64? = nil) {
         let ended = unixMs ?? cw_realtime_ns() / 1_000_000
@@ -49,20 +49,20 @@ public enum NetworkError: Error, Equatable, Sendable {
 
     public var detail: FailureDetail { failure.detail }
 
-    /// Finds the request in the server's own logs; empty: the server named none.
+    /// Identifies the request in the server's own logs; empty: the server sent none.
     public var transactionID: String { detail.odata?.transactionID ?? "" }
 
-    /// `en`, `de`, also with a region; other languages get English.
+    /// Accepts `en` and `de`, also with a region; other languages get English.
     public func localizedDescription(language: String = "en") -> String {
         detail.text(OutcomeLanguage(language))
     }
 
-    /// Writes the record of it, with fields to search by (docs/HTTP.md); the host's stand behind.
-    /// Secrets in what came from server and transport are replaced by the engine's rules for
-    /// captured exchanges.
+    /// Writes the error's record, with fields to search by (docs/HTTP.md); the host's fields follow
+    /// them. The engine's rules for captured exchanges replace secrets in the texts of server and
+    /// transport.
     /// - Parameters:
-    ///   - message: stands before ours.
-    ///   - level: nil: warn for a redirection and a refusal, error for the rest.
+    ///   - message: goes before our text.
+    ///   - level: nil: warn for a redirection and a refusal, error for all other outcomes.
     /// - Returns: a status of cordwood.h.
     @discardableResult
     public func log(

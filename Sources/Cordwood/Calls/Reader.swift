@@ -1,13 +1,12 @@
-// Reading a store from Swift as an asynchronous sequence, also while other processes write.
-// Blocking file access happens on the task's own thread in small steps; following polls every 20
-// ms.
+// Reads a store from Swift as an asynchronous sequence, even while other processes write. Blocking
+// file access happens on the task's own thread in small steps; following polls every 20 ms.
 
 import CordwoodCore
 import CordwoodEngine
 import CordwoodStore
 
-/// Records of stores or single files, merged by time; within a thread the order is exact.
-/// What is damaged is passed over and collected in `problems` of the underlying StoreReader.
+/// The records of stores or single files, merged by time; within a thread the order is exact. The
+/// reader skips damaged places and collects them in `problems` of the underlying StoreReader.
 public struct Reader: AsyncSequence, Sendable {
     public typealias Element = Record
 
@@ -23,7 +22,7 @@ public struct Reader: AsyncSequence, Sendable {
         self.init([path], options: options)
     }
 
-    /// The same with narrower choices; what is not named stays.
+    /// The same reader with a narrower selection; parameters left out keep their value.
     public func filter(
         level: Level? = nil, logger: String? = nil, since: UInt64? = nil, until: UInt64? = nil
     ) -> Reader {
@@ -47,7 +46,7 @@ public struct Reader: AsyncSequence, Sendable {
             self.options = options
         }
 
-        /// nil at the end; while following it waits for more until the task is cancelled.
+        /// nil at the end. A following reader waits for more until the task is cancelled.
         public mutating func next() async throws -> Record? {
             do {
                 let reader = try self.reader ?? StoreReader(paths: paths, options: options)
@@ -67,7 +66,7 @@ public struct Reader: AsyncSequence, Sendable {
 extension Engine {
     public enum ReadMode: Sendable { case all, follow }
 
-    /// The records of this engine's store; `.follow` goes on with what is written later.
+    /// The records of this engine's store; `.follow` continues with records written later.
     public func reader(_ mode: ReadMode = .all) -> Reader {
         var options = ReaderOptions()
         options.follow = mode == .follow

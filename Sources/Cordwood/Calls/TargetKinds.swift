@@ -1,16 +1,16 @@
-// The kinds of targets by name, for Swift hosts: `try engine.addTarget(.http(url))`. What else a
-// target may be told stands in TargetOptions; docs/UPLOADS.md has a recipe for each kind.
+// The kinds of targets by name, for Swift hosts: `try engine.addTarget(.http(url))`. TargetOptions
+// has the other options of a target; docs/UPLOADS.md has a recipe for each kind.
 
 import CordwoodShip
 
 extension TargetOptions {
-    /// Our collector: archives as they are, to `url` + /v1/archives.
+    /// Our collector: sends archives unchanged to `url` + /v1/archives.
     public static func collector(_ url: String, token: String? = nil) -> TargetOptions {
         make("collector", url, token: token)
     }
 
-    /// Any HTTP endpoint, complete; `{id}` and `{name}` stand for the request's id and the
-    /// archive's file name.
+    /// Any HTTP endpoint, with its complete address. `{id}` and `{name}` are replaced by the
+    /// request's id and the archive's file name.
     public static func http(
         _ url: String, format: String = "archive", encoding: String = "none", token: String? = nil
     ) -> TargetOptions {
@@ -20,8 +20,8 @@ extension TargetOptions {
         return options
     }
 
-    /// SAP Mobile Services: the address of its log upload; `{app}`, `{appId}` and `{deviceId}` are
-    /// filled.
+    /// SAP Mobile Services: the address of its log upload. `{app}`, `{appId}` and `{deviceId}` are
+    /// filled in.
     public static func sap(
         _ url: String, application: String, applicationID: String, deviceID: String,
         token: String? = nil
@@ -94,8 +94,8 @@ extension TargetOptions {
 
     /// A server of application transactions; the address is complete.
     /// - Parameters:
-    ///   - prefix: of the media type, before `apptxnset`.
-    ///   - scheme, parameter: of `Authorization: <scheme> <parameter>="<token>"`.
+    ///   - prefix: the part of the media type before `apptxnset`.
+    ///   - scheme, parameter: make up `Authorization: <scheme> <parameter>="<token>"`.
     public static func transactions(
         _ url: String, token: String? = nil, prefix: String? = nil, version: String? = nil,
         scheme: String? = nil, parameter: String? = nil
@@ -119,7 +119,8 @@ extension TargetOptions {
         return options
     }
 
-    /// A value cannot start a second line: with DEL in place of its newline addTarget refuses it.
+    /// Keeps a value from starting a second line: DEL replaces its newline, and addTarget refuses
+    /// DEL.
     private static func inOneLine(_ value: String) -> String {
         String(decoding: value.utf8.map { $0 == 0x0A ? 0x7F : $0 }, as: UTF8.self)
     }

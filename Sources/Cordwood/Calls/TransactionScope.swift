@@ -1,6 +1,6 @@
-// Transactions with a closure: begun before it, ended behind it, and every record that Swift's
-// loggers write inside carries the id and the trace ids, in the task, its child tasks, and across
-// suspension points (Context).
+// Transactions with a closure: begun before it and ended after it. Every record that Swift's
+// loggers write inside carries the transaction's id and trace ids, in the task, its child tasks,
+// and across suspension points (Context).
 //
 //     try await engine.transaction(Shop.checkout) { checkout in
 //         try await pay()
@@ -33,16 +33,16 @@ extension Transaction {
 
     /// The trace of its records, and its span.
     public var traceIDs: TraceIDs {
-        // A transaction's are never zero.
+        // A transaction's ids are never zero.
         TraceIDs(traceparent: traceparent)!
     }
 }
 
 extension Context {
-    /// For a server: runs the body with what the request's headers say in force, so that what is
-    /// logged and asked inside belongs to the caller's trace (`traceparent`, else that of the
-    /// transaction), transaction (`X-Transaction-Id`) and conversation. What is not spelled as it
-    /// must be is passed over: headers are taken unread.
+    /// For servers: runs the body with the ids from the request's headers in force. Records and
+    /// requests made inside belong to the caller's trace (`traceparent`, otherwise that of the
+    /// transaction), transaction (`X-Transaction-Id`) and conversation. Malformed values are
+    /// ignored, so hosts can pass headers unchecked.
     @discardableResult
     public static func withCaller<Result: Sendable>(
         _ headers: [(String, String)],
@@ -64,7 +64,7 @@ extension Context {
 }
 
 extension Engine {
-    /// Begins a transaction, runs the body inside, and ends it, whatever the body does.
+    /// Begins a transaction, runs the body inside it, and ends it however the body returns.
     @discardableResult
     public func transaction<Result>(
         _ usecase: Int32, _ body: (Transaction) throws -> Result
@@ -101,7 +101,7 @@ extension Engine {
         return try await transaction(usecase.rawValue, isolation: isolation, body)
     }
 
-    /// As flushTransactions, off the caller's thread: nothing of the task's is blocked.
+    /// Like flushTransactions, but off the caller's thread: it never blocks the task's thread.
     @discardableResult
     public func flushTransactions() async throws -> UInt64 {
         let engine = self

@@ -1,5 +1,5 @@
-// Application transactions for Swift hosts: a use case, the events in it, one id that client and
-// server share. Forms with a closure, whose records carry the id, are in TransactionScope.swift.
+// Application transactions for Swift hosts: a use case, its events, and one id that client and
+// server share. TransactionScope.swift has the forms with a closure, whose records carry the id.
 //
 //     let checkout = try engine.transaction(17)
 //     checkout.event(1, error: "42", description: "Baad!")
@@ -12,23 +12,23 @@ import CordwoodEngine
 import CordwoodTrace
 import Glibc
 
-/// A use case of a program by name: an enum of Int32. Its cases' names are registered when the
-/// first transaction of it begins, and stand beside the numbers from then on.
+/// A program's use cases by name: an enum of Int32. The first transaction of a use case registers
+/// the cases' names, which appear beside the numbers from then on.
 public protocol TransactionUseCase: RawRepresentable, CaseIterable, Sendable
 where RawValue == Int32 {
-    /// What happens in it: an enum of Int32; `Int32` where its events have no names.
+    /// The events of the use case: an enum of Int32; `Int32` if its events have no names.
     associatedtype Event: RawRepresentable & CaseIterable & Sendable = NoNamedEvents
     where Event.RawValue == Int32
 }
 
-/// Events are numbers alone.
+/// For use cases whose events are only numbers.
 public enum NoNamedEvents: Int32, CaseIterable, Sendable { case none = -2_147_483_648 }
 
 extension Transaction {
-    /// The header that carries the id where the host names no other.
+    /// The header that carries the id unless the host names another.
     public static let header = "X-Transaction-Id"
 
-    /// As a number, by its name.
+    /// Logs an event like the call with a number, by its name.
     @discardableResult
     public func event<Code: RawRepresentable>(
         _ event: Code, error: String? = nil, description: String? = nil
@@ -38,7 +38,7 @@ extension Transaction {
 }
 
 extension Engine {
-    /// The same by name.
+    /// Begins a transaction of a use case that is given by name.
     public func transaction<UseCase: TransactionUseCase>(
         _ usecase: UseCase
     ) throws(CordwoodError) -> Transaction {
@@ -46,7 +46,7 @@ extension Engine {
         return try transaction(usecase.rawValue)
     }
 
-    /// Registers the names of an enum's cases; those that have one keep it.
+    /// Registers the names of an enum's cases; cases that already have a name keep it.
     public func registerTransactions<UseCase: TransactionUseCase>(
         _ type: UseCase.Type
     ) throws(CordwoodError) {

@@ -1,11 +1,11 @@
-// Uploading from a task. Only this module has `async` code: with it the C libraries, which do not
-// link it, would carry the runtime of tasks (0.8 MB on disk, 1.6 MiB resident in every host).
+// Uploading from a task. Only this module has `async` code. The C libraries do not link it, so they
+// avoid the runtime of tasks (0.8 MB on disk, 1.6 MiB resident in every host).
 
 import CordwoodEngine
 import CordwoodShip
 
 extension Engine {
-    /// As the other, off the caller's thread: nothing of the task's is blocked.
+    /// Like the other `upload`, but off the caller's thread: it never blocks the task's thread.
     public func upload() async throws -> UploadResult {
         let engine = self
         return try await withCheckedThrowingContinuation { continuation in

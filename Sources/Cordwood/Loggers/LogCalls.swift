@@ -1,11 +1,12 @@
-// The named levels of Logger, each with a message alone and with fields and an error. A literal or
-// an interpolation becomes a LogMessage, whose arguments are copied raw. LoggerStrings has the same
-// for Strings that are there already. All are of one pattern; `log` takes any level.
+// Logger's named levels, each with a message alone and with fields and an error. A literal or an
+// interpolation becomes a LogMessage, whose arguments are copied raw. LoggerStrings does the same
+// for existing Strings. All levels follow one pattern; `log` takes any level.
 
 import CordwoodCore
 
 extension Logger {
-    /// One record of that level. Returns the header's status: 0 kept, 1 disabled, below 0 an error.
+    /// Writes one record of that level. Returns the header's status: 0 kept, 1 disabled, below 0 an
+    /// error.
     @inlinable @inline(__always) @discardableResult
     public func log(
         _ level: Level, _ message: @autoclosure () -> LogMessage, file: StaticString = #fileID,
@@ -27,7 +28,7 @@ extension Logger {
             UInt32(level.number), message, LogPlace(file, function, line, column), fields, error)
     }
 
-    /// As `log`.
+    /// Like `log`.
     @inlinable @inline(__always) @discardableResult
     public func trace(
         _ message: @autoclosure () -> LogMessage, file: StaticString = #fileID,
@@ -48,7 +49,7 @@ extension Logger {
         return append(1, message, LogPlace(file, function, line, column), fields, error)
     }
 
-    /// As `log`.
+    /// Like `log`.
     @inlinable @inline(__always) @discardableResult
     public func debug(
         _ message: @autoclosure () -> LogMessage, file: StaticString = #fileID,
@@ -69,7 +70,7 @@ extension Logger {
         return append(5, message, LogPlace(file, function, line, column), fields, error)
     }
 
-    /// As `log`.
+    /// Like `log`.
     @inlinable @inline(__always) @discardableResult
     public func info(
         _ message: @autoclosure () -> LogMessage, file: StaticString = #fileID,
@@ -90,7 +91,7 @@ extension Logger {
         return append(9, message, LogPlace(file, function, line, column), fields, error)
     }
 
-    /// As `log`.
+    /// Like `log`.
     @inlinable @inline(__always) @discardableResult
     public func notice(
         _ message: @autoclosure () -> LogMessage, file: StaticString = #fileID,
@@ -111,7 +112,7 @@ extension Logger {
         return append(10, message, LogPlace(file, function, line, column), fields, error)
     }
 
-    /// As `log`.
+    /// Like `log`.
     @inlinable @inline(__always) @discardableResult
     public func warning(
         _ message: @autoclosure () -> LogMessage, file: StaticString = #fileID,
@@ -132,7 +133,7 @@ extension Logger {
         return append(13, message, LogPlace(file, function, line, column), fields, error)
     }
 
-    /// As `log`.
+    /// Like `log`.
     @inlinable @inline(__always) @discardableResult
     public func warn(
         _ message: @autoclosure () -> LogMessage, file: StaticString = #fileID,
@@ -153,7 +154,7 @@ extension Logger {
         return append(13, message, LogPlace(file, function, line, column), fields, error)
     }
 
-    /// As `log`.
+    /// Like `log`.
     @inlinable @inline(__always) @discardableResult
     public func error(
         _ message: @autoclosure () -> LogMessage, file: StaticString = #fileID,
@@ -174,7 +175,7 @@ extension Logger {
         return append(17, message, LogPlace(file, function, line, column), fields, error)
     }
 
-    /// As `log`.
+    /// Like `log`.
     @inlinable @inline(__always) @discardableResult
     public func critical(
         _ message: @autoclosure () -> LogMessage, file: StaticString = #fileID,
@@ -195,7 +196,7 @@ extension Logger {
         return append(21, message, LogPlace(file, function, line, column), fields, error)
     }
 
-    /// As `log`.
+    /// Like `log`.
     @inlinable @inline(__always) @discardableResult
     public func fatal(
         _ message: @autoclosure () -> LogMessage, file: StaticString = #fileID,

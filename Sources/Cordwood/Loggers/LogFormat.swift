@@ -1,20 +1,20 @@
-// How numbers are shown, and what of a value may be written at all.
+// How numbers are shown, and how much of a value may be written.
 
 import CShims
 import CordwoodCore
 
 /// `\(token, privacy: .redacted)`.
 @frozen public enum LogPrivacy: Sendable {
-    /// The value itself: what holds where nothing is said.
+    /// The value itself. This is the default.
     case `public`
-    /// Nothing of the value, not even its length: it reads as `<redacted>`.
+    /// Nothing about the value, not even its length: it reads as `<redacted>`.
     case redacted
-    /// `<hashed 16 digits>`: the same for equal values within one process, and only there; the
-    /// key is random and never written.
+    /// `<hashed 16 digits>`: the same for equal values within one process, and different in every
+    /// other. The key is random and never written.
     case hashed
 }
 
-/// `\(count, format: .hex)`. Negative numbers have their sign before.
+/// `\(count, format: .hex)`. Negative numbers start with their sign.
 @frozen public struct LogIntegerFormat: Sendable {
     @usableFromInline let print: UInt64
     @usableFromInline let digits: UInt64
@@ -28,7 +28,7 @@ import CordwoodCore
     @inlinable public static var hex: Self { Self(MessageToken.hex, 0) }
     @inlinable public static var octal: Self { Self(MessageToken.octal, 0) }
     @inlinable public static var binary: Self { Self(MessageToken.binary, 0) }
-    /// With zeros up to that many characters (1 … 64), sign included.
+    /// Pads with zeros to that many characters (1 … 64), sign included.
     @inlinable public static func decimal(digits: Int) -> Self {
         Self(MessageToken.padded, LogIntegerFormat.checked(digits))
     }
@@ -54,19 +54,19 @@ import CordwoodCore
         self.digits = digits
     }
 
-    /// As Swift's own interpolation.
+    /// Like Swift's own interpolation.
     @inlinable public static var shortest: Self { Self(MessageToken.plain, 0) }
-    /// That many digits behind the point (0 … 100).
+    /// That many digits after the point (0 … 100).
     @inlinable public static func fixed(_ digits: Int) -> Self {
         Self(MessageToken.fixed, UInt64(max(0, min(digits, 100))))
     }
-    /// `1.50e+03`, with that many digits behind the point (0 … 100).
+    /// `1.50e+03`, with that many digits after the point (0 … 100).
     @inlinable public static func exponential(_ digits: Int) -> Self {
         Self(MessageToken.exponential, UInt64(max(0, min(digits, 100))))
     }
 }
 
-/// Text of values where they cannot be arguments, and hashes of private ones.
+/// Makes the text of values that cannot be arguments, and the hashes of private ones.
 public enum LogText {
     @inline(never)
     public static func of(_ value: some FixedWidthInteger, _ format: LogIntegerFormat) -> String {

@@ -1,6 +1,6 @@
-// What may stand in the interpolated string of a log call. Each value is shown exactly as Swift's
-// own interpolation shows it. Numbers, Bool, String, Substring and StaticString are copied as they
-// are; everything else is turned into a String first, which may take memory from the heap.
+// The values that the interpolated string of a log call accepts. Each value is shown exactly as
+// Swift's own interpolation shows it. Numbers, Bool, String, Substring and StaticString are copied
+// unchanged; any other value becomes a String first, which may allocate.
 
 import CordwoodCore
 
@@ -155,13 +155,13 @@ extension LogMessage.StringInterpolation {
         }
     }
 
-    /// Bytes as text, kept as they are.
+    /// Shows bytes as text and keeps them unchanged.
     @inlinable
     public mutating func appendInterpolation(utf8 bytes: UnsafeRawBufferPointer) {
         self = adding(unsafe bytes.assumingMemoryBound(to: UInt8.self))
     }
 
-    /// Bytes as text, kept as they are.
+    /// Shows bytes as text and keeps them unchanged.
     @inlinable
     public mutating func appendInterpolation(utf8 bytes: [UInt8]) {
         unsafe bytes.withUnsafeBytes { unsafe appendInterpolation(utf8: $0) }
@@ -192,7 +192,7 @@ extension LogMessage.StringInterpolation {
         }
     }
 
-    /// A message has no text of its own, only who reads the record makes it.
+    /// A message has no text of its own; readers of the record make it.
     @available(*, deprecated, message: "a LogMessage has no text: log it by itself")
     @inlinable
     public mutating func appendInterpolation(_ value: LogMessage) {

@@ -1,22 +1,22 @@
 // The message of a log call: an interpolated string whose arguments are copied raw into a frame
-// (MessageFrame) and from there into the record; readers make the text.
-// Inside a log call the frame lies on that call's stack, and nothing is taken from the heap but for
-// strings of more than about 900 bytes. A message made elsewhere lies in MessageKeep. Nothing here
-// has a reference count.
-// SAFETY: the frame of a log call is handed over by a thread-local word and taken at most once. Its
-// serial, which no other frame of the process has, tells whether it is still the message's: a frame
-// is followed only where it is known to exist and both have the same one. Room is asked for before
-// each put.
+// (MessageFrame) and from there into the record. Readers make the text. Inside a log call the frame
+// lies on that call's stack, and only strings of more than about 900 bytes allocate. A message made
+// elsewhere lies in MessageKeep. Nothing here has a reference count.
+// SAFETY: a log call hands its frame over through a thread-local word, and one message at most
+// takes it. The frame's serial, unique in the process, tells whether the frame still belongs to the
+// message: a frame is followed only if it is known to exist and both serials match. Each put asks
+// for room first.
 
 import CShims
 import CordwoodCore
 
-/// Made where it is logged: `log.info("order \(id)")`. One that is made elsewhere can be logged by
-/// the same thread until it has made MessageKeep.framesMax more of them, or, made in the expression
-/// of a log call that ends in another, until that call ends; later only a remark is.
+/// Usually made in place by a log call: `log.info("order \(id)")`. The same thread may also log a
+/// message that was made elsewhere, until it has made MessageKeep.framesMax more of them. A message
+/// made in the expression of a log call that ends up in another one lasts until that call ends.
+/// Afterwards a remark is logged in its place.
 @frozen @safe public struct LogMessage: ExpressibleByStringInterpolation {
     @usableFromInline var frame: MessageFrame
-    /// As the frame's while that is this message's.
+    /// Equal to the frame's serial while the frame belongs to this message.
     @usableFromInline var serial: UInt64
 
     @inlinable @inline(__always)
@@ -33,7 +33,7 @@ import CordwoodCore
         serial = stringInterpolation.serial
     }
 
-    /// A message of a string that is there already.
+    /// A message of a string that already exists.
     @inlinable @inline(__always)
     public init(_ text: String) {
         var interpolation = StringInterpolation(literalCapacity: 0, interpolationCount: 1)
@@ -46,7 +46,7 @@ import CordwoodCore
 
         @usableFromInline var frame: MessageFrame
         @usableFromInline var serial: UInt64
-        /// Arguments so far; the one behind argumentsMax takes all the rest as text.
+        /// Arguments so far; the one after argumentsMax takes all the rest as text.
         @usableFromInline var count = 0
 
         @inlinable @inline(__always)
@@ -80,7 +80,7 @@ import CordwoodCore
 
         // MARK: Arguments
 
-        /// A number as it stands; `spelled` is its text, where it can have no argument of its own.
+        /// Adds a number as it is. `spelled` is its text, for a number that cannot be an argument.
         @inlinable @inline(__always)
         mutating func put<Value: BitwiseCopyable>(
             _ token: UInt64, _ value: Value, spelled: @autoclosure () -> String
@@ -96,7 +96,7 @@ import CordwoodCore
             count &+= 1
         }
 
-        /// What needs no bytes.
+        /// Adds a value that needs no bytes of its own.
         @inlinable @inline(__always)
         mutating func put(_ token: UInt64, spelled: @autoclosure () -> String) {
             guard count <= Self.argumentsMax else {
@@ -127,9 +127,10 @@ import CordwoodCore
             count &+= 1
         }
 
-        // MARK: Not inlined; by value, so that what is inlined stays in registers
+        // MARK: Not inlined; takes values, so that inlined code stays in registers
 
-        /// Text that does not fit, is no argument of the source's, or comes behind the last.
+        /// Adds text that does not fit, has no argument in the source, or follows the last
+        /// argument.
         @usableFromInline @inline(never)
         func adding(_ text: String) -> Self {
             var text = text
@@ -156,19 +157,19 @@ import CordwoodCore
 }
 
 extension LogMessage: CustomStringConvertible {
-    /// Not its text, which is made by who reads the record; and not its addresses.
+    /// Shows neither its text, which readers of the record make, nor its addresses.
     @inlinable public var description: String { "<LogMessage>" }
 }
 
 extension LogMessage {
-    /// The message has taken that frame and not outgrown it.
+    /// True if the message has taken that frame and still fits in it.
     @inlinable @inline(__always)
     static func isOf(_ message: LogMessage, _ base: UnsafeMutableRawPointer) -> Bool {
         unsafe base.load(as: UInt64.self) == message.serial
     }
 
-    /// The message has taken the frame of a log call that collects its own still, outside the one
-    /// that runs.
+    /// True if the message has taken the frame of an outer log call, which is still collecting its
+    /// own message.
     static func isOfOuter(_ message: LogMessage) -> Bool {
         var next = unsafe cwi_frame_slot().pointee
         while let base = unsafe next {
@@ -182,7 +183,7 @@ extension LogMessage {
     }
 }
 
-/// Where a log call stands.
+/// The place of a log call.
 @frozen @safe public struct LogPlace {
     @usableFromInline var file: UInt64
     @usableFromInline var function: UInt64
@@ -202,7 +203,7 @@ extension LogMessage {
             | UInt64(min(text.utf8CodeUnitCount, 0xFFFF)) << 48
     }
 
-    /// In the last words of a frame's block.
+    /// Lies in the last words of a frame's block.
     @inlinable @inline(__always)
     func store(in base: UnsafeMutableRawPointer, bytes: Int) {
         unsafe base.storeBytes(of: file, toByteOffset: bytes &- 8, as: UInt64.self)

@@ -2,7 +2,7 @@
 //
 //     log.info("order \(id) price \(price, format: .fixed(2))", fields: ["user": name])
 //
-// Below the threshold a call is one load and one branch, and nothing is evaluated. Else the
+// Below the threshold a call is one load and one branch, and evaluates nothing. Otherwise the
 // message's arguments are collected in a frame on the stack (LogMessage) and appended from there.
 // SAFETY: the handle is valid for the life of the process. The frame outlives the message, which is
 // evaluated and appended inside the closure that has the frame.
@@ -15,7 +15,7 @@ import CordwoodCore
     @usableFromInline let block: LoggerBlock
     public let name: String
 
-    /// Reads as closed for ever.
+    /// Reports itself as closed forever.
     nonisolated(unsafe) static let closedBlock: LoggerBlock = {
         let block = LoggerBlock.allocate(capacity: 1)
         unsafe block.initialize(to: cwi_logger())
@@ -27,7 +27,7 @@ import CordwoodCore
         self.name = name
     }
 
-    /// True where a record of that level would be written: one load and one branch.
+    /// True if a record of that level would be written. Costs one load and one branch.
     @inlinable @inline(__always)
     public func isEnabled(_ level: Level) -> Bool { isEnabled(UInt32(level.number)) }
 
@@ -37,20 +37,20 @@ import CordwoodCore
         unsafe level &+ cwa_load_relaxed_u32(block) > 255
     }
 
-    /// Why a record is not written.
+    /// The reason a record is not written.
     @inlinable @inline(__always)
     var refusal: Int32 { unsafe cwa_load_relaxed_u32(block) == 0 ? Status.closed : Status.disabled }
 
-    /// One record of bytes, kept as they are. Returns the header's status: 0 kept, 1 disabled,
+    /// Writes one record of bytes, unchanged. Returns the header's status: 0 kept, 1 disabled,
     /// below 0 an error.
     @discardableResult
     public func write(_ level: Level, bytes: UnsafeRawBufferPointer) -> Int32 {
         unsafe AppendPath.text(block, UInt32(level.number), bytes.baseAddress, bytes.count)
     }
 
-    // MARK: What all levels are made of
+    // MARK: The basis of all levels
 
-    /// The level is enabled.
+    /// Writes a record of an enabled level.
     @inlinable @inline(__always)
     func append(_ level: UInt32, _ message: () -> LogMessage, _ place: LogPlace) -> Int32 {
         unsafe withUnsafeTemporaryAllocation(byteCount: MessageFrame.bytes, alignment: 8) {
@@ -80,14 +80,14 @@ import CordwoodCore
         }
     }
 
-    /// Evaluates a message, whose interpolation takes that frame.
+    /// Evaluates a message; its interpolation takes the frame.
     @inlinable @inline(__always)
     func evaluated(
         _ message: () -> LogMessage, _ base: UnsafeMutableRawPointer, _ place: LogPlace
     ) -> LogMessage {
         let serial = cwi_serial_next()
         let slot = unsafe cwi_frame_slot().unsafelyUnwrapped
-        // Messages nest where an argument logs, or a signal's handler does.
+        // Messages nest if an argument or a signal handler logs.
         let outer = unsafe slot.pointee
         unsafe MessageFrame.prepare(
             unsafe base, bytes: MessageFrame.bytes, serial: serial, outer: unsafe outer)
@@ -98,7 +98,7 @@ import CordwoodCore
         return message
     }
 
-    /// A message that has outgrown this call's frame, or was made outside it.
+    /// Appends a message that has outgrown this call's frame or was made outside it.
     @usableFromInline @inline(never)
     func append(
         _ level: UInt32, other message: LogMessage, _ base: UnsafeMutableRawPointer,
@@ -109,7 +109,8 @@ import CordwoodCore
         }
     }
 
-    /// Calls body with the frame of a message that is not in this call's; lets its block go.
+    /// Calls body with the frame of a message that lies outside this call's frame, then frees its
+    /// block.
     func withFrame(
         of message: LogMessage, _ base: UnsafeMutableRawPointer, _ place: LogPlace,
         _ body: (MessageFrame) -> Int32
@@ -137,11 +138,11 @@ import CordwoodCore
         }
     }
 
-    /// Instead of a message that is not there any more.
+    /// Replaces a message that no longer exists.
     private static var gone: LogMessage {
         "(this LogMessage was kept beyond its log call, and its text is gone)"
     }
 
-    /// Instead of one that never was.
+    /// Replaces a message that could not be made.
     private static var lost: LogMessage { "(there was no memory for this LogMessage)" }
 }

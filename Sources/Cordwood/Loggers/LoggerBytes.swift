@@ -1,11 +1,10 @@
-// Bytes with fields: for hosts whose messages are not text of their own making, such as lines of a
-// file.
+// Bytes with fields, for hosts that log text of foreign origin, such as lines of a file.
 // SAFETY: the caller's bytes and the encoded fields hold during the append, which copies them.
 
 import CordwoodCore
 
 extension Logger {
-    /// One record of bytes, kept as they are, with fields. Returns the header's status.
+    /// Writes one record of bytes, unchanged, with fields. Returns the header's status.
     @discardableResult
     public func write(
         _ level: Level, bytes: UnsafeRawBufferPointer, fields: [(String, FieldInput)]

@@ -1,21 +1,21 @@
-// A record from parts that are known when the program runs only: for handlers of other logging
-// interfaces. It carries the task's context, too.
-// SAFETY: the views are of strings and arrays that their closures hold until the append has copied
-// them; a context's memory holds until its owner is let go.
+// Writes a record from parts that are known only at run time, for handlers of other logging
+// interfaces. The record carries the task's context as well.
+// SAFETY: the views point into strings and arrays that their closures hold until the append has
+// copied them; a context's memory lives until its owner is released.
 
 import CShims
 import CordwoodCore
 import CordwoodStore
 
 extension Logger {
-    /// The lowest level that is written; `.off`: none is.
+    /// The lowest level that is written; `.off`: no level is.
     public var threshold: Level {
-        // ORDER: relaxed. As isEnabled (A16).
+        // ORDER: relaxed. As for isEnabled (A16).
         let word = unsafe cwa_load_relaxed_u32(block)
         return word > 1 ? Level(number: UInt8(clamping: 256 - min(word, 255))) ?? .off : .off
     }
 
-    /// One record, whatever the threshold is. Returns the header's status.
+    /// Writes one record, whatever the threshold is. Returns the header's status.
     @discardableResult
     public func record(
         _ level: Level, message: String, fields: [(String, FieldInput)] = [],
@@ -50,7 +50,8 @@ extension Logger {
         }
     }
 
-    /// Calls body with the fields, the context's behind them, and with the context's trace.
+    /// Calls body with the record's fields, followed by those of the context, and the context's
+    /// trace.
     private func withContext(
         _ fields: [(String, FieldInput)],
         _ body: (UnsafeRawBufferPointer, UnsafeRawPointer?) -> Int32
@@ -62,7 +63,8 @@ extension Logger {
         }
         defer { unsafe cwi_context_let_go(owner) }
         let rest = unsafe UnsafeRawBufferPointer(start: view.fields, count: Int(view.field_bytes))
-        // FORMAT §8.2, of the context's; the record's own field of a key goes before.
+        // The context's fields in the form of FORMAT §8.2; the record's own field of the same key
+        // overrides.
         var counted: [UInt8] = unsafe withUnsafeBytes(of: UInt16(view.field_count)) {
             unsafe Array($0)
         }

@@ -1,7 +1,7 @@
-// The named levels of Logger for Strings that are there already: `log.info(text)`. The string is
-// copied into the record as its one argument. It is evaluated before the call's frame is handed
-// over, which a message made in there would take. What the compiler can read as a LogMessage it
-// takes from LoggerLevels instead.
+// Logger's named levels for Strings that already exist: `log.info(text)`. The string is copied into
+// the record as its only argument. It is evaluated before the call hands over its frame; otherwise
+// a message made during the evaluation would take that frame. Whatever the compiler can read as a
+// LogMessage goes to LoggerLevels instead.
 
 import CordwoodCore
 

@@ -1,8 +1,8 @@
-// Fields and trace ids that belong to what runs: every record written inside carries them, in the
-// task, its child tasks, and across suspension points. They are kept as task-local values and
-// copied into each record, so that threads which run many tasks never mix them up. Until a context
-// is used for the first time records pay one load for it.
-// SAFETY: a box never changes; `take` hands it over retained, and its memory lives as long.
+// Fields and trace ids that belong to the running task: every record written inside carries them,
+// in the task, its child tasks, and across suspension points. Task-local values hold them, and each
+// record gets a copy, so threads that run many tasks never mix them up. Until the first use of a
+// context, records pay one load for it.
+// SAFETY: a box never changes. `take` returns it retained, and its memory lives as long as the box.
 
 import CordwoodTrace
 import CordwoodFormats
@@ -12,8 +12,8 @@ import CordwoodCore
 public enum Context {
     @TaskLocal static var box: ContextBox?
 
-    /// Adds fields to every record written inside. An inner context's field replaces an outer one's
-    /// of the same key; a record's own replaces both.
+    /// Adds fields to every record written inside. An inner context overrides an outer one's field
+    /// of the same key; a record's own field overrides both.
     @discardableResult
     public static func with<Result, Failure: Error>(
         _ fields: KeyValuePairs<String, any LogValue>,
@@ -33,7 +33,7 @@ public enum Context {
             ContextBox(box, adding: fields), operation: body, isolation: isolation)
     }
 
-    /// Gives every record written inside these W3C ids.
+    /// Puts W3C ids into every record written inside.
     @discardableResult
     public static func withTrace<Result, Failure: Error>(
         _ trace: TraceIDs, _ body: () throws(Failure) -> Result
@@ -51,8 +51,8 @@ public enum Context {
             ContextBox(box, trace: trace), operation: body, isolation: isolation)
     }
 
-    /// Records written inside carry the field `http.conversation`, and so do exchanges that have no
-    /// header for it. Without an id it is a new one.
+    /// Puts the field `http.conversation` into records written inside, and the id into exchanges
+    /// that have no header for it. Without an id, a new one is made.
     @discardableResult
     public static func withConversation<Result, Failure: Error>(
         _ id: String? = nil, _ body: (String) throws(Failure) -> Result
@@ -72,7 +72,7 @@ public enum Context {
         }
     }
 
-    /// Captured requests of URLSession that are made inside leave their id in the note.
+    /// Notes the ids of captured URLSession requests that are made inside.
     @discardableResult
     public static func with<Result: Sendable>(
         exchangeNote note: ExchangeNote, isolation: isolated (any Actor)? = #isolation,
@@ -95,7 +95,7 @@ public enum Context {
 
     static let conversationField = "http.conversation"
 
-    /// What the box holds in the place of what is in force.
+    /// Replaces the context in force by the box while the body runs.
     static func run<Result: Sendable>(
         _ box: ContextBox?, isolation: isolated (any Actor)?, _ body: () async throws -> Result
     ) async rethrows -> Result {
@@ -120,14 +120,14 @@ public enum Context {
         return value
     }
 
-    /// What is in force where it is made, for where task-local values do not follow: a queue, a
-    /// thread, somebody's callback.
+    /// The context in force where the snapshot is made, to carry it to places that task-local
+    /// values do not reach: a queue, a thread, a callback.
     public struct Snapshot: Sendable {
         private let box: ContextBox?
 
         public init() { box = Context.box }
 
-        /// Puts it in force inside, in the place of what is.
+        /// Runs the body with this context in place of the current one.
         public func run<Result, Failure: Error>(
             _ body: () throws(Failure) -> Result
         ) throws(Failure) -> Result {
@@ -151,7 +151,7 @@ public enum Context {
         return try result.get()
     }
 
-    /// Set once: the append path asks from now on.
+    /// Installed once; from then on the append path asks for the context.
     private static let installed: Void = {
         unsafe cwi_context_install(
             { view in
@@ -166,7 +166,7 @@ public enum Context {
     }()
 }
 
-/// Which captured exchange a request was: of several, or of a redirection's hops, the last one.
+/// The captured exchange of a request: the last one if there are several, as with redirections.
 /// SAFETY: `last` is guarded by the lock.
 @safe public final class ExchangeNote: @unchecked Sendable {
     private let monitor = Monitor()
@@ -180,7 +180,7 @@ public enum Context {
     package func put(_ id: String?) { monitor.locked { last = id } }
 }
 
-/// W3C ids: of the trace, of the span in force, and flags.
+/// W3C ids: those of the trace and of the span in force, and the flags.
 public struct TraceIDs: Sendable, Hashable {
     /// 16 bytes, not all zero.
     public let traceID: [UInt8]
@@ -188,7 +188,7 @@ public struct TraceIDs: Sendable, Hashable {
     public let spanID: [UInt8]
     public let flags: UInt8
 
-    /// nil where the lengths are others.
+    /// nil for other lengths.
     public init?(traceID: [UInt8], spanID: [UInt8] = [], flags: UInt8 = 0) {
         guard traceID.count == 16, traceID.contains(where: { $0 != 0 }),
             spanID.isEmpty || spanID.count == 8
@@ -208,7 +208,7 @@ public struct TraceIDs: Sendable, Hashable {
     /// A `traceparent` header: `00-<32 digits>-<16 digits>-<2 digits>`, in lower case.
     public init?(traceparent: String) {
         var ids = [UInt8](repeating: 0, count: TraceLayout.bytes)
-        // SAFETY: `parse` fills as many bytes.
+        // SAFETY: `parse` fills exactly that many bytes.
         guard
             unsafe ids.withUnsafeMutableBytes({
                 unsafe Traceparent.parse(traceparent, into: $0.baseAddress!)
@@ -217,7 +217,7 @@ public struct TraceIDs: Sendable, Hashable {
         self.init(traceID: Array(ids[..<16]), spanID: Array(ids[16..<24]), flags: ids[24])
     }
 
-    /// The W3C header of a request made inside. Without a span it gets a new one.
+    /// The W3C header for a request made inside. If there is no span id, a new one is made.
     public var traceparent: String {
         var span = spanID
         while span.allSatisfy({ $0 == 0 }) { span = (0..<8).map { _ in .random(in: 0 ... .max) } }
@@ -226,7 +226,7 @@ public struct TraceIDs: Sendable, Hashable {
 
 }
 
-/// What is in force, and the same as records hold it.
+/// The context in force, as values and in the form that records hold.
 @safe final class ContextBox: @unchecked Sendable {
     let fields: [(key: String, value: FieldInput)]
     let trace: TraceIDs?

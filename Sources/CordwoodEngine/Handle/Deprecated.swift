@@ -1,10 +1,10 @@
-// Calls by the names they had before 0.2. Nothing here does anything but call the present one.
+// Calls under the names they had before 0.2. Each one only forwards to its replacement.
 
 import CordwoodCore
 import CordwoodShip
 
 extension Duration {
-    /// As C counts: UInt32.max is no limit.
+    /// Counts as C does: UInt32.max means no limit.
     package init?(ms: UInt32) {
         guard ms != .max else { return nil }
         self = .milliseconds(Int64(ms))

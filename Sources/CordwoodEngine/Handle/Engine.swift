@@ -1,7 +1,7 @@
-// One open store, for Swift hosts and for the C interface alike. Any thread may call anything at
-// any time, also in a forked child. Handles stay safe after close: they answer `closed`.
-// SAFETY: `block` is never unmapped. `slot` holds a retained Services; who reads it while close
-// empties it is covered by ClosedServices.
+// One open store, for Swift hosts and the C interface. Any thread may call anything at any time,
+// also in a forked child. Handles stay safe after close: calls on them return `closed`.
+// SAFETY: `block` is never unmapped. `slot` holds a retained Services; ClosedServices covers
+// threads that read it while close empties it.
 
 import CShims
 import CordwoodCore
@@ -13,7 +13,8 @@ import Glibc
 @safe public final class Engine: @unchecked Sendable {
     // SAFETY: block and settings never change; `slot` is one atomic word.
     package let block: EngineBlock
-    /// The store's directory, absolute; for ":memory:" where it lies until close.
+    /// The store's directory, absolute. For ":memory:", the place where the store lives until
+    /// close.
     public let directory: String
     private let settings: Settings
     package let transactionTable = TransactionTable()
@@ -22,7 +23,7 @@ import Glibc
 
     deinit { unsafe slot.deallocate() }
 
-    /// Opens a store for writing; makes it and missing parents where they are missing.
+    /// Opens a store for writing. Creates it, and any missing parents, if it does not exist.
     /// directory nil: environment CORDWOOD_DIR. ":memory:" keeps everything in memory.
     public init(
         directory: String? = nil, options: EngineOptions = EngineOptions()
@@ -44,7 +45,7 @@ import Glibc
                     "segments in memory: /dev/shm/cordwood-segments-\(geteuid()) cannot be used")
             }
         }
-        // Where the system refuses it the engine runs as without.
+        // If the system refuses the guard, the engine runs without it.
         if options.guardsAgainstBusErrors { _ = cwi_guard_install() }
         let name = options.processName ?? Environment.processName()
         var configuration = EngineCore.Configuration(
@@ -116,17 +117,17 @@ import Glibc
 
     // MARK: Services of this process
 
-    /// Marks the lane with them, which lies in memory that every child sees as zero, also one of a
-    /// raw clone(2): there they are another process's.
+    /// Also marks the lane with the services. The mark lies in memory that every child sees as
+    /// zero, even after a raw clone(2): there the services belong to another process.
     private func store(_ services: Services) {
         let word = unsafe UInt64(UInt(bitPattern: Unmanaged.passRetained(services).toOpaque()))
         unsafe block.pointee.lane?.pointee.services_mark = services.mark
-        // ORDER: release. What the services hold is there when they are found (A13).
+        // ORDER: release. Threads that find the services also see their contents (A13).
         unsafe cwa_store_release_u64(slot, word)
     }
 
-    /// This process's services. A forked child gets its own from a thread of its own, and its calls
-    /// wait for that: were a lock of the language's runtime held at the fork, that thread alone
+    /// This process's services. In a forked child a new thread makes them, and the child's calls
+    /// wait for it: if a lock of the language runtime was held at the fork, only that thread
     /// hangs.
     package func services() throws(CordwoodError) -> Services {
         if let services = try current() { return services }
@@ -142,7 +143,7 @@ import Glibc
 
     private static let childWaitMs: UInt64 = 5_000
 
-    /// nil: a forked child that has none yet.
+    /// nil: a forked child that has no services yet.
     private func current() throws(CordwoodError) -> Services? {
         // ORDER: acquire. Pairs with `store` (A13).
         let word = unsafe cwa_load_acquire_u64(slot)
@@ -153,8 +154,8 @@ import Glibc
         return unsafe services.mark == block.pointee.lane?.pointee.services_mark ? services : nil
     }
 
-    /// In a forked child, once: its services and threads start on a thread of the engine's. The
-    /// parent's are left alone for ever: their locks may be held by threads that are gone.
+    /// In a forked child, once: a thread of the engine's starts the child's services and threads.
+    /// The parent's services are never touched: threads that are gone may hold their locks.
     private static func childStarts(_ block: UnsafeMutablePointer<cwi_engine>?) {
         guard let block = unsafe block, unsafe EngineCore.takesHelperStart(block),
             let engine = unsafe of(block)
@@ -173,18 +174,18 @@ import Glibc
 
     // MARK: Loggers and levels
 
-    /// The block of a logger, which lives as long as the process.
+    /// The block of a logger. It lives as long as the process.
     package func loggerBlock(_ name: String) throws(CordwoodError) -> LoggerBlock {
         unsafe try services().logger(name)
     }
 
-    /// Threshold of a name and all dotted names below it.
+    /// Sets the threshold of a name and all dotted names below it.
     public func setLevel(_ level: Level, prefix: String = "") throws(CordwoodError) {
         try services().setLevel(prefix: prefix, level: level.number)
     }
 
-    /// Applies a policy (B-SAP-9): levels, limits, and whether anything is uploaded, from a JSON
-    /// object. It replaces the policy before. Where it is not valid it throws and changes nothing.
+    /// Applies a policy (B-SAP-9) given as a JSON object: levels, limits, and whether anything is
+    /// uploaded. It replaces the previous policy. An invalid policy throws and changes nothing.
     public func applyPolicy(json: String) throws(CordwoodError) {
         try services().applyPolicy(json: Array(json.utf8))
     }
@@ -193,17 +194,18 @@ import Glibc
         try services().applyPolicy(json: json)
     }
 
-    /// An attribute of what logs (service.name, service.version, …); an empty value removes it.
+    /// Sets an attribute of the program that logs (service.name, service.version, …); an empty
+    /// value removes it.
     public func setResource(_ key: String, _ value: String) throws(CordwoodError) {
         try services().setResource(key, value)
     }
 
-    /// Opt-in, once a process: a fatal signal writes a last record at FATAL of the logger
-    /// `Cordwood.Crash`, with address and backtrace, and then goes its way to the handler that was
-    /// there before, or to the core dump. See cw_crash_handler_install.
+    /// Opt-in, once per process: a fatal signal writes a last record at FATAL, with address and
+    /// backtrace, under the logger `Cordwood.Crash`. The signal then goes on to the handler that
+    /// was installed before, or to the core dump. See cw_crash_handler_install.
     public func installCrashHandler() throws(CordwoodError) {
         let logger = unsafe try loggerBlock(CrashRecord.loggerName)
-        // The calling thread gets an alternate stack, which is to go with it.
+        // The calling thread gets an alternate stack, to be freed when the thread ends.
         ThreadContext.registerThread()
         let status = unsafe CrashRecord.install(logger)
         guard status == Status.ok else {
@@ -219,7 +221,7 @@ import Glibc
 
     public enum Durability: UInt32, Sendable { case process, machine }
 
-    /// Makes every record whose call returned before this one as durable as named. Without a
+    /// Makes every record whose call returned before this one as durable as requested. Without a
     /// timeout it waits as long as it takes.
     public func flush(
         _ durability: Durability = .process, timeout: Duration? = nil
@@ -241,17 +243,17 @@ import Glibc
         }
     }
 
-    /// Seals what is open, so that it is archived in the background.
+    /// Seals the open segments, so that they are archived in the background.
     public func roll() throws(CordwoodError) { try services().roll() }
 
-    /// Waits until all that was sealed before the call is archived.
+    /// Waits until everything sealed before the call is archived.
     public func archiveWait(timeout: Duration? = nil) throws(CordwoodError) {
         try services().archiveWait(Deadline(timeout))
     }
 
     // MARK: Uploading
 
-    /// Adds a place where archives go; returns its number.
+    /// Adds a target for archives and returns its number.
     @discardableResult
     public func addTarget(
         _ options: TargetOptions, callbacks: TargetCallbacks = TargetCallbacks()
@@ -277,10 +279,11 @@ import Glibc
         }
     }
 
-    /// Lets what targets refused, and the store keeps, be tried again at the next occasion: of
-    /// archives that were taken but for some records those alone.
-    /// - Parameter target: nil: of all.
-    /// - Returns: how many pairs of archive and target.
+    /// Releases quarantined archives, which targets refused and the store keeps, for another
+    /// attempt at the next occasion. Of an archive that was accepted except for some records, only
+    /// those records are sent again.
+    /// - Parameter target: nil: all targets.
+    /// - Returns: the number of pairs of archive and target.
     @discardableResult
     public func retryQuarantined(target: String? = nil) throws(CordwoodError) -> Int {
         let uploads = try services().uploads
@@ -291,21 +294,22 @@ import Glibc
         }
     }
 
-    /// Seals, archives and sends what waits; one attempt each. The status is cw_upload's.
+    /// Seals, archives and sends everything that waits, with one attempt each. Returns cw_upload's
+    /// status.
     package func upload(
         timeout: Duration?, result: inout UploadResult
     ) throws(CordwoodError) -> Int32 {
         try services().upload(Deadline(timeout), &result)
     }
 
-    /// As upload, to targets of the kind `transactions` alone; `records` counts the events.
+    /// Like `upload`, but only for targets of the kind `transactions`; `records` counts the events.
     package func flushTransactions(
         timeout: Duration?, result: inout UploadResult
     ) throws(CordwoodError) -> Int32 {
         try services().upload(Deadline(timeout), kind: .transactions, &result)
     }
 
-    /// As the other, for Swift hosts. Throws where something was not sent.
+    /// Like the other `upload`, for Swift hosts. Throws if something was not sent.
     public func upload(timeout: Duration? = .seconds(60)) throws(CordwoodError) -> UploadResult {
         var result = UploadResult()
         let status = try upload(timeout: timeout, result: &result)
@@ -315,10 +319,10 @@ import Glibc
         return result
     }
 
-    /// Shows what the next upload to a target would carry, byte for byte, and sends nothing: seals
-    /// what is open and waits until it is archived. Each body comes in pieces and ends with an
-    /// empty one; false from `piece` ends it.
-    /// - Returns: how many bodies.
+    /// Shows byte for byte what the next upload to a target would carry, and sends nothing. Seals
+    /// the open segments and waits until they are archived. Each body comes in pieces, and an empty
+    /// piece ends it; the preview stops when `piece` returns false.
+    /// - Returns: the number of bodies.
     public func uploadPreview(
         target number: UInt32, timeout: Duration? = .seconds(60),
         piece: (UnsafeRawBufferPointer) -> Bool
@@ -352,7 +356,7 @@ import Glibc
         }
     }
 
-    /// As upload, on the engine's thread; done gets the status and the result.
+    /// Like `upload`, but on an engine thread; `done` gets the status and the result.
     public func uploadAsync(
         _ done: (@Sendable (Int32, UploadResult) -> Void)?
     ) throws(CordwoodError) {
@@ -361,7 +365,7 @@ import Glibc
         }
     }
 
-    /// Sets and stores the store's consent. Denied removes what is not sent yet.
+    /// Sets and stores the store's consent. Denied removes everything that is not sent yet.
     public func setConsent(_ consent: Consent) throws(CordwoodError) {
         let services = try services()
         do {
@@ -392,7 +396,7 @@ import Glibc
         public var uploadBytes: UInt64 = 0
         public var segmentsReused: UInt64 = 0
         public var recordsRefused: UInt64 = 0
-        /// Of `recordsDropped`: there was no space on the disk.
+        /// The part of `recordsDropped` for which the disk had no space.
         public var droppedDiskFull: UInt64 = 0
         /// The user's disk quota was used up.
         public var droppedDiskQuota: UInt64 = 0
@@ -445,8 +449,8 @@ import Glibc
         return stats
     }
 
-    /// Seals everything and stops the engine's threads; later calls answer closed. Idempotent.
-    /// False: a thread is still busy after the time given and finishes by itself.
+    /// Seals everything and stops the engine's threads; later calls report `closed`. Idempotent.
+    /// Returns false if a thread is still busy after the timeout; it finishes by itself.
     @discardableResult
     public func close(timeout: Duration? = .seconds(10)) throws(CordwoodError) -> Bool {
         guard let services = try? services() else { return true }
@@ -461,10 +465,10 @@ import Glibc
     }
 }
 
-/// The engines that were closed last. Another thread may have read an engine's slot just before
-/// close emptied it and not retained its services yet, or be inside a call on the block, so they
-/// are let go only after 64 more closes; and the engine's object, whose address stands in the
-/// block, only 64 after that.
+/// Keeps the engines that were closed last. Another thread may have read an engine's slot just
+/// before close emptied it without having retained the services yet, or may be inside a call on the
+/// block. The services are therefore released only after 64 more closes. The Engine object, whose
+/// address the block holds, is released only 64 closes after that.
 private enum ClosedServices {
     private static let count = 64
     // SAFETY: a ring of services and one of engines, each an index and `count` atomic words that
@@ -488,7 +492,7 @@ private enum ClosedServices {
         unsafe Unmanaged<Engine>.fromOpaque(gone).release()
     }
 
-    /// What it takes the place of.
+    /// Puts a reference into the ring and returns the oldest one, which it replaces.
     private static func put(
         _ word: UInt, in ring: UnsafeMutableRawPointer
     ) -> UnsafeRawPointer? {

@@ -1,4 +1,5 @@
-// Captured HTTP exchanges (docs/HTTP.md) for Swift hosts, and what the C calls are made of.
+// Captured HTTP exchanges (docs/HTTP.md): the interface for Swift hosts, and the basis of the C
+// calls.
 // SAFETY: a block is never unmapped.
 
 import CCordwood
@@ -7,8 +8,8 @@ import CordwoodCore
 import CordwoodTrace
 
 extension Engine {
-    /// How exchanges are captured from now on; those under way keep what was in force. Throws where
-    /// an option is not valid; then nothing was changed.
+    /// Sets how exchanges are captured from now on; exchanges under way keep their settings. Throws
+    /// if an option is not valid, and changes nothing then.
     public func setHTTPCapture(_ options: HTTPCaptureOptions) throws(CordwoodError) {
         let services = try services()
         let rules = try unsafe HTTPRules(
@@ -17,10 +18,11 @@ extension Engine {
         services.setHTTP(host: options.isEnabled)
     }
 
-    /// One load.
+    /// Costs one load.
     public var isHTTPCaptureEnabled: Bool { unsafe HTTPCapture.isOn(block) }
 
-    /// Of an engine that was switched on from outside, whose host said nothing.
+    /// Makes the default rules for an engine whose capture was switched on from outside and whose
+    /// host set none.
     fileprivate func makeHTTPRules() {
         guard let services = try? services(),
             let logger = unsafe try? services.logger(HTTPCapture.loggerName),
@@ -31,15 +33,15 @@ extension Engine {
 }
 
 extension HTTPCapture {
-    /// nil in `out` where the status is not ok.
+    /// `out` gets nil unless the status is ok.
     package static func begin(
         _ engine: EngineBlock, _ request: cw_http_request, _ out: inout Handle?
     ) -> Int32 {
         unsafe begin(engine, request, &out) { unsafe Engine.of($0)?.makeHTTPRules() }
     }
 
-    /// Those of the engine, made where its host said nothing; retained for the caller. nil: it is
-    /// closed.
+    /// The engine's rules, retained for the caller. Makes the default ones if the host set none.
+    /// nil: the engine is closed.
     static func rules(_ engine: EngineBlock) -> Unmanaged<AnyObject>? {
         if let rules = unsafe HTTPSwitch.rules(engine) { return unsafe rules }
         unsafe Engine.of(engine)?.makeHTTPRules()
@@ -50,7 +52,7 @@ extension HTTPCapture {
 extension CurlTransfer {
     /// nil: no memory.
     package static func begin(_ engine: EngineBlock) -> Handle? {
-        // Those that its exchanges will find.
+        // Makes the rules now; the transfer's exchanges will look for them.
         unsafe HTTPCapture.rules(engine)?.release()
         return unsafe make(engine)
     }

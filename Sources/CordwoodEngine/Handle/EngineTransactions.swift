@@ -1,4 +1,4 @@
-// Application transactions of an engine by number: begin, join, names, the store's, forget, send.
+// An engine's application transactions, by number: begin, join, name, list, delete, send.
 
 import CShims
 import CordwoodCore
@@ -8,15 +8,16 @@ import CordwoodTrace
 import Glibc
 
 extension Engine {
-    /// Begins a transaction of that use case. It ends with `end`, or when nobody holds it.
+    /// Begins a transaction of the use case. It ends with `end`, or when the last reference goes
+    /// away.
     public func transaction(_ usecase: Int32) throws(CordwoodError) -> Transaction {
         var random = SystemRandomNumberGenerator()
         let id = TransactionID(usecase: usecase, random: (random.next(), random.next()))
         return try makeTransaction(id, joins: false)
     }
 
-    /// Joins a transaction that another process or an earlier run began: events logged here belong
-    /// to it, also after it was sent.
+    /// Joins a transaction that another process or an earlier run began. Events logged here belong
+    /// to it, even after it was sent.
     public func joinTransaction(_ id: String) throws(CordwoodError) -> Transaction {
         guard let id = TransactionID(id) else {
             throw CordwoodError(
@@ -42,8 +43,8 @@ extension Engine {
 
     // MARK: Names
 
-    /// Registers a name of a use case (event nil) or of an event; nil removes it. Records made
-    /// later carry it.
+    /// Registers the name of a use case (event nil) or of an event; nil removes it. Later records
+    /// carry the name.
     public func setTransactionName(
         usecase: Int32, event: Int32? = nil, _ name: String?
     ) throws(CordwoodError) {
@@ -64,10 +65,10 @@ extension Engine {
         }
     }
 
-    // MARK: The store's
+    // MARK: The store's transactions
 
-    /// The transactions of the store, oldest first, those of other processes included, without
-    /// those that were deleted. `problem`: a place that could not be read; the rest is given.
+    /// The store's transactions, oldest first, including those of other processes and excluding
+    /// deleted ones. `problem` receives each place that could not be read; the rest is returned.
     public func transactions(
         problem: inout CordwoodError?
     ) throws(CordwoodError) -> [TransactionSummary] {
@@ -78,7 +79,7 @@ extension Engine {
         return list.all
     }
 
-    /// The same; throws where a place could not be read.
+    /// The same, but throws if a place could not be read.
     public func transactions() throws(CordwoodError) -> [TransactionSummary] {
         var problem: CordwoodError?
         let all = try transactions(problem: &problem)
@@ -86,8 +87,9 @@ extension Engine {
         return all
     }
 
-    /// Forgets a transaction, or (nil) all of the store, as at a logout: its records up to now are
-    /// neither listed nor sent any more, and leave the disk with their segments and archives.
+    /// Deletes a transaction, or (nil) every transaction of the store, for example at a logout.
+    /// Records logged up to now are no longer listed or sent. They leave the disk together with
+    /// their segments and archives.
     public func deleteTransactions(_ id: String? = nil) throws(CordwoodError) {
         _ = try services()
         var wanted: TransactionID?
@@ -98,15 +100,15 @@ extension Engine {
                     Status.argument, "'\(id.prefix(80))' is no id of a transaction")
             }
         }
-        // Times of records are out by 200 microseconds at most (FORMAT §11.4): what was logged
-        // before is older than this, what is logged after the call is younger.
+        // Record times are off by at most 200 microseconds (FORMAT §11.4): every record logged
+        // before the call is older than this, every record logged after the call is younger.
         let until = StoreMoment.now(plusNs: Engine.deletionMarginNs)
         do throws(UploadError) {
             try DeletedFile.forget(storeDirectory: directory, id: wanted, until: until)
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
-        // By the clock that may be a tick of the kernel behind, for engines may have it, too.
+        // Waits by the clock that may lag by a kernel tick: engines may use that clock as well.
         let waitUntil = Deadline(afterMs: 20 &* Engine.deletionMarginNs / 1_000_000)
         while cw_clock_ns(CLOCK_MONOTONIC_COARSE) <= until.monotonicNs &+ Engine.deletionMarginNs,
             !waitUntil.hasPassed
@@ -115,9 +117,9 @@ extension Engine {
         }
     }
 
-    /// Sends what was logged before the call to the targets of the kind `transactions`; one attempt
-    /// each. Throws where something was not sent.
-    /// - Returns: how many events were taken.
+    /// Sends everything logged before the call to the targets of the kind `transactions`, with one
+    /// attempt each. Throws if something was not sent.
+    /// - Returns: the number of events the targets accepted.
     @discardableResult
     public func flushTransactions(
         timeout: Duration? = .seconds(60)

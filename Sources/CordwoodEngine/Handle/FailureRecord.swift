@@ -1,5 +1,6 @@
-// The record of a failed request of the host's (B-NET-2, B-NET-4). Its texts are a server's and a
-// transport's: they pass the Redactor, as those of captured exchanges do, by the engine's rules.
+// The record of a request of the host's that failed (B-NET-2, B-NET-4). Its texts come from a
+// server and a transport, so they pass the Redactor under the engine's rules, like those of
+// captured exchanges.
 // SAFETY: a logger's block and its engine's are never unmapped; rules are retained while used.
 
 import CCordwood
@@ -19,9 +20,8 @@ package enum FailureRecord {
     }
 
     /// - Parameters:
-    ///   - level: 0: as the outcome is.
-    ///   - more: what the host's record has besides: its message stands before ours, its fields
-    ///     behind.
+    ///   - level: 0: the outcome decides.
+    ///   - more: additions of the host's: its message goes before ours, its fields go after ours.
     package static func write(
         _ logger: LoggerBlock, level: UInt32, _ failure: RequestFailure, _ more: RichBody
     ) -> Int32 {
@@ -50,7 +50,7 @@ package enum FailureRecord {
         }
     }
 
-    /// A host's field as FORMAT §8.2 has it, which its call has checked.
+    /// Encodes a host's field in the form of FORMAT §8.2; the call has checked the field.
     private static func put(_ field: cw_field, _ bytes: inout [UInt8]) {
         let key = unsafe ByteText(field.key)
         bytes.append(unsafe UInt8(truncatingIfNeeded: field.type))
@@ -71,7 +71,7 @@ package enum FailureRecord {
         unsafe withUnsafeBytes(of: value.littleEndian) { unsafe bytes.append(contentsOf: $0) }
     }
 
-    /// The status that a record of it would have.
+    /// Fills `content` and returns the status that writing the record would return.
     package static func make(
         _ logger: LoggerBlock, level: UInt32, _ failure: RequestFailure, _ content: inout Content
     ) -> Int32 {
@@ -84,7 +84,8 @@ package enum FailureRecord {
         defer { unsafe rules.release() }
         var wash = unsafe Wash(Redactor(rules))
         var failure = failure
-        // Each text by itself, as it came: behind other words a secret's name is not seen.
+        // Each text alone, unchanged: the Redactor does not see a secret's name behind other
+        // words.
         failure.url = wash.url(failure.url)
         failure.detail = wash.detail(failure.detail)
         content.level = Level(number: UInt8(truncatingIfNeeded: level)) ?? .error
@@ -120,7 +121,7 @@ package enum FailureRecord {
     }
 }
 
-/// Texts through the Redactor.
+/// Runs texts through the Redactor.
 private struct Wash: ~Copyable {
     private let redactor: Redactor
     private var edits = Edits()
@@ -135,7 +136,7 @@ private struct Wash: ~Copyable {
         }
     }
 
-    /// What came from server and transport; of the details those that are logged.
+    /// Washes the texts of server and transport, and keeps only as many details as are logged.
     mutating func detail(_ detail: FailureDetail) -> FailureDetail {
         var detail = detail
         detail.cause = line(detail.cause)
@@ -156,7 +157,8 @@ private struct Wash: ~Copyable {
     }
 
     private mutating func line(_ text: String) -> String {
-        // Whole characters: the last may have been three bytes too long.
+        // A cut falls between whole characters, so it may leave up to three bytes of the limit
+        // free.
         let isCut = text.utf8.count > ODataError.textBytesMax - 4
         return run(text) { redactor, text, edits, out in
             redactor.line(text, isCut: isCut, &edits, into: &out)

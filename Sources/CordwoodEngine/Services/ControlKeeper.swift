@@ -1,13 +1,13 @@
-// Follows the control file of an engine's store (FORMAT §2.4): looks every 500 ms, from the supply
-// thread, whether it is another file now, and does what it says. What it says goes before the host
-// and a policy until it says so no more. One that cannot be read changes nothing and is told once.
+// Follows the control file of an engine's store (FORMAT §2.4). Every 500 ms the supply thread
+// checks for a new file and applies it. Its settings override the host and a policy until it drops
+// them. An unreadable file changes nothing and is reported once.
 
 import CordwoodCore
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
 
-/// On the supply thread alone, but for the first look, before there is one.
+/// Only the supply thread uses it, except for the first look, which precedes that thread.
 struct ControlKeeper {
     private static let intervalNs: UInt64 = 500_000_000
 
@@ -15,8 +15,8 @@ struct ControlKeeper {
     private var stamp: ControlFile.Stamp?
     private var file = ControlFile()
 
-    /// What is to change; nil: nothing.
-    /// - Parameter complain: gets why the file cannot be read; nil: it is looked at again.
+    /// The changes to make; nil: none.
+    /// - Parameter complain: gets the reason a file cannot be read; nil: the file is checked again.
     mutating func look(
         _ directory: String, now: UInt64, complain: ((String) -> Void)?
     ) -> ControlFile? {
@@ -38,7 +38,7 @@ struct ControlKeeper {
 }
 
 extension Services {
-    /// In an engine that is being opened, before its first record.
+    /// Called while an engine is being opened, before its first record.
     func beginControl(_ keeper: inout ControlKeeper) {
         if let said = keeper.look(directory, now: 0, complain: nil) { follow(said) }
     }

@@ -1,7 +1,7 @@
-// The console: records of this process as lines on stderr, read from its own lane like any reader
-// would, so that the append path knows nothing of it. Text with colour on a terminal, JSON lines in
-// a pipe or container. Any thread; one pumps at a time.
-// SAFETY: signal sets and lines are this call's own, lent to one system call each.
+// The console: this process's records as lines on stderr, read from its own lane like any reader
+// would, so that the append path does not know about it. Coloured text on a terminal, JSON lines in
+// a pipe or container. Any thread; one thread pumps at a time.
+// SAFETY: each call owns its signal sets and lines, and lends each to one system call.
 
 import CShims
 import CordwoodCore
@@ -34,7 +34,7 @@ final class Echo: @unchecked Sendable {
         self.store = store
     }
 
-    /// Writes every record that is committed now and was not written yet.
+    /// Writes every committed record that was not written yet.
     func pump(lane: String) {
         guard !lane.isEmpty else { return }
         monitor.locked {

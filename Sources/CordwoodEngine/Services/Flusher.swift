@@ -1,6 +1,6 @@
-// Machine durability with a deadline: the journal is written and synced by a thread of its own, so
-// that a host's call ends in its time even where the disk does not answer, and calls that wait
-// together share one sync. The thread starts with the first such call.
+// Machine durability with a deadline. A dedicated thread writes and syncs the journal, so that a
+// host's call ends in time even if the disk does not respond, and calls that wait together share
+// one sync. The first such call starts the thread.
 
 import CordwoodCore
 import Glibc
@@ -8,7 +8,7 @@ import Glibc
 final class Flusher: @unchecked Sendable {
     // SAFETY: everything below `monitor` is read and written under it.
     enum FlushOutcome: Equatable {
-        /// 0, or the errno of what failed.
+        /// 0, or the errno of the failure.
         case done(Int32)
         case timeout
         case closed
@@ -18,7 +18,7 @@ final class Flusher: @unchecked Sendable {
         var error: Int32?
     }
 
-    /// Calls that no running sync covers.
+    /// Number of calls that no running sync covers.
     var waitingCount: Int { monitor.locked { waiting.count } }
 
     private let monitor = Monitor()
@@ -26,8 +26,8 @@ final class Flusher: @unchecked Sendable {
     private var hasThread = false
     private var isStopping = false
 
-    /// start: runs a body on a thread of the engine's; false where there is none.
-    /// sync: makes everything that is committed now durable; 0 or an errno.
+    /// start: runs a body on an engine thread; false if no thread is available. sync: makes
+    /// everything committed so far durable; returns 0 or an errno.
     func flush(
         _ deadline: Deadline, start: (@escaping @Sendable () -> Void) -> Bool,
         sync: @escaping @Sendable () -> Int32
@@ -48,7 +48,7 @@ final class Flusher: @unchecked Sendable {
         }
     }
 
-    /// No call is taken any more; those that wait are still served.
+    /// Refuses new calls; waiting calls are still served.
     func stop() {
         monitor.locked {
             isStopping = true
@@ -66,7 +66,7 @@ final class Flusher: @unchecked Sendable {
         }
     }
 
-    /// All that wait now; nil: the engine closes.
+    /// All calls that wait now; nil: the engine closes.
     private func next() -> [Request]? {
         monitor.locked {
             while waiting.isEmpty {

@@ -1,8 +1,8 @@
-// Thresholds by dotted prefix; the longest wins: "app.db" covers app.db.pool, never app.dbx. The
-// host's own and a policy's lie beside each other, so that the next policy finds what the host
-// said; of two for the same prefix the policy's wins, until the host sets that prefix again. Over
-// both lie those of the store's control file, as long as they stand there. A value: changing it
-// makes another.
+// Thresholds by dotted prefix; the longest prefix wins: "app.db" covers app.db.pool, never app.dbx.
+// The host's levels and a policy's are kept separately, so that the next policy finds the host's
+// choice. For the same prefix the policy wins until the host sets that prefix again. The levels in
+// the store's control file override both for as long as the file has them. A value: a change makes
+// a new table.
 
 struct LevelTable: Sendable {
     static let prefixesMax = 4_096
@@ -37,7 +37,7 @@ struct LevelTable: Sendable {
         return changed.thresholds.count <= LevelTable.prefixesMax ? changed : nil
     }
 
-    /// With this policy's levels in the place of the last one's.
+    /// The table with this policy's levels in place of the previous policy's.
     func following(_ levels: [(prefix: String, level: UInt8)]) -> LevelTable {
         var changed = self
         changed.policy = [:]
@@ -45,7 +45,7 @@ struct LevelTable: Sendable {
         return changed
     }
 
-    /// With what the control file says now.
+    /// The table with the present levels of the control file.
     func controlled(_ levels: [(prefix: String, level: UInt8)]) -> LevelTable {
         var changed = self
         changed.control = [:]

@@ -1,8 +1,8 @@
-// What the store may hold: counts its files, lets retention remove archives, and tells the makers
-// of segments how much more they may make (Quota). Runs on the ship thread after each archive and
-// tick, and on a thread of its own where the quota gets short while that one is busy; one at a
-// time. docs/CONCURRENCY.md, A26.
-// SAFETY: the engine's block is never unmapped; what changes is guarded by `monitor`.
+// Keeps the store within its limits: counts its files, lets retention remove archives, and tells
+// the makers of segments how much more they may make (Quota). Runs on the ship thread after each
+// archive and tick. If the quota gets short while that thread is busy, it runs on a thread of its
+// own; only one at a time. docs/CONCURRENCY.md, A26.
+// SAFETY: the engine's block is never unmapped; `monitor` guards all mutable state.
 
 import CShims
 import CordwoodCore
@@ -14,19 +14,19 @@ import Glibc
     private let engine: EngineBlock
     private let directory: String
     private let uploads: UploadService
-    /// Held while files are counted and removed, also by the callbacks.
+    /// Held while files are counted and removed, also during the callbacks.
     private let keeping = Monitor()
     private let monitor = Monitor()
     private var bounds: Bounds
-    /// Of `keep`, one after the other.
+    /// Counts the looks of `keep`, which run one after the other.
     private var looks: (begun: UInt64, ended: UInt64) = (0, 0)
     private var isRunning = false
     private var runner: pthread_t?
     private var notBeforeNs: UInt64 = 0
 
-    /// While the quota is short it is looked at so often.
+    /// The interval between looks while the quota is short.
     private static let periodNs: UInt64 = 100_000_000
-    /// Segments of a store that has room for no archive.
+    /// The number of segments in a store that has room for no archive.
     private static let segmentsMin: UInt64 = 8
 
     init(engine: EngineBlock, directory: String, settings: Settings, uploads: UploadService) {
@@ -37,7 +37,7 @@ import Glibc
             quotaBytes: settings.options.quotaBytes, segmentBytes: settings.segmentBytes)
     }
 
-    /// A policy may change them.
+    /// The limits; a policy may change them.
     struct Bounds {
         var quotaBytes: UInt64
         var segmentBytes: UInt64
@@ -50,21 +50,22 @@ import Glibc
 
     private var current: Bounds { monitor.locked { bounds } }
 
-    /// Hold from the next look on.
+    /// Sets limits that apply from the next look on.
     func set(_ new: Bounds) { monitor.locked { bounds = new } }
 
-    /// Segments that one archive may cover: what it takes beside them stays within the quota.
+    /// The number of segments that one archive may cover so that its extra space stays within the
+    /// quota.
     var segmentsAtOnce: UInt64 {
         let bounds = current
         return bounds.quotaBytes == 0
             ? 8 : min(8, max(1, bounds.quotaBytes / 16 / bounds.segmentBytes))
     }
 
-    /// What archiving so many segments may take beside them.
+    /// The extra space that archiving so many segments may take.
     func archiveBytes(segments: Int) -> UInt64 { UInt64(segments) * current.segmentBytes }
 
-    /// Before the first look, which may be late on a busy machine: the quota holds from the start.
-    /// What retention keeps free may be made even where archives fill more than the quota.
+    /// Applies the quota before the first look, which may be late on a busy machine. Allows the
+    /// space that retention keeps free, even if archives exceed the quota.
     func begin() {
         keeping.locked {
             let bounds = current
@@ -75,7 +76,7 @@ import Glibc
         }
     }
 
-    /// Retention, and how much may be made from here on.
+    /// Runs retention and sets how much may be made from here on.
     func keep() {
         keeping.locked {
             monitor.locked { looks.begun += 1 }
@@ -93,14 +94,14 @@ import Glibc
         }
     }
 
-    /// What the quota leaves beside these files and the archives.
+    /// The room that the quota leaves after these files and the archives.
     private func room(_ bounds: Bounds, beside files: FileBytes) -> UInt64 {
         let quota = max(bounds.quotaBytes, LimitKeeper.segmentsMin * bounds.segmentBytes)
         let used = files.grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
         return quota > used ? quota - used : 0
     }
 
-    /// Retention has archives to remove, or hardly a segment can be made.
+    /// True if retention has archives to remove, or the quota has room for hardly another segment.
     var isShort: Bool {
         let bounds = current
         guard bounds.quotaBytes > 0 else { return false }
@@ -108,16 +109,17 @@ import Glibc
         return used + bounds.headroomBytes > bounds.quotaBytes
     }
 
-    /// What `mayMakeRoom` takes: looks that have begun.
+    /// The number of looks that have begun, as `mayMakeRoom` takes it.
     var looksBegun: UInt64 { monitor.locked { looks.begun } }
 
-    /// False: the quota has room, or a look that began after so many had begun has made none.
+    /// False: the quota has no need of room, or a look that began after that number made none.
     func mayMakeRoom(since begun: UInt64) -> Bool {
         unsafe Quota.isUsed(engine) && monitor.locked { looks.ended <= begun }
     }
 
-    /// True for who shall call `keepAndEnd` now, on a thread of its own. The first look is the ship
-    /// thread's, which adopts what others left before retention removes anything for it.
+    /// True if the caller must now run `keepAndEnd` on a thread of its own. The first look belongs
+    /// to the ship thread, which adopts other processes' leftovers before retention removes
+    /// anything.
     func beginsSoon(now: UInt64) -> Bool {
         let bounds = current
         guard bounds.quotaBytes > 0, unsafe Quota.left(engine) < bounds.headroomBytes / 2 else {
@@ -144,15 +146,15 @@ import Glibc
         }
     }
 
-    /// In one of the callbacks that retention makes here.
+    /// True in a callback that retention makes on this thread.
     var isRunningHere: Bool {
         monitor.locked { runner.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
     private struct FileBytes {
-        /// What is on the disk but for archives.
+        /// Bytes on the disk, without archives.
         var now: UInt64 = 0
-        /// The same with this lane's segments as large as they may grow.
+        /// The same, with this lane's segments at the size to which they may grow.
         var grown: UInt64 = 0
     }
 
@@ -178,9 +180,9 @@ import Glibc
         sizes(of: folder).reduce(0) { wanted($1.name) ? $0 + $1.bytes : $0 }
     }
 
-    /// A folder's files, each once. A listing beside a rename may hold both names of a file, or
-    /// neither: so files are told apart by their inodes, and looked for twice; of what the second
-    /// look lacks a third says whether it is gone.
+    /// The files of a folder, each once. A listing that runs during a rename may hold both names of
+    /// a file, or neither. Files are therefore told apart by their inodes and listed twice; a third
+    /// look checks whether those missing from the second are gone.
     private func sizes(of folder: String) -> [(name: String, bytes: UInt64)] {
         let first = look(folder)
         var found = look(folder)
@@ -195,7 +197,7 @@ import Glibc
         var files: [UInt64: (name: String, bytes: UInt64)] = [:]
         for name in Directories.names("\(directory)/\(folder)") {
             var status = stat()
-            // What is gone by now; a link's file is not the store's.
+            // Skips files that are gone by now, and links, whose files are not the store's.
             guard unsafe lstat("\(directory)/\(folder)/\(name)", &status) == 0,
                 status.st_mode & S_IFMT == S_IFREG
             else { continue }
@@ -204,7 +206,7 @@ import Glibc
         return files
     }
 
-    /// By parts: String.contains(String) brings the whole engine of regular expressions along.
+    /// Compares by parts: String.contains(String) links the whole regular expression engine.
     private static func isSpare(_ name: String) -> Bool {
         name.split(separator: ".").contains { $0.hasPrefix("spare-") }
     }

@@ -1,11 +1,11 @@
 // An engine's loggers, their levels, and its resource attributes: the names of the lane's catalog.
-// Any thread of the host, under the services' monitor; a forked child finds what its parent made.
+// Any thread of the host, under the services' monitor; a forked child finds its parent's names.
 // SAFETY: logger blocks lie in the engine's own memory and are never unmapped.
 
 import CordwoodCore
 
 extension Services {
-    /// A child finds the handles that its parent made; names stand in the engine's own memory.
+    /// In a child, finds the parent's handles; their names lie in the engine's own memory.
     func restoreNames() {
         let names = unsafe EngineCore.loggerNames(engine)
         for (index, name) in names { unsafe self.names[name] = engine.pointee.loggers + index }
@@ -38,7 +38,7 @@ extension Services {
         }
     }
 
-    /// False: there is no such table, and nothing was changed.
+    /// False: the change yields no table, and nothing was changed.
     func changeLevels(_ change: (LevelTable) -> LevelTable?) -> Bool {
         monitor.locked {
             guard let changed = change(levels) else { return false }

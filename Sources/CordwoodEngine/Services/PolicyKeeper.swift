@@ -1,7 +1,7 @@
-// Looks for an engine's policy at its URL, again and again, on a thread of its own: a server that
-// is slow or gone holds up nothing. What comes is checked, applied, and kept in the store, so that
-// the next start begins with it; what is wrong, or does not come, changes nothing and is said under
-// Cordwood.Uploader. A forked child makes its own.
+// Polls the URL of an engine's policy on a dedicated thread, so that a slow or missing server holds
+// up nothing. A valid policy is applied and kept in the store, and the next start begins with it.
+// An invalid or missing policy changes nothing and is reported under Cordwood.Uploader. A forked
+// child makes its own keeper.
 
 import CShims
 import CordwoodCore
@@ -9,8 +9,8 @@ import CordwoodShip
 import CordwoodStore
 
 final class PolicyKeeper: @unchecked Sendable {
-    // SAFETY: `isStopping` and `isWanted` are read and written under the monitor; the others by the
-    // thread that calls `begin`, and after that by the one of `run`.
+    // SAFETY: `isStopping` and `isWanted` are read and written under the monitor. The rest belongs
+    // to the thread that calls `begin`, and after that to the thread that runs `run`.
     let source: PolicySource
     private let directory: String
     private let monitor = Monitor()
@@ -27,7 +27,7 @@ final class PolicyKeeper: @unchecked Sendable {
         self.directory = directory
     }
 
-    /// What the last run of a program left here; nil: nothing.
+    /// The policy that a program's last run left here; nil: none.
     func begin() -> PolicyDocument? {
         guard let (document, file) = source.kept(storeDirectory: directory) else { return nil }
         known = file
@@ -35,7 +35,8 @@ final class PolicyKeeper: @unchecked Sendable {
         return document
     }
 
-    /// Until `stop`. What `apply` cannot do wholly, false, is applied again at the next look.
+    /// Runs until `stop`. If `apply` returns false (not all of it took effect), the next look
+    /// applies it again.
     func run(
         apply: (PolicyDocument) -> Bool, report: (UploadDiagnostic) -> Void
     ) {
@@ -50,7 +51,8 @@ final class PolicyKeeper: @unchecked Sendable {
         }
     }
 
-    /// A server says that a policy forbids what was sent: looks at once, where it did not just now.
+    /// A server reports that a policy forbids what was sent: looks at once, unless it did so just
+    /// now.
     func lookSoon() {
         monitor.locked {
             isWanted = true
@@ -58,7 +60,7 @@ final class PolicyKeeper: @unchecked Sendable {
         }
     }
 
-    /// The thread ends within a moment, also where a server keeps it waiting.
+    /// The thread ends within a moment, even if a server keeps it waiting.
     func stop() {
         monitor.locked {
             isStopping = true
@@ -81,7 +83,8 @@ final class PolicyKeeper: @unchecked Sendable {
         case .fresh(let document, let file):
             let isNew = file.json != known?.json
             if isNew, !apply(document) {
-                // The next look asks for it whole and applies it again, also after a restart.
+                // The next look requests the whole policy and applies it again, even after a
+                // restart.
                 known = nil
                 return
             }
@@ -125,7 +128,7 @@ final class PolicyKeeper: @unchecked Sendable {
             var isShortened = false
             while !isStopping {
                 if !monitor.wait(until: deadline) { return }
-                // Once a wait: who asks again and again must not put it off.
+                // Once per wait: repeated requests must not postpone the look.
                 guard isWanted, !isShortened else { continue }
                 isShortened = true
                 let soon = Deadline(afterMs: PolicyKeeper.soonMs)
@@ -134,6 +137,6 @@ final class PolicyKeeper: @unchecked Sendable {
         }
     }
 
-    /// Explicit uploads one after the other must not make as many questions.
+    /// Explicit uploads in quick succession must not cause as many requests.
     private static let soonMs: UInt64 = 1_000
 }

@@ -1,6 +1,6 @@
 // The mutable half of an engine in this process: names and levels under one lock, the threads, and
-// what they have sealed and archived. A forked child makes a new one and never touches its
-// parent's.
+// the segments that they have sealed and archived. A forked child makes new services and never
+// touches its parent's.
 
 import CShims
 import CordwoodCore
@@ -18,7 +18,7 @@ import Glibc
     /// Tells these services from those of the process that forked this one; never 0.
     let mark = UInt32.random(in: 1 ... .max)
     let monitor = Monitor()
-    /// Sealing is one thread at a time (Sealer).
+    /// Only one thread seals at a time (Sealer).
     let sealing = Monitor()
     let uploads: UploadService
     let limits: LimitKeeper
@@ -26,13 +26,14 @@ import Glibc
     let journal = Monitor()
     let journalWriter = JournalWriter()
     let flusher = Flusher()
-    /// Up to a tenth less than the host's: programs that start together roll and send apart.
+    /// Up to a tenth less than the host's, so that programs that start together roll and send
+    /// apart.
     private let rollAgeNs: UInt64
     let adoption: Adoption
     let policyKeeper: PolicyKeeper?
     /// Policies are applied one at a time.
     let applying = Monitor()
-    /// Of the last policy; told once. Under `applying`.
+    /// Unknown keys of the last policy, reported once. Under `applying`.
     var unknownPolicyKeys: [String] = []
     /// `retry_quarantined` of the last policy, if it was followed.
     var retryWord: String?
@@ -50,34 +51,34 @@ import Glibc
     private var recoveredCount: UInt64 = 0
     var reusedCount: UInt64 = 0
     var archiveFailure: CordwoodError?
-    /// Archived, and its segments not removed yet: they are never archived again (FORMAT §11).
+    /// Archived segments that are not removed yet. They are never archived again (FORMAT §11).
     var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
     /// Counts the lanes that `sealedWaiting` has been of.
     var laneEpoch = 0
-    /// Of the lane that is being archived now.
+    /// The epoch of the lane that is being archived now.
     var archivingEpoch: Int?
-    /// Of this process's lanes, in archives that stood.
+    /// Records of this process's lanes in archives that got their names.
     var ownArchived: UInt64 = 0
-    /// Of lanes that are left (ServicesLane).
+    /// State about abandoned lanes (ServicesLane).
     var keeping = LaneKeeping()
     var archiving = ArchivingSummary()
     private var hostRecordsAtRoll: UInt64 = 0
     private var eventsAtRoll: UInt64 = 0
     /// When events may next make an archive; 0: as soon as there are any.
     private var transactionsDue: UInt64 = 0
-    /// The engine's threads that call the host back.
+    /// The engine's threads that call back into the host.
     private var callers: [pthread_t] = []
     private var shipper: pthread_t?
     private var isShipperWoken = false
-    /// Of uploads (ServicesUploads).
+    /// For uploads (ServicesUploads).
     var isAsyncUploading = false
     var hasRunEnded = false
     var diagnosticRecords: UInt64 = 0
-    /// Of a policy (ServicesPolicy).
+    /// Set by a policy (ServicesPolicy).
     var uploadInterval: UInt32 = 30
     var transactionInterval: UInt32 = 300
     var haveLimitsChanged = false
-    /// The supply thread's, once it runs.
+    /// Belongs to the supply thread once it runs.
     private var control = ControlKeeper()
     private var finished = false
 
@@ -182,12 +183,12 @@ import Glibc
         }
     }
 
-    /// The ship thread may be in the midst of an archive or an upload.
+    /// The ship thread may be in the middle of an archive or an upload.
     private func keepLimitsSoon() {
         if !startThread("cordwood-limits", limits.keepAndEnd) { limits.ends() }
     }
 
-    /// One more of the engine's threads, which close waits for. False: the system gives none.
+    /// Starts another engine thread, which close waits for. False: the system refuses a thread.
     func startThread(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
         monitor.locked { threadsRunning += 1 }
         let started = EngineThread.start(name) { [self] in
@@ -198,15 +199,16 @@ import Glibc
         return started
     }
 
-    /// Runs the body as one of the threads that close must not wait for when they call it.
+    /// Runs the body as a thread that calls the host. If the host closes the engine there, close
+    /// must not wait for that thread.
     private func asCaller(_ body: () -> Void) {
         monitor.locked { callers.append(pthread_self()) }
         body()
         monitor.locked { callers.removeAll { pthread_equal($0, pthread_self()) != 0 } }
     }
 
-    /// What holds nothing but the engine's own diagnostics stays open: an archive of it would be
-    /// sent, and of every failure to send it there would be more.
+    /// Segments that hold only the engine's own diagnostics stay open. An archive of them would be
+    /// sent, and each failure to send it would add more of them.
     private func rollByAge(_ now: UInt64) {
         let since = unsafe EngineCore.currentSince(engine)
         guard rollAgeNs > 0, since > 0, now > since, now - since >= rollAgeNs, hasNewRecords
@@ -222,7 +224,7 @@ import Glibc
         unsafe echo?.pump(lane: EngineCore.laneName(engine))
     }
 
-    /// Copies what is committed to the journal and syncs that.
+    /// Copies committed records to the journal and syncs it.
     func flushToMachine(_ deadline: Deadline) -> Flusher.FlushOutcome {
         flusher.flush(
             deadline,
@@ -263,8 +265,8 @@ import Glibc
         return synced
     }
 
-    /// True where one of these has no file, and no archive either: a flush must not say that it
-    /// lasts.
+    /// True if one of these has neither a file nor an archive: a flush must not report it as
+    /// durable.
     private func isMissing(_ numbers: Set<UInt64>) -> Bool {
         monitor.locked {
             sealedWaiting.contains { numbers.contains($0) && archivedRun?.run.contains($0) != true }
@@ -273,8 +275,8 @@ import Glibc
 
     // MARK: Rolling and archiving
 
-    /// Seals what is open. Everything whose call returned before is covered.
-    /// onSupply: called by the thread that releases what is sealed and quiet.
+    /// Seals the open segments, which covers everything whose call returned before. onSupply: the
+    /// caller is the thread that releases sealed and quiet segments.
     func roll(onSupply: Bool = false) throws(CordwoodError) {
         let (records, events) = (hostRecords(), transactions.events)
         var status = sealing.locked { unsafe EngineCore.roll(engine) }
@@ -284,13 +286,13 @@ import Glibc
         var adopting: UInt64?
         while status == Status.full, !deadline.hasPassed, !isLast, !stops {
             if unsafe !EngineCore.hasFreeSlot(engine) {
-                // What is sealed and quiet makes room.
+                // Sealed and quiet segments make room.
                 seal()
                 if onSupply { sealing.locked { unsafe EngineCore.releaseQuiet(engine) } }
             } else {
-                // Retention makes room, which these threads look after.
+                // Retention makes room; these threads run it themselves.
                 guard !onSupply, !isShipper, !limits.isRunningHere else { break }
-                // Archives make room, those of what dead processes left, too; and the look behind
+                // Archives make room, including those of dead processes' segments. The look after
                 // the last one sees it.
                 let wasArchiving = isArchiving
                 let goal = adopting ?? adoption.makeRoom(wake: wakeShipper)
@@ -313,11 +315,12 @@ import Glibc
         seal()
     }
 
-    /// A few at a time: writers that wait for a slot get it before the rest is sealed.
+    /// Seals a few segments at a time: writers that wait for a slot get it before the rest is
+    /// sealed.
     private func sealAndRelease() {
         for _ in 0..<Int(CWI_SEGMENTS_MAX) / Services.sealedAtOnce {
             let sealed = seal(atMost: Services.sealedAtOnce)
-            // Never while a flush copies or a roll looks at what is mapped.
+            // Never while a flush copies mapped segments or a roll looks at them.
             sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
             if sealed < Services.sealedAtOnce { return }
         }
@@ -325,7 +328,7 @@ import Glibc
 
     private static let sealedAtOnce = 16
 
-    /// How many.
+    /// Returns how many it sealed.
     @discardableResult
     private func seal(atMost: Int = .max) -> Int {
         sealing.locked {
@@ -341,13 +344,13 @@ import Glibc
         }
     }
 
-    /// Records that the host wrote, without the engine's own diagnostics.
+    /// Counts the records of the host, without the engine's own diagnostics.
     private func hostRecords() -> UInt64 {
         let all = unsafe EngineCore.counts(engine).records
         return monitor.locked { all &- min(all, diagnosticRecords) }
     }
 
-    /// Rolls where the host wrote something since the last roll.
+    /// Rolls if the host wrote something since the last roll.
     func rollForUpload() throws(CordwoodError) {
         let events = transactions.events
         if hasNewRecords || monitor.locked({ events > eventsAtRoll }) { try roll() }
@@ -358,7 +361,7 @@ import Glibc
         return monitor.locked { records > hostRecordsAtRoll }
     }
 
-    /// Events were written since, which a target of theirs waits for.
+    /// Rolls if events were written since the last roll and a target waits for them.
     private func rollForTransactions(_ now: UInt64) {
         let events = transactions.events
         guard monitor.locked({ events > eventsAtRoll && now >= transactionsDue }),
@@ -386,10 +389,10 @@ import Glibc
         if let failure { throw failure }
     }
 
-    /// Archives, adopts, applies retention and uploads, until the engine closes.
+    /// Archives, adopts, applies retention and uploads until the engine closes.
     private func ship() {
         monitor.locked { shipper = pthread_self() }
-        // What others left in the store counts from the first segment on.
+        // Files that others left in the store count from the first segment on.
         keepLimits()
         adoption.begin()
         var nextTick: UInt64 = 0
@@ -406,13 +409,14 @@ import Glibc
             } else if archived || adopts || now >= nextTick {
                 keepLimits()
             }
-            // At a full rate there is always a next one.
+            // At a full rate another archive is always due.
             if archived && now < nextTick && hasMore {
                 if stops { return }
                 continue
             }
             if archived || now >= nextTick {
-                // The first interval is a random part of one: fleets that start together part.
+                // The first interval is a random fraction of one, so that fleets that start
+                // together spread out.
                 let span = UInt64(interval) * 1_000_000_000
                 nextTick = cw_monotonic_ns() + (nextTick == 0 ? .random(in: 0...span) : span)
                 uploads.startBackground()
@@ -435,7 +439,7 @@ import Glibc
     private func waitForWork(until ns: UInt64) -> Bool {
         monitor.locked {
             var deadline = Deadline(timeoutMs: 0)
-            // After a failure the same segment is tried again, but not at once.
+            // After a failure the same segment is tried again, after a pause.
             let retry = archiveFailure == nil ? UInt64.max : cw_monotonic_ns() + 1_000_000_000
             deadline.monotonicNs = min(ns, retry)
             while !isStopping, !isShipperWoken {
@@ -463,7 +467,7 @@ import Glibc
             }
     }
 
-    /// On the ship thread.
+    /// Runs on the ship thread.
     private func keepLimits() {
         if adoption.mayMakeRoom(cw_monotonic_ns()), limits.isShort { adopt() }
         limits.keep()
@@ -494,7 +498,7 @@ import Glibc
         }
     }
 
-    /// On the engine's own threads, or in a callback of theirs: close would wait for itself.
+    /// On the engine's own threads, or in one of their callbacks: close would wait for itself.
     var isOwnThread: Bool {
         uploads.isPassing || limits.isRunningHere
             || monitor.locked { callers.contains { pthread_equal($0, pthread_self()) != 0 } }
@@ -504,10 +508,10 @@ import Glibc
         monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
-    /// The engine's memory is nobody's any more but that of handles.
+    /// True once only handles still use the engine's memory.
     var isFinished: Bool { monitor.locked { finished } }
 
-    /// Stops the threads and finishes. False: one is still busy; it finishes when it ends.
+    /// Stops the threads and finishes. False: a thread is still busy, and finishes when it ends.
     func close(_ deadline: Deadline) -> Bool {
         unsafe EngineCore.closeHandles(engine)
         uploads.requestStop()

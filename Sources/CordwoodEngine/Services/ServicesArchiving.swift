@@ -1,7 +1,7 @@
-// What the ship thread makes of sealed segments: an archive of a few neighbours at a time, after
-// which they are used again or removed. A lane that is left meanwhile (ServicesLane) keeps its lock
-// until the archive stands under its name: an adopter that does not see it yet would archive the
-// same segments once more.
+// The ship thread's work on sealed segments: it archives a few neighbours at a time, then reuses or
+// removes them. A lane that is abandoned meanwhile (ServicesLane) keeps its lock until the archive
+// has its name: an adopter that does not see the archive yet would archive the same segments once
+// more.
 
 import CShims
 import CordwoodCore
@@ -9,7 +9,7 @@ import CordwoodStore
 import Glibc
 
 extension Services {
-    /// Archives the oldest that is sealed and its neighbours. True: something was.
+    /// Archives the oldest sealed segment and its neighbours. True: it archived something.
     func archiveNext() -> Bool {
         let most = limits.segmentsAtOnce
         var epoch = 0
@@ -27,7 +27,7 @@ extension Services {
             return first...last
         }
         defer { monitor.locked { archivingEpoch = nil } }
-        // The lane that these numbers are of; nil: it was left meanwhile, and adoption has it.
+        // The lane of these numbers; nil: the lane was abandoned meanwhile, and adoption has it.
         guard let run, let lane = laneName(at: epoch) else { return false }
         do {
             let known = monitor.locked { epoch == laneEpoch ? archivedRun?.summary : nil }
@@ -38,7 +38,7 @@ extension Services {
             monitor.locked {
                 archiving.add(done)
                 archiveFailure = nil
-                // Those of a lane that was left are counted, or told as lost at most.
+                // Segments of an abandoned lane are counted, or at most reported as lost.
                 guard epoch == laneEpoch else { return }
                 ownArchived += done.records
                 archivedRun = nil
@@ -50,7 +50,7 @@ extension Services {
         } catch {
             monitor.locked { archiveFailure = error }
             limits.keep()  // takes the charge back
-            // Who cleaned up /dev/shm took the names only.
+            // A clean-up of /dev/shm took only the names.
             sealing.locked { unsafe EngineCore.putOnDisk(engine, namelessOnly: true) }
             return false
         }
@@ -72,8 +72,8 @@ extension Services {
             form: settings.form, endsLane: false)
     }
 
-    /// CRASH: the archive stands under its name; readers and adopters see that these are covered.
-    /// Of a lane that was left meanwhile all of that is adoption's.
+    /// CRASH: the archive has its name; readers and adopters see that it covers these segments. If
+    /// the lane was abandoned meanwhile, adoption does all of this.
     private func removeArchived(
         _ run: ClosedRange<UInt64>, at epoch: Int
     ) throws(CordwoodError) {

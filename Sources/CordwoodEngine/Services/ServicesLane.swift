@@ -1,6 +1,6 @@
-// What the engine does where its own lane cannot be written to or found any more: it makes the
-// store's directory again where that is gone, begins a new lane, tells what may be lost, and leaves
-// the old lane to adoption. The supply thread looks; a thread of its own renews, for it waits for a
+// Replaces the engine's lane if it can no longer be written or found: makes the store's directory
+// again if it is gone, begins a new lane, reports what may be lost, and leaves the old lane to
+// adoption. The supply thread checks. A separate thread makes the new lane, because it waits for a
 // flush that is under way.
 
 import CShims
@@ -9,33 +9,33 @@ import CordwoodShip
 import CordwoodStore
 import Glibc
 
-/// The supply thread's and the renewing thread's notes.
+/// Notes of the supply thread and of the thread that renews the lane.
 struct LaneKeeping {
-    /// Under the sealing lock.
+    /// Guarded by the sealing lock.
     var left: LeftLane?
-    /// Lanes that were left and may be on the disk still, with the errno of what could not be
-    /// synced there. Under the journal's lock.
+    /// Abandoned lanes that may still be on the disk, with the errno of a sync that failed there.
+    /// Guarded by the journal's lock.
     var unsynced: [String: Int32] = [:]
-    /// Under the services' monitor.
+    /// Guarded by the services' monitor.
     var isRenewing = false
-    /// The supply thread's.
+    /// Used only by the supply thread.
     var next: UInt64 = 0
     var lastWhole = cw_monotonic_ns()
-    /// Device and inode of the file `store`, when all was well.
+    /// Device and inode of the file `store` when all was well.
     var store: [UInt64]?
-    /// What it said, or the host since. Under the services' monitor.
+    /// The consent in that file, or the one the host set since. Guarded by the services' monitor.
     var consent: Consent?
-    /// When to look whether archives are gone with the lane; 0: not.
+    /// When to check whether the archives went with the lane; 0: no check is due.
     var looks: UInt64 = 0
     var hasGivenUp = false
-    /// What they held, and the file `store` that stood beside them.
+    /// The number of records in the archives, and the file `store` beside them.
     var stake: (records: UInt64, store: [UInt64]?) = (0, nil)
 
     static let pauseNs: UInt64 = 1_000_000_000
 }
 
 extension Services {
-    /// On the supply thread, ten times a second.
+    /// Runs on the supply thread, ten times a second.
     func watchLane(now: UInt64) {
         let isFree = sealing.locked {
             guard var left = keeping.left, !isArchivingLeft else { return false }
@@ -45,7 +45,7 @@ extension Services {
         }
         if isFree {
             adoptSoon()
-            // Somebody may still be at it.
+            // Whoever removes the files may still be at work.
             keeping.looks = now + LaneKeeping.pauseNs
         }
         if keeping.looks != 0, now >= keeping.looks {
@@ -103,7 +103,7 @@ extension Services {
         guard trouble != .directoryGone || lanes >= 0 else { return }
         let renewed: (name: String, lost: UInt64)? = journal.locked {
             guard let left = leave(trouble, since: since, lanes) else { return nil }
-            // What failed once is never durable until an archive holds it (R36).
+            // After a failure nothing counts as durable until an archive holds it (R36).
             let error = trouble == .unusable ? EIO : journalWriter.pendingError
             keeping.unsynced[left.name] = error != 0 ? error : syncLane(left.name)
             return left
@@ -118,14 +118,14 @@ extension Services {
                 ]), as: "Cordwood.Store")
     }
 
-    /// Under the journal's lock.
+    /// Called under the journal's lock.
     private func leave(
         _ trouble: EngineCore.LaneTrouble, since: UInt64, _ lanes: Int32
     ) -> (name: String, lost: UInt64)? {
         sealing.locked {
             let name = unsafe EngineCore.laneName(engine)
             let archived = trouble == .unusable ? nil : recordsArchived
-            // Names are added under the monitor.
+            // The monitor guards the adding of names.
             let left = monitor.locked {
                 unsafe EngineCore.renewLane(
                     engine, archived: archived, since: since, lanesDirectory: lanes)
@@ -138,8 +138,8 @@ extension Services {
         }
     }
 
-    /// Where its parent still stands: a disk that is not mounted is not written below. A
-    /// descriptor of lanes/, or -1.
+    /// Makes the directory only if its parent still exists: nothing is written below a disk that is
+    /// not mounted. Returns a descriptor of lanes/, or -1.
     private func makeDirectoryAgain() -> Int32 {
         guard !settings.isMemory else { return -1 }
         let parent = directory.lastIndex(of: "/").map { String(directory[..<$0]) } ?? ""
@@ -149,7 +149,7 @@ extension Services {
         return (try? Directories.openStore(directory, consent: consent)) ?? -1
     }
 
-    /// Every file of a lane that nobody writes to any more. 0 or an errno.
+    /// Syncs every file of a lane that has no writers any more. Returns 0 or an errno.
     private func syncLane(_ name: String) -> Int32 {
         guard let lane = try? StoreArchiver.files(directory, name) else { return EAGAIN }
         for path in lane.segments.map(\.path) + [lane.lanePath]
@@ -161,8 +161,8 @@ extension Services {
         return 0
     }
 
-    /// Under the journal's lock: 0, or the errno of what a lane that was left still holds and the
-    /// disk may not have. Once the lane is gone an archive has it.
+    /// Called under the journal's lock. 0, or the errno of records that an abandoned lane still
+    /// holds and the disk may not have. Once the lane is gone, an archive has them.
     var leftLaneError: Int32 {
         for (name, error) in keeping.unsynced {
             var status = stat()
@@ -194,7 +194,8 @@ extension LaneKeeping {
 }
 
 extension Services {
-    /// Under the sealing lock, when another lane has begun: what the old one holds is adoption's.
+    /// Called under the sealing lock once another lane has begun: adoption gets the old lane's
+    /// contents.
     func forgetWaiting() {
         monitor.locked {
             laneEpoch += 1
@@ -205,15 +206,15 @@ extension Services {
         }
     }
 
-    /// Records that archives of ours hold or held, at least: each gap record in one tells of a
-    /// refusal.
+    /// A lower bound of the records that our archives hold or held: each gap record in one reports
+    /// a refusal.
     var recordsArchived: UInt64 {
         let dropped = unsafe EngineCore.counts(engine).dropped
         return monitor.locked { ownArchived - min(ownArchived, dropped) }
     }
 
-    /// Whoever removed files of the lane may have removed the whole store, archives and all: then
-    /// another file `store` stands there, or none.
+    /// Whoever removed files of the lane may have removed the whole store with its archives. The
+    /// file `store` is then a different one, or missing.
     private func missArchives() {
         let stake = keeping.stake
         keeping.stake = (0, nil)
@@ -226,7 +227,7 @@ extension Services {
             as: "Cordwood.Store")
     }
 
-    /// All that was kept until now is told as lost, or archived.
+    /// Counts every record kept until now as archived or as reported lost.
     func forgetRecords() {
         let records = unsafe EngineCore.counts(engine).records
         monitor.locked { ownArchived = max(ownArchived, records) }

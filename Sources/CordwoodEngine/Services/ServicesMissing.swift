@@ -1,7 +1,7 @@
-// Sealed segments that somebody removed before they were archived. The archiver looks for them
-// before each archive, for an archive without one would cover its number all the same. What is
-// still mapped gets a file again; the rest is given up, reported and counted, and never holds up
-// what was logged after it. Only the ship thread.
+// Sealed segments that somebody removed before they were archived. The archiver checks for them
+// before each archive, because an archive without one would still cover its number. A segment that
+// is still mapped gets a file again. The rest is given up, reported and counted, and never holds up
+// later records. Runs only on the ship thread.
 
 import CCordwood
 import CordwoodCore
@@ -10,14 +10,14 @@ import CordwoodStore
 import Glibc
 
 extension Services {
-    /// True: segments of that run were given up, and there is another run now. Throws where one of
-    /// them may get its file later, when the disk has room again.
+    /// True: segments of that run were given up, so the run is a different one now. Throws if one
+    /// of them may get its file later, when the disk has room again.
     func settleMissing(
         _ run: ClosedRange<UInt64>, of lane: String, at epoch: Int
     ) throws(CordwoodError) -> Bool {
         let missing = missing(run, of: lane, at: epoch)
         guard !missing.isEmpty else { return false }
-        // One at a time: others wait for the lock while it is copied.
+        // One segment at a time: other threads wait for the lock during a copy.
         let isRestored = missing.sorted().allSatisfy { number in
             sealing.locked { unsafe EngineCore.restoreNameless(engine, number) }
         }
@@ -49,8 +49,8 @@ extension Services {
         return true
     }
 
-    /// Segments of the run that wait for the archiver and have no name in lanes/. Nobody but the
-    /// archiver renames a sealed one, so that a listing misses none.
+    /// Segments of the run that wait for the archiver and have no name in lanes/. Only the archiver
+    /// renames a sealed segment, so a listing misses none.
     private func missing(
         _ run: ClosedRange<UInt64>, of lane: String, at epoch: Int
     ) -> Set<UInt64> {

@@ -1,20 +1,20 @@
-// What a policy changes while an engine runs (B-SAP-9), and what holds without one. One at a time;
-// any thread. A policy is checked before it comes here, so nothing of it can fail half way. It
-// replaces the one before: what it does not name is as the host set it.
+// Applies policies to a running engine (B-SAP-9), and restores the host's settings without one. One
+// at a time; any thread. A policy is checked before it gets here, so it cannot fail half way. It
+// replaces the previous policy: settings that it does not name return to the host's values.
 
 import CordwoodCore
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
 
-/// The host's settings under a policy.
+/// The host's settings, overlaid by a policy.
 struct RunningLimits: Equatable, Sendable {
     var isUploadEnabled: Bool
     var retention: RetentionLimits
     var segmentBytes: UInt64
     var ringMax: UInt32
     var uploadIntervalSeconds: UInt32
-    /// At most so often what is open is made an archive for the events in it.
+    /// The shortest interval between archives that are made for the events in open segments.
     var transactionIntervalSeconds: UInt32
 
     private static let uploadIntervalSecondsDefault: UInt32 = 30
@@ -40,15 +40,15 @@ struct RunningLimits: Equatable, Sendable {
 }
 
 extension Services {
-    /// In a store that is opened: what its last run was told, before the first record.
+    /// In a store being opened: applies the last run's policy before the first record.
     func beginPolicy() {
         let kept = policyKeeper?.begin()
-        // It was followed when it came.
+        // It was followed when it arrived.
         applying.locked { retryWord = kept?.retryQuarantined }
         put(kept)
     }
 
-    /// A policy from the host. Throws where it is not valid; then nothing was changed.
+    /// Applies a policy from the host. Throws if it is not valid, and changes nothing then.
     func applyPolicy(json: [UInt8]) throws(CordwoodError) {
         do throws(UploadError) {
             _ = apply(try PolicyDocument(json: json), from: "the host")
@@ -61,7 +61,7 @@ extension Services {
         }
     }
 
-    /// False: not all of it could be done; it is worth applying again.
+    /// False: not all of it could be applied; a later attempt is worthwhile.
     func apply(_ policy: PolicyDocument, from origin: String) -> Bool {
         put(policy)
         limitsChanged()
@@ -69,7 +69,7 @@ extension Services {
         return retryQuarantined(policy, from: origin)
     }
 
-    /// Once for each word; one that could not be followed counts as not given.
+    /// Once for each word. A word that could not be followed counts as not given.
     private func retryQuarantined(_ policy: PolicyDocument, from origin: String) -> Bool {
         let word = policy.retryQuarantined
         let former = applying.locked {
@@ -139,7 +139,7 @@ extension Services {
         }
     }
 
-    /// The ship thread looks at what a policy changed.
+    /// Makes the ship thread check the limits that a policy changed.
     private func limitsChanged() {
         monitor.locked { haveLimitsChanged = true }
         wakeShipper()

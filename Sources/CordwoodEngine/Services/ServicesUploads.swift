@@ -1,4 +1,4 @@
-// Uploads on the host's word, and what the background says when it ends or has something to tell.
+// Uploads that the host requests, and reports from the background about uploads.
 
 import CShims
 import CordwoodCore
@@ -6,15 +6,15 @@ import CordwoodShip
 import CordwoodStore
 
 extension Services {
-    /// Makes archives of what was written and tries every waiting one once.
-    /// - Parameter kind: nil: at targets of every kind.
+    /// Archives everything written so far and tries every waiting archive once.
+    /// - Parameter kind: nil: targets of every kind.
     func upload(
         _ deadline: Deadline, kind: TargetKind? = nil, _ result: inout UploadResult
     ) throws(CordwoodError) -> Int32 {
-        // In a callback: what it would wait for waits for it.
+        // In a callback: whatever the upload would wait for is itself waiting for the callback.
         if uploads.isPassing || limits.isRunningHere || isShipper { return Status.busy }
         return try uploads.holdingBackground { () throws(CordwoodError) in
-            // What a background run that was under way does from here on counts as done here.
+            // From here on, the work of a background run under way counts as part of this call.
             let before = uploads.totals
             try prepareUpload(deadline)
             let status = uploads.pass(
@@ -22,7 +22,7 @@ extension Services {
                 result: &result
             ).rawValue
             if kind == .transactions {
-                // What other targets did meanwhile is none of this call's.
+                // Work for other targets meanwhile does not count for this call.
                 let after = uploads.totals
                 result.records = max(result.records, after.events &- before.events)
                 result.refused = max(
@@ -66,14 +66,14 @@ extension Services {
         return status == Status.end && sent > 0 ? Status.ok : status
     }
 
-    /// Makes archives of all that was written before the call, of dead processes too.
+    /// Archives everything written before the call, including the records of dead processes.
     func prepareUpload(_ deadline: Deadline) throws(CordwoodError) {
         adoption.now(deadline) { wakeShipper() }
         try rollForUpload()
         try archiveWait(deadline)
     }
 
-    /// As the other, on a thread of its own. False: one is under way.
+    /// Like `upload`, but on a thread of its own. False: an upload is already under way.
     func uploadAsync(
         _ done: (@Sendable (Int32, UploadResult) -> Void)?
     ) throws(CordwoodError) -> Bool {
@@ -100,13 +100,13 @@ extension Services {
         return true
     }
 
-    /// A background run has ended: what came meanwhile may go now.
+    /// Called when a background run has ended: work that arrived meanwhile may go out now.
     func uploadRunEnded() {
         monitor.locked { hasRunEnded = true }
         wakeShipper()
     }
 
-    /// Says, once an open, that a record costs system calls here, and why (R14).
+    /// Reports once per open that records cost system calls here, and why (R14).
     func tellWriteMode() {
         guard unsafe engine.pointee.write_mode != 0 else { return }
         let system = unsafe FileSystem(engine.pointee.lanes_fd)
@@ -121,7 +121,7 @@ extension Services {
             as: "Cordwood.Engine")
     }
 
-    /// One line of the engine's own log; never counted as a reason to roll.
+    /// Writes one line of the engine's own log, which never counts as a reason to roll.
     func report(_ diagnostic: UploadDiagnostic, as name: String = "Cordwood.Uploader") {
         guard let logger = try? unsafe logger(name) else { return }
         monitor.locked { diagnosticRecords += 1 }

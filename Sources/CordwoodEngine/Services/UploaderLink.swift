@@ -1,8 +1,8 @@
-// From the uploader back to the services that own it.
+// The uploader's link back to the services that own it.
 
 import CordwoodShip
 
-/// Breaks the circle between the services and the uploader that they own.
+/// Breaks the reference cycle between the services and their uploader.
 final class UploaderLink: @unchecked Sendable {
     // SAFETY: set once, before any thread of the engine starts.
     weak var services: Services?
@@ -12,7 +12,7 @@ final class UploaderLink: @unchecked Sendable {
     func replanned() { services?.wakeShipper() }
     func policyWanted() { services?.policyKeeper?.lookSoon() }
 
-    /// A thread that close waits for.
+    /// Starts a thread that close waits for.
     func start(_ body: @escaping @Sendable () -> Void) -> Bool {
         services?.startThread("cordwood-upload", body) ?? false
     }

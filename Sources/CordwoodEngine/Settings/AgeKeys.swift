@@ -1,12 +1,12 @@
-// Keys of age as hosts and people name them: recipients as text, identities by the path of a file.
-// Errors name the option and what is wrong, never a secret. Values; any thread.
+// Keys of age in the form that hosts and people give them: recipients as text, identities by the
+// path of a file. Errors name the option and the problem, never a secret. Values; any thread.
 
 import CordwoodCore
 import CordwoodStore
 import Glibc
 
 public enum AgeKeys {
-    /// `age1…`, separated by spaces or commas; nil: none. `option` is named in errors.
+    /// Parses `age1…`, separated by spaces or commas; nil: no recipients. Errors name `option`.
     public static func recipients(
         _ text: String?, option: String
     ) throws(CordwoodError) -> [AgeRecipient] {
@@ -18,7 +18,7 @@ public enum AgeKeys {
         }
     }
 
-    /// Of an identity file, which is read now and may be a pipe; nil: none.
+    /// Reads an identity file, which may be a pipe, at once; nil: no identities.
     public static func identities(
         _ path: String?, option: String
     ) throws(CordwoodError) -> [AgeIdentity] {

@@ -1,6 +1,7 @@
-// Environment variables, paths and the store's directories: what open needs from the system.
-// SAFETY: what the C library returns is copied before the next call; buffers lie on the stack and
-// are read as far as the call says it filled them.
+// Environment variables, paths and the store's directories: the parts of the system that open
+// needs.
+// SAFETY: results of the C library are copied before the next call; buffers lie on the stack and
+// are read only as far as the call reports that it filled them.
 
 import CShims
 import Glibc
@@ -21,7 +22,7 @@ enum Environment {
         }
     }
 
-    /// host.name, os.*, device.* (OpenTelemetry's names); what cannot be read is left out.
+    /// host.name, os.*, device.* (OpenTelemetry's names); unreadable attributes are left out.
     static func resource() -> [(String, String)] {
         var result: [(String, String)] = []
         var names = utsname()

@@ -1,5 +1,5 @@
-// Where ":memory:" lives: a directory on tmpfs that close removes. The process's newest one is what
-// a reader of ":memory:" opens.
+// The home of ":memory:": a directory on tmpfs that close removes. A reader of ":memory:" opens the
+// process's newest one.
 
 import CordwoodCore
 import CordwoodStore
@@ -36,7 +36,7 @@ public enum MemoryStore {
         ["/dev/shm", Environment.value("TMPDIR") ?? "/tmp", "/tmp"]
     }
 
-    /// What processes that were killed left behind.
+    /// Removes stores that killed processes left behind.
     private static func removeLeftovers() {
         for parent in Set(parents) {
             for name in Directories.names(parent) where name.hasPrefix("cordwood-") {
@@ -50,8 +50,8 @@ public enum MemoryStore {
         }
     }
 
-    /// Nobody writes there: a forked child may outlive the process that made the store, and a
-    /// process of another pid namespace has a number that means nothing here.
+    /// True if no process writes there. A forked child may outlive the process that made the store,
+    /// and the number of a process in another pid namespace means nothing here.
     private static func isLeft(_ path: String) -> Bool {
         let lanes = Directories.names(path + "/lanes").filter { $0.hasSuffix(".lane") }
         guard lanes.isEmpty else {
@@ -62,6 +62,6 @@ public enum MemoryStore {
             && time(nil) - status.st_mtim.tv_sec > unusedSecondsMin
     }
 
-    /// A store without a lane is being made, or was left by a process that died while it did so.
+    /// A store without a lane is just being made, or a process died while making it.
     private static let unusedSecondsMin = 600
 }

@@ -1,5 +1,5 @@
-// What an engine was opened with: checked, copied, and never changed, so that a forked child may
-// use it without a lock.
+// The settings an engine was opened with: checked, copied, and never changed, so that a forked
+// child can use them without a lock.
 
 import CordwoodFormats
 import CordwoodCore
@@ -9,7 +9,7 @@ import CordwoodStore
 public enum Console: UInt32, Sendable { case off, text, json, auto }
 public enum Overflow: UInt32, Sendable { case grow, drop, block }
 
-/// Options of `Engine(directory:options:)`; the defaults are the header's.
+/// Options of `Engine(directory:options:)`; the defaults are those of the C header.
 public struct EngineOptions: Sendable {
     public var processName: String?
     public var level: Level? = nil
@@ -25,13 +25,13 @@ public struct EngineOptions: Sendable {
     public var console: Console? = nil
     public var consoleLevel: UInt8 = 0
     public var syncConsole = false
-    /// Times to a tick of the kernel (1 to 10 ms) instead of nanoseconds, for 7 ns less a record.
+    /// Takes times in kernel ticks (1 to 10 ms) instead of nanoseconds, and saves 7 ns per record.
     public var coarseClock = false
-    /// Segments lie in memory (/dev/shm) until they are archived: no writeback under the writers,
-    /// but a restart of the machine takes what is not archived or flushed to the machine.
+    /// Keeps segments in memory (/dev/shm) until they are archived. Writers cause no writeback, but
+    /// a restart of the machine loses everything that is not archived or flushed to the machine.
     public var segmentsInMemory = false
-    /// A handler of SIGBUS for the process: a store's file that somebody cuts, or a file system
-    /// that turns read-only, does not kill it.
+    /// Installs a SIGBUS handler in the process, so that truncating a store's file, or a file
+    /// system that turns read-only, does not kill it.
     public var guardsAgainstBusErrors = false
     /// 0: 30.
     public var uploadIntervalSeconds: UInt32 = 0
@@ -41,7 +41,7 @@ public struct EngineOptions: Sendable {
     /// An age identity file that opens encrypted archives for targets that need plain records;
     /// read at open, and kept in memory. nil: such targets wait.
     public var identityFile: String?
-    /// Where a policy for this engine is looked for; nil: nowhere.
+    /// The source of a policy for this engine; nil: none.
     public var policy: PolicyOptions?
     /// Called once per archive that retention removed, on an engine thread.
     public var archiveRemoved: (@Sendable (_ archive: String, _ reason: RemovalReason) -> Void)?
@@ -65,7 +65,7 @@ struct Settings: Sendable {
     var identities: [AgeIdentity]
     var policySource: PolicySource?
 
-    /// Fills what the host left unset from the environment and checks the bounds.
+    /// Fills options that the host left unset from the environment, and checks the bounds.
     init(directory: String?, options: EngineOptions) throws(CordwoodError) {
         let named = directory ?? Environment.value("CORDWOOD_DIR")
         guard let named, !named.isEmpty else {
@@ -103,10 +103,10 @@ struct Settings: Sendable {
         }
     }
 
-    /// What a size that is within the bounds comes to.
+    /// The segment size that results from a requested size within the bounds.
     static func segmentBytes(_ wanted: UInt64, quotaBytes quota: UInt64) -> UInt64 {
         let whole = (wanted + 65_535) & ~65_535
-        // What is not archived yet must leave room for what is.
+        // Segments that are not archived yet must leave room for archives.
         let eighth = max(Settings.segmentBytesMin, quota / 8 & ~65_535)
         return quota == 0 ? whole : min(whole, eighth)
     }
@@ -115,7 +115,7 @@ struct Settings: Sendable {
         Settings.ringMax(segmentBytes: segmentBytes, quotaBytes: options.quotaBytes)
     }
 
-    /// Files kept for use again take at most an eighth of the quota.
+    /// Files kept for reuse take at most an eighth of the quota.
     static func ringMax(segmentBytes: UInt64, quotaBytes quota: UInt64) -> UInt32 {
         let most = UInt64(Recycling.segmentsMax)
         return UInt32(quota == 0 ? most : min(most, quota / 8 / segmentBytes))

@@ -1,5 +1,5 @@
-// The host's stderr: echoed records, and what a person set wrongly in the environment. The host's
-// thread may be the one that writes: a closed pipe must not kill it. Any thread.
+// The host's stderr: carries echoed records and complaints about the environment. The writing
+// thread may be the host's, so a closed pipe must not kill it. Any thread.
 // SAFETY: each buffer and signal set is lent to one call.
 
 import CordwoodStore
@@ -7,7 +7,7 @@ import Glibc
 import Synchronization
 
 enum StandardError {
-    /// What cannot be written now is left out.
+    /// Drops whatever cannot be written now.
     static func write(_ bytes: [UInt8]) {
         var pipe = sigset_t()
         var old = sigset_t()
@@ -33,8 +33,8 @@ enum StandardError {
         }
     }
 
-    /// What is wrong with an environment variable, once for each as long as the process lives: a
-    /// person set it, whom no record tells.
+    /// Reports a problem with an environment variable, once per variable and process: the person
+    /// who set it sees no record.
     static func complain(_ variable: String, _ text: String) {
         guard told.withLock({ $0.insert(variable).inserted }) else { return }
         write(Array("cordwood: \(variable): \(PlainText.oneLine(text))\n".utf8))

@@ -1,12 +1,12 @@
-// What a store's control file says, and changing it, for programs that are not one of its writers:
-// `cordwood http enable`, `cordwood level`. Engines that are open follow within a second, those
-// opened later begin with it. Any thread; any process at the same time.
+// Reads and changes a store's control file, for programs that do not write to the store: `cordwood
+// http enable`, `cordwood level`. Open engines follow within a second, engines opened later begin
+// with it. Any thread; any process at the same time.
 
 import CordwoodCore
 import CordwoodStore
 
 extension StoreSettings {
-    /// nothing: every host decides for itself.
+    /// Reads the control file. Without one the result is empty: every host decides for itself.
     public static func control(directory: String) throws(CordwoodError) -> ControlFile {
         try requireStore(directory)
         do throws(UploadError) {
@@ -16,13 +16,13 @@ extension StoreSettings {
         }
     }
 
-    /// Whether HTTP exchanges are captured, whatever hosts say; nil: as each host says.
+    /// Switches the capture of HTTP exchanges for all hosts; nil: each host decides.
     public static func setHTTP(_ isOn: Bool?, directory: String) throws(CordwoodError) {
         try changeControl(directory) { $0.http = isOn }
     }
 
-    /// The threshold of a name and those below it, whatever hosts and policies say; nil: as they
-    /// say.
+    /// Sets the threshold of a name and all names below it, overriding hosts and policies; nil:
+    /// hosts and policies decide.
     public static func setLevel(
         prefix: String, level: Level?, directory: String
     ) throws(CordwoodError) {

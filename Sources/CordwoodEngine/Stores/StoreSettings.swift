@@ -1,5 +1,5 @@
-// What a store remembers about sending: its targets and its consent, for programs that are not one
-// of its writers. Any thread; any process at the same time.
+// What a store remembers about sending: its targets and its consent, for programs that do not write
+// to it. Any thread; any process at the same time.
 
 import CShims
 import CordwoodCore
@@ -7,7 +7,7 @@ import CordwoodShip
 import CordwoodStore
 
 public enum StoreSettings {
-    /// Makes a directory a store, and its missing parents; an existing store is left as it is.
+    /// Makes a directory a store, and creates missing parents; leaves an existing store unchanged.
     public static func make(
         directory: String, consent: Consent = .granted
     ) throws(CordwoodError) {
@@ -23,7 +23,7 @@ public enum StoreSettings {
         }
     }
 
-    /// Archives no longer wait for it. Throws where no target has that name.
+    /// Removes a target: archives no longer wait for it. Throws if no target has that name.
     public static func removeTarget(_ name: String, directory: String) throws(CordwoodError) {
         try requireStore(directory)
         do throws(UploadError) {
@@ -33,13 +33,14 @@ public enum StoreSettings {
         }
     }
 
-    /// What waits, for whom, why and until when; oldest archive first.
+    /// What waits, for which target, why and until when; oldest archive first.
     public static func queue(directory: String) throws(CordwoodError) -> [QueueEntry] {
         try onQueue(directory) { listing throws(UploadError) in try listing.list() }
     }
 
-    /// Lets what failed, was refused or is paused be tried at the next occasion; nil: all.
-    /// - Returns: how many pairs of archive and target.
+    /// Lets archives that failed, were refused or are paused be tried at the next occasion. nil:
+    /// all.
+    /// - Returns: the number of pairs of archive and target.
     public static func retry(
         archive: String?, target: String?, directory: String
     ) throws(CordwoodError) -> Int {
@@ -48,7 +49,7 @@ public enum StoreSettings {
         }
     }
 
-    /// Gives an archive up for a target (nil: for all): it is kept under retention, and not sent.
+    /// Quarantines an archive for a target (nil: for all): retention keeps it, and it is not sent.
     public static func quarantine(
         archive: String, target: String?, directory: String
     ) throws(CordwoodError) -> Int {
@@ -82,7 +83,7 @@ public enum StoreSettings {
         }
     }
 
-    /// Denied removes what is not sent yet.
+    /// Sets the consent. Denied removes everything that is not sent yet.
     public static func setConsent(
         _ consent: Consent, directory: String
     ) throws(CordwoodError) {
@@ -101,7 +102,7 @@ public enum StoreSettings {
         }
     }
 
-    /// What a policy from a URL left in the store; nil: nothing.
+    /// The policy that a URL left in the store; nil: none.
     public static func policy(directory: String) throws(CordwoodError) -> StoredPolicy? {
         try requireStore(directory)
         do throws(UploadError) {
@@ -111,7 +112,7 @@ public enum StoreSettings {
         }
     }
 
-    /// Nothing is made where there is no store.
+    /// Throws if no store exists there; makes nothing.
     static func requireStore(_ directory: String) throws(CordwoodError) {
         do throws(UploadError) {
             if try StoreFile.read(storeDirectory: directory) != nil { return }
@@ -122,16 +123,16 @@ public enum StoreSettings {
     }
 }
 
-/// A policy as a store keeps it.
+/// A policy in the form that a store keeps.
 public struct StoredPolicy: Sendable {
     /// `https://host:port`.
     public let origin: String
-    /// When it came: UTC, ns.
+    /// When it arrived: UTC, ns.
     public let savedNs: UInt64
     public let json: [UInt8]
-    /// nil: it is not valid in this version.
+    /// nil: this version does not accept it.
     public let document: PolicyDocument?
-    /// Why not.
+    /// The reason it is not accepted.
     public let problem: String
 
     init(_ file: PolicyFile) {

@@ -1,6 +1,6 @@
-// Sends what waits in a store without being one of its writers: no lane is made, so a store can be
-// emptied by a program that logs nothing. One call at a time per store and target; the locks of the
-// queue keep it apart from engines that send at the same time.
+// Sends what waits in a store without writing to it: makes no lane, so a program that logs nothing
+// can empty a store. One call at a time per store and target; the locks of the queue keep it apart
+// from engines that send at the same time.
 
 import CShims
 import CordwoodCore
@@ -9,10 +9,10 @@ import CordwoodStore
 
 public enum StoreUploader {
     public struct Outcome: Sendable {
-        /// cw_upload's.
+        /// A status of cw_upload.
         public var status: Int32
         public var result = UploadResult()
-        /// What went wrong on the way, for people.
+        /// Problems on the way, as text for people.
         public var diagnostics: [String] = []
     }
 
@@ -22,8 +22,8 @@ public enum StoreUploader {
         private let notes: Notes
         private let directory: String
 
-        /// Registers the target; what was paused for it may be tried again. With identities
-        /// encrypted archives go to targets that need plain records, too.
+        /// Registers the target; archives paused for it may be tried again. With identities,
+        /// encrypted archives also go to targets that need plain records.
         public init(
             directory: String, target options: TargetOptions,
             callbacks: TargetCallbacks = TargetCallbacks(), identities: [AgeIdentity] = []
@@ -61,7 +61,7 @@ public enum StoreUploader {
         }
     }
 
-    /// A session of one upload.
+    /// Runs one upload in a session of its own.
     public static func upload(
         directory: String, target options: TargetOptions,
         callbacks: TargetCallbacks = TargetCallbacks(), timeoutMs: UInt32 = .max,
@@ -72,8 +72,8 @@ public enum StoreUploader {
         ).upload(timeoutMs: timeoutMs, explicit: explicit)
     }
 
-    /// Visits every request that `upload` would make, and its body's bytes, and sends nothing; the
-    /// target is not registered. Also without consent.
+    /// Visits every request that `upload` would make, with the bytes of its body, and sends
+    /// nothing. Does not register the target. Works without consent as well.
     public static func plan(
         directory: String, target options: TargetOptions, identities: [AgeIdentity] = [],
         begin: (PlannedRequest) -> Bool?, piece: (UnsafeRawBufferPointer) -> Bool
@@ -87,7 +87,7 @@ public enum StoreUploader {
         }
     }
 
-    /// Sends one harmless request and says what the answer tells. Blocks; touches no store.
+    /// Sends one harmless request and reports the server's answer. Blocks; touches no store.
     public static func probe(_ options: TargetOptions) throws(CordwoodError) -> ProbeReport {
         do throws(UploadError) {
             return try Target(options).probe(nowUnixMs: cw_realtime_ns() / 1_000_000)
@@ -109,7 +109,7 @@ public enum StoreUploader {
         return service
     }
 
-    /// What programs were told by a policy holds for who sends in their place.
+    /// A policy that binds the store's programs also binds whoever sends in their place.
     private static func obey(
         _ directory: String, _ service: UploadService
     ) throws(UploadError) {

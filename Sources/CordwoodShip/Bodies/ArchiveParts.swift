@@ -1,24 +1,24 @@
-// Makes the bodies of one archive for one target, part after part: opens its records once, passes
-// over what the target does not want, asks the encoder for entries and ends a body where the next
-// entry would exceed a limit. One gzip member or one zstd frame a body, for servers refuse more
-// (TARGETS). Memory: one block of the archive, what the encoder holds (at most a body's limit), and
-// the coder. Owned by one attempt on one thread.
+// Makes the bodies of one archive for one target, part after part: opens its records once, skips
+// the records that the target does not want, asks the encoder for entries, and ends a body before
+// the entry that would exceed a limit. One gzip member or one zstd frame per body, because servers
+// refuse more (TARGETS). Memory: one block of the archive, the encoder's entries (at most a body's
+// limit), and the coder. Owned by one attempt on one thread.
 
 import CShims
 import CordwoodCore
 import CordwoodStore
 import Glibc
 
-/// One body, and what it holds.
+/// One body and its contents.
 struct Part: ~Copyable {
     let body: Body
     let range: PartRange
-    /// Nothing of the archive comes behind it.
+    /// The archive has nothing after it.
     let isLast: Bool
     let entries: UInt32
-    /// Their ordinals, in the body's order; empty only without entries.
+    /// The records' ordinals, in the body's order; empty only without entries.
     let ordinals: [Range<UInt64>]
-    /// Before compression: at most.
+    /// An upper bound of the size before compression.
     let rawBytes: UInt64
     /// Records of the range that would not fit this target's limits even with an empty message, by
     /// ordinal.
@@ -28,12 +28,12 @@ struct Part: ~Copyable {
 struct ArchiveParts: ~Copyable {
     enum Next: ~Copyable {
         case part(Part)
-        /// Of the records before `upTo` this target wants none that would fit.
+        /// The target wants none of the records before `upTo` that would fit.
         case nothing(upTo: UInt64, isLast: Bool, oversized: [UInt64])
         case stopped
     }
 
-    /// So many damaged places are passed over in one archive before it counts as unreadable.
+    /// The number of damaged places skipped in one archive before it counts as unreadable.
     static let problemsMax = 10_000
 
     private let paths: StorePaths
@@ -44,11 +44,11 @@ struct ArchiveParts: ~Copyable {
     private let openRecords: OpenRecords
     private var encoder: any RecordEncoder
     private var source: (any RecordSource)?
-    /// Read and not taken yet; its ordinal is `nextOrdinal`.
+    /// Read but not taken yet; its ordinal is `nextOrdinal`.
     private var current: RecordRef?
     private var nextOrdinal: UInt64 = 0
     private var problems = 0
-    /// What was passed over so far for damage, in words; nil: nothing.
+    /// The damage skipped so far, in words; nil: none.
     private(set) var damage: String?
     private var times = DistinctTimes()
     private var isAtEnd = false
@@ -68,11 +68,11 @@ struct ArchiveParts: ~Copyable {
 
     /// The body of the records from `first` on.
     /// - Parameters:
-    ///   - end: the body ends before this record at the latest; an earlier attempt's range.
-    ///   - only: of the range, these alone; nil: all.
-    ///   - wanted: of the archive, what is to be sent at all.
-    ///   - bytesMax: a server's own limit, learnt from a 413: a body of several entries stays below
-    ///     it, one entry alone may exceed it; 0: none.
+    ///   - end: the body ends before this record at the latest; the range of an earlier attempt.
+    ///   - only: restricts the range to these records; nil: all.
+    ///   - wanted: the records of the archive to send at all.
+    ///   - bytesMax: a server's own limit, learnt from a 413. A body of several entries stays below
+    ///     it, a single entry may exceed it; 0: none.
     ///   - shouldStop: asked now and then.
     mutating func next(
         from first: UInt64, end: UInt64?, only: Set<UInt64>? = nil, wanted: PairRefusals = .none,
@@ -95,7 +95,7 @@ struct ArchiveParts: ~Copyable {
                     skip()
                     continue
                 }
-                // The form has no place for this kind of record.
+                // The form has no representation for this kind of record.
                 if entry.isEmpty {
                     skip()
                     continue
@@ -115,7 +115,7 @@ struct ArchiveParts: ~Copyable {
                 filled.out.removeAll(keepingCapacity: true)
             }
         }
-        // Of what the filter passes over behind the last entry, all belongs to this part.
+        // This part also covers records after the last entry that the filter skips.
         while only == nil, let record = try peek(), end.map({ nextOrdinal < $0 }) ?? true,
             !filter.matches(record) || !wanted.wants(nextOrdinal)
         {
@@ -139,7 +139,7 @@ struct ArchiveParts: ~Copyable {
                 rawBytes: filled.bytes + UInt64(encoder.frameBytes), oversized: filled.oversized))
     }
 
-    /// What a body holds so far.
+    /// The contents of a body so far.
     private struct Filled {
         var out: [UInt8] = []
         var entries: UInt32 = 0
@@ -168,7 +168,8 @@ struct ArchiveParts: ~Copyable {
 
     // ── Entries ──
 
-    /// With as much of the message as fits; nil: not even without any of it.
+    /// The entry with as much of the message as fits; nil: it does not fit even without the
+    /// message.
     private func makeEntry(_ record: RecordRef) -> [UInt8]? {
         var entryMax = Int(limits.entryBytes == 0 ? .max : limits.entryBytes)
         if limits.bytes > 0 {
@@ -184,7 +185,7 @@ struct ArchiveParts: ~Copyable {
             encoder.makeEntry(record, place, messageBytesMax: messageMax, &entry)
             if entry.count <= entryMax { return entry }
             if messageMax == 0 { return nil }
-            // What does not fit is cut from the message; escapes make that more than one byte each.
+            // Cuts the excess from the message; escapes make a byte of it take more than one.
             let used = min(messageMax, record.message.count)
             let over = entry.count - entryMax
             messageMax = over < used / 2 ? used - over - ArchiveParts.markBytesMax : used / 2
@@ -196,7 +197,7 @@ struct ArchiveParts: ~Copyable {
 
     // ── Records ──
 
-    /// Makes `first` the next record. False: it was asked to stop.
+    /// Makes `first` the next record. False: stopped on request.
     private mutating func seek(
         _ first: UInt64, _ shouldStop: () -> Bool
     ) throws(UploadError) -> Bool {
@@ -220,7 +221,7 @@ struct ArchiveParts: ~Copyable {
         nextOrdinal += 1
     }
 
-    /// The next record, without moving on; nil at the end.
+    /// The next record, without advancing; nil at the end.
     private mutating func peek() throws(UploadError) -> RecordRef? {
         if let current { return current }
         if isAtEnd { return nil }
@@ -238,13 +239,13 @@ struct ArchiveParts: ~Copyable {
         }
     }
 
-    /// Damage is passed over, up to a limit; the rest ends the archive's reading.
+    /// Skips damage, up to a limit; beyond it the archive is no longer read.
     private mutating func note(_ problem: ReadProblem, _ path: String) throws(UploadError) {
         switch problem {
         case .damaged(let text):
             problems += 1
             damage = damage ?? ArchiveParts.told(text, of: path)
-            // What cannot even be opened will not be read by asking again.
+            // An archive that cannot even be opened will not become readable by trying again.
             guard source != nil, problems < ArchiveParts.problemsMax else {
                 throw .damaged(ArchiveParts.told(text, of: path))
             }
@@ -256,14 +257,14 @@ struct ArchiveParts: ~Copyable {
         }
     }
 
-    /// With the path, which most problems name themselves.
+    /// Adds the path, which most problems name themselves.
     private static func told(_ text: String, of path: String) -> String {
         text.contains(path) ? text : "\(path): \(text)"
     }
 }
 
-/// Times of an archive's records, from its first on, so that a record's does not depend on where a
-/// part begins.
+/// The times of an archive's records, from its first one on, so that a record's time does not
+/// depend on where a part begins.
 private struct DistinctTimes {
     private var last: UInt64?
     private(set) var given: UInt64 = 0
@@ -276,22 +277,23 @@ private struct DistinctTimes {
 }
 
 enum TemporaryBody {
-    /// An empty file for a body. It has no name any more when it is given; the name began with a
-    /// dot, so it meant nothing.
+    /// Opens an empty file for a body and unlinks it. Its name began with a dot, so readers ignored
+    /// it.
     static func open(_ paths: StorePaths, _ stem: String) throws(UploadError) -> Int32 {
-        // Two targets may make bodies of one archive at once: the thread's number keeps them apart.
+        // Two targets may make bodies of one archive at once; the thread's number keeps the files
+        // apart.
         let path = paths.queue + "/" + StorePaths.body(of: stem, thread: cw_gettid())
         unsafe unlink(path)
         let descriptor = unsafe cwi_file_open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else {
             throw UploadError.system(call: "open", path: path, errno: errno)
         }
-        // CRASH: an empty file; Outbox.removeOrphans takes it when the archive is gone.
+        // CRASH: leaves an empty file; Outbox.removeOrphans removes it once the archive is gone.
         unsafe unlink(path)
         return descriptor
     }
 
-    /// The archive's own bytes, compressed; nil: stopped.
+    /// Compresses the archive's own bytes; nil: stopped.
     static func copy(
         _ archive: borrowing ArchiveLock, _ paths: StorePaths, encoding: BodyEncoding,
         shouldStop: () -> Bool

@@ -8,7 +8,7 @@ import CordwoodCore
 import CordwoodStore
 import Glibc
 
-/// Opens the records of an archive file; tests hand in their own.
+/// Opens the records of an archive file; tests replace it.
 package typealias OpenRecords =
     @Sendable (_ path: String) throws(ReadProblem) -> any RecordSource
 
@@ -24,8 +24,8 @@ struct Body: ~Copyable {
     let contentBytes: UInt64
     let encoding: BodyEncoding
 
-    /// Takes the descriptor over.
-    /// - Parameter contentBytes: nil: as many as there are.
+    /// Takes ownership of the descriptor.
+    /// - Parameter contentBytes: nil: the size of the file.
     init(temporary: Int32, bytes: UInt64, contentBytes: UInt64? = nil, encoding: BodyEncoding) {
         self.temporary = temporary
         descriptor = temporary
@@ -34,7 +34,7 @@ struct Body: ~Copyable {
         self.encoding = encoding
     }
 
-    /// The archive's file as it stands; the lock keeps the descriptor.
+    /// The archive's file, unchanged; the lock keeps the descriptor.
     init(archive: borrowing ArchiveLock) {
         temporary = nil
         descriptor = archive.descriptor

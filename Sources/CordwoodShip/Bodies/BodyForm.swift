@@ -1,4 +1,4 @@
-// The words for what a body holds and how it is compressed on the wire (API). Pure.
+// The names of a body's content and of its compression on the wire (API). Pure.
 
 package enum BodyFormat: String, CaseIterable, Sendable {
     case archive, ndjson, text, sap, json
@@ -9,7 +9,7 @@ package enum BodyFormat: String, CaseIterable, Sendable {
 package enum BodyEncoding: String, CaseIterable, Sendable {
     case none, gzip, zstd, lz4
 
-    /// What to try where a server refuses this one.
+    /// The encoding to try if a server refuses this one.
     var simpler: BodyEncoding? {
         switch self {
         case .zstd, .lz4: .gzip

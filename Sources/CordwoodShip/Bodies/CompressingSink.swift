@@ -1,6 +1,6 @@
-// Takes bytes and writes them to a file, plain or as exactly one gzip member, zstd or lz4 frame.
-// Owned by one encoding on one thread; the descriptor belongs to the caller.
-// SAFETY: the coder is freed once, in deinit; it sees its input and output only within the call
+// Compresses bytes into a file, as exactly one gzip member, zstd or lz4 frame, or writes them
+// plain. Owned by one encoding on one thread; the descriptor belongs to the caller.
+// SAFETY: the coder is freed once, in deinit; it accesses its input and output only within the call
 // that lends both, with their counts.
 
 import CLZ4
@@ -27,7 +27,7 @@ import Glibc
     private let coder: Coder
     private var output: [UInt8]
     private var bytesWritten: UInt64 = 0
-    /// Before compression, so far.
+    /// Bytes before compression, so far.
     private(set) var contentBytes: UInt64 = 0
 
     init(descriptor: Int32, path: String, encoding: BodyEncoding) throws(UploadError) {
@@ -87,7 +87,7 @@ import Glibc
         try process(bytes, isLast: false)
     }
 
-    /// Ends the member or frame; gives the size of the body.
+    /// Ends the member or frame; returns the size of the body.
     mutating func finish() throws(UploadError) -> UInt64 {
         try process([], isLast: true)
         return bytesWritten

@@ -1,12 +1,12 @@
-// Bodies that are nothing but entries: one behind the other, each with what ends it (lines,
-// concatenated objects), or the elements of one JSON array. What an entry looks like is said by a
-// function of the record; a file each. Holds nothing back. One thread at a time.
+// Bodies that consist only of entries: a sequence in which each ends with a separator (lines,
+// concatenated objects), or the elements of one JSON array. A function of the record, in a file per
+// form, makes the entry. Holds nothing back. One thread at a time.
 
 import CordwoodFormats
 import CordwoodStore
 
-/// Appends a record, its message already cut and marked (`Cut`), as one entry. What appends nothing
-/// does not want the record.
+/// Appends a record, its message already cut and marked (`Cut`), as one entry. Appending nothing
+/// rejects the record.
 typealias RenderEntry =
     @Sendable (_ record: RecordRef, _ place: RecordPlace, _ into: inout [UInt8]) -> Void
 
@@ -55,7 +55,7 @@ struct EntryEncoder: RecordEncoder {
     }
 }
 
-/// Entries that need no file of their own.
+/// Entries that need no files of their own.
 enum CommonEntries {
     /// A JSON line's object, without its newline.
     static let json: RenderEntry = { record, _, out in
@@ -64,7 +64,7 @@ enum CommonEntries {
         out.append(0x7d)
     }
 
-    /// A JSON line's members, where it differs marked as cut, no key twice.
+    /// The members of a JSON line, with a mark if the message was cut; no key appears twice.
     static func appendMembers(_ record: RecordRef, _ out: inout [UInt8]) {
         JSONLine.appendHead(record, mark: Cut.mark(of: record), to: &out)
         let fields = UniqueFields.of(record)

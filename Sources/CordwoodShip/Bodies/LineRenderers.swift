@@ -1,10 +1,10 @@
-// The lines of ndjson and text bodies: as `cordwood cat` prints them, in UTC and without colour, so
-// that the same archive gives the same bytes on every machine. Where they differ it is for servers:
-// a message that was cut says so in ndjson, too.
+// The lines of ndjson and text bodies: like those of `cordwood cat`, in UTC and without colour, so
+// that the same archive gives the same bytes on every machine. They differ only where servers need
+// more: in ndjson a cut message is marked as cut.
 
 import CordwoodStore
 
-/// How records become lines of a body.
+/// Renders records as lines of a body.
 package struct LineRenderers: Sendable {
     package var json: RenderLine
     package var text: RenderLine

@@ -1,6 +1,6 @@
-// What several encoders ask of a record: its id, who logged it, its fields with each key once,
-// names that a server's rules allow. Pure; nothing of the machine it runs on goes in, so that the
-// same archive gives the same bytes everywhere.
+// Facts about a record that several encoders need: its id, its origin, its fields with each key
+// once, names that a server's rules allow. Pure. Nothing depends on the machine, so the same
+// archive gives the same bytes everywhere.
 // SAFETY: a record's views hold while it is encoded; nothing here outlives that.
 
 import CordwoodCore
@@ -15,7 +15,7 @@ extension RecordPlace {
         Digits.append(ordinal, to: &out)
     }
 
-    /// The ordinal of such an id; nil: of another archive, or none of ours.
+    /// The ordinal in such an id; nil: another archive's id, or not one of ours.
     static func ordinal(of id: ArraySlice<UInt8>, archiveID: String) -> UInt64? {
         let count = archiveID.utf8.count
         guard id.count > count + 1, id.prefix(count).elementsEqual(archiveID.utf8),
@@ -26,13 +26,14 @@ extension RecordPlace {
 }
 
 enum Numbers {
-    /// Digits alone, without leading zeros; nil: anything else, or more than 64 bits.
+    /// Accepts only digits without leading zeros; nil: anything else, or more than 64 bits.
     static func decimal(_ digits: ArraySlice<UInt8>) -> UInt64? {
         digits.first == 0x30 && digits.count > 1 ? nil : Digits.number(digits)
     }
 }
 
-/// Who logged: what the host told a target, else the resource attributes of the process.
+/// The origin of a record: as the host configured the target, otherwise the process's resource
+/// attributes.
 struct Origin: Sendable {
     var service: String?
     var host: String?
@@ -48,8 +49,7 @@ struct Origin: Sendable {
         host ?? record.thread.process.attribute("host.name")
     }
 
-    /// The attributes that have no place of their own, each once: the last of a key is the one
-    /// that holds.
+    /// The attributes without a dedicated place, each once: of equal keys the last one counts.
     static func others(
         _ process: ProcessInfo, without known: [String]
     ) -> [(key: String, value: String)] {
@@ -62,7 +62,7 @@ struct Origin: Sendable {
     }
 }
 
-/// A record's fields, each key once: its own before the context's, of both the last.
+/// A record's fields, each key once: its own override the context's; of equal keys the last counts.
 @safe struct UniqueFields {
     @safe struct Field {
         @safe var key: UnsafeRawBufferPointer
@@ -88,7 +88,7 @@ struct Origin: Sendable {
         return all.indices.filter { isKept[$0] }.map { all[$0] }
     }
 
-    /// What the exception's field of that name says; empty: nothing.
+    /// The value of the exception's field of that name; empty: none.
     @safe static func exception(
         _ name: StaticString, in fields: [Field]
     ) -> UnsafeRawBufferPointer {
@@ -100,26 +100,26 @@ struct Origin: Sendable {
     }
 }
 
-/// Names of one record's fields under a server's rules. Where two become the same, or one is the
-/// server's own, the later gets `_2`, `_3`, ….
+/// The names of one record's fields under a server's rules. If two become equal, or one equals a
+/// name of the server's, the later one gets `_2`, `_3`, ….
 struct FieldNames: Sendable {
     enum Rule: Sendable {
-        /// Letters, digits and `_`, no digit first.
+        /// Letters, digits and `_`; does not start with a digit.
         case identifier
-        /// The same, a letter first.
+        /// The same, but starts with a letter.
         case letterFirst
-        /// Any but `.`, which some servers take for a path.
+        /// Any characters except `.`, which some servers take for a path.
         case dotless
-        /// Any, of any length.
+        /// Any characters, any length.
         case any
     }
 
     static let bytesMax = 255
     private let rule: Rule
-    /// Name to the number of its next namesake.
+    /// Maps a name to the number of its next namesake.
     private var taken: [[UInt8]: Int] = [:]
 
-    /// - Parameter own: names of the server's or ours.
+    /// - Parameter own: names reserved by the server or by us.
     init(_ rule: Rule, own: [String] = []) {
         self.rule = rule
         for name in own { taken[Array(name.utf8)] = 2 }
@@ -150,8 +150,8 @@ struct FieldNames: Sendable {
         }
     }
 
-    /// What is not UTF-8 becomes U+FFFD here, not only when it is written: two such keys may
-    /// become the same.
+    /// Replaces invalid UTF-8 by U+FFFD here, not only on output: two such keys may become the
+    /// same.
     @safe private func allowed(_ key: UnsafeRawBufferPointer) -> [UInt8] {
         var name: [UInt8] = []
         let end = rule == .any ? key.count : UTF8Scan.end(of: key, at: FieldNames.bytesMax)

@@ -1,4 +1,4 @@
-// Members of an object of JSON that encoders of records have in common. One thread at a time.
+// Members of a JSON object that several record encoders share. One thread at a time.
 // SAFETY: views are read while they are written out, and not kept.
 
 import CordwoodCore
@@ -6,7 +6,7 @@ import CordwoodFormats
 import CordwoodStore
 
 extension JSONMembers {
-    /// Always; what is not UTF-8 follows in base64 under the other name.
+    /// Always present; invalid UTF-8 follows in base64 under the other name.
     mutating func message(
         _ name: StaticString, base64: StaticString, _ record: borrowing RecordRef,
         _ out: inout [UInt8]
@@ -17,7 +17,7 @@ extension JSONMembers {
         word(base64, &out) { JSONText.base64(message, &$0) }
     }
 
-    /// `INFO`, `INFO+2`; nothing for a record without a level.
+    /// `INFO`, `INFO+2`; writes nothing for a record without a level.
     mutating func level(_ name: StaticString, _ level: UInt8, _ out: inout [UInt8]) {
         if level > 0 { word(name, &out) { Levels.append(level, to: &$0) } }
     }
@@ -26,7 +26,7 @@ extension JSONMembers {
         word(name, &out) { JSONLine.kind(kind, &$0) }
     }
 
-    /// `<archive id>-<ordinal>`: the same for a record for ever.
+    /// `<archive id>-<ordinal>`: a record's permanent id.
     mutating func recordID(_ name: StaticString, _ place: RecordPlace, _ out: inout [UInt8]) {
         word(name, &out) { place.appendID(&$0) }
     }

@@ -1,5 +1,6 @@
-// Which records a target is sent: from a level on, of certain loggers and those below them. Pure.
-// SAFETY: a record's views hold while it is looked at, and are not kept.
+// The records that a target gets: those from a level on, of certain loggers and the loggers below
+// them. Pure.
+// SAFETY: a record's views hold during the check, and are not kept.
 
 import CordwoodStore
 
@@ -26,7 +27,7 @@ struct TargetFilter: Equatable, Sendable {
         }
     }
 
-    /// What has no level (gaps, starts and stops) goes with every level.
+    /// Records without a level (gaps, starts and stops) match every level.
     func matches(_ record: borrowing RecordRef) -> Bool {
         if record.level > 0 && record.level < level { return false }
         return loggers.isEmpty

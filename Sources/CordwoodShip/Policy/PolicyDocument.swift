@@ -1,7 +1,7 @@
-// A policy (B-SAP-9): what somebody who runs many programs says of all of them in one small JSON
-// object. Checked whole before anything of it is used: a document that exists is valid. It replaces
-// the policy before it; what it does not name is as the host set it. The settings that SAP Mobile
-// Services hands to its clients are understood, too. Pure.
+// A policy (B-SAP-9): the settings that an operator gives to many programs in one small JSON
+// object. It is checked completely before any part of it is used, so a document that exists is
+// valid. It replaces the previous policy; settings that it does not name keep the host's values. It
+// also understands the settings that SAP Mobile Services gives its clients. Pure.
 
 import CordwoodCore
 import CordwoodFormats
@@ -21,7 +21,7 @@ public struct PolicyDocument: Equatable, Sendable {
     /// Bounds of a segment's size (Settings).
     public static let fileBytes: ClosedRange<UInt64> = 65_536...1_073_741_824
 
-    /// false: nothing is uploaded; what waits is kept.
+    /// false: nothing is uploaded; waiting archives are kept.
     public var isEnabled: Bool?
     public var levels: [Level] = []
     public var expirationDays: UInt32?
@@ -30,18 +30,18 @@ public struct PolicyDocument: Equatable, Sendable {
     public var fileBytesMax: UInt64?
     public var quotaBytes: UInt64?
     public var uploadIntervalSeconds: UInt32?
-    /// Whenever it is another word, what was given up is tried again, once.
+    /// Each new value of this word releases quarantined archives for another attempt, once.
     public var retryQuarantined: String?
-    /// Keys that mean nothing to this version.
+    /// Keys that this version does not know.
     public var unknownKeys: [String] = []
-    /// Stands among `levels`, too.
+    /// Also included in `levels`.
     private var sapLevel: UInt8?
 
     public static let keysShownMax = 20
 
     public init() {}
 
-    /// Says which key is wrong, and why.
+    /// Throws which key is wrong, and why.
     public init(json: [UInt8]) throws(UploadError) {
         guard json.count <= PolicyDocument.bytesMax else {
             throw .limit(
@@ -60,7 +60,7 @@ public struct PolicyDocument: Equatable, Sendable {
         for member in members where try take(member.key, member.value) { known += 1 }
         try refuseTwice(members.map(\.key))
         if let sapLevel { levels.insert(Level(prefix: "", number: sapLevel), at: 0) }
-        // Most likely not meant for us: an answer of another service, or an error as 200.
+        // Probably not meant for us: another service's answer, or an error sent as 200.
         guard known > 0 || members.isEmpty else {
             let keys = unknownKeys.prefix(PolicyDocument.keysShownMax).map { "'\($0)'" }
             let all = keys.joined(separator: ", ") + (unknownKeys.count > keys.count ? ", …" : "")
@@ -68,7 +68,7 @@ public struct PolicyDocument: Equatable, Sendable {
         }
     }
 
-    /// False: the key means nothing.
+    /// False: the key is unknown.
     private mutating func take(_ key: String, _ value: JSONValue) throws(UploadError) -> Bool {
         switch key {
         case "enabled":
@@ -110,17 +110,17 @@ public struct PolicyDocument: Equatable, Sendable {
 
     // ── SAP Mobile Services' client policies ──
 
-    /// Theirs and ours for one thing; SAP's `logLevel` is the root's of `levels`.
+    /// SAP's keys and ours for the same setting; SAP's `logLevel` is the root's entry in `levels`.
     private static let namesake = [
         "logUploadEnabled": "enabled", "entryExpiry": "expiration_days",
         "maxFileNum": "max_files", "maxFileSize": "max_file_size_bytes",
     ]
-    /// Beside the words that we have, too.
+    /// Accepted besides our own words.
     private static let levelWords: [String: UInt8] = [
         "off": 255, "none": 255, "path": 1, "all": 1,
     ]
 
-    /// Their settings have numbers and truth as text, too.
+    /// SAP's settings may give numbers and booleans as text.
     private mutating func takeSAP(_ key: String, _ value: JSONValue) throws(UploadError) {
         switch key {
         case "logUploadEnabled":
@@ -143,7 +143,7 @@ public struct PolicyDocument: Equatable, Sendable {
             case "entryExpiry": expirationDays = number
             case "maxFileNum": filesMax = number
             default:
-                // MB. 0 is no limit of theirs: the host's own size holds.
+                // In MB. SAP's 0 means no limit: the host's own size applies.
                 let bytes = min(UInt64(number) << 20, PolicyDocument.fileBytes.upperBound)
                 fileBytesMax = number == 0 ? nil : bytes
             }
@@ -208,7 +208,7 @@ public struct PolicyDocument: Equatable, Sendable {
         return .argument("policy key '\(key)' is \(text), not \(wanted)")
     }
 
-    /// What an error shows of the document's own words.
+    /// The part of the document's own text that an error shows.
     private static func shown(_ text: String) -> String {
         let short = text.unicodeScalars.prefix(40).map { scalar in
             scalar.value < 0x20 || scalar.value == 0x7F ? "?" : Character(scalar)

@@ -1,7 +1,8 @@
 // The file `policy` of a store: the last good policy from a URL, so that the next start begins with
-// it, and what the server said to tell it from a newer one. Lines `key value`, an empty line, the
-// document as it came (FORMAT §2.2). It names the URL by a checksum only: URLs may hold secrets. A
-// kept policy of another URL, or one that cannot be read, counts as none. Any thread, any process.
+// it, and the server's validators, which tell it from a newer one. Lines `key value`, an empty
+// line, and the document as received (FORMAT §2.2). A checksum stands for the URL, because URLs may
+// hold secrets. A kept policy of another URL, or an unreadable one, counts as missing. Any thread,
+// any process.
 
 import CordwoodStore
 
@@ -14,7 +15,7 @@ package struct PolicyFile: Equatable, Sendable {
     package private(set) var urlHash: String
     /// `https://host:port`.
     package private(set) var origin: String
-    /// As the server sent them; empty: it did not.
+    /// The validators as the server sent them; empty: it sent none.
     package private(set) var etag: String
     package private(set) var modified: String
     package private(set) var savedUnixSeconds: Int64
@@ -34,7 +35,7 @@ package struct PolicyFile: Equatable, Sendable {
 
     static func hash(_ url: String) -> String { ContentHash.hex(Array(url.utf8), bytes: 16) }
 
-    /// One that cannot be sent back in a header is not kept.
+    /// Drops a validator that cannot be sent back in a header.
     private static func validator(_ text: String) -> String {
         let isFit =
             text.utf8.count <= validatorBytesMax
@@ -42,7 +43,7 @@ package struct PolicyFile: Equatable, Sendable {
         return isFit ? text : ""
     }
 
-    /// nil: there is none, or none of this version's.
+    /// nil: the file is missing, or has another version.
     package static func read(storeDirectory: String) throws(UploadError) -> PolicyFile? {
         guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else { return nil }
         return parse(bytes)

@@ -1,5 +1,5 @@
-// Where a policy is fetched from, checked, and one look at it: a GET that asks for what is newer
-// than what we have. It knows nothing of engines: it says what came. Owned by one thread
+// The source of a policy, checked, and one look at it: a conditional GET that asks for a newer
+// policy than ours. It knows nothing about engines and only reports the answer. Owned by one thread
 // (PolicyKeeper), which may wait here as long as the server lets it.
 
 import CordwoodStore
@@ -48,16 +48,16 @@ package struct PolicySource: Sendable {
     }
 
     package enum PolicyAnswer: Sendable {
-        /// What we have is the newest.
+        /// Our policy is the newest.
         case unchanged
         case fresh(PolicyDocument, PolicyFile)
-        /// A document that says something we cannot do; the text says which key.
+        /// The document asks for something we cannot do; the text names the key.
         case invalid(String)
-        /// No document came. `delayMs`: the server's wish.
+        /// No document came. `delayMs`: the delay that the server asked for.
         case failed(FailureDetail, delayMs: UInt64?)
         case stopped
 
-        /// Nothing came that could be used: the next look is soon.
+        /// No usable answer came: the next look is soon.
         package var isFailure: Bool {
             switch self {
             case .invalid, .failed: true
@@ -66,7 +66,7 @@ package struct PolicySource: Sendable {
         }
     }
 
-    /// What this source left in the store; nil: nothing, or nothing that is valid.
+    /// The policy that this source left in the store; nil: none, or no valid one.
     package func kept(storeDirectory: String) -> (PolicyDocument, PolicyFile)? {
         guard let file = try? PolicyFile.read(storeDirectory: storeDirectory),
             file.urlHash == PolicyFile.hash(url),
@@ -75,12 +75,13 @@ package struct PolicySource: Sendable {
         return (document, file)
     }
 
-    /// Keeps a policy that was applied.
+    /// Stores a policy that was applied.
     package func keep(_ file: PolicyFile, storeDirectory: String) throws(UploadError) {
         try file.write(storeDirectory: storeDirectory)
     }
 
-    /// - Parameter known: what is in force, whose validators are asked with; nil: any will do.
+    /// - Parameter known: the policy in force, whose validators the request carries; nil: any will
+    ///   do.
     func look(
         _ transport: any Transport, known: PolicyFile?, nowUnixMs: UInt64,
         shouldStop: () -> Bool
@@ -118,7 +119,7 @@ package struct PolicySource: Sendable {
 }
 
 extension PolicySource {
-    /// One look by libcurl, with a connection of its own. Where there is none, nothing came.
+    /// One look by libcurl on a connection of its own. Without libcurl, no document comes.
     package func look(
         known: PolicyFile?, nowUnixMs: UInt64, shouldStop: () -> Bool
     ) -> PolicyAnswer {
@@ -132,13 +133,14 @@ extension PolicySource {
         return look(transport, known: known, nowUnixMs: nowUnixMs, shouldStop: shouldStop)
     }
 
-    /// Throws where there is no libcurl. Any thread.
+    /// Throws if libcurl is missing. Any thread.
     package static func load() throws(UploadError) { try CurlTransport.load() }
 
-    /// When to look again. After a failure soon, then less and less often; a server that answers is
-    /// asked at its interval, a little early so that many clients do not come at once.
+    /// The delay before the next look. It is short after a failure and grows with further failures.
+    /// A server that answers is asked at its interval, a little early so that many clients spread
+    /// out.
     /// - Parameters:
-    ///   - failures: in a row, this one counted.
+    ///   - failures: consecutive failures, including this one.
     ///   - random: all 64 bits are used.
     package func delayMs(after answer: PolicyAnswer, failures: UInt32, random: UInt64) -> UInt64 {
         let interval = UInt64(intervalSeconds) * 1_000

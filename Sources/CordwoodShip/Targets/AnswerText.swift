@@ -1,14 +1,14 @@
-// What answers say beyond their status: the one object of JSON that some servers answer with, and a
-// search in error texts. Bounded, like the answers themselves. Pure.
+// Reads more from answers than their status: the JSON object that some servers send, and parts of
+// error text. Bounded, like the answers themselves. Pure.
 
 import CordwoodFormats
 import CordwoodStore
 
 enum AnswerText {
-    /// Of an error text no more is looked through.
+    /// The number of bytes of an error text that is searched.
     static let searchedMax = 64 << 10
 
-    /// nil: no JSON, or no object.
+    /// nil: not JSON, or not an object.
     static func object(_ body: [UInt8]) -> JSONValue? {
         guard let value = try? JSONValue.parse(body, bytesMax: TransferOutcome.bodyBytesMax),
             case .object = value
@@ -16,7 +16,7 @@ enum AnswerText {
         return value
     }
 
-    /// Its first printable bytes in one line; empty: it has none.
+    /// The first printable bytes in one line; empty: there are none.
     static func words(_ body: [UInt8]) -> String {
         var words = ""
         var isGap = false
@@ -32,7 +32,7 @@ enum AnswerText {
             words += more
             isGap = false
         }
-        // `{}` says nothing.
+        // `{}` has no content.
         return words.contains { $0.isLetter || $0.isNumber } ? words : ""
     }
 
@@ -49,7 +49,7 @@ enum AnswerText {
         return (0...(end - part.count)).contains { text[$0...].starts(with: part) }
     }
 
-    /// Behind the first such part.
+    /// The position after the first occurrence of the part.
     static func position(_ text: [UInt8], _ part: StaticString) -> Int? {
         let end = min(text.count, searchedMax)
         let count = part.utf8CodeUnitCount
@@ -60,7 +60,7 @@ enum AnswerText {
         return nil
     }
 
-    /// The number that follows the first such part; nil: none.
+    /// The number after the first occurrence of the part; nil: none.
     static func number(_ text: [UInt8], after part: StaticString) -> UInt64? {
         guard let first = position(text, part) else { return nil }
         var end = first
@@ -68,8 +68,8 @@ enum AnswerText {
         return Numbers.decimal(text[first..<end])
     }
 
-    /// For each such part the number that precedes it, and the text that follows, up to the next
-    /// number. Searches all of the text.
+    /// For each occurrence of the part, the number before it and the text after it, up to the next
+    /// number. Searches the entire text.
     static func groups(
         _ text: [UInt8], _ part: StaticString
     ) -> [(number: UInt64, text: [UInt8])] {

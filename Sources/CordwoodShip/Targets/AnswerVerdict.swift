@@ -3,40 +3,41 @@
 
 import CordwoodStore
 
-/// Records of a body that its server will not take, and said so.
+/// Records of a body that the server explicitly refused.
 struct Refused: Equatable {
     var count: UInt32 = 0
-    /// Which they are; empty: the server does not say.
+    /// The records' ordinals; empty: the server does not name them.
     var ordinals: [UInt64] = []
 
     static let none = Refused()
 }
 
 enum AnswerVerdict: Equatable {
-    /// The server has it, but for what it refuses.
+    /// The server has the part, except for the records it refuses.
     case sent(Refused)
-    /// The server has it but for these records, by ordinal, which it asks for again, and those that
-    /// it refuses.
+    /// The server has the part, except for the records (by ordinal) that it asks for again and
+    /// those that it refuses.
     case partly(again: Set<UInt64>, Refused, RetryReason, delayMs: UInt64?)
-    /// `delayMs`: as the server says, 0 being "now"; nil: it says nothing.
+    /// `delayMs`: the server's delay, where 0 means "now"; nil: it named none.
     case retry(RetryReason, delayMs: UInt64?)
     /// Other credentials are needed.
     case pause
     /// Too large: half of it is tried at once.
     case shrink
-    /// Not in this encoding: a simpler one is tried at once.
+    /// The encoding was refused: a simpler one is tried at once.
     case simplify
-    /// Refused, for what the body holds, it says: half of it is the question whether that is so.
+    /// Refused because of the body's content, the server claims; sending half of it tests the
+    /// claim.
     case refuse
-    /// The answer is not this protocol's, or not about a body: something is wrong with the way
-    /// there (a redirection, an error page, a path or a table that is not there).
+    /// The answer is not of this protocol, or not about a body: something on the way is wrong (a
+    /// redirection, an error page, a missing path or table).
     case stray
 
     /// - Parameters:
-    ///   - isCollector: 409 says that an earlier attempt with the same id is being taken in.
-    ///   - isOnlyIfAbsent: the request said `If-None-Match: *`, so 412 means already there.
-    ///   - isEncodingProven: the body has no encoding, or the server has taken this one before: a
-    ///     400 is about the content.
+    ///   - isCollector: 409 means that an earlier attempt with the same id is being received.
+    ///   - isOnlyIfAbsent: the request said `If-None-Match: *`, so 412 means already present.
+    ///   - isEncodingProven: the body has no encoding, or the server has accepted this one before,
+    ///     so a 400 is about the content.
     static func judge(
         _ outcome: TransferOutcome, isCollector: Bool, isOnlyIfAbsent: Bool,
         isEncodingProven: Bool, nowUnixMs: UInt64
@@ -64,17 +65,17 @@ enum AnswerVerdict: Equatable {
         return retry(outcome, nowUnixMs: nowUnixMs)
     }
 
-    /// When the server says, else when we would.
+    /// Retries when the server says, otherwise after our own delay.
     static func retry(_ outcome: TransferOutcome, nowUnixMs: UInt64) -> AnswerVerdict {
         let wait = outcome.header("retry-after").flatMap {
             RetryAfter.delayMs($0, nowUnixMs: nowUnixMs)
         }
         guard let wait else {
-            // Too much to do, it says: a request for each archive that waits would be more of it.
+            // The server reports overload: one request for each waiting archive would add to it.
             let isBusy = outcome.httpStatus == 429 || outcome.httpStatus == 503
             return .retry(isBusy ? .busy : .failed, delayMs: nil)
         }
-        // "Now" is said of us alone: the target's other archives need not wait.
+        // "Now" is meant for this archive only: the target's other archives need not wait.
         if wait == 0 { return .retry(.failed, delayMs: 0) }
         return .retry(.server, delayMs: wait)
     }

@@ -1,23 +1,24 @@
-// Where an archive comes from, for names that say so (S3 keys): the process of its first record and
-// the time of its newest one. The same on every attempt and on every machine, for a key that
-// changed would be a second object: so what an encrypted archive says only to who has a key does
-// not count where it is sent without one. A value.
+// The origin of an archive, for names that contain it (S3 keys): the process of its first record
+// and the time of its newest one. It must be the same on every attempt and every machine, because a
+// different key would make a second object. Facts that an encrypted archive reveals only with a key
+// therefore do not count when it is sent without one. A value.
 
 import CordwoodCore
 import CordwoodStore
 import Glibc
 
 struct ArchiveOrigin: Equatable, Sendable {
-    /// Of the newest record; 0: not known.
+    /// The time of the newest record; 0: unknown.
     var timeUnixMs: UInt64 = 0
-    /// service.name, else the name of the process; empty: not known.
+    /// service.name, or the name of the process; empty: unknown.
     var service = ""
-    /// host.name; empty: not known.
+    /// host.name; empty: unknown.
     var host = ""
-    /// Service and host are known to who has a key.
+    /// Only holders of a key can read service and host.
     var isEncrypted = false
 
-    /// - Throws: what may be over at the next attempt. Damage lasts, so it means not known.
+    /// - Throws: problems that may be gone at the next attempt. Damage lasts, so it counts as
+    ///   unknown.
     static func read(
         _ path: String, timeUnixMs: UInt64, _ openRecords: OpenRecords
     ) throws(UploadError) -> ArchiveOrigin {
@@ -36,7 +37,7 @@ struct ArchiveOrigin: Equatable, Sendable {
         return origin
     }
 
-    /// FORMAT §11.5: how every age file begins.
+    /// FORMAT §11.5: the start of every age file.
     private static func isAge(_ path: String) throws(UploadError) -> Bool {
         let start: StaticString = "age-encryption.org/"
         let wanted = start.utf8CodeUnitCount

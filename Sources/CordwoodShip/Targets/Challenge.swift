@@ -1,5 +1,5 @@
-// What a server asks for with a 401: the first challenge of WWW-Authenticate (RFC 9110, 11.6.1),
-// its scheme and its realm. Read leniently; what is not there is empty. Pure.
+// A server's demand with a 401: the first challenge of WWW-Authenticate (RFC 9110, 11.6.1), with
+// its scheme and its realm. Parsed leniently; missing parts are empty. Pure.
 
 package struct Challenge: Equatable, Sendable {
     /// `Bearer`.
@@ -26,10 +26,10 @@ package struct Challenge: Equatable, Sendable {
                     return
                 }
             } else if !name.isEmpty, rest.first != nil, rest.first != 0x2c {
-                // A word and no `=`: another scheme begins.
+                // A word without `=`: another scheme begins.
                 return
             }
-            // What fits no rule is passed over, a byte at least.
+            // Skips whatever fits no rule, at least one byte.
             rest = rest.drop { $0 != 0x2c }
             rest = rest.drop { $0 == 0x2c || $0 == 0x20 || $0 == 0x09 }
         }
@@ -47,7 +47,7 @@ package struct Challenge: Equatable, Sendable {
         return word
     }
 
-    /// A word, or what stands between quotes.
+    /// A word, or the text between quotes.
     private static func value(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
         guard rest.first == 0x22 else { return Array(token(&rest)) }
         rest.removeFirst()
@@ -64,9 +64,9 @@ package struct Challenge: Equatable, Sendable {
 }
 
 extension CredentialsQuery {
-    /// `Bearer`; empty: the server did not say.
+    /// `Bearer`; empty: the server named none.
     public var scheme: String { challenge.map { Challenge($0).scheme } ?? "" }
 
-    /// Empty: there is none.
+    /// Empty: the server named none.
     public var realm: String { challenge.map { Challenge($0).realm } ?? "" }
 }

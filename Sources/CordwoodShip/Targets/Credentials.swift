@@ -1,5 +1,5 @@
-// Who we say we are, and who is asked for more when a server no longer believes it. A target has
-// one CredentialKeeper, which all its requests share: where several are refused at once the host is
+// Our credentials, and the host's callback for new ones when a server rejects them. A target has
+// one CredentialKeeper, which all its requests share: if several are refused at once, the host is
 // asked once. Nothing here is logged, stored or shown.
 
 import CordwoodCore
@@ -27,7 +27,7 @@ public struct Credentials: Equatable, Sendable {
 
     var isEmpty: Bool { token == nil && user == nil && password == nil }
 
-    /// `Bearer`, else `Basic`, else none.
+    /// `Bearer`, otherwise `Basic`, otherwise none.
     var authorization: RequestHeader? {
         if let token { return RequestHeader(name: "Authorization", value: "Bearer \(token)") }
         guard let user else { return nil }
@@ -35,7 +35,8 @@ public struct Credentials: Equatable, Sendable {
         return RequestHeader(name: "Authorization", value: "Basic \(pair)")
     }
 
-    /// Empty words are none. Throws what cannot be sent, naming it and not showing it.
+    /// Treats empty strings as missing. Throws for a value that cannot be sent, naming it without
+    /// showing it.
     public func checked() throws(UploadError) -> Credentials {
         func checked(_ text: String?, _ what: String) throws(UploadError) -> String? {
             guard let text, !text.isEmpty else { return nil }
@@ -63,29 +64,29 @@ public struct Credentials: Equatable, Sendable {
     }
 }
 
-/// What a server refused.
+/// The server's refusal.
 public struct CredentialsQuery: Sendable {
     /// The target's name.
     public var target: String
-    /// The answer's WWW-Authenticate; the server's own words.
+    /// The answer's WWW-Authenticate, as the server sent it.
     public var challenge: String?
 }
 
-/// Called on a thread of the engine's, may block. nil, or what was refused: the target rests until
-/// somebody adds it anew or uploads explicitly.
+/// Called on an engine thread; may block. If it returns nil or the refused credentials, the target
+/// rests until it is added anew or an explicit upload is requested.
 public typealias AskCredentials = @Sendable (CredentialsQuery) throws -> Credentials?
 
-/// SAFETY: the variables are guarded by the monitor, which is never held while the host is asked.
+/// SAFETY: the monitor guards the variables and is never held while the host is asked.
 final class CredentialKeeper: @unchecked Sendable {
     private let target: String
     private let ask: AskCredentials?
     private let monitor = Monitor()
     private var held: Credentials
-    /// Questions that were answered.
+    /// Number of questions answered.
     private var rounds: UInt64 = 0
     private var isAsking = false
 
-    /// How long a stop goes unseen.
+    /// The time within which a stop is noticed.
     private static let lookMs: UInt64 = 20
 
     init(_ credentials: Credentials, target: String, ask: AskCredentials?) {
@@ -97,14 +98,14 @@ final class CredentialKeeper: @unchecked Sendable {
     var current: Credentials { monitor.locked { held } }
 
     enum Renewal: Equatable {
-        /// `isAsked`: the host was asked for these now, rather than by another request before.
+        /// `isAsked`: the host was asked just now, not by another request before.
         case renewed(Credentials, isAsked: Bool)
-        /// The host has no others; `cause` says why where that is worth knowing.
+        /// The host has no others; `cause` gives the reason if it is worth knowing.
         case none(cause: String?)
     }
 
-    /// Others than those that were refused. While another request of the target asks the host, this
-    /// waits for that answer, unless `isStopped`.
+    /// Credentials other than the refused ones. If another request of the target is asking the
+    /// host, this waits for that answer, unless `isStopped`.
     func renew(
         _ refused: Credentials, challenge: String?, isStopped: () -> Bool
     ) -> Renewal {

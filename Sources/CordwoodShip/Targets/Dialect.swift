@@ -1,12 +1,12 @@
-// How one kind of server is talked to: where requests go, what a body may hold, what an answer
-// means. One conformer a kind, one file each; UploadAttempt knows none of them by name. Values:
-// any thread.
+// The protocol of one kind of server: where requests go, what a body may hold, what an answer
+// means. Each kind has one conformer in a file of its own; UploadAttempt knows none of them by
+// name. Values: any thread.
 
 import CordwoodStore
 
-/// What a server is to be sent: one part of one archive.
+/// One part of one archive, for delivery to a server.
 struct Delivery: Sendable {
-    /// Tells this part from every other for ever: the archive's id, or that and the range of
+    /// A permanent, unique id of this part: the archive's id, or the archive's id with the range of
     /// records. The same on every attempt.
     var id: String
     /// `8-4-4-4-12` lowercase hex digits.
@@ -17,19 +17,19 @@ struct Delivery: Sendable {
     var encoding: BodyEncoding
     var credentials: Credentials
     var nowUnixMs: UInt64
-    /// Of the body, before compression.
+    /// Size of the body before compression.
     var contentBytes: UInt64 = 0
-    /// Records in the body; 0: an archive as it is.
+    /// Number of records in the body; 0: an archive sent as a file.
     var entries: UInt32 = 0
-    /// Theirs, in the body's order.
+    /// The records' ordinals, in the body's order.
     var ordinals: [Range<UInt64>] = []
-    /// The body has no encoding, or the server has taken this one before.
+    /// The body has no encoding, or the server has accepted this encoding before.
     var isEncodingProven = false
-    /// Known where the dialect asks for it.
+    /// Set if the dialect asks for it.
     var origin = ArchiveOrigin()
 
-    /// `<archive id>`, or `<archive id>.<first>-<last>`, with `-r<round>` where it is sent anew by
-    /// hand: the range is an old one's, and the body need not be.
+    /// `<archive id>`, or `<archive id>.<first>-<last>`, with `-r<round>` for a retry by hand: the
+    /// range is an old one's, but the body may differ.
     static func id(archiveID: String, range: PartRange?, round: UInt32 = 0) -> String {
         guard let range else { return archiveID }
         let id = "\(archiveID).\(range.first)-\(range.end - 1)"
@@ -40,48 +40,48 @@ struct Delivery: Sendable {
 protocol Dialect: Sendable {
     var method: String { get }
     var contentType: String { get }
-    /// The same, where it does not depend on the encoding.
+    /// The content type, for dialects in which it does not depend on the encoding.
     func contentType(_ delivery: Delivery) -> String
-    /// `.init()`: archives go whole.
+    /// `.init()`: archives are sent as a whole.
     var limits: BodyLimits { get }
 
-    /// Requests name where an archive comes from.
+    /// Requests name the origin of an archive.
     var needsOrigin: Bool { get }
 
-    /// nil: archives go as they are.
+    /// nil: archives are sent unchanged.
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)?
 
-    /// The same for the records of a store, which may say what must not go.
+    /// An encoder for the records of a store, which may exclude some of them.
     func makeEncoder(
         _ lines: LineRenderers, store: StorePaths
     ) throws(UploadError) -> (any RecordEncoder)?
 
     func url(_ delivery: Delivery) -> String
 
-    /// Beside those that every request has; authentication among them.
+    /// Headers besides those of every request; includes authentication.
     func headers(_ delivery: Delivery) -> [RequestHeader]
 
-    /// Sends a body by one exchange or several; gives the outcome that decides. `request` is
-    /// complete but for what only the body can tell.
+    /// Sends a body in one or several exchanges and returns the decisive outcome. `request` is
+    /// complete except for headers that depend on the body.
     func send(
         _ request: TransferRequest, _ delivery: Delivery, _ body: borrowing Body,
         _ perform: (TransferRequest) -> TransferOutcome
     ) throws(UploadError) -> TransferOutcome
 
-    /// One harmless request, for who sets a target up.
+    /// One harmless request, for setting up a target.
     var probe: Probe { get }
 
-    /// `request` is complete but for what only this kind knows.
+    /// `request` is complete except for parts that only this kind knows.
     func sendProbe(
         _ request: TransferRequest, _ delivery: Delivery,
         _ perform: (TransferRequest) -> TransferOutcome
     ) throws(UploadError) -> TransferOutcome
 
-    /// Whether a 2xx is this protocol's own, and says that the body is there. Asked before
-    /// `verdict`, and not at all about HTML pages.
+    /// Whether a 2xx is of this protocol and confirms the body. Called before `verdict`, and never
+    /// for HTML pages.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool
 
-    /// What an answer means where that differs from the rule for every target; nil: it does not.
+    /// The meaning of an answer if it differs from the rule for every target; nil: it does not.
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict?
 
     /// The answer says that the server's policy forbids this: the policy should be read again
@@ -126,20 +126,20 @@ extension Dialect {
     func asksForPolicy(_ outcome: TransferOutcome) -> Bool { false }
 }
 
-/// What a dialect is made of: the host's options, checked as far as all kinds have them.
+/// The input of a dialect: the host's options, with those checks that all kinds share.
 struct DialectOptions {
     var url: String
     var address: WebAddress
     var format: BodyFormat
     var encoding: BodyEncoding
-    /// nil: the kind's own.
+    /// nil: the kind's default.
     var method: String?
     var headers: [RequestHeader]
     var parameters: Parameters
-    /// The host's; 0: the kind's own.
+    /// The host's limits; 0: the kind's default.
     var limits: BodyLimits
 
-    /// The kind's limits, tightened by the host's.
+    /// The kind's limits, tightened by the host's limits.
     func limits(_ own: BodyLimits) -> BodyLimits {
         func least(_ a: UInt64, _ b: UInt64) -> UInt64 { a == 0 ? b : b == 0 ? a : min(a, b) }
         return BodyLimits(

@@ -1,4 +1,4 @@
-// What a URL of the host's already holds, and options that several dialects read alike. Pure.
+// Parts that the host's URL already has, and options that several dialects share. Pure.
 
 import CordwoodFormats
 import CordwoodStore
@@ -10,7 +10,7 @@ extension URLText {
 }
 
 extension DialectOptions {
-    /// True where the URL is nothing but scheme, host and port, with or without a slash.
+    /// True if the URL has only scheme, host and port, with or without a slash.
     var isBare: Bool {
         var rest = url[...]
         while rest.hasSuffix("/") { rest = rest.dropLast() }
@@ -25,7 +25,7 @@ extension DialectOptions {
         return String(rest)
     }
 
-    /// Kinds whose servers take one method only.
+    /// For kinds whose servers accept only one method.
     func requirePost(_ kind: TargetKind) throws(UploadError) {
         guard method == nil || method == "POST" else {
             throw UploadError.argument("kind \(kind.rawValue) takes method POST only")
@@ -54,7 +54,7 @@ extension DialectOptions {
         return base
     }
 
-    /// The same for kinds that hand a query on to their server.
+    /// The base with its query, for kinds that pass a query on to their server.
     func baseAndQuery(
         of kind: TargetKind
     ) throws(UploadError) -> (url: String, query: String?) {

@@ -1,14 +1,14 @@
-// What a host expects of an answer that means "I have it", where a 2xx alone says too little:
-// `status:202;header:X-Stored=yes;body:accepted`, all of them. Pure.
+// The host's condition for an answer that confirms a body, for servers whose 2xx alone is not
+// enough: `status:202;header:X-Stored=yes;body:accepted`, all of them. Pure.
 
 import CordwoodStore
 
 struct Expectation: Equatable, Sendable {
     private enum Condition: Equatable, Sendable {
         case status(Int32)
-        /// The name in lower case; without a value any will do.
+        /// The name in lower case; without a value, any value will do.
         case header(String, String?)
-        /// Stands somewhere in the answer.
+        /// Occurs anywhere in the answer.
         case body([UInt8])
     }
 

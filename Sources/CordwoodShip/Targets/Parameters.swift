@@ -1,5 +1,5 @@
-// What only one kind of target knows: the region of a bucket, an index, a table. `name=value`
-// lines. Pure. Values may be secrets: errors name the name only.
+// Options of a single kind of target: the region of a bucket, an index, a table. `name=value`
+// lines. Pure. Values may be secrets: errors show only the name.
 
 import CordwoodStore
 
@@ -33,10 +33,10 @@ struct Parameters: Equatable, Sendable {
     /// nil: not given.
     subscript(_ name: String) -> String? { values[name] }
 
-    /// The same, and it is not there any more.
+    /// Returns the value and removes it.
     mutating func take(_ name: String) -> String? { values.removeValue(forKey: name) }
 
-    /// A name that the kind does not know is a mistake, not something to pass over.
+    /// An unknown name is a mistake, not to be ignored.
     func require(only known: [String], kind: TargetKind) throws(UploadError) {
         for name in values.keys.sorted() where !known.contains(name) {
             let list = known.isEmpty ? "none" : known.joined(separator: ", ")

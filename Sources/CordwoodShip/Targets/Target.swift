@@ -1,22 +1,23 @@
-// A place where archives go, as the host described it and after every part was checked: an invalid
-// target never exists. A value; secrets live here and in the transport only. Its name is the key of
-// its state in the store and must not change between runs; the default is derived from kind, URL
-// and format (a checksum, for URLs may hold secrets).
+// A target for archives, as the host described it, with every part checked: an invalid target never
+// exists. A value; only this value and the transport hold secrets. Its name is the key of its state
+// in the store and must not change between runs. The default name is derived from kind, URL and
+// format (as a checksum, because URLs may hold secrets).
 
 import CordwoodStore
 
-/// What the host is told and asked; on the threads of the target's runs, several at a time.
+/// Notifications and questions for the host, on the threads of the target's runs, several at a
+/// time.
 public struct TargetCallbacks: Sendable {
-    /// Before every attempt.
+    /// Called before every attempt.
     public var attempting: (@Sendable (_ archive: String, _ attempt: UInt32) -> Void)?
-    /// Once per archive: sent, or why it never will be.
+    /// Called once per archive: it was sent, or the reason it never will be.
     public var completed:
         (@Sendable (_ archive: String, _ status: UploadStatus, _ httpStatus: Int32) -> Void)?
-    /// Asked before every attempt in the background; false: not now.
+    /// Asked before every attempt in the background; false: do not send now.
     public var condition: (@Sendable () -> Bool)?
-    /// Nothing waits for this target any more, after something did.
+    /// Called when nothing waits for this target any more, after something did.
     public var drained: (@Sendable () -> Void)?
-    /// The server has too much to do (503, 429); the target waits for so long.
+    /// The server is overloaded (503, 429); the target waits that long.
     public var busy: (@Sendable (_ target: String, _ delayMs: UInt64) -> Void)?
 
     public init() {}
@@ -25,10 +26,10 @@ public struct TargetCallbacks: Sendable {
 package struct Target: Sendable {
     package static let connectTimeoutMsDefault: UInt32 = 10_000
     package static let requestTimeoutMsDefault: UInt32 = 60_000
-    /// Requests at a time.
+    /// The default number of concurrent requests.
     static let requestsDefault: UInt32 = 4
     static let requestsMax: UInt32 = 32
-    /// Below it what surrounds a message leaves no room for one.
+    /// Below this, the text around a message leaves no room for one.
     static let bodyBytesMin: UInt64 = 1_000
 
     package let name: String
@@ -41,9 +42,9 @@ package struct Target: Sendable {
     package let bytesPerSecond: UInt64
     let requestsAtOnce: UInt32
     let filter: TargetFilter
-    /// nil: what the kind's protocol says.
+    /// nil: the kind's protocol decides.
     let expectation: Expectation?
-    /// What the target refuses is kept with its archive, not dropped.
+    /// Records that the target refuses are kept with their archive, not dropped.
     let keepsRefused: Bool
     let settings: TransportSettings
     let headers: [RequestHeader]
@@ -95,7 +96,7 @@ package struct Target: Sendable {
         case "drop": keepsRefused = false
         default: throw UploadError.argument("parameter 'refused' is neither keep nor drop")
         }
-        // Known as a secret like the rest, and replaced with them.
+        // Treated as a secret like the others, and replaced together with them.
         let sessionToken = kind == .s3 ? parameters.take("session_token") : nil
         let credentials = try Target.credentials(options, headers, sessionToken)
         dialect = try kind.makeDialect(
@@ -116,12 +117,12 @@ package struct Target: Sendable {
             encoding: encoding.rawValue, origin: origin)
     }
 
-    /// True where the host lets the server answer 412 for what it has already.
+    /// True if the host lets the server answer 412 for objects it already has.
     var asksOnlyIfAbsent: Bool {
         headers.contains { $0.lowercasedName == "if-none-match" && $0.value == "*" }
     }
 
-    /// All of a request but its body. The host's own headers go first and are not overridden.
+    /// A request without its body. The host's own headers go first and are not overridden.
     func request(_ delivery: Delivery, bytesPerSecond: UInt64) -> TransferRequest {
         var all = headers
         func set(_ name: String, _ value: String) {
@@ -167,7 +168,7 @@ package struct Target: Sendable {
         if credentials.token == nil {
             credentials.token = try Credentials(token: sessionToken).checked().token
         }
-        // Who may be asked for credentials sends them as ours.
+        // We send the credentials that the callback returns: a header would contradict them.
         guard
             credentials.isEmpty && options.credentials == nil
                 || !headers.contains(where: { $0.lowercasedName == "authorization" })
@@ -184,7 +185,7 @@ package struct Target: Sendable {
         var settings = TransportSettings()
         if options.connectTimeoutMs > 0 { settings.connectTimeoutMs = options.connectTimeoutMs }
         if options.requestTimeoutMs > 0 { settings.requestTimeoutMs = options.requestTimeoutMs }
-        // Who waits longer for an answer does not mean a line that stands still for a minute.
+        // A long wait for an answer does not justify a connection that stalls for a minute.
         settings.stallSeconds = max(settings.stallSeconds, settings.requestTimeoutMs / 1_000)
         settings.caFile = options.caFile
         settings.clientCertificateFile = options.clientCertificateFile

@@ -1,5 +1,5 @@
-// The kinds of targets: which forms of bodies and encodings each takes, what it takes where the
-// host says nothing (TARGETS), and who speaks its dialect. Pure.
+// The kinds of targets: the body forms and encodings that each accepts, its defaults (TARGETS), and
+// its dialect. Pure.
 
 import CordwoodStore
 
@@ -33,7 +33,7 @@ package enum TargetKind: String, CaseIterable, Sendable {
         }
     }
 
-    /// Requests at a time where the host says nothing: events of a transaction come in order.
+    /// The default number of concurrent requests. A transaction's events must arrive in order.
     var requestsAtOnce: UInt32 { self == .transactions ? 1 : Target.requestsDefault }
 
     func makeDialect(_ options: DialectOptions) throws(UploadError) -> any Dialect {

@@ -1,4 +1,4 @@
-// What the host said of a target (cw_target_options), unchecked. A value; it holds secrets.
+// The host's description of a target (cw_target_options), unchecked. A value; it holds secrets.
 
 public struct TargetOptions: Sendable {
     public var name: String?
@@ -8,11 +8,11 @@ public struct TargetOptions: Sendable {
     public var encoding: String?
     public var headers: String?
     public var method: String?
-    /// `name=value` lines of what only this kind knows.
+    /// `name=value` lines of options that only this kind has.
     public var parameters: String?
 
-    /// What an answer must be to count as success; nil: any 2xx but HTML, or as the kind knows.
-    /// `status:202;header:X-Stored=yes;body:accepted`: all of it.
+    /// The condition for an answer to count as success; nil: any 2xx except HTML, or the kind's
+    /// rule. `status:202;header:X-Stored=yes;body:accepted`: all of it.
     public var expect: String?
 
     public var authToken: String?
@@ -32,17 +32,17 @@ public struct TargetOptions: Sendable {
     /// 0: HTTP/2 where TLS agrees on it; 1: 1.1; 2: HTTP/2.
     public var httpVersion: UInt32 = 0
 
-    /// Least level that is sent; 0: all.
+    /// The lowest level to send; 0: all.
     public var level: UInt32 = 0
-    /// Names of loggers, separated by commas; each covers those below it. nil: all.
+    /// Names of loggers, separated by commas; each includes the loggers below it. nil: all.
     public var loggers: String?
-    /// Of one body; 0: the kind's own limits.
+    /// The limit of one body; 0: the kind's own limits.
     public var bodyBytesMax: UInt64 = 0
     public var bodyRecordsMax: UInt32 = 0
-    /// Requests at a time; 0: the default.
+    /// The number of concurrent requests; 0: the default.
     public var requestsMax: UInt32 = 0
 
-    /// Asked for others where a server answers 401 or 403. nil: the target rests at once.
+    /// Asked for other credentials if a server answers 401 or 403. nil: the target rests at once.
     public var credentials: AskCredentials?
     /// Sends in place of libcurl.
     public var transport: (any UploadTransport)?

@@ -1,4 +1,4 @@
-// `cordwood target test`: one harmless request to a target, and what its answer says. Stores
+// `cordwood target test`: one harmless request to a target, and the meaning of its answer. Stores
 // nothing on the server and registers nothing here. Each dialect defines its own request.
 
 import CordwoodStore
@@ -16,13 +16,13 @@ struct Probe {
     var url: String
     /// The part of the URL that may be shown: the host's own path may hold secrets.
     var shownPath: String
-    /// With a POST.
+    /// Sent with a POST.
     var content: [UInt8] = []
     var read: (TransferOutcome) -> Finding
-    /// What an answer does not tell.
+    /// The properties that an answer cannot confirm.
     var notLookedAt: String
 
-    /// For kinds without a harmless request of their own: whether a server answers.
+    /// For kinds without a harmless request of their own: tests whether a server answers.
     static func head(_ url: String) -> Probe {
         Probe(
             method: "HEAD", url: url, shownPath: "",
@@ -39,18 +39,18 @@ struct Probe {
 }
 
 public struct ProbeReport: Sendable {
-    /// `GET https://host:port/healthz`; a path of the host's own is not shown.
+    /// `GET https://host:port/healthz`; never shows the host's own path.
     public var request: String
     /// 0: no HTTP answer.
     public var httpStatus: Int32
     public var isFine: Bool
-    /// What the answer says, in words.
+    /// The meaning of the answer, in words.
     public var text: String
     public var notLookedAt: String
 }
 
 extension Target {
-    /// Blocks until the server has answered or time is out. Any thread.
+    /// Blocks until the server has answered or time is up. Any thread.
     package func probe(nowUnixMs: UInt64) throws(UploadError) -> ProbeReport {
         try requireTransport()
         let transport = try makeTransport()

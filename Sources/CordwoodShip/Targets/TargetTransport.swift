@@ -1,24 +1,24 @@
-// How a target's requests get to its server: who makes the exchanges, and what happens where the
-// server refuses our credentials. One transport a thread, made where it is used.
+// Carries a target's requests to its server: selects the transport, and renews credentials that the
+// server refuses. One transport per thread, made where it is used.
 
 import CordwoodStore
 
 extension Target {
-    /// Whether requests can be sent at all; says what is missing. When a target is added.
+    /// Called when a target is added. Throws what is missing if requests cannot be sent at all.
     func requireTransport() throws(UploadError) {
         guard host == nil else { return }
         try CurlTransport.check(settings, isTLS: origin.hasPrefix("https:"))
     }
 
-    /// For one thread, and one process: a forked child makes its own.
+    /// For one thread of one process: a forked child makes its own.
     func makeTransport() throws(UploadError) -> any Transport {
         if let host { return HostTransport(host) }
         return try CurlTransport()
     }
 
-    /// Sends a body with the credentials of now. Where the server answers 401 or 403 the host is
-    /// asked for others, once; with those the same request goes again at once, with the same id.
-    /// `delivery.credentials` are afterwards those that were last sent.
+    /// Sends a body with the present credentials. If the server answers 401 or 403, the host is
+    /// asked for others, once, and the same request is sent again at once, with the same id.
+    /// Afterwards `delivery.credentials` are the ones last sent.
     func send(
         _ delivery: inout Delivery, _ body: borrowing Body, bytesPerSecond: UInt64,
         isStopped: () -> Bool, _ perform: (TransferRequest) -> TransferOutcome
@@ -45,16 +45,16 @@ extension Target {
         }
     }
 
-    /// Whether a 2xx means that the server has the body: what the host expects of it, else what
-    /// the kind's protocol says.
+    /// Whether a 2xx means that the server has the body: by the host's expectation, otherwise by
+    /// the kind's protocol.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
         if let expectation { return expectation.isMet(by: outcome) }
-        // Some servers give every answer that type: the empty ones, and Loggly its JSON.
+        // Some servers use that type for every answer: for empty ones, and Loggly for its JSON.
         let type = outcome.header("content-type")?.lowercased() ?? ""
         let first = outcome.body.first { $0 != 0x20 && !(0x09...0x0D).contains($0) }
         let isObject = first == UInt8(ascii: "{")
         let isPage = type.hasPrefix("text/html") && !outcome.body.isEmpty && !isObject
-        // RFC 9110, 9.3.4: a PUT that is answered with 201 is stored; mod_dav says so in HTML.
+        // RFC 9110, 9.3.4: a PUT answered with 201 is stored; mod_dav says so in HTML.
         let isCreated = dialect.method == "PUT" && outcome.httpStatus == 201
         return (isCreated || !isPage) && dialect.isReceipt(outcome, delivery)
     }
@@ -66,7 +66,7 @@ extension Target {
         var complete = request(delivery, bytesPerSecond: bytesPerSecond)
         complete.body = RequestBody(descriptor: body.descriptor, count: body.bytes)
         var outcome = try dialect.send(complete, delivery, body, perform)
-        // What the dialect has not put in words.
+        // Failures that the dialect has not put into words.
         if outcome.httpStatus >= 400, outcome.cause == "HTTP \(outcome.httpStatus)" {
             let secrets = SentSecrets(complete, also: delivery.credentials.secrets)
             let words = AnswerText.words(secrets.cleaned(outcome.body))

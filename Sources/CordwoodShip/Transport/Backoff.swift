@@ -1,12 +1,12 @@
-// When to try again, and whether at all: full-jitter exponential waiting, and what a status means
-// for an archive. Pure; randomness is handed in.
+// When to retry, and whether at all: exponential backoff with full jitter, and the meaning of a
+// status for an archive. Pure; the caller supplies randomness.
 
 enum Backoff {
     static let delayMsMin: UInt64 = 1_000
     static let delayMsMax: UInt64 = 3_600_000
 
-    /// After `attempts` failures: anywhere between a second and 2^attempts seconds, at most an
-    /// hour.
+    /// The delay after `attempts` failures: random between a second and 2^attempts seconds, at most
+    /// an hour.
     /// - Parameter random: all 64 bits are used.
     static func delayMs(attempts: UInt32, random: UInt64) -> UInt64 {
         let ceiling = attempts >= 12 ? delayMsMax : min(delayMsMax, delayMsMin << UInt64(attempts))
@@ -14,8 +14,8 @@ enum Backoff {
         return delayMsMin + random.multipliedFullWidth(by: span).high
     }
 
-    /// Where the server says "now": a second, for three attempts. One that says it still has not
-    /// looked at its clock, and we grow patient.
+    /// The delay if the server says "now": a second, for three attempts. A server that still says
+    /// it has not checked its clock, and the delay grows.
     /// - Parameter random: all 64 bits are used.
     static func soonMs(attempts: UInt32, random: UInt64) -> UInt64 {
         attempts <= soonAttempts
@@ -24,9 +24,9 @@ enum Backoff {
 
     private static let soonAttempts: UInt32 = 3
 
-    /// Where a server that takes bodies has too much to do for a moment (429 without Retry-After,
-    /// between two refills of its rate): up to two seconds, for six attempts, so that no more than
-    /// that of a refill is lost. One that says so still is overloaded.
+    /// The delay for a server that accepts bodies but is briefly overloaded (429 without
+    /// Retry-After, between two refills of its rate): up to two seconds, for six attempts, so that
+    /// at most that much of a refill is lost. A server that still says so is overloaded.
     /// - Parameter random: all 64 bits are used.
     static func busyMs(attempts: UInt32, random: UInt64) -> UInt64 {
         delayMs(
@@ -35,11 +35,11 @@ enum Backoff {
 
     private static let busyAttempts: UInt32 = 6
 
-    /// How long a target rests that refuses in a way which says that something is wrong with the
-    /// way there: a minute, then twice as long each time, at most six hours, and up to an eighth
-    /// more, for a fleet is refused at once.
+    /// The rest of a target whose refusals suggest an error on the way: a minute, then twice as
+    /// long each time, at most six hours. Adds up to an eighth, because a whole fleet is refused at
+    /// once.
     /// - Parameters:
-    ///   - refusals: in a row, from 1.
+    ///   - refusals: consecutive refusals, from 1.
     ///   - random: all 64 bits are used.
     static func restMs(refusals: UInt32, random: UInt64) -> UInt64 {
         let doublings = UInt64(min(max(refusals, 1) - 1, 16))
@@ -50,9 +50,9 @@ enum Backoff {
     static let restMsMin: UInt64 = 60_000
     static let restMsMax: UInt64 = 21_600_000
 
-    /// Added to what a server says, for it says the same date to everybody: up to an eighth of the
-    /// wait, at most five minutes. Nothing below half a minute: who answers one client that way
-    /// means that client.
+    /// Added to a server's delay, because it names the same date to everybody: up to an eighth of
+    /// the wait, at most five minutes. Adds nothing below half a minute: such an answer is meant
+    /// for this client.
     /// - Parameter random: all 64 bits are used.
     static func spreadMs(delayMs: UInt64, random: UInt64) -> UInt64 {
         guard delayMs >= spreadFromMs else { return 0 }
@@ -63,11 +63,11 @@ enum Backoff {
 
     static let spreadMsMax: UInt64 = 300_000
 
-    /// Statuses that may pass by themselves. Every other 4xx and 5xx is the server's last word.
+    /// Statuses that may pass by themselves. Every other 4xx and 5xx is final.
     static func isRetryable(httpStatus: Int32, isCollector: Bool) -> Bool {
         switch httpStatus {
         case 408, 425, 429, 500, 502, 503, 504, 507: return true
-        // The collector is still taking in an earlier attempt with the same id.
+        // The collector is still receiving an earlier attempt with the same id.
         case 409: return isCollector
         default: return false
         }

@@ -1,6 +1,6 @@
-// One request as libcurl's callbacks see it: hands out the body, takes in header lines and the
-// answer, says whether to go on. Lives on the stack of CurlTransport.performOnce; libcurl calls on
-// that thread only and never after it.
+// One request from the viewpoint of libcurl's callbacks: hands out the body, takes header lines and
+// the answer, decides whether to continue. Lives on the stack of CurlTransport.performOnce; libcurl
+// calls only on that thread and never after it.
 // SAFETY: libcurl's buffers hold during its callback, with the count it gives.
 
 import CCurl
@@ -54,7 +54,7 @@ import Glibc
             let got = unsafe pread(
                 source.descriptor, buffer, Int(wanted), off_t(source.offset + offset))
             if got < 0 && errno == EINTR { continue }
-            // A body that is shorter than announced cannot be sent whole.
+            // A body shorter than announced cannot be sent whole.
             guard got > 0 else { return CurlExchange.readAbort }
             offset += UInt64(got)
             bytesSent += UInt64(got)
@@ -98,15 +98,15 @@ import Glibc
     }
 
     func outcome(_ facts: CurlFacts) -> TransferOutcome {
-        // Of a refusal the status and the headers say enough; of a 2xx the end of the body belongs
-        // to the success.
+        // For a refusal, status and headers are enough; for a 2xx, success includes the end of the
+        // body.
         let isRefused =
             facts.status >= 300 && facts.code != CURLE_ABORTED_BY_CALLBACK && !mayBeProxys(facts)
         let isAnswered =
             facts.code == CURLE_OK || isRefused || (facts.code == CURLE_WRITE_ERROR && isBodyCut)
         var outcome: TransferOutcome
         if isAnswered && facts.status == HTTPStatus.proxyAuthentication {
-            // Not the server's word: no archive is to suffer for it.
+            // The server did not say this: no archive may suffer for it.
             outcome = .failed("the proxy refuses proxy_auth (407)", isUnreachable: true)
         } else if isAnswered {
             let kind = TransferOutcome.kind(httpStatus: facts.status)
@@ -124,15 +124,16 @@ import Glibc
         return outcome
     }
 
-    /// Some proxies answer 401 where they mean 407, and cut off the body that is on its way.
-    /// Without a tunnel that looks like the server's word.
+    /// Some proxies answer 401 instead of 407, and cut off the body under way. Without a tunnel
+    /// that looks like the server's answer.
     private func mayBeProxys(_ facts: CurlFacts) -> Bool {
         facts.status == HTTPStatus.unauthorized && request.settings.proxyUser != nil
             && !request.url.lowercased().hasPrefix("https:")
     }
 
-    /// libcurl's texts name hosts and files, never paths of URLs, headers or passwords; but of a
-    /// proxy of the environment that it does not understand they hold the whole, password included.
+    /// libcurl's texts name hosts and files, never paths of URLs, headers or passwords. The
+    /// exception is a proxy of the environment that it cannot parse, which they quote with its
+    /// password.
     private static func cause(_ facts: CurlFacts) -> String {
         let general = unsafe String(cString: cwi_curl_error_text(facts.code))
         let isSecret = facts.detail.hasPrefix("Unsupported proxy") || facts.detail.contains("@")
@@ -148,7 +149,7 @@ import Glibc
         guard !facts.isBegun, facts.connectStatus / 100 != 2, facts.connectStatus > 0 else {
             return text
         }
-        // Some answer 401 where they mean 407.
+        // Some proxies answer 401 instead of 407.
         let isRefused =
             facts.connectStatus == HTTPStatus.proxyAuthentication
             || facts.connectStatus == HTTPStatus.unauthorized

@@ -1,6 +1,6 @@
-// Puts a request and the settings of its target onto libcurl's handle. TLS is always verified.
-// What an older libcurl, or one built without something, lacks is an error that names the option,
-// unless we can do without it. SAFETY: the handle is the caller's and outlives the value; libcurl
+// Puts a request and its target's settings onto libcurl's handle. TLS is always verified. A feature
+// missing in an older or reduced libcurl is an error that names the option, unless we can do
+// without it. SAFETY: the handle is the caller's and outlives the value; libcurl
 // copies texts and keeps the address of the list, which outlives the transfer.
 
 import CCurl
@@ -25,7 +25,7 @@ import CCurl
             + String(cString: cwi_curl_error_text(refusal.code))
     }
 
-    /// libcurl has no such thing, whatever the value.
+    /// libcurl lacks the option, whatever the value.
     var isMissing: Bool {
         switch refusal?.code {
         case CURLE_UNKNOWN_OPTION, CURLE_NOT_BUILT_IN, CURLE_UNSUPPORTED_PROTOCOL: return true
@@ -33,7 +33,7 @@ import CCurl
         }
     }
 
-    // ── What a target says ──
+    // ── Settings of a target ──
 
     mutating func set(_ settings: TransportSettings, isTLS: Bool) {
         number(CURLOPT_NOSIGNAL, 1, "no signals")
@@ -51,11 +51,11 @@ import CCurl
                 CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE), "http_version 2")
         case .http2: number(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS), "http_version 2")
         case .automatic:
-            // Without HTTP/2 inside it speaks 1.1.
+            // Without HTTP/2 support it speaks 1.1.
             attempt(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
         }
         attempt(CURLOPT_UPLOAD_BUFFERSIZE, settings.uploadBufferBytes)
-        // A resolver that hangs is left to itself; else the end of a transfer waits for its thread.
+        // Abandons a hanging resolver; otherwise the end of a transfer waits for its thread.
         attempt(CurlOptions.quickExit, 1)
     }
 
@@ -65,7 +65,7 @@ import CCurl
         number(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2), "TLS 1.2")
         if let file = settings.caFile {
             string(CURLOPT_CAINFO, file, "ca_file")
-            // Beside it the system's directory would still be believed.
+            // Otherwise libcurl would also trust the system's directory.
             clear(CURLOPT_CAPATH)
             attempt(CURLOPT_PROXY_CAINFO, file)
             clear(CURLOPT_PROXY_CAPATH)
@@ -82,7 +82,8 @@ import CCurl
     private mutating func setProxy(_ settings: TransportSettings) {
         if let proxy = settings.proxy {
             string(CURLOPT_PROXY, proxy, "proxy")
-            // Who names a proxy means it: no_proxy of the environment is for the environment's.
+            // An explicit proxy is meant: no_proxy of the environment applies only to the
+            // environment's.
             string(CURLOPT_NOPROXY, "", "proxy")
         }
         if let (name, password) = settings.proxyUser {
@@ -90,17 +91,17 @@ import CCurl
             string(CURLOPT_PROXYUSERNAME, name, "proxy_auth")
             string(CURLOPT_PROXYPASSWORD, password, "proxy_auth")
         }
-        // The target's token is nothing for the proxy of a tunnel.
+        // The target's token must not reach the proxy of a tunnel.
         number(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE), "headers for the server alone")
     }
 
-    // ── What a request says ──
+    // ── Settings of a request ──
 
     mutating func set(
         _ request: TransferRequest, headers: UnsafeMutablePointer<curl_slist>?, timeoutMs: Int
     ) {
         set(request.settings, isTLS: request.url.lowercased().hasPrefix("https:"))
-        // A low byte rate in bursts of half a MiB would be none.
+        // Bursts of half a MiB would defeat a low byte rate.
         if request.bytesPerSecond > 0 {
             attempt(CURLOPT_UPLOAD_BUFFERSIZE, CurlOptions.pacedBufferBytes)
         }
@@ -108,7 +109,7 @@ import CCurl
         string(CURLOPT_URL, request.url, "url")
         note(unsafe cwi_curl_set_list(easy, CURLOPT_HTTPHEADER, headers), "headers")
         let bytes = Int64(clamping: request.body?.count ?? 0)
-        // A PUT without a body, a GET and a DELETE go under their own name.
+        // A PUT without a body, a GET and a DELETE use their own names.
         switch (request.method, request.body != nil) {
         case ("POST", _):
             number(CURLOPT_POST, 1, "POST")
@@ -150,7 +151,7 @@ import CCurl
         note(unsafe cwi_curl_set_text(easy, option, value), name)
     }
 
-    /// Without it things go on as well, or nearly.
+    /// Sets an option that is not essential.
     private func attempt(_ option: CURLoption, _ value: Int) {
         unsafe cwi_curl_set_long(easy, option, value)
     }

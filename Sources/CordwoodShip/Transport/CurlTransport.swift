@@ -1,6 +1,6 @@
 // Sends one request at a time through libcurl. Made for one run of a target on one thread, so that
-// nothing of it crosses a fork; connections are kept for the length of the run. What is set on
-// libcurl stands in CurlOptions, what it calls back in CurlExchange.
+// nothing of it crosses a fork; keeps connections for the length of the run. CurlOptions sets
+// libcurl's options, CurlExchange has its callbacks.
 // SAFETY: the session is this object's and is closed once, in deinit; list, error text and exchange
 // outlive `cwi_curl_run`, after which libcurl is told to forget the text.
 
@@ -10,7 +10,7 @@ import CordwoodStore
 import Glibc
 
 @safe final class CurlTransport: Transport {
-    /// The slowest line that is worth waiting for.
+    /// The slowest connection worth waiting for.
     static let bytesPerSecondAssumed: UInt64 = 100_000
 
     private var session: cwi_curl_session
@@ -24,14 +24,14 @@ import Glibc
         unsafe session = opened
     }
 
-    /// Any thread; costs time the first time only.
+    /// Any thread; slow only the first time.
     static func load() throws(UploadError) {
         guard cwi_curl_load() == 0 else {
             throw unsafe UploadError.unsupported(String(cString: cwi_curl_load_error()))
         }
     }
 
-    /// Whether the libcurl that is here can do what these settings ask for.
+    /// Throws if the present libcurl lacks a feature that these settings need.
     static func check(_ settings: TransportSettings, isTLS: Bool) throws(UploadError) {
         let transport = try CurlTransport()
         guard let easy = unsafe transport.session.easy else { return }
@@ -108,15 +108,15 @@ import Glibc
     }
 }
 
-/// What libcurl says of a transfer that ended.
+/// libcurl's facts about a finished transfer.
 struct CurlFacts {
     var code: CURLcode
     /// May be empty.
     var detail: String
-    /// The server's; 0: it gave none.
+    /// The server's status; 0: none.
     var status: Int32
     /// The proxy's answer to CONNECT; 0: none.
     var connectStatus: Int32
-    /// The connection stood, TLS and tunnel included.
+    /// The connection was established, including TLS and tunnel.
     var isBegun: Bool
 }

@@ -1,10 +1,10 @@
-// How JSON, XML and URLs may write a byte or a character: `\u002b`, `\/`, `&#43;`, `&amp;`, `%2B`.
-// A server that repeats what it was sent escapes more of it than it must. Pure.
+// Escapes of a byte or a character in JSON, XML and URLs: `\u002b`, `\/`, `&#43;`, `&amp;`, `%2B`.
+// A server that repeats its input may escape more than it must. Pure.
 
 import CordwoodFormats
 
 enum Escape {
-    /// The UTF-8 of the escape that begins at `start`, and where it ends; nil: no escape begins
+    /// The UTF-8 of the escape that begins at `start`, and its end; nil: no escape begins
     /// there.
     static func read(_ text: [UInt8], _ start: Int) -> (bytes: [UInt8], end: Int)? {
         switch text[start] {
@@ -72,7 +72,7 @@ enum Escape {
         return value
     }
 
-    /// nil: half a character, or none.
+    /// nil: half a surrogate pair, or not a character.
     private static func utf8(_ scalar: UInt32) -> [UInt8]? {
         Unicode.Scalar(scalar).map { Array(String($0).utf8) }
     }

@@ -1,6 +1,6 @@
-// What is known of a transfer that did not succeed (B-NET-1, B-NET-2), fit to be logged and shown:
-// of a redirection's address scheme, host and port alone are kept, for tokens stand in paths, too.
-// A value, made of the outcome where an attempt fails. Pure.
+// The known details of a failed transfer (B-NET-1, B-NET-2), fit to be logged and shown. Of a
+// redirection's address only scheme, host and port are kept, because paths may contain tokens, too.
+// A value, made from the outcome where an attempt fails. Pure.
 
 import CordwoodFormats
 
@@ -11,10 +11,10 @@ public struct FailureDetail: Equatable, Sendable {
     public var httpStatus: Int32
     /// The transport's cause, or the status in words.
     public var cause: String
-    /// Where a redirection points: `https://host:port`, or `/…` on the same server; empty:
-    /// nowhere, or no redirection.
+    /// The target of a redirection: `https://host:port`, or `/…` on the same server; empty: no
+    /// target, or no redirection.
     public var location: String
-    /// What the server asks us to wait; nil: it said nothing.
+    /// The wait that the server asked for; nil: it asked for none.
     public var retryAfterMs: UInt64?
     public var odata: ODataError?
 
@@ -51,7 +51,7 @@ public struct FailureDetail: Equatable, Sendable {
         self.odata = odata
     }
 
-    /// Whole seconds, not less than was asked for; nil: nothing was.
+    /// Whole seconds, rounded up; nil: no wait was asked for.
     var retryAfterSeconds: UInt64? {
         retryAfterMs.map { $0 / 1_000 + ($0 % 1_000 == 0 ? 0 : 1) }
     }
@@ -81,8 +81,8 @@ public struct FailureDetail: Equatable, Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// What stands for a port and is no number: `user:password`, where the password has a '/', '?'
-    /// or '#' as it is, with which no address goes on.
+    /// True if the text in place of a port is not a number: `user:password` whose password has an
+    /// unescaped '/', '?' or '#', which end the authority.
     static func endsInPassword(_ authority: some Collection<UInt8>) -> Bool {
         var rest = authority[...]
         if rest.first == UInt8(ascii: "["), let end = rest.firstIndex(of: UInt8(ascii: "]")) {

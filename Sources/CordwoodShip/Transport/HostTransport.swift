@@ -1,6 +1,6 @@
-// Sends through the host's own transport (UploadTransport). Whatever that does, throws or answers
-// is an outcome: a status that is none counts as no answer, so that the archive is tried again and
-// not given up; headers and body are cut to the limits that libcurl's have. One thread at a time.
+// Sends through the host's own transport (UploadTransport). Whatever it does, throws or returns
+// becomes an outcome. An invalid status counts as no answer, so the archive is retried and not
+// given up. Headers and body are cut to the same limits as libcurl's. One thread at a time.
 
 final class HostTransport: Transport {
     private let host: any UploadTransport
@@ -16,7 +16,7 @@ final class HostTransport: Transport {
         withoutActuallyEscaping(tick) { tick in
             let timeout = UInt64(clamping: CurlTransport.timeoutMs(request))
             let exchange = UploadRequest(request, timeoutMs: timeout, tick: tick)
-            // INVARIANT: `tick` is let go of before it ceases to exist.
+            // INVARIANT: `tick` is released before it ceases to exist.
             defer { exchange.end() }
             if exchange.isStopped { return HostTransport.stopped() }
             do {
@@ -37,7 +37,7 @@ final class HostTransport: Transport {
 
     static func outcome(_ response: UploadResponse) -> TransferOutcome {
         guard (200...599).contains(response.status) else {
-            // B-NET-1: unknown, with its cause; it is tried again.
+            // B-NET-1: unknown, with its cause; it is retried.
             return TransferOutcome(
                 kind: .unknown,
                 cause: "the host's transport answered \(response.status), which is no HTTP status")
@@ -60,7 +60,7 @@ final class HostTransport: Transport {
         return outcome
     }
 
-    /// A value is one line without spaces round it, as libcurl's are.
+    /// A value is one line without surrounding spaces, as libcurl's are.
     private static func line(_ value: String) -> String {
         let text = value.prefix { !$0.isNewline }
         var bytes = text.utf8[...]
@@ -75,7 +75,7 @@ final class HostTransport: Transport {
         return outcome
     }
 
-    /// A text of the host's that goes into logs.
+    /// A text of the host's for the logs.
     static func shown(_ text: String) -> String {
         let bytes = text.utf8.prefix(causeBytesMax).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
         return bytes.isEmpty ? "no cause given" : String(decoding: bytes, as: UTF8.self)

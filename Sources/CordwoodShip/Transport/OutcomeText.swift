@@ -1,6 +1,6 @@
-// What became of a transfer, in words for people: one sentence for each case (B-NET-5), and a
-// longer text with what is known of a failure. English and German; other languages get English.
-// Pure. Causes and the server's own message stay in the language they came in.
+// The outcome of a transfer, in words for people: one sentence for each case (B-NET-5), and a
+// longer text with the details of a failure. English and German; other languages get English. Pure.
+// Causes and the server's own message stay in their original language.
 
 import CordwoodFormats
 
@@ -8,7 +8,7 @@ public enum OutcomeLanguage: String, CaseIterable, Sendable {
     case english = "en"
     case german = "de"
 
-    /// `de`, `de-AT`, `de_DE.UTF-8`; nil and what is not known: English.
+    /// `de`, `de-AT`, `de_DE.UTF-8`; nil and unknown tags: English.
     public init(_ tag: String?) {
         let word = (tag ?? "").prefix { $0 != "-" && $0 != "_" && $0 != "." && $0 != "@" }
         self = OutcomeLanguage(rawValue: word.lowercased()) ?? .english
@@ -16,7 +16,7 @@ public enum OutcomeLanguage: String, CaseIterable, Sendable {
 }
 
 extension OutcomeKind {
-    /// Of logs and of Python.
+    /// The word in logs and in Python.
     public var word: String {
         switch self {
         case .none: "none"
@@ -52,11 +52,11 @@ extension OutcomeKind {
 }
 
 extension FailureDetail {
-    /// The case's sentence and what is known beyond it, the server's own words too. No secrets.
+    /// The case's sentence and further details, including the server's own message. No secrets.
     public func text(_ language: OutcomeLanguage) -> String {
         let isGerman = language == .german
         var text = "\(kind.sentence(language))"
-        // Of half an answer the status says nothing.
+        // The status of an incomplete answer means nothing.
         if httpStatus != 0, kind != .requestFailed {
             text += " HTTP \(httpStatus)"
             text += FailureDetail.reason(httpStatus, language).map { ": \($0)." } ?? "."
@@ -86,7 +86,7 @@ extension FailureDetail {
         return text
     }
 
-    /// What a status usually means; nil: nothing more than its class.
+    /// The usual meaning of a status; nil: nothing more than its class.
     private static func reason(_ httpStatus: Int32, _ language: OutcomeLanguage) -> StaticString? {
         let isGerman = language == .german
         switch httpStatus {

@@ -1,11 +1,11 @@
-// 307 and 308 within one origin, for every transport: a body and a token must not go elsewhere, and
-// the other redirections would turn the request into one without a body. Where a Location leads is
-// found here; what looks unusual leads nowhere. Pure.
+// Follows 307 and 308 within one origin, for every transport: a body and a token must not go
+// elsewhere, and the other redirections would drop the body. Resolves a Location; unusual ones lead
+// nowhere. Pure.
 
 enum Redirection {
     static let countMax = 5
 
-    /// Makes exchanges until one is no redirection that may be followed.
+    /// Makes exchanges until the answer is not a redirection that may be followed.
     static func follow(
         _ request: TransferRequest, _ exchange: (TransferRequest) -> TransferOutcome
     ) -> TransferOutcome {
@@ -25,7 +25,7 @@ enum Redirection {
     /// The URL of a Location on the same scheme, host and port; nil: it leads elsewhere or nowhere.
     static func target(_ location: String, from url: String) -> String? {
         guard let from = try? WebAddress(url) else { return nil }
-        // A fragment is the client's own and never sent.
+        // The client keeps the fragment and never sends it.
         let there = location.prefix { $0 != "#" }
         let here = url.prefix { $0 != "#" }
         let next: String
@@ -53,7 +53,7 @@ enum Redirection {
         return next
     }
 
-    /// A colon before any slash or question mark.
+    /// True for a colon before any slash or question mark.
     private static func hasScheme(_ text: Substring) -> Bool {
         text.first { $0 == ":" || $0 == "/" || $0 == "?" } == ":"
     }

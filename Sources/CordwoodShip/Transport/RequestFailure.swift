@@ -1,23 +1,23 @@
-// How a request of the host's own ended, as the host tells it, and what is known of one that failed
-// (B-NET-1, B-NET-2): the same outcomes, decoder and words as for our uploads. Pure.
+// How a request of the host's own ended, as the host reports it, and the known details of a failed
+// one (B-NET-1, B-NET-2): the same outcomes, decoder and texts as for our uploads. Pure.
 
 import CordwoodFormats
 
-/// What a host knows of a request that is over.
+/// The host's facts about a finished request.
 public struct NetworkResult: Sendable {
     /// 0: no HTTP answer.
     public var httpStatus: Int32 = 0
-    /// Of the answer, in any case. Location, Retry-After and Content-Language mean something.
+    /// The answer's headers, in any case. Only Location, Retry-After and Content-Language matter.
     public var headers: [(name: String, value: String)] = []
-    /// Of the answer, unpacked. An error in it is decoded where it has at most 256 KiB.
+    /// The answer's body, unpacked. An error in it is decoded if it has at most 256 KiB.
     public var body: [UInt8] = []
-    /// Why there is no answer, or not all of it, in the transport's words; empty: there is.
+    /// Why the answer is missing or incomplete, in the transport's words; empty: it is complete.
     public var error = ""
-    /// `dns`, `connect`, `tls`, `timeout` …; empty: not known.
+    /// `dns`, `connect`, `tls`, `timeout` …; empty: unknown.
     public var errorType = ""
     public var method = ""
     public var url = ""
-    /// Of the captured exchange: 16 hex digits; empty: it was not captured.
+    /// The id of the captured exchange, 16 hex digits; empty: it was not captured.
     public var exchangeID = ""
 
     public init() {}
@@ -45,9 +45,9 @@ public struct NetworkResult: Sendable {
 public struct RequestFailure: Equatable, Sendable {
     public var detail: FailureDetail
     public var method: String
-    /// Without user, query and fragment; of an address that is not valid the scheme alone.
+    /// Without user, query and fragment; for an invalid address only the scheme.
     public var url: String
-    /// Of the captured exchange; empty: it was not captured.
+    /// The id of the captured exchange; empty: it was not captured.
     public var exchangeID: String
     public var unixMs: UInt64
 
@@ -64,7 +64,7 @@ public struct RequestFailure: Equatable, Sendable {
         self.unixMs = unixMs
     }
 
-    /// Nothing but why is known.
+    /// Only the reason is known.
     package init(cause: String) {
         detail = FailureDetail(
             kind: .unknown, httpStatus: 0, cause: cause, location: "", retryAfterMs: nil,
@@ -72,7 +72,7 @@ public struct RequestFailure: Equatable, Sendable {
         (method, url, exchangeID, unixMs) = ("", "", "", 0)
     }
 
-    /// nil: it went well.
+    /// nil: the request succeeded.
     package init?(_ result: NetworkResult, unixMs: UInt64) {
         let kind = result.kind
         guard kind != .success else { return nil }
@@ -91,7 +91,7 @@ public struct RequestFailure: Equatable, Sendable {
     /// Scheme, host and port.
     public var origin: String { url.isEmpty ? "" : FailureDetail.shown(url) }
 
-    /// An address without user, query and fragment; of one that is not valid the scheme.
+    /// An address without user, query and fragment; for an invalid one, the scheme.
     private static func address(_ url: String) -> String {
         let bytes = Array(url.utf8.prefix { !"?#".utf8.contains($0) })
         var start = 0

@@ -1,6 +1,6 @@
 // One header line of a request, checked so that no value can start a second line. Headers that we
-// own are refused, for two of them would contradict each other. Pure. Values may be secrets:
-// errors name the header only.
+// set ourselves are refused, because two of them would conflict. Pure. Values may be secrets:
+// errors name only the header.
 
 import CordwoodFormats
 import CordwoodStore
@@ -18,7 +18,7 @@ struct RequestHeader: Equatable, Sendable {
 
     var lowercasedName: String { name.lowercased() }
 
-    /// As libcurl wants it, with a NUL: an empty value is written with a semicolon.
+    /// As libcurl wants it, with a NUL; a semicolon marks an empty value.
     var lineBytes: [CChar] {
         var bytes: [CChar] = []
         bytes.reserveCapacity(name.utf8.count + value.utf8.count + 3)

@@ -1,18 +1,18 @@
-// The header Retry-After: seconds, or an HTTP date in any of its three forms. Dates are read
-// leniently: the weekday is never looked at, a past date means now. Pure.
+// The header Retry-After: seconds, or an HTTP date in any of its three forms. Dates are parsed
+// leniently: the weekday is ignored, a past date means now. Pure.
 
 import CordwoodFormats
 
 enum RetryAfter {
-    /// A server cannot hold uploads back for longer.
+    /// The longest time for which a server can hold back uploads.
     static let delayMsMax: UInt64 = 24 * 3_600_000
 
-    /// How long to wait from now; nil: the text is neither.
+    /// The delay from now; nil: the text is neither.
     static func delayMs(_ text: String, nowUnixMs: UInt64) -> UInt64? {
         let trimmed = ASCII.trimmed(text.utf8)
         guard !trimmed.isEmpty else { return nil }
         if trimmed.utf8.allSatisfy(ASCII.isDigit) {
-            // Too many digits for 64 bits is a long time, not an error.
+            // A number beyond 64 bits is a long time, not an error.
             guard let seconds = UInt64(trimmed), seconds < delayMsMax / 1_000 else {
                 return delayMsMax
             }

@@ -1,7 +1,6 @@
 // Finds the request's secrets in its answer. Error pages often repeat the URL, headers and tokens,
-// as they are or escaped, and their first words go into logs and the queue: what is shown of an
-// answer is cleaned before it is cut, for of a secret across a cut half would stay. Lives for one
-// answer.
+// plain or escaped, and their first words go into logs and the queue. An answer is cleaned before
+// it is cut for display, because a cut could leave half a secret. Lives for one answer.
 
 struct SentSecrets {
     /// In UTF-8, the longest first.
@@ -12,7 +11,7 @@ struct SentSecrets {
     private static let valueBytesMin = 4
     /// Shorter path segments are more likely names than tokens.
     private static let segmentBytesMin = 8
-    /// Ours, or what every request has.
+    /// Our own headers, or those of every request.
     private static let plainHeaders: Set<String> = [
         "accept", "content-encoding", "content-length", "content-type", "host", "idempotency-key",
         "if-none-match", "user-agent",
@@ -85,7 +84,7 @@ struct SentSecrets {
         return out
     }
 
-    /// Behind the longest secret that begins there; nil: none does.
+    /// The end of the longest secret that begins there; nil: none does.
     private func secretEnd(_ bytes: [UInt8], _ start: Int) -> Int? {
         for text in texts {
             if bytes[start...].starts(with: text) { return start + text.count }

@@ -15,22 +15,22 @@ public struct TransferOutcome: Sendable {
     public var kind: OutcomeKind
     /// 0: no HTTP answer.
     public var httpStatus: Int32 = 0
-    /// The transport's cause, or the status in words; no URL, no header.
+    /// The transport's cause, or the status in words; contains no URL and no header.
     public var cause: String
-    /// Of the final answer, names in lower case; what follows is bounded by the transport. They may
-    /// hold secrets of the server's.
+    /// Headers of the final answer, with names in lower case; the transport bounds the rest. They
+    /// may hold secrets of the server's.
     public var headers: [(name: String, value: String)] = []
     /// At most TransferOutcome.bodyBytesMax.
     public var body: [UInt8] = []
     /// The body was longer.
     public var isBodyCut = false
-    /// Of the request's body.
+    /// Bytes of the request's body that were sent.
     public var bytesSent: UInt64 = 0
-    /// The request was never begun: DNS, connect, TLS, proxy.
+    /// The request never began: DNS, connect, TLS, proxy.
     public var isUnreachable = false
-    /// The server broke the request's HTTP/2 stream off, or spoke HTTP/2 wrongly.
+    /// The server reset the request's HTTP/2 stream, or violated HTTP/2.
     public var isReset = false
-    /// We broke it off.
+    /// We aborted it.
     public var isStopped = false
 
     static let bodyBytesMax = 4 << 20

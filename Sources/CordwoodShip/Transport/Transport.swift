@@ -1,19 +1,19 @@
-// What a request is, and who sends it: libcurl (CurlTransport) or the host itself (HostTransport).
-// A transport knows nothing of archives, targets or retries: it makes one exchange and says how
-// that ended. One thread at a time.
+// A request, and the interface that sends it: libcurl (CurlTransport) or the host itself
+// (HostTransport). A transport knows nothing about archives, targets or retries: it makes one
+// exchange and reports its end. One thread at a time.
 
 import CShims
 import CordwoodStore
 import Glibc
 
 protocol Transport: AnyObject {
-    /// One exchange that follows nothing. Throws nothing: what fails is an outcome. `tick` is asked
-    /// at least every 50 ms, on the calling thread.
+    /// Makes one exchange and follows no redirection. Throws nothing: a failure is an outcome.
+    /// Calls `tick` at least every 50 ms, on the calling thread.
     func performOnce(_ request: TransferRequest, tick: () -> TransferTick) -> TransferOutcome
 }
 
 extension Transport {
-    /// One exchange, which follows 307 and 308 within the origin.
+    /// Makes one exchange that follows 307 and 308 within the origin.
     func perform(_ request: TransferRequest, tick: () -> TransferTick) -> TransferOutcome {
         Redirection.follow(request) { performOnce($0, tick: tick) }
     }
@@ -36,10 +36,10 @@ struct RequestBody {
     var count: UInt64
 }
 
-/// What a running transfer is told when it asks.
+/// The instruction for a running transfer.
 enum TransferTick {
     case go
-    /// Go on without a byte rate: somebody waits for it.
+    /// Continue without a byte rate: a caller waits for it.
     case goUnlimited
     case stop
 }

@@ -1,6 +1,6 @@
-// How the server of a target is reached: the same for all its requests. Checked when a target is
-// added, so that a misspelt path is the host's error and not a retry for ever. A value: it holds
-// secrets and is never written anywhere; texts name options and files, never contents.
+// How to reach a target's server: the same for all its requests. Checked when a target is added, so
+// that a misspelt path is the host's error and not an endless retry. A value: it holds secrets and
+// is never written anywhere; error texts name options and files, never contents.
 
 import CSodium
 import CordwoodStore
@@ -8,12 +8,12 @@ import Glibc
 
 struct TransportSettings: Equatable, Sendable {
     var connectTimeoutMs: UInt32 = 10_000
-    /// Raised by the size of the body.
+    /// The body's size raises it.
     var requestTimeoutMs: UInt32 = 60_000
     /// PEM files. nil: the system's certificates; no client certificate.
     var caFile: String?
     var clientCertificateFile: String?
-    /// nil: the key stands in the certificate's file.
+    /// nil: the certificate's file has the key.
     var clientKeyFile: String?
     var clientKeyPassword: String?
     /// `http://host:port`, `https://…`, `socks5h://…`; nil: the environment's (http_proxy and the
@@ -22,11 +22,11 @@ struct TransportSettings: Equatable, Sendable {
     /// `user:password`.
     var proxyAuthentication: String?
     var httpVersion = HTTPVersion.automatic
-    /// Slower than this for so long, the transfer is broken off.
+    /// A transfer slower than this for that long is aborted.
     var stallBytesPerSecond: UInt32 = 1
     var stallSeconds: UInt32 = 60
-    /// Read and sent by libcurl at a time: a system call each, and memory of a transfer (16 KiB to
-    /// 2 MiB).
+    /// The amount libcurl reads and sends at a time: one system call each, and a transfer's memory
+    /// (16 KiB to 2 MiB).
     var uploadBufferBytes = 512 << 10
 
     /// A certificate bundle has a few hundred KiB.
@@ -34,7 +34,7 @@ struct TransportSettings: Equatable, Sendable {
     static let textBytesMax = 4096
     static let proxySchemes = ["http", "https", "socks5h"]
 
-    /// What libcurl alone does. A host's own transport that was given it would silently do without.
+    /// An option that only libcurl supports; a host's own transport would silently ignore it.
     var needsCurl: String? {
         if caFile != nil { return "ca_file" }
         if clientCertificateFile != nil { return "client_certificate_file" }
@@ -45,11 +45,11 @@ struct TransportSettings: Equatable, Sendable {
         return httpVersion == .automatic ? nil : "http_version"
     }
 
-    /// The same with full paths, since hosts change their directory; throws what is wrong. Reads
-    /// the files.
+    /// The settings with full paths, since hosts change their directory. Throws if one is wrong.
+    /// Reads the files.
     func checked() throws(UploadError) -> TransportSettings {
         var result = self
-        // An empty word means what a missing one does; an empty proxy is a word of its own.
+        // An empty value means the same as a missing one, except for the proxy.
         result.caFile = try TransportSettings.path(caFile, "ca_file")
         result.clientCertificateFile = try TransportSettings.path(
             clientCertificateFile, "client_certificate_file")
@@ -105,7 +105,7 @@ struct TransportSettings: Equatable, Sendable {
             throw UploadError.argument("proxy is not SCHEME://HOST:PORT with one of \(list)")
         }
         let authority = String(rest.dropFirst(3)) ?? ""
-        // The rules for hosts and ports are those of any URL; so are the texts, but for the name.
+        // Hosts and ports follow the rules of any URL; error texts do too, except for the name.
         do throws(UploadError) {
             let address = try WebAddress("http://" + authority)
             guard !address.hasPathOrQuery || authority.hasSuffix("/") else {
@@ -148,7 +148,7 @@ struct TransportSettings: Equatable, Sendable {
         return unsafe String(cString: here) + "/" + text
     }
 
-    /// libcurl would say so at the first request only, and not of every file.
+    /// libcurl would report it only at the first request, and not for every file.
     private static func requirePEM(
         _ path: String, _ option: String, _ mark: String, _ what: String
     ) throws(UploadError) {
@@ -165,7 +165,7 @@ struct TransportSettings: Equatable, Sendable {
         func refuse(_ cause: String) -> UploadError {
             .argument("\(option) '\(path)': \(cause)")
         }
-        // Links are followed: certificates are often replaced by turning one.
+        // Links are followed: certificates are often replaced by switching a link.
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { throw refuse(UploadError.cause(errno: errno)) }
         defer { close(descriptor) }
@@ -197,9 +197,9 @@ struct TransportSettings: Equatable, Sendable {
 }
 
 enum HTTPVersion: UInt32, Sendable {
-    /// HTTP/2 where TLS agrees on it, else 1.1.
+    /// HTTP/2 if TLS agrees on it, otherwise 1.1.
     case automatic = 0
     case http1 = 1
-    /// As `automatic`; without TLS HTTP/2 from the first byte.
+    /// Like `automatic`, but without TLS uses HTTP/2 from the first byte.
     case http2 = 2
 }

@@ -1,24 +1,24 @@
-// A request as the host's own transport sees it. Lives for the length of one call; who keeps it
-// longer gets errors, for the file it read from is closed and its number may be another's. Reading
-// is paced to the target's byte rate. Any thread; whether to stop is asked of the engine on the
-// thread of the call alone, and others are told what it said last.
+// A request for the host's own transport. Valid for the length of one call; later use gets errors,
+// because the file is closed by then and its number may be another's. Reading is paced to the
+// target's byte rate. Any thread. Only the call's own thread asks the engine whether to stop; other
+// threads get its last answer.
 
 import CShims
 import Glibc
 import Synchronization
 
-/// SAFETY: `tick` and what it said are touched on `owner` only, but for `isToldToStop` and
+/// SAFETY: `tick` and its last answer are used on `owner` only, except for `isToldToStop` and
 /// `isUnlimited`, which are atomic; the descriptor is read under the lock, which `end` takes, too.
 public final class UploadRequest: @unchecked Sendable {
-    /// `POST` or `PUT`, as a rule.
+    /// Usually `POST` or `PUT`.
     public let method: String
     /// May hold secrets, as may headers: not for logs.
     public let url: String
-    /// Complete but for Host and Content-Length.
+    /// Complete except for Host and Content-Length.
     public let headers: [(name: String, value: String)]
     public let bodyBytes: UInt64
     public let connectTimeoutMs: UInt32
-    /// Of the whole exchange.
+    /// The limit of the whole exchange.
     public let timeoutMs: UInt64
 
     private let body: RequestBody?
@@ -53,7 +53,7 @@ public final class UploadRequest: @unchecked Sendable {
         if pthread_equal(owner, pthread_self()) != 0, let tick {
             switch tick() {
             case .go: break
-            // ORDER: relaxed. A hint; nothing is published by it.
+            // ORDER: relaxed. A hint; it publishes nothing.
             case .goUnlimited: isUnlimited.store(true, ordering: .relaxed)
             // ORDER: relaxed. As above.
             case .stop: isToldToStop.store(true, ordering: .relaxed)
@@ -63,9 +63,9 @@ public final class UploadRequest: @unchecked Sendable {
         return isToldToStop.load(ordering: .relaxed)
     }
 
-    /// Bytes of the body from `offset` on; the same however often they are read. Blocks where the
+    /// Copies bytes of the body from `offset` on; every read gives the same bytes. Blocks if the
     /// target has a byte rate.
-    /// - Returns: how many; 0: the body has no more.
+    /// - Returns: the number of bytes; 0: the body has no more.
     public func readBody(
         at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer
     ) throws(UploadTransportError) -> Int {
@@ -87,15 +87,15 @@ public final class UploadRequest: @unchecked Sendable {
         }
     }
 
-    /// After this nothing of the caller's is touched any more.
+    /// From here on nothing of the caller's is used any more.
     func end() {
         locked { $0 = true }
-        // ORDER: relaxed. A hint; whoever still reads is kept out by the lock.
+        // ORDER: relaxed. A hint; the lock keeps out threads that still read.
         isToldToStop.store(true, ordering: .relaxed)
         tick = nil
     }
 
-    /// A host's thread that is cancelled in here would leave the lock taken.
+    /// If the host cancels its thread in here, the lock stays taken.
     private func locked<T: Sendable>(_ body: (inout Bool) -> T) -> T {
         let cancel = cwi_disable_cancel()
         defer { cwi_restore_cancel(cancel) }
@@ -116,7 +116,7 @@ public final class UploadRequest: @unchecked Sendable {
         }
     }
 
-    /// Waits until the byte rate allows more; false: broken off.
+    /// Waits until the byte rate allows more; false: aborted.
     private func pace() -> Bool {
         while true {
             if isStopped { return false }

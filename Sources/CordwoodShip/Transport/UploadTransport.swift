@@ -1,12 +1,13 @@
-// What a host implements that sends requests itself: in Swift this protocol, in C and Python the
-// function that CordwoodABI wraps in it. HostTransport calls it and believes nothing it answers.
+// The interface for hosts that send requests themselves: in Swift this protocol, in C and Python
+// the function that CordwoodABI wraps in it. HostTransport calls it and validates everything it
+// returns.
 
-/// Sends requests in place of libcurl. Called on the engine's threads, by several at once where the
-/// target allows that; may block.
+/// Sends requests in place of libcurl. The engine's threads call it, several at once if the target
+/// allows that; it may block.
 public protocol UploadTransport: AnyObject, Sendable {
-    /// One exchange: sends the request as it is, follows no redirection, gives the server's final
-    /// answer whatever its status. Throws where there was none: UploadTransportError, or any other,
-    /// of which the type's name alone is logged.
+    /// Makes one exchange: sends the request unchanged, follows no redirection, returns the
+    /// server's final answer whatever its status. Throws if no answer came: UploadTransportError,
+    /// or another error, of which only the type's name is logged.
     func send(_ request: UploadRequest) throws -> UploadResponse
 }
 
@@ -14,9 +15,9 @@ public protocol UploadTransport: AnyObject, Sendable {
 public struct UploadResponse: Sendable {
     /// 200 to 599; anything else counts as no answer.
     public var status: Int
-    /// The first 64, of 8 KiB each, are looked at.
+    /// Only the first 64, of 8 KiB each, are used.
     public var headers: [(name: String, value: String)]
-    /// Of more than 4 MiB the rest is cut off.
+    /// Cut to 4 MiB.
     public var body: [UInt8]
 
     public init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
@@ -26,11 +27,11 @@ public struct UploadResponse: Sendable {
     }
 }
 
-/// Why there was no answer.
+/// The reason for a missing answer.
 public struct UploadTransportError: Error, Sendable {
-    /// Logged: without URL paths, headers and other secrets.
+    /// Logged, so keep URL paths, headers and other secrets out of it.
     public var text: String
-    /// No connection came to stand: archives wait for the target, rather than each for itself.
+    /// No connection was established: the target as a whole waits, not each archive by itself.
     public var isUnreachable: Bool
 
     public init(_ text: String, isUnreachable: Bool = false) {

@@ -1,6 +1,6 @@
-// The parts of an http or https URL that we decide by: scheme, host and port. It finds the same
-// origin for redirects and a text without secrets for names and logs. libcurl parses the URL it
-// connects to; what looks unusual is refused here rather than guessed. Pure.
+// The parts of an http or https URL that decisions depend on: scheme, host and port. Gives the same
+// origin for redirects, and a text without secrets for names and logs. libcurl parses the URL it
+// connects to; unusual URLs are refused here rather than guessed. Pure.
 
 import CordwoodStore
 
@@ -8,7 +8,7 @@ struct WebAddress: Equatable {
     var scheme: String
     var host: String
     var port: UInt16
-    /// Nothing but scheme and authority.
+    /// False if the URL has only scheme and authority.
     var hasPathOrQuery: Bool
 
     static let bytesMax = 8192
@@ -76,7 +76,8 @@ struct WebAddress: Equatable {
         }
     }
 
-    /// What an error may show of a URL: no user, path, query or fragment, which may hold secrets.
+    /// The part of a URL that an error may show: no user, path, query or fragment, which may hold
+    /// secrets.
     private static func shown(_ text: String) -> String {
         var start = text.startIndex
         if let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") {

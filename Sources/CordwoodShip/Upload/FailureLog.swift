@@ -1,10 +1,10 @@
-// The last failed transfer of each target of a process: what hosts are told when they ask, and the
-// fields of the record that says it (B-NET-2, B-NET-4). In memory only; any thread.
+// The last failed transfer to each target of a process: the answer to hosts that ask, and the
+// fields of its record (B-NET-2, B-NET-4). In memory only; any thread.
 
 import CordwoodCore
 import CordwoodFormats
 
-/// A failed transfer, and of what.
+/// A failed transfer, with its target and archive.
 public struct TransferFailure: Equatable, Sendable {
     public var detail: FailureDetail
     /// The target's name.
@@ -30,10 +30,10 @@ package final class FailureLog: @unchecked Sendable {
     // SAFETY: `failures` is used under the monitor only.
     private let monitor = Monitor()
 
-    /// Targets may come and go for as long as a process runs.
+    /// Targets may come and go throughout a process's life.
     private static let targetsMax = 256
 
-    /// Oldest first; one a target.
+    /// Oldest first; one per target.
     private var failures: [TransferFailure] = []
 
     func note(_ failure: TransferFailure) {
@@ -44,14 +44,14 @@ package final class FailureLog: @unchecked Sendable {
         }
     }
 
-    /// - Parameter target: nil: of any.
+    /// - Parameter target: nil: any target.
     package func last(target: String?) -> TransferFailure? {
         monitor.locked { failures.last { target == nil || $0.target == target } }
     }
 }
 
 extension FailureDetail {
-    /// Beyond status and cause, for the record that says that a transfer failed.
+    /// Fields besides status and cause, for the record of a failed transfer.
     public var fields: [(key: String, value: DiagnosticValue)] {
         var fields: [(key: String, value: DiagnosticValue)] = []
         func add(_ key: String, _ text: String) {
@@ -68,7 +68,7 @@ extension FailureDetail {
         add("error.message", odata.message)
         for (index, detail) in odata.details.prefix(FailureDetail.detailsLogged).enumerated() {
             let place = detail.property.isEmpty ? "" : " (\(detail.property))"
-            // No key twice: of two alike most readers of JSON show the last alone.
+            // Keeps keys unique: of two equal keys most JSON readers show only the last.
             add(
                 index == 0 ? "error.detail" : "error.detail_\(index + 1)",
                 "\(detail.severity) \(detail.code): \(detail.message)\(place)")

@@ -1,8 +1,8 @@
-// Takes archives off the disk: after upload when every registered target has them, by retention,
+// Removes archives from the disk: after upload once every registered target has them, by retention,
 // and when consent is denied. Every deletion happens under the archive's lock, after all targets'
-// states were read again (R38). One enforcer a store: retention holds the lock of archives/.
-// Callbacks are called after the deletions, with no lock held. An archive that cannot be deleted
-// (immutable, somebody else's) stays, is told of once, and holds nothing else up.
+// states were read again (R38). One enforcer per store: retention holds the lock of archives/.
+// Callbacks run after the deletions, with no lock held. An archive that cannot be deleted
+// (immutable, owned by another user) stays, is reported once, and holds nothing else up.
 
 import CordwoodFormats
 import CordwoodStore
@@ -10,12 +10,12 @@ import CordwoodStore
 struct Janitor {
     let service: UploadService
 
-    /// Deletes an archive that no registered target needs any more. Where another target is at it,
-    /// who comes last deletes it, or the next pass; who cannot do so now has not failed: what was
-    /// sent stays sent.
-    /// - Parameter done: a target whose 2xx could perhaps not be written down: on a full disk the
-    ///   deletion is what helps.
-    /// CRASH: before this the archive is deleted by the next pass, without another upload.
+    /// Deletes an archive that no registered target needs any more. If another target is working on
+    /// it, the last one deletes it, or the next pass does. A deletion that is impossible now is no
+    /// failure: what was sent stays sent.
+    /// - Parameter done: a target whose 2xx perhaps could not be written down: on a full disk the
+    ///   deletion is the remedy.
+    /// CRASH: before this, the next pass deletes the archive, without another upload.
     func deleteIfDone(_ archive: borrowing ArchiveLock, done: TargetKey? = nil) {
         do throws(UploadError) {
             guard try isDoneEverywhere(archive.stem, done: done), archive.widen(),
@@ -27,7 +27,8 @@ struct Janitor {
         }
     }
 
-    /// The same for all archives: what a crash, or two targets that ended at once, left.
+    /// Does the same for all archives: the leftovers of a crash, or of two targets that ended at
+    /// once.
     func deleteDone() throws(UploadError) {
         let registered = try service.registry.keys()
         guard try takesArchives(registered) else { return }
@@ -52,8 +53,8 @@ struct Janitor {
         return try takesArchives(registered)
     }
 
-    /// Somebody is sent what is logged. Who is sent events of transactions alone has not got the
-    /// rest, which is then kept under retention, as where nobody is sent anything.
+    /// True if a target gets all records. A target that gets only transactions' events does not
+    /// have the rest, which is then kept under retention, as if there were no target.
     private func takesArchives(_ registered: [TargetKey]) throws(UploadError) -> Bool {
         guard !registered.isEmpty else { return false }
         return try service.registry.list().contains {
@@ -86,7 +87,7 @@ struct Janitor {
         defer { _ = lock.number }
         let isCovered = service.hooks.covering()
         var items = try service.archives().compactMap { entry -> RetentionItem? in
-            // A directory or a link of such a name is no archive, and would never go.
+            // A directory or a link with such a name is not an archive, and would never go away.
             guard let bytes = StoreFiles.bytesOnDisk(service.paths.archive(entry.stem)) else {
                 return nil
             }
@@ -109,7 +110,7 @@ struct Janitor {
                     items.removeAll { $0.stem == stem }
                     removed.append(removal)
                 } else if let index = items.firstIndex(where: { $0.stem == stem }) {
-                    // It is being uploaded, or cannot go: decide anew without it.
+                    // It is being uploaded, or cannot be deleted: decides anew without it.
                     items[index].isPinned = true
                     isDone = false
                     break
@@ -119,7 +120,8 @@ struct Janitor {
         return removed
     }
 
-    /// The caller holds the lock of archives/. A store without archives has nothing to look for.
+    /// The caller holds the lock of archives/. In a store without archives there is nothing to
+    /// check.
     private func believes(_ now: ClockLook, _ items: [RetentionItem]) -> Bool {
         guard !items.isEmpty else { return true }
         let root = service.paths.root
@@ -129,7 +131,7 @@ struct Janitor {
         var trust = read
         let newest = items.map(\.timeMaxNs).max() ?? 0
         let verdict = trust.look(now, newestRecordNs: newest)
-        // CRASH: before it is written down it was told: then twice.
+        // CRASH: it is reported before it is written down, so possibly twice.
         if case .waits(let left, begins: true) = verdict {
             service.report(
                 UploadDiagnostic.warn,
@@ -141,7 +143,7 @@ struct Janitor {
                 ])
         }
         if trust.differs(from: read) || service.unwrittenTrust != nil {
-            // On a full disk this process alone remembers that it waits.
+            // On a full disk only this process remembers that it waits.
             let isWritten = (try? ClockFile.write(trust, storeDirectory: root)) != nil
             service.unwrittenTrust = isWritten ? nil : trust
         }
@@ -149,7 +151,7 @@ struct Janitor {
         return true
     }
 
-    /// - Parameter until: UTC ns; what was archived later is kept.
+    /// - Parameter until: UTC ns; archives made later are kept.
     func removeWaiting(until: UInt64) throws(UploadError) -> UInt32 {
         let registered = try service.registry.keys()
         let snapshot = try service.outbox.snapshot()
@@ -184,7 +186,7 @@ struct Janitor {
         }
     }
 
-    /// Once an archive: it is tried again in every round.
+    /// Once per archive: every round tries again.
     private func complain(_ stem: String, _ error: UploadError) {
         guard service.isNews(service.paths.archive(stem)) else { return }
         service.report(
@@ -192,7 +194,8 @@ struct Janitor {
             [("archive", .text(StorePaths.file(ofStem: stem))), ("cause", .text(error.text))])
     }
 
-    /// What an earlier attempt could not write down; what is done for all is deleted by that.
+    /// Writes states that an earlier attempt could not write; archives done for all are then
+    /// deleted.
     func writeDown(_ runner: TargetRunner) {
         for stem in runner.unwrittenStems {
             let key = runner.target.key
@@ -218,9 +221,9 @@ struct Janitor {
     private struct Removal {
         var stem: String
         var reason: RemovalReason
-        /// What the targets had made of it.
+        /// The targets' states of the archive.
         var states: [TargetKey: PairState] = [:]
-        /// All had it, or somebody else removed it: nobody is told.
+        /// All targets had it, or somebody else removed it: no callback is called.
         var isSilent = true
     }
 
@@ -249,7 +252,7 @@ struct Janitor {
         service.hooks.archiveRemoved(file, removal.reason)
     }
 
-    /// What `completed` is told.
+    /// The status for `completed`.
     private static func status(_ reason: RemovalReason) -> UploadStatus {
         switch reason {
         case .quota: return .full

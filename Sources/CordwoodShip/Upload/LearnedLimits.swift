@@ -1,30 +1,31 @@
-// What a server's answers taught us of what it takes: the encoding, and how large a body may be. A
-// limit is tried again now and then, for the proxy that set it may be gone. In memory: a restart
-// asks anew. Pure.
+// Limits learnt from a server's answers: the encoding it accepts, and the size of a body. A limit
+// is tested again now and then, because the proxy that set it may be gone. In memory: a restart
+// learns anew. Pure.
 
 struct LearnedLimits: Equatable, Sendable {
-    /// Simpler than the target's own where the server refused that one and took this.
+    /// Simpler than the target's own encoding if the server refused that one and accepted this one.
     private(set) var encoding: BodyEncoding
-    /// The server has taken a body in this encoding: a 400 is about the content then.
+    /// The server has accepted a body in this encoding, so a 400 is about the content.
     private(set) var isEncodingProven = false
-    /// Bodies of several records stay below it, for the server refused larger ones; 0: none.
+    /// Bodies of several records stay below it, because the server refused larger ones; 0: none.
     private(set) var bytesMax: UInt64 = 0
 
     /// Bodies since the limit was last changed.
     private var bodies: UInt32 = 0
-    /// The last change made it larger.
+    /// The last change raised it.
     private var hasGrown = false
-    /// Monotonic ms; it does not grow before.
+    /// Monotonic ms; until then it does not grow.
     private var fixedUntilMs: UInt64 = 0
 
-    /// So many bodies below the limit, and it grows by a quarter.
+    /// After this many bodies below the limit, it grows by a quarter.
     static let bodiesToGrow: UInt32 = 16
-    /// What is refused again so soon after it has grown is the server's limit, for so long.
+    /// A size refused again this soon after growing is the server's limit; it stays fixed that
+    /// long.
     static let fixedMs: UInt64 = 3_600_000
 
     struct Taken: Sendable {
         var encoding: BodyEncoding
-        /// What the attempt kept to; 0: none.
+        /// The limit that the attempt kept to; 0: none.
         var bytesMax: UInt64 = 0
     }
 
@@ -34,7 +35,7 @@ struct LearnedLimits: Equatable, Sendable {
 
     /// - Parameters:
     ///   - nowMs: monotonic.
-    ///   - bodyBytesMax: the target's own limit; a learnt one that reaches it is dropped. 0: the
+    ///   - bodyBytesMax: the target's own limit; a learnt limit that reaches it is dropped. 0: the
     ///     target has none.
     mutating func note(_ taken: Taken, nowMs: UInt64, bodyBytesMax: UInt64) {
         encoding = taken.encoding

@@ -1,5 +1,5 @@
-// A pass: one run of each target side by side, the first on the caller's thread, and the wait for
-// all of them. What the runs found is added up. Lives for the call.
+// A pass: runs each target once, all side by side, the first on the caller's thread; waits for all
+// of them and adds up their results. Lives for the call.
 
 import CordwoodCore
 

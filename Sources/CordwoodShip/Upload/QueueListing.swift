@@ -1,6 +1,6 @@
-// What waits in a store, for whom, why and until when, for people and their tools; and the two
-// things they may do about it by hand: let it be tried again now, or give it up. Any thread, any
-// process; a pair that is being sent at the moment is left to who sends it.
+// Lists what waits in a store, for which target, why and until when, for people and their tools,
+// and provides two actions by hand: release a pair for another attempt, or quarantine it. Any
+// thread, any process; a pair that is being sent at the moment is left alone.
 
 import CordwoodStore
 import Glibc
@@ -11,11 +11,11 @@ public struct QueueEntry: Sendable {
     /// The target's name.
     public var target: String
     public var state: PairState
-    /// Of the archive's file.
+    /// Size of the archive's file.
     public var bytes: UInt64
-    /// UTC ns of its newest record; 0: not known.
+    /// UTC ns of its newest record; 0: unknown.
     public var timeMaxNs: UInt64
-    /// What the last attempt met; empty: nothing yet.
+    /// The cause of the last attempt's failure; empty: none yet.
     public var cause: String
 }
 
@@ -57,7 +57,7 @@ package struct QueueListing: Sendable {
         return entries
     }
 
-    /// One file that cannot be read hides no other's.
+    /// A file that cannot be read hides no other file's cause.
     private func cause(
         _ outbox: Outbox, _ stem: String, _ target: TargetKey, _ state: PairState
     ) -> String {
@@ -68,10 +68,10 @@ package struct QueueListing: Sendable {
         }
     }
 
-    /// Lets what failed, was refused or is paused be tried at the next occasion; of an archive of
-    /// which some records were kept those alone.
+    /// Lets pairs that failed, were refused or are paused be tried at the next occasion. Of an
+    /// archive with some records kept, only those records are sent again.
     /// - Parameters: nil: all.
-    /// - Returns: how many pairs.
+    /// - Returns: the number of pairs.
     package func retry(archive: String?, target: String?) throws(UploadError) -> Int {
         try change(archive, target) { state, refusals in
             switch state {
@@ -82,7 +82,7 @@ package struct QueueListing: Sendable {
         }
     }
 
-    /// The same for what was given up alone.
+    /// The same, but only for quarantined pairs.
     package func retryQuarantined(target: String?) throws(UploadError) -> Int {
         try change(nil, target, to: QueueListing.fromQuarantine)
     }
@@ -103,7 +103,7 @@ package struct QueueListing: Sendable {
         switch state {
         case .quarantined: return anew(state, refusals())
         case .kept:
-            // Only those; all where nobody can say any more which they were.
+            // Only those records; all of them if it is no longer known which they were.
             let again = (refusals() ?? .none).again
             let progress = Progress(lines: again.lines)
             return (
@@ -113,7 +113,7 @@ package struct QueueListing: Sendable {
         }
     }
 
-    /// Gives an archive up for a target: it is not tried again, and kept under retention.
+    /// Quarantines an archive for a target: it is not tried again, and kept under retention.
     package func quarantine(archive: String, target: String?) throws(UploadError) -> Int {
         try change(archive, target) { state, refusals in
             switch state {
@@ -151,7 +151,8 @@ package struct QueueListing: Sendable {
                         let lock = try ArchiveLock(paths: paths, stem: stem, target: target.key)
                     else {
                         let path = paths.archive(stem)
-                        // Nobody sends what was given up: it is only not to be had right now.
+                        // A quarantined pair is never being sent: its lock is only unavailable
+                        // right now.
                         if seen.state(stem, target.key).isFinal, StoreFiles.exists(path) {
                             throw UploadError.system(call: "lock", path: path, errno: EAGAIN)
                         }
@@ -168,7 +169,7 @@ package struct QueueListing: Sendable {
                 }
             }
         }
-        // All others have been changed.
+        // All the others have been changed.
         if let trouble { throw trouble }
         guard isFound else { throw UploadError.notFound("no archive is named \(archive ?? "")") }
         return changed

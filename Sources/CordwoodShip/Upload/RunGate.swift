@@ -1,6 +1,6 @@
-// Who may send to one target: one run at a time, explicit calls before the background, and in a
-// run as many threads as it takes on. It is the target's only lock and also guards what its threads
-// share; it is never held while a callback runs, a file is touched or a byte is sent.
+// Controls who may send to one target: one run at a time, explicit calls before the background, and
+// as many threads in a run as it takes on. It is the target's only lock and also guards the state
+// its threads share. It is never held while a callback runs, a file is touched or a byte is sent.
 
 import CordwoodCore
 import Glibc
@@ -20,11 +20,11 @@ final class RunGate: @unchecked Sendable {
     private var isExplicit = false
     private var isExplicitWaiting = false
     private var isStopping = false
-    /// Of the run; the first is the one that entered.
+    /// The run's threads; the first is the one that entered.
     private var threads: [pthread_t] = []
-    /// Threads that were started for it and have not joined yet.
+    /// Threads that were started for the run and have not joined yet.
     private var coming = 0
-    /// In callbacks outside a run.
+    /// Threads in callbacks outside a run.
     private var callers: [pthread_t] = []
 
     func withLock<Result>(_ body: () -> Result) -> Result { monitor.locked(body) }
@@ -71,7 +71,7 @@ final class RunGate: @unchecked Sendable {
         }
     }
 
-    /// A callback outside a run, unless `isOver`, which is asked under the lock.
+    /// Runs a callback outside a run, unless `isOver`, which is called under the lock.
     func calling(unless isOver: () -> Bool, _ body: () -> Void) {
         let begins = withLock {
             if isOver() { return false }
@@ -87,7 +87,7 @@ final class RunGate: @unchecked Sendable {
         }
     }
 
-    /// One more thread of the run; `leave` waits for its end.
+    /// Starts another thread of the run; `leave` waits for its end.
     /// - Parameter start: false: the system has no more threads.
     func spawn(
         _ start: (_ body: @escaping @Sendable () -> Void) -> Bool,
@@ -109,17 +109,17 @@ final class RunGate: @unchecked Sendable {
         return isStarted
     }
 
-    // ── Asked from outside ──
+    // ── Queries from outside ──
 
     /// Whether the calling thread is in the run or in a callback.
     var isRunningHere: Bool { withLock { isHere } }
 
     var isBusy: Bool { withLock { isBusyHeld } }
 
-    /// The same, where the gate is held.
+    /// The same for callers that hold the gate.
     var isBusyHeld: Bool { isRunning || isExplicitWaiting }
 
-    /// From now on no run begins and transfers are broken off.
+    /// From now on no run begins, and transfers are aborted.
     func stop() {
         withLock {
             isStopping = true
@@ -129,7 +129,7 @@ final class RunGate: @unchecked Sendable {
 
     var isStopped: Bool { withLock { isStopping } }
 
-    /// Whether a background run should let an explicit call have its turn.
+    /// Whether a background run should give way to an explicit call.
     var shouldYield: Bool { withLock { isExplicitWaiting && !isExplicit } }
 
     /// Waits until no run and no callback is under way, unless the calling thread is in one.

@@ -1,21 +1,21 @@
-// What keeps a target's archives back as a whole: a server's Retry-After, a server that is not
-// there, refused credentials, an answer that is not this protocol's. Derived from the states of its
-// archives, so it survives a restart. Pure.
+// Reasons that hold back all of a target's archives: a server's Retry-After, an absent server,
+// refused credentials, answers of another protocol. Derived from the states of its archives, so it
+// survives a restart. Pure.
 
 import CordwoodStore
 
 struct TargetHold: Equatable {
-    /// Unix ms; the server said so.
+    /// Unix ms; set by the server.
     var serverMs: UInt64 = 0
-    /// Unix ms; nothing answered, or only that there is too much to do.
+    /// Unix ms; nothing answered, or the server only reported overload.
     var unreachableMs: UInt64 = 0
-    /// Unix ms; something is wrong with the way there.
+    /// Unix ms; the way to the server has an error.
     private(set) var refusedMs: UInt64 = 0
     var isPaused = false
-    /// Refused in this very run: more of the same would only lock accounts, or be a flood.
+    /// Refused in this very run: more attempts would only lock accounts, or flood the server.
     var isRefused = false
-    /// The target has taken a body since it was last refused: what an archive was refused for
-    /// before holds that archive no more, nor any other.
+    /// The target has taken a body since it was last refused: earlier refusals no longer hold back
+    /// an archive, neither the refused one nor any other.
     private(set) var isOpen: Bool
 
     init(_ snapshot: OutboxSnapshot, _ target: TargetKey, isOpen: Bool, nowMs: UInt64) {
@@ -40,8 +40,8 @@ struct TargetHold: Equatable {
         }
     }
 
-    /// An archive was refused in a way that says nothing of it: the next one to go is a question,
-    /// asked alone.
+    /// An archive was refused in a way that says nothing about it: the next one is a test, sent
+    /// alone.
     private(set) var isProbing = false
 
     /// The target has taken a body.
@@ -70,7 +70,7 @@ struct TargetHold: Equatable {
         return TargetHold.believed(notBeforeMs, nowMs: nowMs)
     }
 
-    /// We never write a time more than a day ahead: one that is was written by another clock.
+    /// We never write a time more than a day ahead: such a time comes from another clock.
     private static func believed(_ notBeforeMs: UInt64, nowMs: UInt64) -> UInt64 {
         let (limit, overflow) = nowMs.addingReportingOverflow(RetryAfter.delayMsMax)
         return !overflow && notBeforeMs > limit ? 0 : notBeforeMs

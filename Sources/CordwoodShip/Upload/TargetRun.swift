@@ -1,6 +1,6 @@
-// One run over the archives that wait at one target: hands them out to its threads, oldest first,
-// ends early where time is up, an explicit call waits, consent is gone or the server refuses us.
-// Shared by the run's threads; lives until the last of them has ended.
+// One run over the archives that wait for one target: hands them to its threads, oldest first. It
+// ends early if time is up, an explicit call waits, consent is withdrawn or the server rejects us.
+// The run's threads share it; it lives until the last of them has ended.
 
 import CordwoodCore
 import CordwoodStore
@@ -9,11 +9,11 @@ import CordwoodStore
 final class TargetRun: @unchecked Sendable {
     struct End {
         var result = UploadResult()
-        /// What kept the run from its work; nil: nothing.
+        /// The problem that kept the run from working; nil: none.
         var trouble: UploadStatus?
         var isOutOfTime = false
         var attempts = 0
-        /// Archives that are still to be sent.
+        /// Number of archives still to be sent.
         var waiting: UInt32 = 0
     }
 
@@ -45,7 +45,8 @@ final class TargetRun: @unchecked Sendable {
         let hold = runner.hold(work.snapshot, nowMs: service.clock.realtimeMs())
         self.hold = hold
         let key = runner.target.key
-        // Where it was refused lately another one asks, for it may have been that one's fault.
+        // Right after a refusal another archive goes first, because the refused one may be at
+        // fault.
         archives =
             hold.isProbing
             ? work.archives.enumerated().sorted {
@@ -64,7 +65,7 @@ final class TargetRun: @unchecked Sendable {
         loop()
     }
 
-    /// One thread's share.
+    /// The work of one thread.
     private func loop() {
         var transport: (any Transport)?
         while let archive = take() {
@@ -83,8 +84,8 @@ final class TargetRun: @unchecked Sendable {
         }
     }
 
-    /// Waits for archives that another process was sending: the caller wants those sent, too.
-    /// Polled, because a process that dies releases its lock without notice.
+    /// Waits for archives that another process was sending, because the caller wants those sent,
+    /// too. Polls, because a process that dies releases its lock without notice.
     func awaitOthers() {
         guard explicit else { return }
         var transport: (any Transport)?
@@ -99,7 +100,7 @@ final class TargetRun: @unchecked Sendable {
         }
     }
 
-    /// The next archive that may be tried; nil: this thread has nothing more to do here.
+    /// The next archive that may be tried; nil: no more work for this thread.
     private func take() -> UploadWork.Archive? {
         let mayGoOn = self.mayGoOn && isConditionMet
         let now = service.clock.realtimeMs()
@@ -118,7 +119,7 @@ final class TargetRun: @unchecked Sendable {
         }
     }
 
-    /// In the background the host may say that now is not the time.
+    /// In the background the host may postpone the upload.
     private var isConditionMet: Bool { explicit || runner.target.callbacks.condition?() ?? true }
 
     private func attempt(
@@ -128,7 +129,7 @@ final class TargetRun: @unchecked Sendable {
         guard !service.hooks.isCovered(archive.stem) else { return }
         guard let lock = try ArchiveLock(paths: service.paths, stem: archive.stem, target: key)
         else {
-            // A directory or a link of such a name is no archive.
+            // A directory or a link with such a name is not an archive.
             if StoreFiles.bytesOnDisk(service.paths.archive(archive.stem)) != nil {
                 runner.gate.withLock { elsewhere.append(archive) }
             }
@@ -153,7 +154,7 @@ final class TargetRun: @unchecked Sendable {
         }
     }
 
-    /// One archive that the system will not give must not keep the others back, nor be asked for
+    /// An archive that the system cannot provide must neither hold back the others nor be retried
     /// without a pause.
     private func note(_ error: UploadError, _ stem: String) {
         let read = work.snapshot.state(stem, runner.target.key)
@@ -172,7 +173,7 @@ final class TargetRun: @unchecked Sendable {
             sum.attempts += 1
             sum.result.failed += 1
         }
-        // Tried in every run, and told once.
+        // Tried in every run, reported once.
         guard service.isNews("\(service.paths.archive(stem))@\(runner.target.key.text)") else {
             return
         }
@@ -183,7 +184,7 @@ final class TargetRun: @unchecked Sendable {
             ])
     }
 
-    /// Takes one more thread on where the server bears more and something waits.
+    /// Adds a thread if the server bears more and work waits.
     private func grow() {
         let isWanted = runner.gate.withLock {
             guard next < archives.count, !hold.isProbing, Double(active) + 1 <= runner.windowHeld
@@ -198,15 +199,15 @@ final class TargetRun: @unchecked Sendable {
         if !isStarted { runner.gate.withLock { active -= 1 } }
     }
 
-    // ── Asked by attempts, too ──
+    // ── Also used by attempts ──
 
     /// The target has taken a body.
     func noteTaken() { runner.gate.withLock { hold.noteTaken() } }
 
-    /// Whether one more archive or part may be begun.
+    /// Whether another archive or part may begin.
     var mayGoOn: Bool { !shouldEnd() && service.isEnabled && service.hasConsent }
 
-    /// Whether the pair's state, as it is by now, lets it be tried.
+    /// Whether the pair's present state allows an attempt.
     func allows(_ state: PairState) -> Bool {
         let now = service.clock.realtimeMs()
         return runner.gate.withLock {
@@ -215,7 +216,7 @@ final class TargetRun: @unchecked Sendable {
         }
     }
 
-    /// Whether what is under way goes on.
+    /// Whether the transfer under way continues.
     func tick() -> TransferTick {
         if runner.gate.isStopped || runner.isGone || !service.hadConsentLately { return .stop }
         if service.clock.monotonicMs() >= deadlineMonotonicMs { return .stop }

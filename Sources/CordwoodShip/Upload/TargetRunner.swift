@@ -1,8 +1,8 @@
-// All that happens at one target of this process: what its server taught us, and its runs over the
-// archives that wait for it, oldest first, with as many requests at a time as the server bears
-// (AIMD: one more after each full window of successes, half as many after a failure). A target has
-// its own threads, so a slow or dead server holds up no other. State that must survive lives in
-// file names (Outbox).
+// One target's uploads in this process: the limits learnt from its server, and its runs over the
+// waiting archives, oldest first, with as many concurrent requests as the server bears (AIMD: one
+// more after each full window of successes, half as many after a failure). A target has its own
+// threads, so a slow or dead server holds up no other. State that must survive lives in file names
+// (Outbox).
 
 import CordwoodStore
 
@@ -13,30 +13,30 @@ final class TargetRunner: @unchecked Sendable {
     let gate = RunGate()
     private var slot: LearnedLimits
     private var isRemoved = false
-    /// Requests at a time.
+    /// Number of concurrent requests.
     private var window = 1.0
     private var wakeRealtimeMs = UInt64.max
-    /// A run that could do nothing is not repeated before.
+    /// A run that could do nothing is not repeated before this time.
     private var restMonotonicMs: UInt64 = 0
-    /// Of a part that the server took in parts: what it asked for again.
+    /// The records that the server asked for again, of parts it took partially.
     private var again: [String: (range: PartRange, ordinals: Set<UInt64>)] = [:]
     private var hadWork = false
     /// States that could not be written down; they hold as long as this process lives.
     private var unwrittenStates: [String: Unwritten] = [:]
     /// It has taken a body since it last refused an archive.
     private var takes = false
-    /// Since it last took one it was not there, or said 5xx.
+    /// It was unreachable or answered 5xx since it last took a body.
     private var wasDown = false
-    /// How often it refused an archive that it has taken nothing of, having taken another between.
+    /// How often it refused an archive without taking any of it, while it took others in between.
     private var refusalsAlone: [String: UInt32] = [:]
-    /// Refusals in a row that say something is wrong with the way there.
+    /// Consecutive refusals that suggest an error on the way.
     private var refusals: UInt32 = 0
-    /// HTTP/2 streams that the server reset in a row; from the second on HTTP/1.1 is used.
+    /// Consecutive HTTP/2 streams that the server reset; from the second on HTTP/1.1 is used.
     private var resets: UInt32 = 0
     /// When it last took a body; 0: never.
     private var takenMonotonicMs: UInt64 = 0
 
-    /// - refusals: nil: those that the old state's file has.
+    /// - refusals: nil: those in the old state's file.
     typealias Unwritten = (state: PairState, refusals: PairRefusals?)
 
     private static let restMs: UInt64 = 1_000
@@ -47,11 +47,11 @@ final class TargetRunner: @unchecked Sendable {
         slot = LearnedLimits(encoding: target.encoding)
     }
 
-    // ── What is known ──
+    // ── Learnt facts ──
 
     var learned: LearnedLimits { gate.withLock { slot } }
 
-    /// A body was taken: what its encoding and size say of the server's limits.
+    /// A body was taken: learns the server's limits from its encoding and size.
     func learn(
         _ taken: LearnedLimits.Taken, of stem: String, _ clock: UploadClock
     ) -> LearnedLimits {
@@ -70,9 +70,9 @@ final class TargetRunner: @unchecked Sendable {
 
     var isOpen: Bool { gate.withLock { takes } }
 
-    /// A body was refused, and it may not be the body's fault.
-    /// - Returns: how often the target refused this archive while it took others, so that it is;
-    ///   0: it takes none, and refused so often in a row.
+    /// A body was refused, and the body may not be at fault.
+    /// - Returns: alone: how often the target refused this archive while it took others, which
+    ///   makes the archive suspect. inRow: consecutive refusals, if it takes none.
     func noteRefused(_ stem: String, attempt: UInt32) -> (alone: UInt32, inRow: UInt32) {
         gate.withLock {
             defer { takes = false }
@@ -86,11 +86,11 @@ final class TargetRunner: @unchecked Sendable {
         }
     }
 
-    /// It was given up; who tries it again begins anew.
+    /// It was given up; a later retry starts counting anew.
     func forgetRefusals(_ stem: String) { gate.withLock { refusalsAlone[stem] = nil } }
 
     /// The server reset an HTTP/2 stream: the body may be too large for it or for a proxy. Once
-    /// HTTP/1.1 is used it stays so.
+    /// HTTP/1.1 is used, it stays in use.
     /// - Returns: whether to send the body again at once, over HTTP/1.1.
     func noteReset(isDivisible: Bool) -> Bool {
         guard target.settings.httpVersion == .automatic else { return false }
@@ -104,8 +104,8 @@ final class TargetRunner: @unchecked Sendable {
 
     private static let resetsMax: UInt32 = 2
 
-    /// Whether it took a body within the last minute: who says now that there is too much to do
-    /// has a rate, and is not overloaded.
+    /// Whether it took a body within the last minute: such a server reports overload because of its
+    /// rate, and is not overloaded.
     func tookLately(_ clock: UploadClock) -> Bool {
         let now = clock.monotonicMs()
         return gate.withLock {
@@ -117,7 +117,7 @@ final class TargetRunner: @unchecked Sendable {
         TargetHold(snapshot, target.key, isOpen: isOpen, nowMs: nowMs)
     }
 
-    /// Removed targets send nothing and call nobody.
+    /// Removed targets send nothing and call nobody back.
     var isGone: Bool { gate.withLock { isRemoved } }
     func remove() { gate.withLock { isRemoved = true } }
 
@@ -129,9 +129,9 @@ final class TargetRunner: @unchecked Sendable {
         gate.withLock { again[stem] = ordinals.map { (range, $0) } }
     }
 
-    // ── What could not be written ──
+    // ── Unwritten states ──
 
-    /// nil: it is written by now, or its archive is gone. True: it was not known before.
+    /// nil: it is written by now, or its archive is gone. True: it is a new one.
     @discardableResult
     func remember(_ stem: String, _ state: Unwritten?) -> Bool {
         gate.withLock {
@@ -140,7 +140,7 @@ final class TargetRunner: @unchecked Sendable {
         }
     }
 
-    /// nil: nothing, or what was read went on since, by another process.
+    /// nil: nothing is unwritten, or another process has changed the state since.
     func unwritten(_ stem: String, beyond read: PairState) -> Unwritten? {
         gate.withLock {
             guard let one = unwrittenStates[stem],
@@ -151,7 +151,7 @@ final class TargetRunner: @unchecked Sendable {
         }
     }
 
-    /// A pair's state: what was read of it, or what we know beyond that.
+    /// A pair's state: as read, or our newer knowledge.
     func known(_ stem: String, _ read: PairState) -> PairState {
         unwritten(stem, beyond: read)?.state ?? read
     }
@@ -167,13 +167,13 @@ final class TargetRunner: @unchecked Sendable {
         return work
     }
 
-    /// Calls the host outside a run; nobody once the target is removed.
+    /// Calls the host outside a run, unless the target is removed.
     func tell(_ call: (TargetCallbacks) -> Void) {
         gate.calling(unless: { isRemoved }) { call(target.callbacks) }
     }
 
-    /// A request ended well, or in a way that says the server has too much to do.
-    /// - Parameter isDown: or that it does not work.
+    /// A request succeeded, or the server reported overload.
+    /// - Parameter isDown: the server does not work.
     func note(success: Bool, isDown: Bool = false) {
         let most = target.bytesPerSecond > 0 ? 1.0 : Double(target.requestsAtOnce)
         gate.withLock {
@@ -182,15 +182,15 @@ final class TargetRunner: @unchecked Sendable {
         }
     }
 
-    /// Requests at a time; the gate is held.
+    /// Number of concurrent requests; the caller holds the gate.
     var windowHeld: Double { window }
 
-    // ── When ──
+    // ── Timing ──
 
     var wakeMs: UInt64 { gate.withLock { wakeRealtimeMs } }
     func planNothing() { gate.withLock { wakeRealtimeMs = .max } }
 
-    /// Whether the background has something to do here now.
+    /// Whether the background has work here now.
     func isDue(_ work: UploadWork, _ service: UploadService) -> Bool {
         let work = known(work)
         let now = service.clock.realtimeMs()
@@ -205,8 +205,8 @@ final class TargetRunner: @unchecked Sendable {
 
     // ── A run ──
 
-    /// One attempt for every archive that waits and may be tried. On the calling thread and, where
-    /// the server bears more, on others.
+    /// Makes one attempt for every waiting archive that may be tried. Runs on the calling thread,
+    /// and on others if the server bears more.
     func run(
         _ work: UploadWork, _ service: UploadService, explicit: Bool, deadlineMonotonicMs: UInt64
     ) -> TargetRun.End {
@@ -218,7 +218,7 @@ final class TargetRunner: @unchecked Sendable {
         case .stopped: return TargetRun.End(trouble: .closed)
         case .entered: planNothing()  // its end plans
         }
-        // Before an explicit call had its turn the background went on.
+        // The background may have advanced while this explicit call waited.
         let seen = explicit ? (try? service.work()) ?? work : work
         let run = TargetRun(
             self, service, known(seen), explicit: explicit,
@@ -233,14 +233,14 @@ final class TargetRunner: @unchecked Sendable {
         return end
     }
 
-    /// Counts what waits and plans the next run.
+    /// Counts the waiting archives and plans the next run.
     private func takeStock(_ service: UploadService, didSomething: Bool) -> UInt32 {
         if !didSomething {
             let monotonic = service.clock.monotonicMs()
             gate.withLock { restMonotonicMs = monotonic &+ TargetRunner.restMs }
         }
         if isGone { return 0 }
-        // What cannot be listed may well wait.
+        // If they cannot be listed, some may be waiting.
         guard let work = try? service.work() else {
             let now = service.clock.realtimeMs()
             gate.withLock { wakeRealtimeMs = now &+ TargetRunner.restMs }
@@ -249,8 +249,8 @@ final class TargetRunner: @unchecked Sendable {
         return stock(work, service)
     }
 
-    /// Says when the background has something to do here again. A run that is under way says so
-    /// itself when it ends.
+    /// Sets the time of the background's next work here. A run under way does so itself when it
+    /// ends.
     func plan(_ work: UploadWork, _ service: UploadService) {
         if !gate.isBusy { _ = stock(work, service, unlessBusy: true) }
     }

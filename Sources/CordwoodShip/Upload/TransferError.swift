@@ -1,5 +1,5 @@
-// How a transfer failed, for Swift hosts: one case for each outcome that is no success (B-NET-1),
-// with what is known of it, and words for people in English and German.
+// How a transfer failed, for Swift hosts: one case for each kind of failure (B-NET-1), with all
+// known details, and text for people in English and German.
 
 import CordwoodCore
 
@@ -8,7 +8,7 @@ public enum TransferError: Error, Equatable, Sendable {
     case requestFailed(TransferFailure)
     /// 3xx.
     case redirection(TransferFailure)
-    /// 4xx; `detail.odata` where the server sent an error in OData's form.
+    /// 4xx; `detail.odata` is set if the server sent an error in OData's form.
     case client(TransferFailure)
     /// 5xx.
     case server(TransferFailure)
@@ -35,7 +35,7 @@ public enum TransferError: Error, Equatable, Sendable {
 
     public var detail: FailureDetail { failure.detail }
 
-    /// `en`, `de`, also with a region; other languages get English.
+    /// Accepts `en` and `de`, also with a region; other languages get English.
     public func localizedDescription(language: String = "en") -> String {
         detail.text(OutcomeLanguage(language))
     }
@@ -46,6 +46,6 @@ extension TransferError: CustomStringConvertible {
 }
 
 extension CordwoodError {
-    /// Of an upload: how the last transfer that failed ended; nil: none failed.
+    /// For an upload: how the last failed transfer ended; nil: none failed.
     public var transfer: TransferError? { underlying as? TransferError }
 }

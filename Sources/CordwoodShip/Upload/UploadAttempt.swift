@@ -1,7 +1,7 @@
 // One attempt: one archive at one target, under the pair's lock. Reads the pair's state again,
-// makes the body, or one after the other the parts that the target's limits ask for (UploadParts),
-// sends them, writes down what came of each, tells the host, deletes the archive when all have it
-// (UploadEnd). A part's id and bytes are the same on every attempt.
+// makes the body, or one after the other the parts that the target's limits require (UploadParts),
+// sends them, writes down each result, reports to the host, and deletes the archive once all
+// targets have it (UploadSettlement). A part's id and bytes are the same on every attempt.
 
 import CordwoodCore
 import CordwoodStore
@@ -19,7 +19,7 @@ struct UploadAttempt {
     struct Step {
         var verdict: AnswerVerdict
         var outcome: TransferOutcome
-        /// Beyond what was refused, a body of it was taken, now or by an earlier attempt.
+        /// A body of it was taken, apart from refused records, now or by an earlier attempt.
         var hasSent = false
     }
 
@@ -27,7 +27,7 @@ struct UploadAttempt {
     func make(
         _ archive: borrowing ArchiveLock, _ transport: any Transport, _ result: inout UploadResult
     ) throws(UploadError) -> PairState? {
-        // Another process may have sent it, or been told to wait, since the run began.
+        // Another process may have sent it, or been asked to wait, since the run began.
         let read = try service.outbox.states(archive.stem)[target.key] ?? .waiting
         let unwritten = runner.unwritten(archive.stem, beyond: read)
         let state = unwritten?.state ?? read
@@ -68,7 +68,7 @@ struct UploadAttempt {
         }
     }
 
-    /// nil: it is no archive. What the system would not give when it was listed is asked again.
+    /// nil: it is not an archive. Retries what the system would not provide during the listing.
     private func readSummary(_ stem: String) throws(UploadError) -> ArchiveSummary? {
         if let summary { return summary }
         do throws(ReadProblem) {
@@ -82,7 +82,7 @@ struct UploadAttempt {
         }
     }
 
-    // ── An archive as it is ──
+    // ── An archive sent as a file ──
 
     private func whole(
         _ archive: borrowing ArchiveLock, _ summary: ArchiveSummary, _ transport: any Transport,
@@ -174,7 +174,7 @@ struct UploadAttempt {
                 success: false, isDown: outcome.isUnreachable || outcome.httpStatus >= 500)
         default: break
         }
-        // The protocol has read the answer; from here on it is only shown.
+        // The protocol has read the answer; from here on the answer is only shown.
         let request = target.request(delivery, bytesPerSecond: 0)
         SentSecrets(request, also: delivery.credentials.secrets).clean(&outcome)
         return verdict
@@ -199,7 +199,7 @@ struct UploadAttempt {
                 nowUnixMs: service.clock.realtimeMs())
     }
 
-    /// The target has taken a body made like that.
+    /// The target has taken a body made this way.
     func noteTaken(_ stem: String, _ course: inout UploadCourse) {
         course.know(runner.learn(course.taken, of: stem, service.clock))
         run.noteTaken()

@@ -1,12 +1,12 @@
-// How far an attempt is with its archive: what is done, what was refused, how bodies are made, and
-// which records are under suspicion. A record is kept only where it was refused, the target has
-// taken another since, and refused this one again, alone: a server that refuses everything is not
-// the record's fault. A value of one attempt.
+// The progress of an attempt with its archive: records done, records refused, the form of bodies,
+// and the records under suspicion. A record is kept only if it was refused, the target took another
+// one since, and refused this one again, alone: a server that refuses everything is not the
+// record's fault. A value of one attempt.
 
 import CordwoodStore
 
 struct UploadCourse {
-    /// What the next state's name says, but for the lines of its file.
+    /// The content of the next state's name, without the lines of its file.
     var progress: Progress
     var refusals: PairRefusals
     /// From 1.
@@ -17,32 +17,32 @@ struct UploadCourse {
     private(set) var encoding: BodyEncoding
     /// Bodies of several records stay below it; 0: no limit was met.
     private(set) var bytesMax: UInt64
-    /// A limit that this attempt met, and the target has not yet taken a body below it; 0: none.
+    /// A limit that this attempt met, before the target took a body below it; 0: none.
     private var metBytesMax: UInt64 = 0
 
-    /// The next record to go; beyond `progress.done` where suspects stand between.
+    /// The next record to send; beyond `progress.done` if suspects lie between.
     var next: UInt64
     /// Refused alone, and nothing was taken since.
     private(set) var suspects: [RefusedRecords] = []
-    /// Kept since the target took another: each goes once more, alone.
+    /// Kept since the target took another record: each is sent once more, alone.
     private(set) var retrials: [RefusedRecords] = []
-    /// The end of what was refused as a whole, and how far the half goes that is asked about.
+    /// The end of the range that was refused as a whole, and the end of the half under test.
     private(set) var halving: (end: UInt64, half: UInt64)?
-    /// Records before this one were refused together, as too much or for what they hold; and the
-    /// target has taken some of them since.
+    /// Records before this one were refused together, for their size or their content;
+    /// `hasTakenSince`: the target took some of them since.
     private var refusedEnd: UInt64 = 0
     private var hasTakenSince = false
-    /// Bodies in a row that were refused for what they hold.
+    /// Consecutive bodies that were refused for their content.
     private(set) var refusedInRow: UInt32 = 0
 
-    /// So many are tried one after the other before the target rests: more the more often it was in
-    /// vain, for they may stand side by side.
+    /// The number of suspects tried in a row before the target rests. It grows with each futile
+    /// attempt, because suspects may be neighbours.
     private var suspectsMax: Int { Int(min(max(attempt, 3), 100)) }
-    /// Of a target that took nothing since it was last refused, and of one that did.
+    /// Limits for a target that took nothing since its last refusal, and for one that did.
     static let refusedMax: (atFirst: UInt32, ofOne: UInt32) = (2, 40)
 
-    /// - Parameter refusals: nil: they were to be read, and cannot; then all goes again, for what
-    ///   is there twice can be told.
+    /// - Parameter refusals: nil: they could not be read. Everything is then sent again, because
+    ///   repetitions can be recognised.
     init(
         _ archive: borrowing ArchiveLock, _ state: PairState, _ learned: LearnedLimits,
         _ refusals: PairRefusals?
@@ -57,12 +57,13 @@ struct UploadCourse {
         bytesMax = learned.bytesMax
     }
 
-    /// Written down with a state that goes on.
+    /// Written down with a state that continues.
     var stand: Progress {
         Progress(done: progress.done, doubt: progress.doubt, lines: refusals.lines)
     }
 
-    /// Written down before a body goes: who dies with it under way has changed nothing else.
+    /// Written down before a body is sent: a crash during the transfer has then changed nothing
+    /// else.
     var underWay: PairState {
         switch stateBefore {
         case .retry(let attempts, let notBeforeMs, let reason, _) where !hasProgress:
@@ -81,18 +82,18 @@ struct UploadCourse {
         if hasProgress { attempt = 1 }
     }
 
-    // ── What goes next ──
+    // ── What is sent next ──
 
-    /// A range that must go as it is, or up to where at the most.
+    /// The end of a range that must be sent unchanged, or the upper bound of the next one.
     var bound: UInt64? {
         if let retrial = retrials.first { return retrial.range.end }
         if let doubt { return doubt }
-        // Whether it takes any at all is asked one by one.
+        // Tests one by one whether it takes any at all.
         return suspects.isEmpty ? halving?.half : next + 1
     }
 
-    /// What was sent without an answer goes again as it was, whatever was learnt since: the server
-    /// may have it, under this id.
+    /// The end of a range that was sent without an answer. It is sent again unchanged, whatever was
+    /// learnt since: the server may have it, under this id.
     var doubt: UInt64? {
         guard retrials.isEmpty, halving == nil, next == progress.done, progress.doubt > next else {
             return nil
@@ -102,10 +103,10 @@ struct UploadCourse {
 
     var first: UInt64 { retrials.first?.range.first ?? next }
 
-    /// Another process, with other limits behind it, would make another part of it.
+    /// Another process, with other limits, would make a different part.
     var isOfItsOwn: Bool { bytesMax > 0 || halving != nil }
 
-    // ── What came of a body ──
+    // ── Results of a body ──
 
     /// False: there is no simpler encoding.
     mutating func simplify() -> Bool {
@@ -114,7 +115,7 @@ struct UploadCourse {
         return true
     }
 
-    /// Several records were too much for one body.
+    /// Several records were too large for one body.
     /// - Parameter bytes: bodies of several records stay below it from now on.
     mutating func shrink(_ range: PartRange, to bytes: UInt64) {
         noteRefused(range)
@@ -123,18 +124,18 @@ struct UploadCourse {
         progress.doubt = 0
     }
 
-    /// What a body that was taken says of the target.
+    /// The facts that an accepted body reveals about the target.
     var taken: LearnedLimits.Taken {
         LearnedLimits.Taken(encoding: encoding, bytesMax: metBytesMax)
     }
 
-    /// What all attempts have learnt holds for this one, too.
+    /// Applies to this attempt what all attempts have learnt.
     mutating func know(_ learned: LearnedLimits) {
         bytesMax = learned.bytesMax
         metBytesMax = 0
     }
 
-    /// Of the records before `end` nothing is to be sent any more.
+    /// Nothing before `end` remains to be sent.
     mutating func pass(to end: UInt64) {
         if !retrials.isEmpty {
             retrials.removeFirst()
@@ -145,7 +146,7 @@ struct UploadCourse {
         if suspects.isEmpty { progress = Progress(done: end) }
     }
 
-    /// The target has taken a body up to `end`: whom it refused before is tried once more.
+    /// The target has taken a body up to `end`: records it refused before are tried once more.
     mutating func take(to end: UInt64) {
         refusedInRow = 0
         if let retrial = retrials.first {
@@ -166,7 +167,7 @@ struct UploadCourse {
         noteRefused(range)
         halving = (range.end, range.end)
         halve(from: range.first)
-        // The next attempt, and another process, begins with that half.
+        // The next attempt, or another process, begins with that half.
         if suspects.isEmpty, let halving { progress.doubt = halving.half }
     }
 
@@ -180,8 +181,9 @@ struct UploadCourse {
         halving = first >= end ? nil : (end, first + max(1, (end - first) / 2))
     }
 
-    /// One record was refused alone. True: again, and the target took another between; it is kept.
-    /// - Parameter end: of its body's range.
+    /// One record was refused alone. True: it was refused again after the target took another one,
+    /// so it is kept.
+    /// - Parameter end: the end of its body's range.
     mutating func suspect(_ refusal: RefusedRecords, to end: UInt64) -> Bool {
         if !retrials.isEmpty {
             retrials.removeFirst()
@@ -201,20 +203,20 @@ struct UploadCourse {
         return isSettled
     }
 
-    /// Whether the target is asked again within this attempt.
+    /// Whether this attempt may ask the target again.
     func mayAsk(takesOthers: Bool) -> Bool {
         let most = takesOthers ? UploadCourse.refusedMax.ofOne : UploadCourse.refusedMax.atFirst
         return suspects.isEmpty ? refusedInRow < most : suspects.count < suspectsMax
     }
 
-    /// The target takes others: it may be their fault.
+    /// The target takes others: these records may be at fault.
     private mutating func keepSuspects() {
         for suspect in suspects { refusals.keep(suspect) }
         retrials = suspects
         suspects = []
     }
 
-    /// The target takes other archives and refuses these records time and again.
+    /// The target takes other archives and refuses these records again and again.
     mutating func giveUpSuspects() {
         keepSuspects()
         retrials = []

@@ -1,6 +1,6 @@
-// An attempt whose target wants records: one body after the other, each as large as the target's
-// limits allow, smaller where the server says so, halved where it refuses what they hold, until the
-// one record is found that it will not take.
+// An attempt for a target that wants records: one body after the other, each as large as the
+// target's limits allow. Bodies are smaller if the server demands it, and halved if it refuses
+// their content, until the one unacceptable record is found.
 
 import CordwoodStore
 
@@ -56,14 +56,15 @@ extension UploadAttempt {
                     hasSent = true
                     refused.count = min(refused.count, part.entries)
                     noteTaken(archive.stem, &course)
-                    // First: it lets go what the same answer may refuse.
+                    // First, because it releases records that the same answer may refuse.
                     course.take(to: range.end)
                     keepOversized(part.oversized, &course, archive.stem, &result)
                     keep(refused, range, outcome, &course, archive.stem, &result)
                     noteTaken(part.entries &- refused.count, &result)
                     runner.ask(archive.stem, range, nil)
                     let isOver = part.isLast && course.retrials.isEmpty
-                    // What could be read is there; what could not is kept for who looks.
+                    // The readable records were delivered; the unreadable part is kept for
+                    // inspection.
                     if isOver, let damage = parts.damage {
                         advance(archive, course, outcome, &result)
                         throw .damaged(damage)
@@ -72,11 +73,11 @@ extension UploadAttempt {
                         return Step(verdict: verdict, outcome: outcome, hasSent: true)
                     }
                     advance(archive, course, outcome, &result)
-                    // What is kept on suspicion is judged before anybody else has his turn.
+                    // Suspects that are kept are judged before another archive's turn.
                     if course.retrials.isEmpty, !run.mayGoOn { return stopped() }
                 case .shrink where part.entries > 1:
                     noteRecovered(archive.stem, outcome, "the target wants smaller bodies")
-                    // Half of the entries; what surrounds them stays as it is.
+                    // Half of the entries; their frame stays the same.
                     let frame = UInt64(encoder.frameBytes)
                     let entries = part.rawBytes - min(frame, part.rawBytes)
                     course.shrink(range, to: frame + max(1, entries / 2))
@@ -107,7 +108,7 @@ extension UploadAttempt {
                     keep(refused, range, outcome, &course, archive.stem, &result)
                     let left = UInt32(clamping: again.count) &+ refused.count
                     noteTaken(part.entries &- min(left, part.entries), &result)
-                    // Who asks for what was not sent is sent all of it.
+                    // A server that asks for records outside the part gets all of it again.
                     let isOurs = again.allSatisfy { one in
                         delivery.ordinals.contains { $0.contains(one) }
                     }
@@ -119,15 +120,15 @@ extension UploadAttempt {
         }
     }
 
-    /// Where a part ends is written down before it goes, where another process, with other limits
-    /// or another answer of the server's behind it, would make another part of it.
+    /// Writes down the end of a part before sending it, if another process, with other limits or
+    /// another answer of the server, would make a different part.
     /// CRASH: the next attempt sends the same range, under the same id.
     private func remember(_ archive: borrowing ArchiveLock, _ course: UploadCourse) {
         guard target.kind == .transactions || course.isOfItsOwn else { return }
         record(archive, course.underWay, refusals: course.refusals)
     }
 
-    /// CRASH: between the 2xx and the state file the same part goes again with the same id.
+    /// CRASH: between the 2xx and the state file the same part is sent again with the same id.
     private func advance(
         _ archive: borrowing ArchiveLock, _ course: UploadCourse, _ outcome: TransferOutcome,
         _ result: inout UploadResult
@@ -140,7 +141,7 @@ extension UploadAttempt {
         service.count { $0.bytes += outcome.bytesSent }
     }
 
-    // ── What is refused ──
+    // ── Refused records ──
 
     private func keepOversized(
         _ ordinals: [UInt64], _ course: inout UploadCourse, _ stem: String,
@@ -164,7 +165,7 @@ extension UploadAttempt {
         guard refused.count > 0 else { return }
         let named = refused.ordinals.filter(range.contains).sorted()
         var ranges = named.map { (PartRange(first: $0, end: $0 + 1), UInt32(1)) }
-        // Of the others the server does not say which records of the part they are.
+        // The server does not name the other records of the part that it refused.
         let others = refused.count - min(UInt32(clamping: named.count), refused.count)
         if others > 0 { ranges.append((range, others)) }
         var kept: UInt32 = 0

@@ -1,11 +1,11 @@
-// What would go, without sending it: the bodies that a target's next attempts would carry, byte for
-// byte (B-SAP-10). Changes nothing in the store but for temporary files without names. Any thread.
+// A preview that sends nothing: the bodies that a target's next attempts would carry, byte for byte
+// (B-SAP-10). Changes nothing in the store except for temporary files without names. Any thread.
 // SAFETY: pieces hold during the call that hands them out.
 
 import CordwoodStore
 import Glibc
 
-/// One request that would be made.
+/// One request of the preview.
 public struct PlannedRequest: Sendable {
     /// The archive's file name.
     public var archive: String
@@ -15,16 +15,16 @@ public struct PlannedRequest: Sendable {
     public var contentType: String
     public var encoding: String
     public var bytes: UInt64
-    /// nil: the archive as it is.
+    /// nil: the archive is sent as a file.
     public var records: UInt32?
 }
 
 extension UploadService {
-    /// Visits every request that one attempt at all that waits for the target would make.
+    /// Visits every request that one attempt at each archive waiting for the target would make.
     /// - Parameters:
-    ///   - begin: false: no more requests; nil: this one's bytes are not wanted.
+    ///   - begin: false: no more requests; nil: skip this one's bytes.
     ///   - piece: the body's bytes, in order; false: no more requests.
-    /// - Returns: how many requests.
+    /// - Returns: the number of requests.
     package func plan(
         _ target: Target, begin: (PlannedRequest) -> Bool?,
         piece: (UnsafeRawBufferPointer) -> Bool
@@ -33,7 +33,7 @@ extension UploadService {
         var count = 0
         for archive in work.archives {
             let state = work.snapshot.state(archive.stem, target.key)
-            // What cannot be opened would not go either.
+            // An archive that cannot be opened would not be sent either.
             guard !state.isFinal, let summary = archive.summary,
                 !hooks.isCovered(archive.stem),
                 let lock = try? ArchiveLock(paths: paths, stem: archive.stem, target: target.key)
@@ -46,7 +46,7 @@ extension UploadService {
                 count += planner.count
                 if !goesOn { break }
             } catch .locked {
-                // Nothing of it would go: it waits for a key.
+                // None of it would be sent: it waits for a key.
                 continue
             }
         }
@@ -62,7 +62,7 @@ private struct Planner {
     var refusals: PairRefusals
     var count = 0
 
-    /// - Parameter refusals: nil: they cannot be read, so all would go.
+    /// - Parameter refusals: nil: they cannot be read, so all records would be sent.
     init(
         target: Target, service: UploadService, summary: ArchiveSummary, progress: Progress,
         refusals: PairRefusals?

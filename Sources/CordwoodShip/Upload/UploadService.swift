@@ -1,13 +1,13 @@
-// Everything a store sends, and everything that leaves it: targets, passes over the waiting
+// Everything that a store sends, and everything that leaves it: targets, passes over the waiting
 // archives, retention, consent. Owned by one engine. It makes no thread of its own: a pass works on
-// whichever thread calls it and on those the engine starts for it, a target each and more. State
-// that must survive lives in file names (Outbox); in memory are only the targets of this process
-// and what their servers taught us.
+// the calling thread and on threads that the engine starts for it, one or more per target. State
+// that must survive lives in file names (Outbox); memory holds only the targets of this process and
+// the limits learnt from their servers.
 
 import CordwoodCore
 import CordwoodStore
 
-/// SAFETY: the private variables are guarded by `monitor`, which is held for no call out of here.
+/// SAFETY: `monitor` guards the private variables and is held for no call out of here.
 package final class UploadService: @unchecked Sendable {
     package static let targetsMax = 64
     private static let toldMax = 1_000
@@ -19,7 +19,7 @@ package final class UploadService: @unchecked Sendable {
     let clock: UploadClock
     let random: @Sendable () -> UInt64
     let lines: LineRenderers
-    /// How transfers failed, by target.
+    /// The last failures, by target.
     package let failures = FailureLog()
     private let monitor = Monitor()
 
@@ -31,17 +31,17 @@ package final class UploadService: @unchecked Sendable {
     private var isStopping = false
     private var isSwitchedOff = false
     private var isExplicit = false
-    /// Explicit calls under way, from before they make archives.
+    /// Explicit calls under way, counted from before they make archives.
     private var explicitCalls = 0
     /// Targets that are being added.
     private var adding: Set<TargetKey> = []
-    /// How often in a row the background could not begin, and when it tries again.
+    /// Consecutive failures of the background to begin, and the time of its next attempt.
     private var stumbles: UInt32 = 0
     private var standsStillUntilMs: UInt64 = 0
-    /// Paths of what cannot be deleted and was told of.
+    /// Paths of undeletable files that were reported.
     private var told: Set<String> = []
     private var consentSeen: (isGranted: Bool, atMs: UInt64)?
-    /// What the store's `clock` should say and could not be given.
+    /// The content for the store's `clock` that could not be written.
     private var trust: AgeTrust?
 
     package init(
@@ -60,7 +60,7 @@ package final class UploadService: @unchecked Sendable {
 
     // ── Targets ──
 
-    /// Registers a target and lets what waited for its credentials be tried again.
+    /// Registers a target and releases archives that waited for its credentials.
     package func addTarget(_ target: Target) throws(UploadError) -> UInt32 {
         try target.requireTransport()
         let refusal: UploadError? = monitor.locked {
@@ -87,13 +87,13 @@ package final class UploadService: @unchecked Sendable {
             runners.append(runner)
             return runner
         }
-        // What an earlier process failed to send has its time.
+        // Archives that an earlier process failed to send keep their due times.
         runner.plan(work, self)
         hooks.replanned()
         return runner.id
     }
 
-    /// After this returns no callback of that target is called any more.
+    /// No callback of that target is called after this returns.
     package func removeTarget(_ name: String) throws(UploadError) {
         let key = TargetKey(name: name)
         let removed: TargetRunner? = monitor.locked {
@@ -111,12 +111,12 @@ package final class UploadService: @unchecked Sendable {
         }
     }
 
-    /// What was given up is tried again at the next occasion.
-    /// - Parameter target: nil: at all.
-    /// - Returns: how many pairs.
+    /// Releases quarantined archives for another attempt at the next occasion.
+    /// - Parameter target: nil: all targets.
+    /// - Returns: the number of pairs.
     package func retryQuarantined(target: String?) throws(UploadError) -> Int {
         let listing = QueueListing(storeDirectory: paths.root, archiveInfo: hooks.archiveInfo)
-        // What could be changed was, whatever else it met.
+        // Runs even after an error, because some pairs were changed.
         defer {
             if let work = try? work() {
                 for runner in currentRunners { runner.plan(work, self) }
@@ -126,7 +126,7 @@ package final class UploadService: @unchecked Sendable {
         return try listing.retryQuarantined(target: target)
     }
 
-    /// By the number that addTarget gave.
+    /// Finds a target by the number that addTarget returned.
     package func target(_ id: UInt32) -> Target? {
         currentRunners.first { $0.id == id }?.target
     }
@@ -134,12 +134,12 @@ package final class UploadService: @unchecked Sendable {
     func unpause(_ key: TargetKey, in snapshot: OutboxSnapshot) throws(UploadError) {
         for (stem, states) in snapshot.pairs {
             guard case .paused = states[key] else { continue }
-            // Someone who is at it right now finds out by himself; what cannot be opened is told
-            // of by the run that meets it.
+            // Whoever is working on it right now will notice by itself. An archive that cannot be
+            // opened is reported by the run that meets it.
             guard let lock = try? ArchiveLock(paths: paths, stem: stem, target: key) else {
                 continue
             }
-            // Somebody may have sent it since.
+            // Another process may have sent it since.
             guard case .paused(let attempts, _, let progress) = try outbox.states(stem)[key] else {
                 continue
             }
@@ -151,8 +151,8 @@ package final class UploadService: @unchecked Sendable {
 
     // ── Passes ──
 
-    /// One attempt for every waiting archive at every target of this process, oldest first, all
-    /// targets side by side; returns when all have ended. An explicit pass overrides backoff,
+    /// Makes one attempt for every waiting archive at every target of this process, oldest first,
+    /// all targets side by side; returns when all have ended. An explicit pass overrides backoff,
     /// condition and byte rate, never consent or a server's Retry-After. `result` is written on
     /// every return.
     /// - Parameter kind: nil: targets of every kind.
@@ -187,12 +187,12 @@ package final class UploadService: @unchecked Sendable {
         }
     }
 
-    /// Whether events of transactions may be sent to somebody now.
+    /// Whether events of transactions may be sent to a target now.
     package var wantsTransactions: Bool {
         currentRunners.contains { $0.target.kind == .transactions } && isEnabled && hasConsent
     }
 
-    /// No background run begins within the body: what it finds is its own to try and to tell of.
+    /// No background run begins during the body, which thus tries and reports everything it finds.
     package func holdingBackground<Result, Failure: Error>(
         _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -206,7 +206,7 @@ package final class UploadService: @unchecked Sendable {
 
     private var isBackgroundHeld: Bool { monitor.locked { explicitCalls > 0 } }
 
-    /// One explicit call at a time.
+    /// Allows only one explicit call at a time.
     private func beginExplicit() -> Bool {
         monitor.locked {
             defer { isExplicit = true }
@@ -214,8 +214,8 @@ package final class UploadService: @unchecked Sendable {
         }
     }
 
-    /// Lets every target that has something to do begin, each on a thread of its own; waits for
-    /// none. Where the system has no threads, sends here.
+    /// Starts a thread for every target that has work, and waits for none. If the system has no
+    /// threads, sends here.
     package func startBackground() {
         guard !isStopped, !isBackgroundHeld, !standsStill else { return }
         do throws(UploadError) {
@@ -274,8 +274,8 @@ package final class UploadService: @unchecked Sendable {
         return result.uploaded > 0 ? .ok : .end
     }
 
-    /// When the background has something to do again; UInt64.max: nothing is planned, or what is
-    /// under way says so when it ends.
+    /// When the background has work again. UInt64.max: nothing is planned, or a run under way sets
+    /// the time when it ends.
     package var nextWakeMonotonicMs: UInt64 {
         guard !isBackgroundHeld else { return .max }
         let wake = currentRunners.map(\.wakeMs).min() ?? UInt64.max
@@ -285,7 +285,7 @@ package final class UploadService: @unchecked Sendable {
         return max(planned, monitor.locked { standsStillUntilMs })
     }
 
-    /// Breaks off what runs, within 50 ms, and lets nothing begin any more. Any thread.
+    /// Aborts running transfers within 50 ms, and lets nothing begin any more. Any thread.
     package func requestStop() {
         let all = monitor.locked {
             isStopping = true
@@ -294,7 +294,7 @@ package final class UploadService: @unchecked Sendable {
         for runner in all { runner.gate.stop() }
     }
 
-    /// True inside a run that the calling thread is in: in one of its callbacks.
+    /// True if the calling thread is inside a run, in one of its callbacks.
     package var isPassing: Bool { currentRunners.contains { $0.gate.isRunningHere } }
 
     package var totals: UploadTotals { monitor.locked { sum } }
@@ -303,40 +303,39 @@ package final class UploadService: @unchecked Sendable {
 
     package func setLimits(_ new: RetentionLimits) { monitor.locked { limits = new } }
 
-    /// Removes what is too old, too much or too many, oldest first.
-    /// - Parameter otherBytes: files of the store that are not archives.
-    /// - Returns: how many archives were removed.
+    /// Removes archives beyond the limits of age, size or number, oldest first.
+    /// - Parameter otherBytes: the size of the store's other files.
+    /// - Returns: the number of archives removed.
     package func applyRetention(otherBytes: UInt64) throws(UploadError) -> UInt32 {
         try Janitor(service: self).enforce(currentLimits, otherBytes: otherBytes)
     }
 
-    /// Consent was denied: removes every archive that is not sent everywhere, also what was kept to
-    /// be tried again by hand. What is being sent at the moment is broken off, and removed by the
-    /// background.
+    /// Consent was denied: removes every archive that is not sent everywhere, including quarantined
+    /// ones. Transfers under way are aborted, and the background removes their archives.
     package func removeWaiting() throws(UploadError) -> UInt32 {
         monitor.locked { consentSeen = nil }
         return try Janitor(service: self).removeWaiting(until: .max)
     }
 
-    /// What waited when consent was denied and could not be removed then.
+    /// Removes archives that waited when consent was denied and could not be removed then.
     private func removeDenied() throws(UploadError) {
         guard try StoreFile.read(storeDirectory: paths.root)?.consent == .denied else { return }
         _ = try Janitor(service: self).removeWaiting(
             until: StoreFiles.modifiedNs(paths.root + "/" + StoreFile.fileName))
     }
 
-    /// A policy switches uploading off and on again; what waits is kept. What is being sent ends.
+    /// A policy switches uploading off and on again; waiting archives are kept, transfers finish.
     package func setEnabled(_ isEnabled: Bool) { monitor.locked { isSwitchedOff = !isEnabled } }
 
     var isEnabled: Bool { monitor.locked { !isSwitchedOff } }
 
-    /// Nobody has consented where there is no store file, or it cannot be read.
+    /// A missing or unreadable store file means no consent.
     var hasConsent: Bool {
         guard let store = try? StoreFile.read(storeDirectory: paths.root) else { return false }
         return store.consent == .granted
     }
 
-    /// As hasConsent, at most a second old: asked again and again within a transfer.
+    /// Like hasConsent, but up to a second old: a transfer checks it again and again.
     var hadConsentLately: Bool {
         let now = clock.monotonicMs()
         if let seen = monitor.locked({ consentSeen }), now - min(seen.atMs, now) < 1_000 {
@@ -347,8 +346,8 @@ package final class UploadService: @unchecked Sendable {
         return isGranted
     }
 
-    /// Ends what a crash left half done or a full disk unwritten, and removes what is too old to be
-    /// sent.
+    /// Completes what a crash or a full disk left unfinished, and removes archives that are too old
+    /// to be sent.
     private func tidy() throws(UploadError) -> UInt32 {
         try outbox.removeOrphans()
         let janitor = Janitor(service: self)
@@ -359,7 +358,7 @@ package final class UploadService: @unchecked Sendable {
         return try janitor.enforce(limits, otherBytes: 0)
     }
 
-    // ── What passes, runs and the janitor share ──
+    // ── Shared by passes, runs and the janitor ──
 
     var isStopped: Bool { monitor.locked { isStopping } }
     var unwrittenTrust: AgeTrust? {
@@ -370,7 +369,7 @@ package final class UploadService: @unchecked Sendable {
     var currentRunners: [TargetRunner] { monitor.locked { runners } }
     func count(_ change: (inout UploadTotals) -> Void) { monitor.locked { change(&sum) } }
 
-    /// Targets of this process that no other process has ended.
+    /// Targets of this process that no other process has removed.
     private func registered() throws(UploadError) -> [TargetRunner] {
         let keys = Set(try registry.keys())
         return currentRunners.filter { keys.contains($0.target.key) }
@@ -382,7 +381,7 @@ package final class UploadService: @unchecked Sendable {
             snapshot: try outbox.snapshot())
     }
 
-    /// True once for each path, more or less: so many are remembered.
+    /// True once for each path, approximately: a limited number is remembered.
     func isNews(_ path: String) -> Bool {
         monitor.locked {
             if told.count >= UploadService.toldMax { told = [] }
@@ -396,14 +395,14 @@ package final class UploadService: @unchecked Sendable {
         hooks.diagnostics(UploadDiagnostic(level: level, message: message, fields: fields))
     }
 
-    /// Archives with what they say of themselves, oldest first; nil: it could not be read.
+    /// Archives with their summaries, oldest first; nil: it could not be read.
     func archives() throws(UploadError) -> [(stem: String, summary: ArchiveSummary?)] {
         let known = monitor.locked { summaries }
         var fresh: [String: ArchiveSummary] = [:]
         var list: [(stem: String, summary: ArchiveSummary?)] = []
         for name in try StoreFiles.list(paths.archives) {
             guard let stem = StorePaths.stem(ofFile: name) else { continue }
-            // An archive never changes, so it is asked once.
+            // An archive never changes, so it is read once.
             let summary = known[stem] ?? (try? hooks.archiveInfo(paths.archive(stem)))
             fresh[stem] = summary
             list.append((stem, summary))

@@ -1,5 +1,5 @@
-// How an attempt ends: the pair's new state, written down; what the host is told; the archive's
-// deletion where all have it.
+// The end of an attempt: writes down the pair's new state, reports to the host, and deletes the
+// archive once all targets have it.
 
 import CordwoodStore
 
@@ -8,13 +8,13 @@ extension UploadAttempt {
         _ archive: borrowing ArchiveLock, _ step: Step, _ course: inout UploadCourse,
         _ result: inout UploadResult
     ) throws(UploadError) -> PairState? {
-        // A target that was removed meanwhile has no state and no callbacks any more.
+        // A target that was removed meanwhile has neither state nor callbacks.
         guard !runner.isGone else { return nil }
         let outcome = step.outcome
         result.lastHTTPStatus = outcome.httpStatus
         result.lastOutcome = outcome.kind
         course.countAnew()
-        // It ended before they were judged: they are kept.
+        // The attempt ended before they were judged: they are kept.
         for refusal in course.retrials { noteRefused(archive.stem, 1, refusal.reason, &result) }
         let (attempt, now) = (course.attempt, service.clock.realtimeMs())
         let state: PairState
@@ -24,7 +24,7 @@ extension UploadAttempt {
         case .refuse, .simplify, .shrink, .stray:
             let (alone, inRow) = runner.noteRefused(archive.stem, attempt: attempt)
             let takesOthers = alone > 0
-            // Events are given up one by one alone.
+            // Events are only given up one by one.
             if alone >= UploadAttempt.refusalsMin,
                 target.kind != .transactions || !course.suspects.isEmpty
             {
@@ -87,11 +87,12 @@ extension UploadAttempt {
         return state
     }
 
-    /// So often an archive is refused, its target having taken another between, before it is given
-    /// up: one of several servers behind an address may be the one that is wrong.
+    /// How often an archive is refused, while the target takes others in between, before it is
+    /// given up: one of several servers behind an address may be at fault.
     static let refusalsMin: UInt32 = 3
 
-    /// The target takes others and refuses this one time and again: what it refuses is kept.
+    /// The target takes others and refuses this archive again and again: the refused records are
+    /// kept.
     private func giveUp(
         _ archive: borrowing ArchiveLock, _ step: Step, _ course: inout UploadCourse,
         _ result: inout UploadResult
@@ -113,12 +114,12 @@ extension UploadAttempt {
         return state
     }
 
-    /// Keeps what is known of a failed transfer for hosts that ask; gives it as fields (B-NET).
+    /// Remembers a failed transfer for hosts that ask; returns it as fields (B-NET).
     private func noted(
         _ outcome: TransferOutcome, _ stem: String, attempt: UInt32
     ) -> [(key: String, value: DiagnosticValue)] {
         var outcome = outcome
-        // Some servers refuse behind a 200: no success, and nothing that a status names.
+        // Some servers refuse with a 200: neither a success nor anything that a status names.
         if outcome.kind == .success { outcome.kind = .unknown }
         let now = service.clock.realtimeMs()
         let detail = FailureDetail(outcome, nowUnixMs: now)
@@ -129,7 +130,7 @@ extension UploadAttempt {
         return detail.fields
     }
 
-    /// CRASH: between the 2xx and the state file the same body goes again with the same id;
+    /// CRASH: between the 2xx and the state file the same body is sent again with the same id;
     /// between the state file and the deletion the next pass deletes.
     private func finish(
         _ archive: borrowing ArchiveLock, _ step: Step, _ course: UploadCourse,
@@ -162,7 +163,7 @@ extension UploadAttempt {
         return state
     }
 
-    /// All but what was refused is there.
+    /// All records were delivered except for the refused ones.
     private func keepRefused(
         _ archive: borrowing ArchiveLock, _ refusals: PairRefusals, _ result: inout UploadResult
     ) -> PairState {
@@ -206,8 +207,8 @@ extension UploadAttempt {
         return state
     }
 
-    /// For a key: a host that opens the store with one may come any time. Told of once, for nothing
-    /// that this engine does will change it.
+    /// Waits for a key: a host that opens the store with one may come at any time. Reported once,
+    /// because nothing that this engine does will change it.
     func wait(
         _ archive: borrowing ArchiveLock, _ course: UploadCourse, _ cause: String,
         _ result: inout UploadResult
@@ -228,8 +229,8 @@ extension UploadAttempt {
         return state
     }
 
-    /// Writes down what came of it. Where that cannot be, this process remembers: a server is not
-    /// asked again for what it has, nor without a pause.
+    /// Writes down the result. If that fails, this process remembers it: it neither sends a server
+    /// what it has nor retries without a pause.
     func record(
         _ archive: borrowing ArchiveLock, _ state: PairState, cause: String = "",
         refusals: PairRefusals = .none
@@ -246,7 +247,7 @@ extension UploadAttempt {
         }
     }
 
-    /// A transfer that failed and is made anew within the attempt (B-NET-4).
+    /// Reports a failed transfer that is repeated within the attempt (B-NET-4).
     func noteRecovered(_ stem: String, _ outcome: TransferOutcome, _ what: String) {
         let detail = FailureDetail(outcome, nowUnixMs: service.clock.realtimeMs())
         service.report(
@@ -254,13 +255,13 @@ extension UploadAttempt {
             fields(stem, outcome.httpStatus, outcome.cause, attempt: nil) + detail.fields)
     }
 
-    /// Records that are at the target now.
+    /// Counts records that the target has now.
     func noteTaken(_ count: UInt32, _ result: inout UploadResult) {
         result.records &+= UInt64(count)
         if target.kind == .transactions { service.count { $0.events &+= UInt64(count) } }
     }
 
-    /// Records that this target will never have; the archive's other targets are not touched.
+    /// Records that this target will never get; the archive's other targets are not affected.
     func noteRefused(
         _ stem: String, _ count: UInt32, _ cause: String, _ result: inout UploadResult
     ) {

@@ -1,4 +1,4 @@
-// What UploadService is given and gives: clock, what is known of an archive, the result of a pass,
+// Input and output of UploadService: clock, summaries of archives, the result of a pass,
 // diagnostics. Values and closures; nothing here decides anything.
 
 import CShims
@@ -6,7 +6,7 @@ import CordwoodCore
 import CordwoodStore
 import Glibc
 
-/// The clocks in milliseconds; handed in, so that tests own the time.
+/// The clocks in milliseconds; injected, so that tests control the time.
 package struct UploadClock: Sendable {
     package var realtimeMs: @Sendable () -> UInt64
     package var monotonicMs: @Sendable () -> UInt64
@@ -37,11 +37,11 @@ package struct UploadClock: Sendable {
     }
 }
 
-/// What an archive says of itself.
+/// An archive's description of itself.
 package struct ArchiveSummary: Sendable {
     /// The archive id as a UUID: `8-4-4-4-12` lowercase hex digits.
     package var idText: String
-    /// UTC ns of the newest record; 0: not known.
+    /// UTC ns of the newest record; 0: unknown.
     package var timeMaxNs: UInt64
     package var bytes: UInt64
 
@@ -58,16 +58,16 @@ public struct UploadResult: Equatable, Sendable {
     public var failed: UInt32 = 0
     public var waiting: UInt32 = 0
     public var expired: UInt32 = 0
-    /// Of bodies that were answered with 2xx.
+    /// Bytes of bodies that got a 2xx.
     public var bytesSent: UInt64 = 0
     public var lastHTTPStatus: Int32 = 0
     public var lastOutcome: OutcomeKind = .none
-    /// Records that a target will not take.
+    /// Records that a target refuses.
     public var refused: UInt32 = 0
-    /// Records in bodies that were answered with 2xx; 0 for archives as they are.
+    /// Records in bodies that got a 2xx; 0 for archives sent as files.
     public var records: UInt64 = 0
-    /// Pairs of archive and target that were given up, whole or for some records; the archives are
-    /// kept.
+    /// Pairs of archive and target that were given up, entirely or for some records; the archives
+    /// are kept.
     public var quarantined: UInt32 = 0
 
     public init() {}
@@ -87,7 +87,7 @@ public struct UploadResult: Equatable, Sendable {
     }
 }
 
-/// What waits in a store, at one moment.
+/// The waiting work of a store at one moment.
 struct UploadWork: Sendable {
     struct Archive: Sendable {
         var stem: String
@@ -100,15 +100,15 @@ struct UploadWork: Sendable {
     var snapshot: OutboxSnapshot
 }
 
-/// Since the service was made (cw_stats).
+/// Totals since the service was made (cw_stats).
 package struct UploadTotals: Sendable {
     package var succeeded: UInt64 = 0
     package var failed: UInt64 = 0
     package var bytes: UInt64 = 0
     package var refused: UInt64 = 0
-    /// Of transactions, at targets of theirs.
+    /// Events of transactions that their targets accepted.
     package var events: UInt64 = 0
-    /// What those refused: events, and pairs that were given up whole or in part.
+    /// Refusals of those targets: events, and pairs that were given up in whole or in part.
     package var eventsRefused: UInt64 = 0
     package var eventsQuarantined: UInt64 = 0
     /// Pairs of archive and target that were refused for good, and how the last of them ended.
@@ -141,23 +141,23 @@ package struct UploadDiagnostic: Sendable {
     package static let error: UInt8 = 17
 }
 
-/// What the service uses of archives, segments and its host; UploadWiring makes it.
+/// The service's access to archives, segments and its host; UploadWiring makes it.
 package struct UploadHooks: Sendable {
     package var openRecords: OpenRecords
     package var archiveInfo: ReadSummary
-    /// Lists what stands now, for archives by file name: whether segments that one covers still
-    /// stand (FORMAT §11).
+    /// Lists the present segments and returns a check, by an archive's file name, whether segments
+    /// that it covers still exist (FORMAT §11).
     package var covering: @Sendable () -> IsCovered
     package var diagnostics: @Sendable (UploadDiagnostic) -> Void
-    /// Starts a thread of the engine's; false: there is none. Without it all is sent by the caller.
+    /// Starts an engine thread; false: none is available. Without it the caller sends everything.
     package var startThread: StartThread
-    /// A server says that a policy forbids it: the policy is to be read again.
+    /// A server reports that a policy forbids it: the policy should be read again.
     package var policyWanted: @Sendable () -> Void
-    /// A background run has ended: the next may have something to do.
+    /// A background run has ended: the next may have work.
     package var runEnded: @Sendable () -> Void
-    /// When the background has something to do was planned anew.
+    /// The time of the background's next work was changed.
     package var replanned: @Sendable () -> Void
-    /// By file name; once for an archive that left the disk without being sent everywhere.
+    /// By file name; called once for an archive that left the disk without being sent everywhere.
     package var archiveRemoved: @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void
 
     package init(
@@ -189,7 +189,7 @@ package struct UploadHooks: Sendable {
 
 package typealias IsCovered = @Sendable (_ archiveName: String) -> Bool
 
-/// Throws what keeps an archive from being read.
+/// Throws the reason that an archive cannot be read.
 package typealias ReadSummary = @Sendable (_ path: String) throws(ReadProblem) -> ArchiveSummary
 
 package typealias StartThread = @Sendable (_ body: @escaping @Sendable () -> Void) -> Bool

@@ -1,4 +1,4 @@
-// What the upload service uses of archives, segments and its host, as the hooks that tests replace.
+// The upload service's access to archives, segments and its host, as hooks that tests replace.
 
 import CordwoodCore
 import CordwoodStore
@@ -39,8 +39,8 @@ package enum UploadWiring {
             idText: info.idText, timeMaxNs: info.timeMax, bytes: info.fileBytes)
     }
 
-    /// True while a segment stands that the archive covers (FORMAT §11). Segment 0 stands in the
-    /// lane file until that says otherwise.
+    /// True while a segment exists that the archive covers (FORMAT §11). Segment 0 exists in the
+    /// lane file until the file says otherwise.
     private static func isCovered(
         directory: String, _ standing: LaneListing, archive: String
     ) -> Bool {
@@ -49,7 +49,7 @@ package enum UploadWiring {
             return !standing.isWhole || standing.lanes.values.contains(where: unread.mayCover)
         }
         guard !covers.isEmpty else { return false }
-        // What cannot be looked at may stand.
+        // A segment that cannot be checked may exist.
         guard standing.isWhole else { return true }
         let lanes = standing.lanes
         return covers.contains { cover in

@@ -1,12 +1,12 @@
-// Forgetting transactions of a store that no engine of this process has open: what the command
-// does. Engines that write to it notice (FORMAT §2.3). Any thread; blocks for a file sync.
+// Deletes transactions of a store that no engine of this process has open, for the command. Engines
+// that write to the store notice (FORMAT §2.3). Any thread; blocks for a file sync.
 
 import CShims
 import CordwoodCore
 import CordwoodStore
 
 extension ForgottenTransactions {
-    /// Forgets what there is until now of a transaction, or of all: `id` nil.
+    /// Deletes the records so far of a transaction, or of all transactions: `id` nil.
     public static func forget(_ id: TransactionID?, store: String) throws(CordwoodError) {
         do throws(ReadProblem) { try StoreFolder.check(store) } catch { throw CordwoodError(error) }
         do throws(UploadError) {

@@ -1,14 +1,15 @@
-// The W3C header `traceparent`, strictly: `00-<32 digits>-<16 digits>-<2 digits>`, lower case; a
-// later version's may go on behind another dash. Takes no memory: signal handlers may ask. Pure.
-// SAFETY: `parse` follows the text as far as its NUL and writes what the caller gives room for.
+// The W3C header `traceparent`, strictly: `00-<32 digits>-<16 digits>-<2 digits>`, lower case. A
+// later version's may continue after another dash. Allocates nothing: signal handlers may call it.
+// Pure.
+// SAFETY: `parse` follows the text as far as its NUL and writes only into the caller's room.
 
 import CordwoodFormats
 
 package enum Traceparent {
-    /// Of version 00, without a NUL.
+    /// The length in version 00, without a NUL.
     package static let bytes = 55
 
-    /// Fills 25 bytes (FORMAT §8.4). False: it is no traceparent, and nothing is written.
+    /// Fills 25 bytes (FORMAT §8.4). False: not a traceparent, and nothing is written.
     package static func parse(
         _ text: UnsafePointer<CChar>, into trace: UnsafeMutableRawPointer
     ) -> Bool {
@@ -37,7 +38,7 @@ package enum Traceparent {
         return true
     }
 
-    /// Writes the 55 characters and a NUL of 25 bytes (FORMAT §8.4).
+    /// Writes the 55 characters and a NUL, from 25 bytes (FORMAT §8.4).
     package static func write(_ trace: UnsafeRawPointer, to out: UnsafeMutablePointer<CChar>) {
         func put(_ byte: UInt8, _ at: Int) {
             unsafe out[at] = CChar(ASCII.hexDigit(byte >> 4))
@@ -52,7 +53,7 @@ package enum Traceparent {
         unsafe out[bytes] = 0
     }
 
-    /// Where the two digits of a byte of the trace or span id stand.
+    /// The place of the two digits of a byte of the trace or span id.
     private static func digitAt(_ index: Int) -> Int {
         index < 16 ? 3 &+ index &* 2 : 36 &+ (index &- 16) &* 2
     }
@@ -65,7 +66,7 @@ package enum Traceparent {
 }
 
 extension Transaction {
-    /// The W3C header of a request made inside.
+    /// The W3C header for a request made inside.
     public var traceparent: String {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: Traceparent.bytes + 1) {
             unsafe Traceparent.write(trace, to: $0.baseAddress.unsafelyUnwrapped)

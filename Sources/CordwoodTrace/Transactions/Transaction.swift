@@ -1,8 +1,8 @@
-// A use case under way in this process: its id, and the records of what happens in it (FORMAT
-// §8.8), kept whatever the level of their logger. Any thread may log to it. It holds no engine:
-// after close its calls answer closed, for the logger it writes to is never freed.
-// SAFETY: `memory` is allocated here and freed with the object, after which nobody may use it; all
-// that a record is made of lies on the stack or is the caller's until the append has copied it.
+// A use case under way in this process: its id, and the records of its events (FORMAT §8.8), kept
+// whatever the level of their logger. Any thread may log to it. It holds no engine: after close its
+// calls return `closed`, because its logger is never freed.
+// SAFETY: `memory` is allocated here and freed with the object, which is not used after that. All
+// parts of a record lie on the stack or are the caller's until the append has copied them.
 
 import CCordwood
 import CShims
@@ -11,7 +11,7 @@ import CordwoodStore
 
 @safe public final class Transaction: @unchecked Sendable {
     package static let loggerName = "Transactions"
-    /// Of an error's code and of its description; what is longer is cut.
+    /// The limit of an error's code and of its description; longer texts are cut.
     public static let textBytesMax = 4_096
     static let field: StaticString = "txn.id"
 
@@ -19,9 +19,9 @@ import CordwoodStore
     private let logger: LoggerBlock
     private let table: TransactionTable
     private let begunNs: UInt64
-    /// Tells its attachments from others'; an address would come again.
+    /// Distinguishes its attachments from others'; an address would be reused.
     private let owner: UInt
-    /// 25 bytes of trace (FORMAT §8.4), at idAt the id with a NUL, at endedAt an atomic word.
+    /// 25 bytes of trace (FORMAT §8.4), the id with a NUL at idAt, an atomic word at endedAt.
     private let memory: UnsafeMutableRawPointer
     private let idBytes: Int
 
@@ -53,26 +53,26 @@ import CordwoodStore
         }
     }
 
-    /// One that nobody ended ends here.
+    /// A transaction that was never ended ends here.
     deinit {
         end()
         unsafe memory.deallocate()
     }
 
-    // MARK: What it is
+    // MARK: Properties
 
     public var id: String { transactionID.text }
     public var usecase: Int32 { transactionID.usecase }
 
-    /// NUL-terminated; holds as long as the object.
+    /// NUL-terminated; valid as long as the object.
     public var idText: UnsafePointer<CChar> {
         unsafe UnsafePointer((memory + Transaction.idAt).assumingMemoryBound(to: CChar.self))
     }
 
-    /// 25 bytes (FORMAT §8.4); hold as long as the object.
+    /// 25 bytes (FORMAT §8.4); valid as long as the object.
     public var trace: UnsafeRawPointer { unsafe UnsafeRawPointer(memory) }
 
-    // MARK: What happens
+    // MARK: Events
 
     /// Logs an event at the present time. Returns the header's status: 0 kept, below 0 an error.
     @discardableResult
@@ -92,7 +92,7 @@ import CordwoodStore
         }
     }
 
-    /// The same; nil: there is none.
+    /// The same; nil: not an error.
     public func event(
         _ event: Int32, code: UnsafeRawBufferPointer?, text: UnsafeRawBufferPointer?
     ) -> Int32 {
@@ -106,7 +106,7 @@ import CordwoodStore
 
     package func begin(joins: Bool) -> Int32 { unsafe write(joins ? "join" : "begin") }
 
-    /// It takes no more events, and says how long it took. Once; later calls do nothing.
+    /// Records the duration; the transaction takes no more events. Once; later calls do nothing.
     @discardableResult
     public func end() -> Int32 {
         // ORDER: exchange. One caller writes the record (A34).
@@ -116,12 +116,12 @@ import CordwoodStore
         return unsafe write("end", durationNs: cw_monotonic_ns() &- begunNs)
     }
 
-    /// It never began: no record says that it ended.
+    /// It never began: no record reports its end.
     package func discard() { _ = unsafe cwa_exchange_u32(memory + Transaction.endedAt, 1) }
 
     // MARK: Threads
 
-    /// Every record of the calling thread carries its ids and `txn.id`, until detach.
+    /// Puts its ids and `txn.id` into every record of the calling thread, until detach.
     public func attach() -> Int32 {
         guard unsafe cwa_load_relaxed_u32(logger) != 0 else { return Status.closed }
         return unsafe ThreadAttachments.attach(
@@ -141,7 +141,7 @@ import CordwoodStore
 
     // MARK: One record
 
-    /// At most textBytesMax, not inside a character of UTF-8.
+    /// At most textBytesMax, cut between characters of UTF-8.
     @safe private static func cut(_ text: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard text.count > textBytesMax else { return unsafe text }
         var end = textBytesMax

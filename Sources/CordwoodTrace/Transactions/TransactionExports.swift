@@ -1,12 +1,12 @@
-// Transactions for other programs: the JSON of the system that this replaces (B-TXN-5), and spans
-// of OTLP, one a handle: what a process did between its begin or join and its end. Both in lines
-// that stand for themselves, so that a store of any size goes through. Owned by one thread.
+// Transactions for other programs: the JSON of the system that this one replaces (B-TXN-5), and
+// OTLP spans, one per handle, which cover a process's work between its begin or join and its end.
+// Both in independent lines, so that a store of any size can be exported. Owned by one thread.
 
 import CordwoodFormats
 import CordwoodStore
 
 public struct TransactionLines {
-    /// Events of a line.
+    /// The limit of events in a line.
     static let eventsMax = 1_000
 
     private var document = TransactionsDocument()
@@ -14,14 +14,14 @@ public struct TransactionLines {
 
     public init() {}
 
-    /// Takes an event; appends a line where the one before is full.
+    /// Takes an event; appends the previous line if it is full.
     public mutating func append(_ record: RecordRef, to out: inout [UInt8]) {
         document.add(record)
         events &+= 1
         if events >= TransactionLines.eventsMax { finish(&out) }
     }
 
-    /// Appends the line that is not full.
+    /// Appends the last, incomplete line.
     public mutating func finish(_ out: inout [UInt8]) {
         guard !document.isEmpty else { return }
         document.end(&out)
@@ -30,13 +30,13 @@ public struct TransactionLines {
     }
 }
 
-/// ExportTraceServiceRequests in OTLP's JSON, a line each.
+/// ExportTraceServiceRequests in OTLP's JSON, one per line.
 public struct TransactionSpans {
-    /// Handles under way that are held; beyond that the oldest is written as it stands.
+    /// The limit of held open handles; beyond it the oldest is written unfinished.
     public static let openMax = 65_536
-    /// Events of one span; the rest is counted.
+    /// The limit of one span's events; the rest is counted.
     static let eventsMax = 1_024
-    /// Bytes of events held, together.
+    /// The limit of all held events' bytes.
     static let bytesMax = 64 << 20
     static let spansOfLine = 256
 
@@ -64,7 +64,7 @@ public struct TransactionSpans {
     private var orderHead = 0
     private var serial: UInt64 = 0
     private var bytes = 0
-    /// Spans by the process they are of, of the line under way.
+    /// The spans of the line under way, by process.
     private var line: [(resource: [UInt8], spans: [UInt8])] = []
     private var lineCount = 0
 
@@ -97,7 +97,7 @@ public struct TransactionSpans {
         }
     }
 
-    /// Handles without an end end with their last record.
+    /// Handles without an end get their last record as the end.
     public mutating func finish(_ out: inout [UInt8]) {
         let rest = open.sorted {
             ($0.value.start, $0.value.serial) < ($1.value.start, $1.value.serial)
@@ -193,7 +193,7 @@ private enum OTLPSpanText {
         out +=
             "{\"traceId\":\"\(span.trace)\",\"spanId\":\"\(span.span)\",\"flags\":1,\"name\":".utf8
         JSONText.string(span.name, &out)
-        // Joined: a request of somebody else's began it (SERVER); else it is our own (INTERNAL).
+        // Joined: another process's request began it (SERVER); otherwise it is our own (INTERNAL).
         out += ",\"kind\":\(span.isServer ? 2 : 1),\"startTimeUnixNano\":\"\(span.start)\"".utf8
         out += ",\"endTimeUnixNano\":\"\(span.end)\",\"attributes\":[".utf8
         text("txn.id", span.transaction, &out)

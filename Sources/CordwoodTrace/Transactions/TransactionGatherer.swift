@@ -1,39 +1,39 @@
-// Transactions of their records, in whatever order those come: several stores may be read one after
-// the other. One is never finished, for any process may join it again, so all are held until the
-// end, up to a limit: beyond it the one that was not heard of for longest is handed out as it
-// stands, and begins anew should more of it come. Owned by one thread.
+// Makes transactions from their records, in any order: several stores may be read one after the
+// other. A transaction is never finished, because any process may join it again, so all are held
+// until the end, up to a limit. Beyond it, the one that was inactive longest is returned
+// unfinished, and begins anew if more of its records come. Owned by one thread.
 
 import CordwoodStore
 
-/// A transaction as its records tell it.
+/// A transaction as its records describe it.
 public struct StoredTransaction: Sendable {
-    /// Different events remembered of one; further ones are counted, and in no funnel.
+    /// The limit of different events remembered; further ones are counted, and are in no funnel.
     static let reachedMax = 256
 
     public let id: TransactionID
-    /// Empty: none was registered.
+    /// Empty: no name was registered.
     public internal(set) var usecaseName = ""
     /// UTC ns, of its first and last record.
     public internal(set) var first: UInt64
     public internal(set) var last: UInt64
-    /// Of its first begin or join, and of its last end; 0: none.
+    /// The times of its first begin or join, and of its last end; 0: none.
     public internal(set) var began: UInt64 = 0
     public internal(set) var ended: UInt64 = 0
     public internal(set) var events: UInt64 = 0
     /// Events with an error.
     public internal(set) var errors: UInt64 = 0
-    /// Events it reached, each once.
+    /// The events it reached, each once.
     public internal(set) var reached: [Int32] = []
     public internal(set) var lastEvent: Int32?
     private var lastEventTime: UInt64 = 0
-    /// Of its last record that is no event.
+    /// The time of its last record that is no event.
     private var markTime: UInt64 = 0
     private var isMarkEnd = false
 
-    /// Its last record but for events is an end.
+    /// Its last record, apart from events, is an end.
     public var isEnded: Bool { isMarkEnd }
 
-    /// ns, from its first begin or join to its last end; from its first record where there is none.
+    /// ns, from its first begin or join to its last end; if it has no begin, from its first record.
     public var duration: UInt64? {
         guard isEnded, ended > 0 else { return nil }
         let from = began > 0 ? began : first
@@ -80,19 +80,19 @@ public struct StoredTransaction: Sendable {
 }
 
 public struct TransactionGatherer: Sendable {
-    /// Transactions held.
+    /// The limit of held transactions.
     public static let heldMax = 262_144
 
     private let heldMax: Int
     private var held: [TransactionID: (one: StoredTransaction, serial: UInt64)] = [:]
-    /// Who was heard of, in order; an older word of the same one stands in it, too.
+    /// Activity in order; may contain older entries of the same transaction.
     private var order: [(id: TransactionID, serial: UInt64)] = []
     private var orderHead = 0
     private var serial: UInt64 = 0
 
     public init(heldMax: Int = TransactionGatherer.heldMax) { self.heldMax = max(heldMax, 1) }
 
-    /// Takes what a record says and hands out whom there is no room for.
+    /// Takes a record's content and returns the transactions that no longer fit.
     public mutating func take(_ moment: TransactionMoment, _ sink: (StoredTransaction) -> Void) {
         serial &+= 1
         if held[moment.id] == nil {
@@ -116,7 +116,7 @@ public struct TransactionGatherer: Sendable {
         }
     }
 
-    /// Hands out the rest, the oldest first.
+    /// Returns the rest, oldest first.
     public mutating func finish(_ sink: (StoredTransaction) -> Void) {
         let rest = held.values.sorted { ($0.one.first, $0.serial) < ($1.one.first, $1.serial) }
         held = [:]

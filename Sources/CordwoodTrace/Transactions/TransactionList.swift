@@ -1,5 +1,5 @@
-// The transactions of a store, put together from their records: those of all processes, live or
-// archived, without what was deleted. Reads the whole store. One thread.
+// The transactions of a store, assembled from the records of all processes, live or archived,
+// without deleted ones. Reads the whole store. One thread.
 // SAFETY: a record's views are read before the reader moves on.
 
 import CordwoodCore
@@ -9,7 +9,7 @@ import CordwoodStore
 public struct TransactionSummary: Sendable, Equatable {
     public var id: String
     public var usecase: Int32
-    /// Empty: none was registered.
+    /// Empty: no name was registered.
     public var usecaseName = ""
     /// UTC ns, of its first and last record.
     public var firstNs: UInt64
@@ -17,11 +17,11 @@ public struct TransactionSummary: Sendable, Equatable {
     public var events: UInt32 = 0
     /// Events with an error code.
     public var errors: UInt32 = 0
-    /// Its last record but for events is an end.
+    /// Its last record, apart from events, is an end.
     public var isEnded = false
 }
 
-/// What a record of a transaction says (FORMAT §8.8); strings are its own.
+/// The content of a transaction's record (FORMAT §8.8); it owns its strings.
 package struct TransactionRecord: Sendable {
     package var op = ""
     package var id: TransactionID
@@ -29,7 +29,7 @@ package struct TransactionRecord: Sendable {
     package var errorCode: String?
     package var usecaseName = ""
 
-    /// nil: it is none.
+    /// nil: not a record of a transaction.
     package init?(_ record: borrowing RecordRef) {
         guard let fields = TransactionFields(record), let id = fields.transactionID else {
             return nil
@@ -44,10 +44,10 @@ package struct TransactionRecord: Sendable {
 
 package struct TransactionList {
     private var found: [TransactionID: TransactionSummary] = [:]
-    /// What could not be read; nil: all was.
+    /// The place that could not be read; nil: all were read.
     package private(set) var problem: ReadProblem?
 
-    /// - Throws: where the store cannot be opened, or what was deleted is not known.
+    /// - Throws: if the store cannot be opened, or its deleted transactions are not known.
     package init(directory: String, identities: [AgeIdentity]) throws(CordwoodError) {
         let deleted: DeletedFile
         do throws(UploadError) {

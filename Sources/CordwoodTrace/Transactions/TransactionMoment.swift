@@ -1,5 +1,5 @@
-// What one record of a transaction says (FORMAT §8.8), as a value of its own, and what of a store's
-// transactions was deleted. Text that is not UTF-8 has U+FFFD. Any thread.
+// The content of one record of a transaction (FORMAT §8.8), as a value, and the set of a store's
+// deleted transactions. Invalid UTF-8 becomes U+FFFD. Any thread.
 // SAFETY: everything is copied out of the record's views; none is kept.
 
 import CordwoodCore
@@ -10,30 +10,30 @@ public struct TransactionMoment: Sendable {
         case begin, join, event, end
     }
 
-    /// For ReaderOptions.kinds: no other record means anything here.
+    /// For ReaderOptions.kinds: all other records are irrelevant here.
     public static let kinds: UInt32 = 1 << UInt32(TransactionFields.kind)
 
     public var id: TransactionID
     public var operation: Operation
     /// UTC, ns since 1970.
     public var time: UInt64
-    /// Of an event.
+    /// Set for an event.
     public var event: Int32?
-    /// Empty: none was registered.
+    /// Empty: no name was registered.
     public var eventName = ""
     public var usecaseName = ""
     /// nil: no error.
     public var errorCode: String?
     public var errorDescription: String?
-    /// Of an end: since the same handle's begin or join.
+    /// Set for an end: the time since the same handle's begin or join.
     public var duration: UInt64?
-    /// 16 hex digits, of the handle.
+    /// The handle's, 16 hex digits.
     public var spanID: String?
     public var processID: UInt32
     public var processName: String
     let storeMoment: StoreMoment
 
-    /// nil: it is no record of a transaction, or of one without an id.
+    /// nil: not a record of a transaction, or of one without an id.
     public init?(_ record: borrowing RecordRef) {
         guard let fields = TransactionFields(record), let id = fields.transactionID,
             let operation = Operation(rawValue: Bytes.string(fields.op))
@@ -60,12 +60,12 @@ public struct TransactionMoment: Sendable {
     }
 }
 
-/// Which transactions of a store are forgotten.
+/// The deleted transactions of a store.
 public struct ForgottenTransactions: Sendable {
     private let file: DeletedFile
 
-    /// Of a store's directory; a single file has none. Throws where it cannot be read: what was to
-    /// be forgotten must not be shown.
+    /// Reads a store's directory; a single file has none. Throws if it cannot be read, because
+    /// deleted transactions must not be shown.
     public init(store: String) throws(ReadProblem) {
         guard StoreFolder.isDirectory(store) else {
             file = DeletedFile()
@@ -82,7 +82,7 @@ public struct ForgottenTransactions: Sendable {
         file.covers(moment.id, moment.storeMoment)
     }
 
-    /// What the record says; nil: nothing of a transaction, or of one that is forgotten.
+    /// The record's content; nil: not of a transaction, or of a deleted one.
     public func moment(_ record: borrowing RecordRef) -> TransactionMoment? {
         guard let moment = TransactionMoment(record), !covers(moment) else { return nil }
         return moment

@@ -1,7 +1,7 @@
-// What one record of a transaction says, laid out as message and fields (FORMAT §8.8) in the
-// caller's memory. Nothing comes from the heap. Pure.
+// The content of one record of a transaction, laid out as message and fields (FORMAT §8.8) in the
+// caller's memory. Allocates nothing. Pure.
 // SAFETY: the views are the caller's and hold while it lays the record out; `messageBytesMax` and
-// `fieldsMax` are what the caller gives room for, and bound what is written.
+// `fieldsMax` are the room that the caller gives, and bound the writes.
 
 import CCordwood
 import CordwoodCore
@@ -12,9 +12,9 @@ import CordwoodCore
     let op: StaticString
     @safe let id: UnsafeRawBufferPointer
     let usecase: Int32
-    /// nil: the record is of no event.
+    /// nil: not a record of an event.
     let event: Int32?
-    /// nil: it is no error.
+    /// nil: not an error.
     let code: UnsafeRawBufferPointer?
     let text: UnsafeRawBufferPointer?
     let durationNs: UInt64?
@@ -94,7 +94,7 @@ import CordwoodCore
 
     // MARK: Fields
 
-    /// How many.
+    /// Returns their number.
     func writeFields(_ room: UnsafeMutableBufferPointer<cw_field>) -> Int {
         var count = 0
         func add(_ key: StaticString, _ type: UInt8, _ fill: (inout cw_field) -> Void) {

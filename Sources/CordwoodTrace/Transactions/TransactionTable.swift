@@ -1,9 +1,9 @@
-// What an engine keeps for its transactions in this process: the names that the host gave to
-// numbers, and how many events were written. One for an engine and its handles, which hold it; a
-// forked child has a copy. Readers are any threads and never wait; writers are one at a time.
+// An engine's data about its transactions in this process: the names that the host registered, and
+// the number of events written. Shared by an engine and its handles, which hold it; a forked child
+// has a copy. Any threads read and never wait; one thread writes at a time.
 // SAFETY: the slots, slotsMax of them, are allocated with the first name and freed with the object;
-// a slot's index is taken below slotsMax; a name is copied word by word and believed where the
-// count around it has not moved.
+// a slot's index is taken below slotsMax; a name is copied word by word and trusted only if the
+// count around it has not changed.
 
 import CShims
 import Glibc
@@ -11,10 +11,10 @@ import Glibc
 @safe package final class TransactionTable: @unchecked Sendable {
     package static let namesMax = 4_096
     package static let nameBytesMax = 255
-    /// Of use cases themselves.
+    /// Marks the name of a use case itself.
     package static let noEvent = Int32.min
 
-    /// Twice as many as names, so that a search ends soon.
+    /// Twice the limit of names, so that a search ends soon.
     private static let slotsMax = 8_192
     /// u32 sequence (odd: being written), u32 bytes + 1 (0: the slot is free), u64 key, the name.
     private static let slotBytes = 272
@@ -35,17 +35,18 @@ import Glibc
         unsafe words.deallocate()
     }
 
-    /// nil: nothing had a name yet.
+    /// nil: no name was ever set.
     private var slots: UnsafeMutableRawPointer? {
-        // ORDER: acquire. Who finds them finds them empty, or written to (A32).
+        // ORDER: acquire. A thread that finds the slots finds them empty, or written to (A32).
         let word = unsafe cwa_load_acquire_u64(words + TransactionTable.slotsAt)
         return unsafe UnsafeMutableRawPointer(bitPattern: UInt(word))
     }
 
-    /// Most engines never name anything. False: there is no memory. One caller at a time.
+    /// Called late, because most engines never name anything. False: no memory. One caller at a
+    /// time.
     private func makeSlots() -> Bool {
         if unsafe slots != nil { return true }
-        // Pages of it are committed when a name is written to them.
+        // The system commits a page when a name is written to it.
         let made = unsafe calloc(TransactionTable.slotsMax, TransactionTable.slotBytes)
         // ORDER: release. Pairs with `slots` (A32).
         unsafe cwa_store_release_u64(
@@ -55,22 +56,22 @@ import Glibc
 
     // MARK: Events
 
-    /// ORDER: relaxed. A count that the background looks at now and then (A32).
+    /// ORDER: relaxed. A count that the background reads now and then (A32).
     package var events: UInt64 { unsafe cwa_load_relaxed_u64(words) }
 
     func countEvent() { _ = unsafe cwa_add_u64(words, 1) }
 
     // MARK: Names
 
-    /// False: nothing has a name.
+    /// False: no names are set.
     var hasNames: Bool { unsafe cwa_load_acquire_u32(words + 8) != 0 }
 
-    /// Copies a name, at most nameBytesMax, and gives its length; 0: it has none.
+    /// Copies a name, at most nameBytesMax, and returns its length; 0: it has none.
     package func name(_ usecase: Int32, _ event: Int32, into out: UnsafeMutableRawPointer) -> Int {
         guard let slot = unsafe find(key(usecase, event)) else { return 0 }
         for _ in 0..<TransactionTable.triesMax {
-            // ORDER: acquire, so do the words of the name: they are of one writing where the count
-            // before and behind them is even and the same (A32).
+            // ORDER: acquire, as for the words of the name: they belong to one write if the count
+            // before and after them is even and equal (A32).
             let before = unsafe cwa_load_acquire_u32(slot)
             guard before & 1 == 0 else { continue }
             let bytes = unsafe min(
@@ -89,7 +90,7 @@ import Glibc
     /// Room that `name` may write to.
     package static let nameRoom = 256
 
-    /// Empty removes. False: there are too many. One caller at a time.
+    /// Empty removes it. False: too many names. One caller at a time.
     package func set(_ usecase: Int32, _ event: Int32, _ name: [UInt8]) -> Bool {
         let key = key(usecase, event)
         if let slot = unsafe find(key) {
@@ -119,7 +120,7 @@ import Glibc
         return true
     }
 
-    /// The length last: with it the slot is in use.
+    /// Writes the length last: it puts the slot in use.
     private func write(_ name: [UInt8], _ slot: UnsafeMutableRawPointer) {
         var at = 0
         while at < name.count {
@@ -130,7 +131,7 @@ import Glibc
             unsafe cwa_store_relaxed_u64(slot + TransactionTable.nameAt + at, word)
             at += 8
         }
-        // ORDER: release. Who finds the slot in use finds its key and name (A32).
+        // ORDER: release. A thread that finds the slot in use finds its key and name (A32).
         unsafe cwa_store_release_u32(slot + 4, UInt32(name.count) + 1)
     }
 
@@ -138,7 +139,7 @@ import Glibc
         UInt64(UInt32(bitPattern: usecase)) << 32 | UInt64(UInt32(bitPattern: event))
     }
 
-    /// The slot of that key; nil: it has none. `orFree`: the one to take for it then.
+    /// The slot of that key; nil: it has none. `orFree`: returns a free slot for it then.
     private func find(_ key: UInt64, orFree: Bool = false) -> UnsafeMutableRawPointer? {
         guard let memory = unsafe slots else { return nil }
         var index = Int((key &* 0x9E37_79B9_7F4A_7C15) >> 51)

@@ -1,11 +1,11 @@
-// Figures of use cases: how many transactions, how many ended, how long they took, how far they
-// came. Memory: a few words a use case and event, and 8 bytes a duration, all within limits; what
-// is beyond them is counted and told. Owned by one thread.
+// Figures of use cases: the number of transactions, how many ended, how long they took, how far
+// they got. Memory: a few words per use case and event, and 8 bytes per duration, all within
+// limits; the excess is counted and reported. Owned by one thread.
 
 import CordwoodStore
 
 public struct UsecaseFigures: Sendable {
-    /// Of one event: how many came to it, and for how many it was the last without an end.
+    /// For one event: how many reached it, and for how many it was the last without an end.
     public struct Step: Sendable {
         public internal(set) var name = ""
         public internal(set) var reached: UInt64 = 0
@@ -15,13 +15,13 @@ public struct UsecaseFigures: Sendable {
     static let eventsMax = 4_096
 
     public let usecase: Int32
-    /// Empty: none was registered.
+    /// Empty: no name was registered.
     public internal(set) var name = ""
     public internal(set) var count: UInt64 = 0
     public internal(set) var ended: UInt64 = 0
-    /// With an error in at least one event.
+    /// Transactions with an error in at least one event.
     public internal(set) var withErrors: UInt64 = 0
-    /// Neither event nor end.
+    /// Transactions with neither event nor end.
     public internal(set) var stoppedAtOnce: UInt64 = 0
     var durations: [UInt64] = []
     private var steps: [Int32: Step] = [:]
@@ -68,19 +68,19 @@ public struct UsecaseFigures: Sendable {
 /// The figures of every use case of a store, or of several.
 public struct TransactionFigures: Sendable {
     public static let usecasesMax = 4_096
-    /// Durations kept, together; those of further transactions are in no percentile.
+    /// The limit of kept durations; those of further transactions are in no percentile.
     public static let durationsMax = 4 << 20
 
     private var usecases: [Int32: UsecaseFigures] = [:]
     private var durationCount = 0
-    /// Transactions of use cases that there was no room for.
+    /// Transactions of use cases beyond the limit.
     public private(set) var leftOut: UInt64 = 0
 
     public init() {}
 
     public var all: [UsecaseFigures] { usecases.values.sorted { $0.usecase < $1.usecase } }
 
-    /// Names that a record knows.
+    /// Learns the names in a record.
     public mutating func learn(_ moment: TransactionMoment) {
         if moment.usecaseName.isEmpty && moment.eventName.isEmpty { return }
         guard has(moment.id.usecase) else { return }

@@ -1,8 +1,8 @@
-// ClickHouse over HTTP: INSERT … FORMAT JSONEachRow in the URL, rows in the body. One body is one
-// block of the server's: it is there whole or not at all. What is sent twice is told by
-// `record_id` (ReplacingMergeTree), or by a token where the server knows one. Its errors have
-// codes: who we are (193 and the like) and a table that is not as we need it (60 and the like)
-// pause the target, whatever the HTTP status, for no record is to blame.
+// ClickHouse over HTTP: INSERT … FORMAT JSONEachRow in the URL, rows in the body. The server treats
+// one body as one block and stores all of it or nothing. Repetitions are recognised by `record_id`
+// (ReplacingMergeTree), or by a token if the server supports one. Its errors have codes: bad
+// credentials (193 and the like) and an unsuitable table (60 and the like) pause the target,
+// whatever the HTTP status, because no record is to blame.
 
 import CordwoodFormats
 import CordwoodStore
@@ -15,7 +15,7 @@ struct ClickHouseDialect: Dialect {
     private let origin: Origin
     private let hasToken: Bool
 
-    /// Fewer rows and bytes than a server splits a block at.
+    /// Fewer rows and bytes than the size at which a server splits a block.
     static let bodyBytesMax: UInt64 = 64 << 20
     static let rowsMax: UInt32 = 500_000
 
@@ -109,7 +109,7 @@ struct ClickHouseDialect: Dialect {
         // Table, database, column, setting, rights.
         case 16, 60, 81, 115, 164: return .stray
         case 117 where AnswerText.has(outcome.body, "nknown field"): return .stray
-        // A 200 whose headers had gone out before the insert failed.
+        // A 200 whose headers went out before the insert failed.
         default:
             return outcome.kind == .success
                 ? AnswerVerdict.retry(outcome, nowUnixMs: delivery.nowUnixMs) : nil

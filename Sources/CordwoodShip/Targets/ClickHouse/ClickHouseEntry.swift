@@ -1,7 +1,7 @@
-// A record as a row for ClickHouse (JSONEachRow): flat columns, those of the table that
-// docs/UPLOADS.md shows, and no others. `record_id` tells a repetition (ReplacingMergeTree), fields
-// and resource attributes are one column of JSON text each. What is empty is left out: the column's
-// default stands. Pure.
+// A record as a row for ClickHouse (JSONEachRow): flat columns, exactly those of the table in
+// docs/UPLOADS.md. `record_id` identifies repetitions (ReplacingMergeTree); fields and resource
+// attributes are one column of JSON text each. Empty values are omitted, so the column's default
+// applies. Pure.
 
 import CordwoodFormats
 import CordwoodStore

@@ -1,6 +1,6 @@
-// Our collector: archives as they are stored, by POST to /v1/archives below the base URL. It
-// answers a repeated id with 2xx and stores it once, and 409 while an earlier attempt with that id
-// is still being taken in.
+// Our collector: stored archives, unchanged, by POST to /v1/archives below the base URL. It answers
+// a repeated id with 2xx and stores it once. It answers 409 while it still receives an earlier
+// attempt with that id.
 
 import CordwoodFormats
 import CordwoodStore
@@ -33,7 +33,7 @@ struct CollectorDialect: Dialect {
             }, notLookedAt: "the token, and the room it has")
     }
 
-    /// It names what it has; newer ones also how much, and what it is.
+    /// The receipt names what it has; newer collectors also report how much, and what it is.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
         guard let answer = AnswerText.object(outcome.body),
             answer["id"]?.string == delivery.archiveID, answer["stored"] == .bool(true)

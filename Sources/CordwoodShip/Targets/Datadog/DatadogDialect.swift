@@ -1,6 +1,5 @@
-// Datadog's log intake: a JSON array with the API key in a header; 202. The rule for all targets
-// says what its answers mean. It knows no ids: what is sent twice is there twice, with the same
-// `record_id`.
+// Datadog's log intake: a JSON array with the API key in a header; 202. Its answers follow the rule
+// for all targets. It has no ids: records sent twice appear twice, with the same `record_id`.
 
 import CordwoodStore
 

@@ -1,6 +1,6 @@
 // A record for Datadog's log intake: an element of a JSON array, with Datadog's reserved and
-// standard attributes; the record's fields stay together under `fields`, typed, so that none can
-// take the place of a reserved one. Pure.
+// standard attributes. The record's fields stay together under `fields`, typed, so that none can
+// replace a reserved attribute. Pure.
 
 import CordwoodFormats
 import CordwoodStore

@@ -1,9 +1,9 @@
 // Elasticsearch's and OpenSearch's bulk interface: `create` with our own ids into an index or data
-// stream, so that what is sent twice is there once. 200 says nothing but that the answer tells each
-// document's fate: 409 is there already, 429 and 5xx are asked for again, 401, 403 and 404 are
-// about the index or our rights and pause the target, the rest is refused. Servers that speak the
-// same (VictoriaLogs, Fluent Bit) know no ids: there what is sent twice is there twice, and a
-// document's fate is told by its place, and VictoriaLogs drops lines over 256 KiB and says 201.
+// stream, so that records sent twice are stored once. A 200 only means that the answer has each
+// document's result: 409 is already stored, 429 and 5xx are sent again, 401, 403 and 404 concern
+// the index or our rights and pause the target, the rest is refused. Compatible servers
+// (VictoriaLogs, Fluent Bit) have no ids: records sent twice are stored twice, and results are
+// matched by position. VictoriaLogs drops lines over 256 KiB and says 201.
 
 import CordwoodFormats
 import CordwoodStore
@@ -13,17 +13,17 @@ struct ElasticsearchDialect: Dialect {
     let limits: BodyLimits
     private let address: String
     private let root: String
-    /// Written into each action line; nil: the URL names the index, or nothing does.
+    /// Written into each action line; nil: the URL names the index, or no index is named.
     private let index: String?
     private let origin: Origin
     private let scheme: String
 
-    /// The server takes 100 MB; what a few megabytes do not hold gains nothing.
+    /// The server takes 100 MB; bodies of more than a few megabytes bring no gain.
     static let bodyBytesMax: UInt64 = 8 << 20
-    /// An answer has 90 to 200 bytes for each, of which at most 4 MiB are read, and becomes a tree
-    /// ten times as large.
+    /// An answer takes 90 to 200 bytes per document. At most 4 MiB of it are read, and its tree
+    /// takes ten times as much memory.
     static let documentsMax: UInt32 = 5_000
-    /// Where no index is named, as VictoriaLogs wants it: below its -insert.maxLineSizeBytes.
+    /// Used if no index is named, as for VictoriaLogs: below its -insert.maxLineSizeBytes.
     static let entryBytesMaxWithoutIndex: UInt32 = 256_000
     static let indexDefault = "logs-cordwood-default"
     static let filter =
@@ -70,7 +70,7 @@ struct ElasticsearchDialect: Dialect {
                 entries: ElasticsearchDialect.documentsMax, entryBytes: entryBytes))
     }
 
-    /// Elasticsearch's own rules.
+    /// Checks Elasticsearch's own rules.
     private static func isName(_ index: String) -> Bool {
         guard let first = index.utf8.first, index.utf8.count <= 255,
             ![0x2d, 0x5f, 0x2b, 0x2e]
@@ -110,13 +110,13 @@ struct ElasticsearchDialect: Dialect {
         return [RequestHeader(name: "Authorization", value: "\(scheme) \(token)")]
     }
 
-    /// The outcome says why documents were not taken.
+    /// The outcome gives the reason for refused documents.
     func send(
         _ request: TransferRequest, _ delivery: Delivery, _ body: borrowing Body,
         _ perform: (TransferRequest) -> TransferOutcome
     ) throws(UploadError) -> TransferOutcome {
         var outcome = perform(request)
-        // Most answers have no error: they are not read twice.
+        // Most answers have no error and need no second reading.
         guard outcome.kind == .success, AnswerText.has(outcome.body, "true") else {
             return outcome
         }
@@ -131,19 +131,19 @@ struct ElasticsearchDialect: Dialect {
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         guard outcome.kind == .success else { return nil }
         let again = AnswerVerdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)
-        // An answer that does not say what became of the documents proves nothing.
+        // An answer without the documents' results proves nothing.
         guard let answer = BulkAnswer(outcome.body, delivery) else {
             return .stray
         }
-        // What was created is answered with 409 next time; nothing of the part is given up.
+        // Documents that were created get 409 next time; no part is given up.
         if answer.isForbidden { return answer.hasNoIndex ? .stray : .pause }
-        // Nothing was taken, for one reason: whose fault it is, halves of it will tell.
+        // All were refused for one reason; sending halves will show whose fault it is.
         if answer.refusesAll { return .refuse }
         let refused = Refused(
             count: UInt32(clamping: answer.refused.count), ordinals: answer.refused)
         guard !answer.again.isEmpty else { return .sent(refused) }
         guard case .retry(let reason, let delayMs) = again else { return again }
-        // Nothing of it was taken: this proves nothing, and one request at a time asks.
+        // The server took none: this proves nothing, and one request at a time tries again.
         if answer.again.count == Int(delivery.entries) {
             let isBusy = answer.isBusy && reason == .failed && delayMs == nil
             return .retry(isBusy ? .busy : reason, delayMs: delayMs)
@@ -153,36 +153,36 @@ struct ElasticsearchDialect: Dialect {
     }
 }
 
-/// The fate of each document of one request.
+/// The result of each document of one request.
 struct BulkAnswer: Equatable {
     /// Ordinals of the records that the server could not take now.
     private(set) var again: Set<UInt64> = []
-    /// Some of them because there is too much to do: 429, 503.
+    /// Some of them because of overload: 429, 503.
     private(set) var isBusy = false
-    /// And of those that it will never take.
+    /// Ordinals of the records that it will never take.
     private(set) var refused: [UInt64] = []
-    /// The index takes no documents, is not there, or is not ours: no document is to blame.
+    /// The index is missing, read-only, or not ours: no document is to blame.
     private(set) var isForbidden = false
-    /// It is the index alone.
+    /// Only the index is at fault.
     private(set) var hasNoIndex = false
-    /// Each document was refused, all of them for the same reason.
+    /// Every document was refused for the same reason.
     private(set) var refusesAll = false
-    /// Statuses and types of errors, those that pause the target first.
+    /// Statuses and types of errors; those that pause the target come first.
     private(set) var reasons: [String] = []
 
     private static let reasonsMax = 3
     private static let typeBytesMax = 64
-    /// 400s that are about the index, or about the cluster's number of shards.
+    /// 400s that concern the index, or the cluster's number of shards.
     private static let indexFaults = [
         "validation_exception", "invalid_index_name_exception", "index_closed_exception",
     ]
 
-    /// nil: not what a bulk request is answered with.
+    /// nil: not the answer to a bulk request.
     init?(_ body: [UInt8], _ delivery: Delivery) {
         guard let answer = AnswerText.object(body), case .bool(let hasErrors) = answer["errors"]
         else { return nil }
         let items = answer["items"]?.elements ?? []
-        // Where some failed it must have said which.
+        // If some failed, the answer must say which.
         guard !hasErrors || !items.isEmpty else { return nil }
         let isKnown = !delivery.ordinals.isEmpty
         guard !hasErrors || !isKnown || items.count == delivery.entries else { return nil }
@@ -192,7 +192,7 @@ struct BulkAnswer: Equatable {
             let byPlace = place?.next()
             guard let result = item.members.first?.value, let status = result["status"]?.whole
             else { return nil }
-            // All is well, it says, and names nobody.
+            // Reports success and names no document.
             if !hasErrors, (200...299).contains(status), result["_id"] == nil { continue }
             guard let ordinal = BulkAnswer.ordinal(result, delivery.archiveID, byPlace),
                 !isKnown || delivery.ordinals.contains(where: { $0.contains(ordinal) })
@@ -222,7 +222,7 @@ struct BulkAnswer: Equatable {
         refusesAll = isKnown && refused.count == delivery.entries && reasons.count == 1
     }
 
-    /// By the document's id, which must be ours; where the server gives none by its place.
+    /// Finds the record by the document's id, which must be ours, or by position if there is no id.
     private static func ordinal(
         _ result: JSONValue, _ archiveID: String, _ byPlace: UInt64?
     ) -> UInt64? {

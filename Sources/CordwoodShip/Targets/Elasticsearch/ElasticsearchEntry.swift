@@ -1,14 +1,14 @@
 // A record for the bulk interface of Elasticsearch and OpenSearch: an action line with our own
-// `_id`, by which the server knows a repetition, and a document with the names of the Elastic
-// Common Schema. Fields go to `labels`, numbers to `numeric_labels`, as that schema wants it, each
-// name without dots, so that `a` and `a.b` are no contradiction. Pure.
+// `_id`, which lets the server recognise repetitions, and a document with the names of the Elastic
+// Common Schema. Fields go to `labels`, numbers to `numeric_labels`, as that schema demands. Names
+// have no dots, so that `a` and `a.b` do not conflict. Pure.
 
 import CordwoodFormats
 import CordwoodStore
 
 struct ElasticsearchEntry: Sendable {
     let origin: Origin
-    /// nil: not in the action line.
+    /// nil: the action line does not name it.
     var index: String?
 
     private static let attributes: [(key: String, name: StaticString)] = [
@@ -20,7 +20,7 @@ struct ElasticsearchEntry: Sendable {
     func append(_ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]) {
         Literal.append("{\"create\":{", &out)
         if let index {
-            // Index names hold no character that JSON escapes.
+            // Index names contain no character that JSON escapes.
             Literal.append("\"_index\":\"", &out)
             out += index.utf8
             Literal.append("\",", &out)
@@ -60,8 +60,8 @@ struct ElasticsearchEntry: Sendable {
         out.append(0x0a)
     }
 
-    /// Which of the two a field goes to is said by its value: what no number of the server's holds
-    /// (NaN, more than 63 bits) is a label.
+    /// The value decides where a field goes: one that the server's numbers cannot hold (NaN, more
+    /// than 63 bits) is a label.
     private func labels(
         _ fields: [UniqueFields.Field], _ process: ProcessInfo, _ object: inout JSONMembers,
         _ out: inout [UInt8]

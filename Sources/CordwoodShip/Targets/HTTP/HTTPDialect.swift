@@ -1,6 +1,6 @@
 // Any HTTP endpoint: the host gives method, URL and headers; `{id}` and `{name}` in the URL stand
-// for the request's id and the archive's file name (B-ROLL-1). Bodies are whole unless the host
-// limits them.
+// for the request's id and the archive's file name (B-ROLL-1). Bodies are complete archives unless
+// the host limits them.
 
 import CordwoodStore
 
@@ -34,7 +34,7 @@ struct HTTPDialect: Dialect {
         .head(HTTPDialect.fill(HTTPDialect.fill(template, "{id}", "test"), "{name}", "test"))
     }
 
-    // ── What other kinds share ──
+    // ── Shared with other kinds ──
 
     static func contentType(_ format: BodyFormat) -> String {
         switch format {

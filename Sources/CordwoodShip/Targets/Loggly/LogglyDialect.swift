@@ -1,6 +1,6 @@
-// Loggly's bulk endpoint (B-ROLL-10): lines of JSON or text, never compressed, the token in the
-// URL. It answers 200 `{"response":"ok"}`; any other 200 is somebody else's (a proxy, a sign-in
-// page) and proves nothing, so the body goes again later.
+// Loggly's bulk endpoint (B-ROLL-10): lines of JSON or text, never compressed, with the token in
+// the URL. It answers 200 `{"response":"ok"}`. Any other 200 comes from elsewhere (a proxy, a
+// sign-in page) and proves nothing, so the body is sent again later.
 
 import CordwoodFormats
 import CordwoodStore
@@ -9,7 +9,7 @@ struct LogglyDialect: Dialect {
     let contentType: String
     let limits: BodyLimits
     private let format: BodyFormat
-    /// With `{token}` still in it.
+    /// Still contains `{token}`.
     private let template: String
 
     static let bodyBytesMax: UInt64 = 5_000_000
@@ -40,7 +40,7 @@ struct LogglyDialect: Dialect {
         template = HTTPDialect.fill(url, "{tags}", tags)
     }
 
-    /// Percent-encoded, the commas between them not.
+    /// Percent-encoded, except for the commas between tags.
     private static func tags(_ text: String) throws(UploadError) -> String {
         let tags = text.split(separator: ",").filter { !$0.isEmpty }
         guard !tags.isEmpty, tags.count <= tagsMax else {
@@ -58,10 +58,10 @@ struct LogglyDialect: Dialect {
             template, "{token}", URLText.percentEncoded(delivery.credentials.token ?? ""))
     }
 
-    /// Without the token: it would be a request for events.
+    /// Omits the token: with it, the request would be one for events.
     var probe: Probe { .head(HTTPDialect.fill(template, "{token}", "test")) }
 
-    /// The token stands in the URL alone.
+    /// Only the URL carries the token.
     func headers(_ delivery: Delivery) -> [RequestHeader] { [] }
 
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {

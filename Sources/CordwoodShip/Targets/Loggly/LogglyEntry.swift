@@ -1,6 +1,6 @@
-// A record for Loggly: a line of JSON or of text, which ends with its newline, for Loggly splits a
-// batch there. `timestamp` is what Loggly files an event under; it reads six digits of a second,
-// `time` has all nine. Pure.
+// A record for Loggly: a line of JSON or text with its newline, because Loggly splits a batch
+// there. Loggly files an event under `timestamp`, of which it reads six digits of a second; `time`
+// has all nine. Pure.
 
 import CordwoodFormats
 import CordwoodStore
@@ -16,8 +16,8 @@ enum LogglyEntry {
         Literal.append("}\n", &out)
     }
 
-    /// As `cordwood cat --utc` shows it, but that newlines in a message are `\n`, so that one event
-    /// stays one.
+    /// As `cordwood cat --utc` shows it, except that newlines in a message become `\n`, so that one
+    /// event stays one.
     static let text: RenderEntry = { record, _, out in
         TextLine.append(record, to: &out, utc: true, color: false, form: .oneLine)
     }

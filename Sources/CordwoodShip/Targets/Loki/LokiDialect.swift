@@ -1,7 +1,8 @@
-// Grafana Loki's push interface: JSON with streams, 204. A 400 may have stored some lines and
-// refused others (too old, too long), and says so: the part counts as taken, with so many refused,
-// which are kept. One that is about a stream has stored no line of it, and says not of how many: it
-// is no success. What is sent twice is merged by Loki: same stream, time and text.
+// Grafana Loki's push interface: JSON with streams, 204. A 400 may mean that Loki stored some lines
+// and refused others (too old, too long). If it says so, the part counts as taken, with that many
+// refused lines, which are kept. An error about a stream means that none of its lines was stored,
+// without their number: it is no success. Loki merges records sent twice: same stream, time and
+// text.
 
 import CordwoodFormats
 import CordwoodStore
@@ -15,9 +16,9 @@ struct LokiDialect: Dialect {
     private let labels: [(name: String, value: String)]
     private let hasMetadata: Bool
 
-    /// Loki's parts take 4 MB from each other, and 4 MB/s of a tenant.
+    /// Loki's components take 4 MB from each other, and 4 MB/s from a tenant.
     static let bodyBytesMax: UInt64 = 1 << 20
-    /// Less would not hold one line with what belongs to it.
+    /// A smaller body could not hold one line with its labels and metadata.
     static let bodyBytesMin: UInt64 = 32 << 10
     static let labelsMax = 10
 
@@ -75,7 +76,7 @@ struct LokiDialect: Dialect {
             method: "POST", url: address, shownPath: "/loki/api/v1/push",
             content: Array("{\"streams\":[]}".utf8),
             read: {
-                // Some say that there is nothing in it, which is what was meant.
+                // Some servers report that it is empty, which is what the probe intended.
                 let isEmptyPush = AnswerText.has($0.body, "at least one valid stream")
                 return isEmptyPush || $0.httpStatus == 204
                     ? .fine("a Loki takes an empty push") : .foreign
@@ -96,7 +97,7 @@ struct LokiDialect: Dialect {
         }
     }
 
-    /// GreptimeDB's Loki interface says how many rows it has, as to an INSERT.
+    /// GreptimeDB's Loki interface reports its number of rows, as for an INSERT.
     private static func isGreptimeReceipt(_ body: [UInt8]) -> Bool {
         guard let answer = AnswerText.object(body), answer["output"] != nil else { return false }
         return answer["error"] == nil && (answer["code"] == nil || answer["code"]?.whole == 0)
@@ -105,7 +106,7 @@ struct LokiDialect: Dialect {
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         switch outcome.httpStatus {
         case 400:
-            // It has no place for metadata: the host has to say `metadata=off`.
+            // The server has no room for metadata: the host has to set `metadata=off`.
             if AnswerText.has(outcome.body, "structured metadata, but this feature is disallowed") {
                 return .stray
             }
@@ -113,17 +114,17 @@ struct LokiDialect: Dialect {
             guard refused > 0 else { return nil }
             return .sent(Refused(count: UInt32(clamping: refused)))
         case 500:
-            // What one of its parts says of another's limit.
+            // One component reports another's limit.
             let isTooLarge = AnswerText.has(outcome.body, "message larger than max")
             return isTooLarge ? .shrink : nil
         default: return nil
         }
     }
 
-    /// Lines that it found fault with, having understood the body; 0: none; nil: some of what it
-    /// counts are streams. Its distributor says `2 errors like: …; 1 errors like: …`, and leaves
-    /// the count away where there is one error; an ingester says `total ignored: 3 out of 5` behind
-    /// lines that it names; of several streams the last alone answers, so there may be more.
+    /// The number of lines it rejected after parsing the body; 0: none; nil: some of its counts are
+    /// streams. Its distributor says `2 errors like: …; 1 errors like: …`, and omits the count for
+    /// a single error. An ingester names lines and then says `total ignored: 3 out of 5`. Of
+    /// several streams only the last one answers, so there may be more.
     private static func refused(_ body: [UInt8]) -> UInt64? {
         var sum = AnswerText.number(body, after: "total ignored: ") ?? 0
         for group in AnswerText.groups(body, " errors like: ") {

@@ -1,8 +1,8 @@
 // Bodies for Loki's push interface: streams by labels, each with its lines in order. Labels are few
-// and bounded (the service, one of eight levels, what the host fixed); all else is structured
-// metadata, and what exceeds its limits stands behind the message in the line. Loki merges
-// lines of one stream with the same time and text, so each record has the time that no neighbour
-// of it has (`RecordPlace.distinctNs`). Holds a whole body until its end, which the limit bounds
+// and bounded (the service, one of eight levels, the host's fixed labels). Everything else is
+// structured metadata; whatever exceeds its limits follows the message in the line. Loki merges
+// lines of one stream with the same time and text, so each record gets a time that differs from its
+// neighbours' (`RecordPlace.distinctNs`). Holds a whole body until its end, which the limit bounds
 // (LokiDialect.bodyBytesMax). One thread at a time.
 
 import CordwoodCore
@@ -11,20 +11,20 @@ import CordwoodStore
 
 struct LokiEncoder: RecordEncoder {
     let origin: Origin
-    /// Of every stream, as `,"name":"value"`.
+    /// The labels of every stream, as `,"name":"value"`.
     private let fixedLabels: [UInt8]
     private let hasMetadata: Bool
-    /// Before any field has its own.
+    /// The names before any field is added.
     private let names: FieldNames
     private var streams: [Stream] = []
     private var numbers: [[UInt8]: Int] = [:]
 
     /// Loki's own default is 256 KiB.
     static let lineBytesMax = 256_000
-    /// Loki's own defaults are 64 KiB and 128; servers add some of their own.
+    /// Loki's own defaults are 64 KiB and 128; servers add metadata of their own.
     static let metadataBytesMax = 24 << 10
     static let metadataCountMax = 100
-    /// Of what stands behind the message.
+    /// The limit of the text after the message.
     static let tailBytesMax = 64 << 10
     static let serviceBytesMax = 1_000
 
@@ -48,7 +48,7 @@ struct LokiEncoder: RecordEncoder {
         fixedLabels = fixed
     }
 
-    /// The frame, and one stream's head, whose service may need six bytes for each of its own.
+    /// The frame, and one stream's head; each byte of its service may take six.
     var frameBytes: Int {
         128 + 6 * LokiEncoder.serviceBytesMax + fixedLabels.count
     }
@@ -113,7 +113,7 @@ struct LokiEncoder: RecordEncoder {
         return labels
     }
 
-    /// The words Grafana knows; the exact level is metadata.
+    /// The words that Grafana knows; metadata has the exact level.
     private static func level(_ level: UInt8) -> StaticString {
         switch level {
         case 1...4: "trace"
@@ -134,7 +134,7 @@ struct LokiEncoder: RecordEncoder {
         var metadata: [UInt8] = []
         var tail: [UInt8] = []
         facts(record, place, &metadata, &tail)
-        // What is not UTF-8 takes three bytes for one.
+        // Each byte that is not UTF-8 takes three.
         let room = LokiEncoder.lineBytesMax - tail.count - LokiEncoder.markBytesMax
         let lineMax = UTF8Scan.isValid(record.message) ? room : room / 3
         let cut = Cut.message(of: record, to: min(messageBytesMax, lineMax))
@@ -154,13 +154,14 @@ struct LokiEncoder: RecordEncoder {
 
     private static let markBytesMax = 64
 
-    /// What `facts` gives, and the labels that every stream has.
+    /// The names in `facts`, and the labels of every stream.
     private static let own = [
         "service_name", "level", "severity", "logger", "pid", "tid", "thread", "process", "file",
         "line", "function", "trace_id", "span_id", "kind", "record_id",
     ]
 
-    /// All that a record says beside its message, as metadata, and what that has no room for.
+    /// Everything in a record besides its message, as metadata, and the rest that does not fit
+    /// there.
     private func facts(
         _ record: RecordRef, _ place: RecordPlace, _ metadata: inout [UInt8],
         _ tail: inout [UInt8]
@@ -202,13 +203,13 @@ struct LokiEncoder: RecordEncoder {
     }
 }
 
-/// Name and value of what is no message: metadata while there is room, then text behind the line.
+/// Names and values besides the message: metadata while there is room, then text after the line.
 private struct LokiPairs {
     let hasMetadata: Bool
     private var members: [UInt8] = []
     private var bytes = 0
     private var count = 0
-    /// ` name=value`, as log lines are written by hand.
+    /// ` name=value`, like log lines written by hand.
     private(set) var tail: [UInt8] = []
     private var isFull = false
 
@@ -242,7 +243,7 @@ private struct LokiPairs {
         } else {
             JSONText.string(value, &text)
         }
-        // A tail that is full says so, and stays as it is.
+        // Marks a full tail, which then stays unchanged.
         let mark = Array(" …".utf8)
         let room = LokiEncoder.tailBytesMax - tail.count - mark.count
         if isFull || text.count <= room {

@@ -1,15 +1,15 @@
-// What an OTLP receiver answers: an ExportLogsServiceResponse, which may say that some records were
-// refused for good (partial success), or a google.rpc.Status. In JSON or protobuf, whatever the
-// request was and the answer's type says: OpenObserve calls protobuf JSON, Quickwit answers
-// protobuf with JSON, in the names of the .proto file, which proto3's JSON allows beside its own.
-// So the content decides. It comes from outside, bounded by the transport. Pure.
+// The answer of an OTLP receiver: an ExportLogsServiceResponse, which may report that some records
+// were refused for good (partial success), or a google.rpc.Status. It may be JSON or protobuf,
+// regardless of the request and the answer's type: OpenObserve labels protobuf as JSON; Quickwit
+// answers protobuf with JSON, in the names of the .proto file, which proto3's JSON allows besides
+// its own. So the content decides. It is external input, bounded by the transport. Pure.
 
 import CordwoodFormats
 
 struct OTLPAnswer: Equatable {
-    /// Of the request's records; the receiver will not take them another time either.
+    /// The number of refused records of the request; the receiver will not take them later either.
     var rejected: UInt32 = 0
-    /// For people; as it came.
+    /// For people; unchanged.
     var message = ""
 
     static let messageBytesMax = 300
@@ -19,7 +19,7 @@ struct OTLPAnswer: Equatable {
         self.message = message
     }
 
-    /// Of a 2xx: nothing, or the one field that may be there. nil: it is no response.
+    /// Parses a 2xx: empty, or with its one optional field. nil: it is not a response.
     init?(_ body: [UInt8]) {
         if let object = AnswerText.object(body) {
             let names = ["partialSuccess", "partial_success"]
@@ -34,13 +34,13 @@ struct OTLPAnswer: Equatable {
         guard ProtobufBytes.isMessage(body, { $0 == 1 }) else { return nil }
         let partial = OTLPAnswer.bytes(1, in: body) ?? []
         for case (1, .number(let count)) in ProtobufBytes.fields(partial) {
-            // A negative number is none.
+            // A negative number counts as none.
             rejected = count > UInt64(Int64.max) ? 0 : UInt32(clamping: count)
         }
         message = String(decoding: OTLPAnswer.bytes(2, in: partial) ?? [], as: UTF8.self)
     }
 
-    /// The message of a Status, which any other answer may be; as it came, empty: none.
+    /// The message of a Status, which any other answer may be; unchanged; empty: none.
     static func failure(_ body: [UInt8]) -> String {
         if let object = AnswerText.object(body) { return object["message"]?.string ?? "" }
         return String(decoding: bytes(2, in: body) ?? [], as: UTF8.self)
@@ -62,7 +62,7 @@ struct OTLPAnswer: Equatable {
         return found
     }
 
-    /// A 64-bit number is a string in proto3's JSON, and a number with those who do not know that.
+    /// A 64-bit number is a string in proto3's JSON; some implementations send a number.
     private static func count(_ value: JSONValue?) -> UInt32 {
         guard let number = value?.string.flatMap({ Int64($0) }) ?? value?.whole else { return 0 }
         return UInt32(clamping: number)

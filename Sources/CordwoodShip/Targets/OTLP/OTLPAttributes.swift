@@ -1,7 +1,8 @@
-// What a record says beside its message, as the attributes of an OTLP LogRecord: the host's fields,
-// the context's, the exception's, then what the record itself knows (place, thread, kind). Keys are
-// unique there: the record's own stand over the context's, of either the last. What exceeds the
-// bytes for attributes is left out and counted. Values: they hold as long as the record's views.
+// Everything in a record besides its message, as the attributes of an OTLP LogRecord: the host's
+// fields, the context's, the exception's, then the record's own facts (place, thread, kind). Keys
+// are unique: the record's own fields override the context's, and of equal keys the last counts.
+// Attributes beyond the byte limit are left out and counted. Values: they hold as long as the
+// record's views.
 // SAFETY: views of the record, or literals; they are read and not kept beyond the entry.
 
 import CordwoodCore
@@ -14,15 +15,15 @@ import CordwoodStore
 
 struct OTLPAttributes {
     private(set) var kept: [OTLPAttribute] = []
-    /// Those that did not fit.
+    /// The number of attributes that did not fit.
     private(set) var dropped: UInt32 = 0
 
     private let form: OTLPForm
     private var bytesLeft: Int
-    /// By key, once there are so many that looking at each would take long.
+    /// Index by key, used once a linear search would take long.
     private var index: [[UInt8]: Int] = [:]
     private static let lookedAtMax = 16
-    /// Around key and value, at most, in either form.
+    /// An upper bound of the bytes around key and value, in either form.
     private static let frameBytes = 48
 
     init(_ record: borrowing RecordRef, _ form: OTLPForm, bytesMax: Int) {
@@ -32,7 +33,7 @@ struct OTLPAttributes {
             var fields = RecordFields(record)
             var ownCount: Int?
             while let (key, value) = fields.next() {
-                // Receivers refuse a body for one key without a name.
+                // Receivers refuse a body because of one key without a name.
                 let name = key.count > 0 ? unsafe key : Bytes.literal("_")
                 let attribute = unsafe OTLPAttribute(key: name, value: value)
                 if fields.part != .own, ownCount == nil { ownCount = kept.count }
@@ -77,7 +78,7 @@ struct OTLPAttributes {
         if record.flags.contains(.unverified) { addOwn("cordwood.unverified", .bool(true)) }
     }
 
-    /// The record's own knowledge, unless the host says something else under that name.
+    /// A fact of the record's own, unless the host uses that name for something else.
     private mutating func addOwn(_ key: StaticString, _ value: FieldValue) {
         let view = Bytes.literal(key)
         guard position(of: view) == nil else { return }
@@ -86,7 +87,7 @@ struct OTLPAttributes {
 
     @safe func contains(_ key: UnsafeRawBufferPointer) -> Bool { position(of: key) != nil }
 
-    /// Who says a thing twice means the later: that is no loss, unless it does not fit.
+    /// The later of two equal keys counts: no loss, unless it does not fit.
     private mutating func replace(_ position: Int, _ attribute: OTLPAttribute) {
         let room = bytesLeft + bytes(kept[position])
         let bytes = self.bytes(attribute)
@@ -98,7 +99,7 @@ struct OTLPAttributes {
         kept[position] = attribute
     }
 
-    /// Of a key that is not there.
+    /// Adds an attribute with a new key.
     private mutating func add(_ attribute: OTLPAttribute) {
         let bytes = self.bytes(attribute)
         guard bytes <= bytesLeft else {
@@ -123,7 +124,7 @@ struct OTLPAttributes {
         return unsafe index[Array(key)]
     }
 
-    /// What it takes of an entry, at most.
+    /// An upper bound of the bytes it takes in an entry.
     private func bytes(_ attribute: OTLPAttribute) -> Int {
         let key = textBytes(attribute.key) + OTLPAttributes.frameBytes
         guard case .string(let text) = attribute.value else { return key }
@@ -132,7 +133,7 @@ struct OTLPAttributes {
 
     @safe private func textBytes(_ text: UnsafeRawBufferPointer) -> Int {
         guard form == .json else { return text.count }
-        // Base64 takes a third more, an escape six bytes for one.
+        // Base64 adds a third; an escape turns one byte into six.
         var bytes = text.count + text.count / 3
         for at in 0..<text.count {
             let byte = Bytes.u8(text, at)

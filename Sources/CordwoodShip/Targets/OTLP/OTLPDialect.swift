@@ -1,6 +1,6 @@
-// An OpenTelemetry receiver over HTTP: protobuf or JSON to /v1/logs below the base URL. Success may
-// be 200, 201 or 204 and say nothing; a partial success is one, and what it refuses is never sent
-// again. Many collectors answer 400, not 413, to what is too large uncompressed.
+// An OpenTelemetry receiver over HTTP: protobuf or JSON to /v1/logs below the base URL. A success
+// may be 200, 201 or 204 and empty. A partial success is a success, and its refused records are
+// never sent again. Many collectors answer 400, not 413, to a body that is too large uncompressed.
 
 import CordwoodStore
 
@@ -11,15 +11,15 @@ struct OTLPDialect: Dialect {
     private let isJSON: Bool
 
     static let path = "/v1/logs"
-    /// What Fluent Bit says of all that it cannot take.
+    /// Fluent Bit's answer to everything it cannot accept.
     private static let fluentBits: StaticString = "invalid request: deserialisation error"
     /// Collectors take 20 MiB or 64 MiB; smaller bodies are cheaper to send again.
     static let bodyBytesMax: UInt64 = 4 << 20
-    /// Less would not hold one record with its resource.
+    /// A smaller body could not hold one record with its resource.
     static let bodyBytesMin: UInt64 = 64 << 10
-    /// Logger and resource of a record stand in the body beside it.
+    /// A record's logger and resource take space in the body besides the record.
     private static let groupBytesMax: UInt64 = 40 << 10
-    /// A 400 to a body of at most this size is about its content.
+    /// A 400 to a body of at most this size concerns its content.
     static let certainlySmallBytes: UInt64 = 1 << 20
 
     init(_ options: DialectOptions) throws(UploadError) {
@@ -34,8 +34,8 @@ struct OTLPDialect: Dialect {
         limits = try OTLPDialect.limits(options)
     }
 
-    /// Of bodies in OTLP, whatever the kind: an entry leaves room for its groups, and the encoder
-    /// holds a whole body.
+    /// Limits of OTLP bodies, whatever the kind: an entry leaves room for its groups, and the
+    /// encoder holds a whole body.
     static func limits(_ options: DialectOptions) throws(UploadError) -> BodyLimits {
         var limits = options.limits(BodyLimits(bytes: bodyBytesMax))
         guard limits.bytes >= bodyBytesMin else {
@@ -54,23 +54,23 @@ struct OTLPDialect: Dialect {
     var probe: Probe {
         Probe(
             method: "POST", url: address, shownPath: OTLPDialect.path,
-            // One ResourceLogs with nothing in it: some refuse a body without bytes.
+            // One empty ResourceLogs: some servers refuse a body without bytes.
             content: isJSON ? Array("{}".utf8) : [0x0A, 0],
             read: { outcome in
                 if outcome.kind == .success, OTLPAnswer(outcome.body) != nil {
                     return .fine("a receiver takes an empty export")
                 }
-                // It takes no export without records, in whatever form.
+                // It refuses an export without records, in either form.
                 if outcome.httpStatus == 400, AnswerText.has(outcome.body, OTLPDialect.fluentBits) {
                     return .fine("Fluent Bit is there, which takes no export without records")
                 }
-                // Quickwit's word for an export without records.
+                // Quickwit's answer to an export without records.
                 return outcome.kind == .server && !OTLPAnswer.failure(outcome.body).isEmpty
                     ? .wrong("a receiver answers, but not to an empty export") : .foreign
             }, notLookedAt: "what it does with records")
     }
 
-    /// The outcome says what the receiver said.
+    /// The outcome carries the receiver's message.
     func send(
         _ request: TransferRequest, _ delivery: Delivery, _ body: borrowing Body,
         _ perform: (TransferRequest) -> TransferOutcome
@@ -101,7 +101,7 @@ struct OTLPDialect: Dialect {
         }
         guard outcome.httpStatus == 400, delivery.contentBytes > OTLPDialect.certainlySmallBytes
         else { return nil }
-        // An encoding that was never taken is the likelier reason.
+        // An encoding that was never accepted is the likelier cause.
         if delivery.encoding != .none, !delivery.isEncodingProven { return nil }
         return .shrink
     }

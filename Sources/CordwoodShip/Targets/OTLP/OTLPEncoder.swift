@@ -1,23 +1,23 @@
-// The body of an OTLP request: an ExportLogsServiceRequest whose records stand grouped by the
-// process that wrote them (resource) and by logger (scope), in the order in which each was met;
-// within a group in the records' own order. Groups need lengths or commas in front of them, so a
-// body is held until it ends: at most its limit, twice. One thread at a time.
+// The body of an OTLP request: an ExportLogsServiceRequest whose records are grouped by process
+// (resource) and by logger (scope), in the order of first appearance. Within a group, records keep
+// their order. Groups start with lengths or commas, so a body is held until it ends: at most twice
+// its limit. One thread at a time.
 // SAFETY: views of a record are used in the call that has it.
 
 import CordwoodCore
 import CordwoodStore
 
 struct OTLPEncoder: RecordEncoder {
-    /// Of one record, where its server sets no limit.
+    /// The limit of one record if its server sets none.
     static let entryBytesMax = 4 << 20
 
     private let form: OTLPForm
-    /// What the attributes of one record may take of an entry.
+    /// The share of an entry that one record's attributes may take.
     private let attributeBytesMax: Int
     private var resources: [Resource] = []
     private var byHead: [[UInt8]: Int] = [:]
     private var byProcess: [ObjectIdentifier: Int] = [:]
-    /// Kept for as long as they are told by their address.
+    /// Kept as long as their addresses identify them.
     private var processes: [ProcessInfo] = []
     private var last: Place?
 
@@ -39,7 +39,7 @@ struct OTLPEncoder: RecordEncoder {
         var scope: Int
     }
 
-    /// - Parameter entryBytesMax: of one record.
+    /// - Parameter entryBytesMax: the limit of one record.
     init(_ form: OTLPForm, entryBytesMax: Int) {
         self.form = form
         attributeBytesMax = entryBytesMax / 2
@@ -64,8 +64,8 @@ struct OTLPEncoder: RecordEncoder {
 
     var frameBytes: Int { form == .json ? OTLPEncoder.open.count + OTLPEncoder.close.count : 0 }
 
-    /// Protobuf: tag and length of a ResourceLogs or a ScopeLogs, at most. JSON: what stands around
-    /// a group and its comma.
+    /// Protobuf: tag and length of a ResourceLogs or a ScopeLogs, at most. JSON: the text around a
+    /// group, and its comma.
     private static let groupBytes = 48
     private static let open = Array("{\"resourceLogs\":[".utf8)
     private static let close = Array("]}".utf8)
@@ -155,7 +155,7 @@ struct OTLPEncoder: RecordEncoder {
 
     // ── Resources ──
 
-    /// A resource takes no more of a body than this; what exceeds it is counted as dropped.
+    /// The limit of a resource in a body; attributes beyond it count as dropped.
     static let resourceBytesMax = 32 << 10
 
     private func head(of process: ProcessInfo) -> [UInt8] {
@@ -187,7 +187,7 @@ struct OTLPEncoder: RecordEncoder {
             add("process.executable.name", .text(process.name))
         }
         for (index, (key, value)) in process.resource.enumerated() {
-            // As of fields: the last holds.
+            // As with fields: the last one counts.
             let later = process.resource[(index + 1)...]
             if !later.contains(where: { $0.key == key }) { add(key, .text(value)) }
         }

@@ -1,8 +1,9 @@
 // The two forms of OTLP as bytes: protobuf by the field numbers of opentelemetry/proto/logs/v1 and
 // common/v1, JSON by the rules of OTLP (lowerCamelCase, ids in hex, enums as integers, 64-bit
-// integers as strings, else proto3's JSON). A string of protobuf must be UTF-8, or receivers
-// refuse the whole request: keys and names are repaired, values go as bytes. No state: any thread.
-// SAFETY: views are those of the record that is written, and are not kept.
+// integers as strings, otherwise proto3's JSON). A protobuf string must be UTF-8, or receivers
+// refuse the whole request: keys and names are repaired, values are sent as bytes. No state: any
+// thread.
+// SAFETY: views belong to the record being written, and are not kept.
 
 import CordwoodCore
 import CordwoodFormats
@@ -65,7 +66,7 @@ enum OTLPProtobuf {
         }
     }
 
-    /// An AnyValue's one field: written also where it is the type's zero, for that is a value.
+    /// An AnyValue's one field; written even for the type's zero, which is a value.
     private static func append(_ value: FieldValue, to out: inout [UInt8]) {
         switch value {
         case .string(let text):
@@ -190,7 +191,7 @@ enum OTLPJSON {
         }
     }
 
-    /// Bytes that are not UTF-8 go as what they are.
+    /// Bytes that are not UTF-8 are sent as bytes.
     @safe private static func string(_ text: UnsafeRawBufferPointer, _ out: inout [UInt8]) {
         guard UTF8Scan.isValid(text) else {
             out += "{\"bytesValue\":\"".utf8
@@ -244,7 +245,7 @@ enum OTLP {
     /// Two records with the same id are one: a receiver may drop the second.
     @safe static var uidKey: UnsafeRawBufferPointer { Bytes.literal("log.record.uid") }
 
-    /// Without ids that are all zero, which mean none.
+    /// Omits ids that are all zero, which mean none.
     static func trace(
         of record: borrowing RecordRef
     ) -> (id: [UInt8]?, span: [UInt8]?, flags: UInt8) {

@@ -1,11 +1,11 @@
-// Records as OTLP JSON lines, one ExportLogsServiceRequest a line, as the OpenTelemetry Collector's
-// file exporter writes them and its file receiver reads them. What `cordwood export` prints. A line
-// is held until it is full. Owned by one thread.
+// Records as OTLP JSON lines, one ExportLogsServiceRequest per line, as the OpenTelemetry
+// Collector's file exporter writes and its file receiver reads them. `cordwood export` prints them.
+// A line is held until it is full. Owned by one thread.
 
 import CordwoodStore
 
 public struct OTLPLines {
-    /// Of a line; a record larger than this stands alone.
+    /// The limit of a line; a larger record gets a line of its own.
     private static let lineBytesMax = 256 << 10
 
     private var encoder = OTLPEncoder(.json, entryBytesMax: 128 << 20)
@@ -13,7 +13,7 @@ public struct OTLPLines {
 
     public init() {}
 
-    /// Takes a record; appends a line where the one before is full.
+    /// Takes a record; appends the previous line if it is full.
     public mutating func append(_ record: RecordRef, to out: inout [UInt8]) {
         var entry: [UInt8] = []
         // A record of a store has no place in an archive, so it has no id.
@@ -25,7 +25,7 @@ public struct OTLPLines {
         encoder.take(entry, record, &out)
     }
 
-    /// Appends the line that is not full.
+    /// Appends the last, incomplete line.
     public mutating func finish(_ out: inout [UInt8]) {
         guard bytes > 0 else { return }
         encoder.end(&out)

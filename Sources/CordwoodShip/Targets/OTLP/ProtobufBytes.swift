@@ -1,6 +1,6 @@
-// As much of protobuf's wire format as OTLP needs: fields appended to an array, and the fields of
-// an answer stepped over. What is read comes from a server: whatever does not fit ends the reading.
-// No state: any thread.
+// The part of protobuf's wire format that OTLP needs: appends fields to an array, and steps over
+// the fields of an answer. The input comes from a server: anything malformed ends the reading. No
+// state: any thread.
 // SAFETY: a view is appended whole, by its own count.
 
 enum ProtobufBytes {
@@ -34,8 +34,8 @@ enum ProtobufBytes {
         out.append(contentsOf: bytes)
     }
 
-    /// A message within another: its length is known only when it is written, and most fit one
-    /// byte of length, so what is longer is moved by the rest.
+    /// A nested message. Its length is known only once it is written. Most lengths fit one byte; a
+    /// longer one moves the message by the rest.
     static func nest(
         _ tag: UInt8, in out: inout [UInt8], _ content: (inout [UInt8]) -> Void
     ) {
@@ -59,7 +59,7 @@ enum ProtobufBytes {
         case bytes([UInt8])
     }
 
-    /// The fields of a message as far as they can be read.
+    /// The fields of a message, as far as they are readable.
     static func fields(_ message: [UInt8]) -> [(number: UInt64, value: Value)] {
         var found: [(number: UInt64, value: Value)] = []
         var at = 0
@@ -82,7 +82,7 @@ enum ProtobufBytes {
         return found
     }
 
-    /// Whether all of it are fields of bytes with such numbers.
+    /// Whether the message has only fields of bytes with such numbers.
     static func isMessage(_ message: [UInt8], _ isKnown: (UInt64) -> Bool) -> Bool {
         var at = 0
         while at < message.count {

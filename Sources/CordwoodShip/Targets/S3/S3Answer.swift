@@ -1,6 +1,6 @@
-// What S3 says in XML: the code and message of an error, the id of an upload. Found by looking for
-// the elements' names in the first bytes of an answer; nothing else of it is shown: an error may
-// repeat what was signed. Comes from outside: what is not found is nil. Pure.
+// S3's XML answers: the code and message of an error, the id of an upload. Searches the first bytes
+// of an answer for the elements' names. The rest is never shown, because an error may repeat signed
+// text. External input: missing elements are nil. Pure.
 
 struct S3Answer: Equatable {
     var code: String?
@@ -14,17 +14,17 @@ struct S3Answer: Equatable {
         message = S3Answer.element("Message", in: body)
     }
 
-    /// For a cause; empty where the answer says nothing.
+    /// A text for a cause; empty if the answer has none.
     var text: String {
         [code, message].compactMap { $0 }.joined(separator: ": ")
     }
 
-    /// The end of an upload in parts, as S3 says it: it may say 200 before it knows.
+    /// True for S3's answer to the end of a multipart upload: it may say 200 before it knows.
     static func isCompletion(_ body: [UInt8]) -> Bool {
         AnswerText.has(body, "<CompleteMultipartUploadResult" as StaticString)
     }
 
-    /// The text of the first element of that name. `bytesMax`: what is longer is cut.
+    /// The text of the first element of that name, cut to `bytesMax`.
     static func element(
         _ name: String, in xml: [UInt8], bytesMax: Int = textBytesMax
     ) -> String? {
@@ -46,7 +46,7 @@ struct S3Answer: Equatable {
             at += open.count
             let text = scanned[at...].prefix { $0 != 0x3C }
             at += text.count
-            // Cut off by the bound, it would be another text.
+            // A text cut off by the bound would be a different text.
             guard at < scanned.count else { return found }
             found.append(plain(text, bytesMax: bytesMax))
         }

@@ -1,7 +1,7 @@
-// Amazon S3 and what speaks its language: one object a body, by PUT, signed by ourselves (SigV4). A
-// key names one body for ever, and `If-None-Match: *` keeps a second attempt from storing it again:
-// 412 says it is there. Bodies over `part_bytes` go by S3Multipart. Where our clock is wrong the
-// server's own time is signed. Values: any thread.
+// Amazon S3 and compatible servers: one object per body, by PUT, signed by ourselves (SigV4). A key
+// names one body permanently, and `If-None-Match: *` keeps a second attempt from storing it again:
+// 412 means it is there. Bodies over `part_bytes` go by S3Multipart. If our clock is wrong,
+// requests are signed with the server's time. Values: any thread.
 
 import CShims
 import CordwoodStore
@@ -21,7 +21,7 @@ struct S3Dialect: Dialect {
     private let openEnds = OpenEnds()
 
     static let partBytesDefault: UInt64 = 64 << 20
-    /// S3 takes no smaller part but the last, no larger one, and no more than 10,000.
+    /// S3 takes no smaller part except the last, no larger one, and no more than 10,000.
     static let partBytesMin: UInt64 = 5 << 20
     static let partBytesMax: UInt64 = 5 << 30
     static let partsMax: UInt64 = 10_000
@@ -59,8 +59,8 @@ struct S3Dialect: Dialect {
         return bytes
     }
 
-    /// An object is a file: what is compressed stays so until its reader opens it, by its name. A
-    /// Content-Encoding some stores and clients would undo on the way.
+    /// An object is a file: it stays compressed until its reader opens it, by its name. Some stores
+    /// and clients would undo a Content-Encoding on the way.
     func contentType(_ delivery: Delivery) -> String {
         S3Dialect.contentType(format, delivery.encoding)
     }
@@ -84,7 +84,7 @@ struct S3Dialect: Dialect {
         place.url(path: place.path(ofKey: key.text(delivery)))
     }
 
-    /// Who we are is said by the signature.
+    /// The signature carries our identity.
     func headers(_ delivery: Delivery) -> [RequestHeader] { [] }
 
     var probe: Probe {
@@ -139,7 +139,7 @@ struct S3Dialect: Dialect {
         }
     }
 
-    /// Servers that do not know the condition say 501. An object written over has the same bytes.
+    /// Servers that do not know the condition answer 501. An overwritten object has the same bytes.
     static func onlyIfAbsent(
         _ isWanted: Bool, _ attempt: ([RequestHeader]) -> TransferOutcome
     ) -> TransferOutcome {
@@ -148,8 +148,8 @@ struct S3Dialect: Dialect {
         return outcome.httpStatus == 501 ? attempt([]) : outcome
     }
 
-    /// Without an access key requests go unsigned: a bucket that all may write, or a proxy that
-    /// signs.
+    /// Without an access key, requests are unsigned: for a bucket that anyone may write, or a proxy
+    /// that signs.
     private func signer(_ delivery: Delivery) -> SigV4? {
         guard let user = delivery.credentials.user else { return nil }
         return SigV4(
@@ -163,7 +163,7 @@ struct S3Dialect: Dialect {
 
     // ── Answers ──
 
-    /// An object that is there has an ETag; the end of one in parts says so in its body.
+    /// A stored object has an ETag; the end of a multipart upload confirms it in its body.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
         outcome.header("etag")?.isEmpty == false || S3Answer.isCompletion(outcome.body)
     }
@@ -173,17 +173,17 @@ struct S3Dialect: Dialect {
         let code = S3Answer(outcome.body).code ?? ""
         switch outcome.httpStatus {
         case 412 where isOnlyIfAbsent: return .sent(.none)
-        // Another attempt on the same key, or a bucket in the making.
+        // Another attempt with the same key, or a bucket that is just being made.
         case 409: return .retry(.failed, delayMs: nil)
         case 403 where code == "RequestTimeTooSkewed": return .retry(.failed, delayMs: nil)
         case 404 where code == "NoSuchUpload": return .retry(.failed, delayMs: nil)
-        // It is the target that is wrong, not the archive.
+        // The target is wrong, not the archive.
         case 301, 307, 308, 404: return .stray
         case 400 where S3Dialect.credentialCodes.contains(code): return .pause
         case 400 where S3Dialect.passingCodes.contains(code):
             return .retry(.failed, delayMs: nil)
         case 400 where code == "EntityTooLarge": return .shrink
-        // Not about an encoding, which S3 does not look at.
+        // Not about an encoding, which S3 ignores.
         case 400: return .refuse
         default: return nil
         }
@@ -199,7 +199,7 @@ struct S3Dialect: Dialect {
     ]
 }
 
-/// How far the server's clock is ahead of ours, as it last said. Shared by a target's requests.
+/// The last known lead of the server's clock over ours. Shared by a target's requests.
 final class ClockSkew: Sendable {
     struct Change {
         var old: Int64
@@ -208,11 +208,11 @@ final class ClockSkew: Sendable {
 
     private let ms = Atomic<Int64>(0)
 
-    // ORDER: relaxed, all. A number by itself; an older one costs one more request.
+    // ORDER: relaxed, all. An independent number; an older one costs one more request.
     var current: Int64 { ms.load(ordering: .relaxed) }
     func make(_ change: Change) { ms.store(change.new, ordering: .relaxed) }
 
-    /// What another request has learnt since stays.
+    /// Keeps a newer value that another request has learnt.
     func takeBack(_ change: Change) {
         // ORDER: relaxed, as above.
         _ = ms.compareExchange(expected: change.new, desired: change.old, ordering: .relaxed)

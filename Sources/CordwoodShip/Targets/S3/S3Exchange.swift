@@ -1,28 +1,28 @@
-// One signed request to S3 after the other, for one body: what the host wants in every request is
-// the template's, the signature is made anew each time, for it ages. Lives as long as an attempt,
-// on its thread.
+// The signed requests to S3 for one body, one after the other. The template holds the host's
+// additions to every request; each request gets a new signature, because signatures expire. Lives
+// as long as an attempt, on its thread.
 
 import CShims
 
 struct S3Exchange {
     let place: S3Place
-    /// nil: nothing is signed.
+    /// nil: requests are unsigned.
     let signer: SigV4?
     let skew: ClockSkew
     let template: TransferRequest
-    /// Of the template and of whom it is signed for.
+    /// The secrets of the template and of the signer.
     let secrets: SentSecrets
     let startedUnixMs: UInt64
     let startedNs: UInt64
 
-    /// Servers refuse what is signed a quarter of an hour off, or five minutes.
+    /// Servers refuse requests signed a quarter of an hour off, or five minutes.
     private static let skewMsMax: Int64 = 290_000
 
     /// - Parameters:
-    ///   - isPut: of the body itself, or of the request that begins it: the host's headers about
-    ///     the object go with it.
+    ///   - isPut: for the request with the body, or the one that begins it: the host's headers
+    ///     about the object go with it.
     ///   - more: further headers.
-    /// - Returns: the outcome; its cause says what the server said.
+    /// - Returns: the outcome; its cause holds the server's message.
     func perform(
         _ method: String, _ path: String, query: [(name: String, value: String)] = [],
         body: RequestBody? = nil, bodyHash: String = SigV4.emptyHash, isPut: Bool = true,
@@ -51,7 +51,7 @@ struct S3Exchange {
                 skew.make(change)
                 continue
             }
-            // It was not the clock, or not that one.
+            // The clock was not the cause, or not by that much.
             if let learned, S3Exchange.isRefusal(outcome) { skew.takeBack(learned) }
             if !answer.text.isEmpty { outcome.cause += ": \(answer.text)" }
             return outcome
@@ -59,7 +59,7 @@ struct S3Exchange {
         return .failed("unreachable")
     }
 
-    /// The server's clock, as far as it is known.
+    /// The server's clock, as far as known.
     private var nowMs: Int64 { ownMs &+ skew.current }
 
     private var ownMs: Int64 {
@@ -71,8 +71,8 @@ struct S3Exchange {
         outcome.httpStatus == 400 || outcome.httpStatus == 403
     }
 
-    /// Where the server refuses and its clock is another than the one we signed by, whatever code
-    /// it gives for that: S3 says 403 RequestTimeTooSkewed, others 400 AccessDenied.
+    /// The new skew if the server refuses and its clock differs from the one we signed by, whatever
+    /// code it gives: S3 says 403 RequestTimeTooSkewed, others 400 AccessDenied.
     private func timeLearned(_ outcome: TransferOutcome) -> ClockSkew.Change? {
         guard signer != nil, S3Exchange.isRefusal(outcome),
             let date = outcome.header("date").flatMap({ RetryAfter.dateSeconds($0) })
@@ -92,7 +92,7 @@ struct S3Exchange {
         return name.hasPrefix("x-amz-") || name == "content-type" || name == "content-md5"
     }
 
-    /// Says something of the object, or asks for how it is kept; parts and ends do not take it.
+    /// A header about the object or the way it is kept; parts and ends do not accept it.
     private static func isOfObject(_ header: RequestHeader) -> Bool {
         let name = header.lowercasedName
         if name == "content-type" { return true }

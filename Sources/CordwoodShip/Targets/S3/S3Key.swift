@@ -1,7 +1,7 @@
-// Names of objects: a template of the host's in which `{date}`, `{hour}`, `{id}`, `{name}`,
-// `{service}`, `{host}` and `{ext}` stand for what is known of an archive. It must hold `{id}`, for
-// a key names one body for ever: that is what keeps a second attempt from making a second object.
-// Pure.
+// Names of objects: a template of the host's whose `{date}`, `{hour}`, `{id}`, `{name}`,
+// `{service}`, `{host}` and `{ext}` are replaced by facts about an archive. It must contain `{id}`,
+// because a key names one body permanently; this keeps a second attempt from making a second
+// object. Pure.
 
 import CordwoodFormats
 import CordwoodStore
@@ -21,7 +21,7 @@ struct S3Key: Equatable, Sendable {
     private let pieces: [Piece]
     private let format: BodyFormat
 
-    /// True where a key says who wrote the archive, or when.
+    /// True if a key contains the archive's writer or time.
     var needsOrigin: Bool {
         pieces.contains {
             guard case .word(let word) = $0 else { return false }
@@ -29,7 +29,7 @@ struct S3Key: Equatable, Sendable {
         }
     }
 
-    /// - Parameter service: the host's own word for `{service}`.
+    /// - Parameter service: the host's own value for `{service}`.
     init(
         _ template: String, _ format: BodyFormat, service: String?
     ) throws(UploadError) {
@@ -75,7 +75,7 @@ struct S3Key: Equatable, Sendable {
             case .word(let word): key += value(word, delivery)
             }
         }
-        // A dot or two between slashes would be taken out on the way, and the signature with it.
+        // A part of one or two dots would be removed on the way, and invalidate the signature.
         let parts = key.split(separator: "/", omittingEmptySubsequences: false).map { part in
             part == "." ? "_" : part == ".." ? "__" : part
         }
@@ -84,7 +84,7 @@ struct S3Key: Equatable, Sendable {
 
     private func value(_ word: String, _ delivery: Delivery) -> String {
         var origin = delivery.origin
-        // It goes without a key: whether this sender has one must not change its name.
+        // It is sent encrypted: whether this sender has a key must not change its name.
         if origin.isEncrypted, format == .archive { (origin.service, origin.host) = ("", "") }
         let time = Times.text(seconds: Int64(clamping: origin.timeUnixMs / 1_000))
         switch word {
@@ -98,7 +98,7 @@ struct S3Key: Equatable, Sendable {
         }
     }
 
-    /// One part of a path: no slash, no control character, not too long, not empty.
+    /// One part of a path: no slash, no control character, limited length, not empty.
     private static func segment(_ text: String) -> String {
         var bytes = text.utf8.map { $0 < 0x20 || $0 == 0x7F || $0 == 0x2F ? 0x5F : $0 }
         if bytes.count > valueBytesMax {
@@ -109,7 +109,7 @@ struct S3Key: Equatable, Sendable {
         return bytes.isEmpty ? "unknown" : String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Readers of buckets go by it: Athena, ClickHouse and DuckDB know `.zst` and `.gz`.
+    /// Readers of buckets rely on it: Athena, ClickHouse and DuckDB know `.zst` and `.gz`.
     static func fileExtension(_ format: BodyFormat, _ encoding: BodyEncoding) -> String {
         let content =
             switch format {

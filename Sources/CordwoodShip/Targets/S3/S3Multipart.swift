@@ -1,11 +1,11 @@
-// A body in parts, for what is too large to be worth sending twice: begin, parts, end. A part that
-// fails is repeated here, and so is the end; whatever else fails is tried anew as a whole, later.
-// An upload is aborted only where it cannot have become the object: its end was never asked for, or
-// refused in so many words. Servers abort what they have committed, too: the object then stands
-// there without its bytes (SeaweedFS 4.47, Ceph before 17.2.8), and 412 would call it sent. So what
-// a broken off or killed attempt left is aborted by the next one if there is no object yet; all
-// else a lifecycle rule of the bucket ends (docs/UPLOADS.md). Until its end nothing of an upload is
-// seen. Lives on an attempt's thread.
+// A multipart upload, for bodies too large to be sent twice: begin, parts, end. A failed part is
+// repeated here, and so is the end; after any other failure the whole upload is tried anew, later.
+// An upload is aborted only if it cannot have become the object: its end was never requested, or
+// was explicitly refused. Some servers abort even what they have committed: the object then remains
+// without its bytes (SeaweedFS 4.47, Ceph before 17.2.8), and 412 would count it as sent. The next
+// attempt therefore aborts the remains of an interrupted or killed attempt if there is no object
+// yet; a lifecycle rule of the bucket ends all others (docs/UPLOADS.md). Until its end an upload is
+// invisible. Lives on an attempt's thread.
 
 import CordwoodStore
 import Synchronization
@@ -21,9 +21,10 @@ struct S3Multipart {
 
     typealias Perform = (TransferRequest) -> TransferOutcome
 
-    /// Times that one part is sent, and that the end is asked for.
+    /// How often one part is sent, and the end requested.
     private static let triesMax = 3
-    /// Of one key's unfinished uploads: more than one were left by attempts that could not ask.
+    /// The limit of one key's unfinished uploads: attempts that could not request the end leave
+    /// several.
     private static let leftoversMax = 10
 
     func send(_ body: borrowing Body, _ perform: Perform) throws(UploadError) -> TransferOutcome {
@@ -40,7 +41,7 @@ struct S3Multipart {
             abort(upload, perform)
             return sent
         } catch {
-            // Nothing throws any more once the end was asked for.
+            // Nothing throws any more once the end was requested.
             abort(upload, perform)
             throw error
         }
@@ -48,8 +49,8 @@ struct S3Multipart {
 
     // ── Parts ──
 
-    /// - Parameter list: what the end says of them.
-    /// - Returns: what became of the last one, or of one that failed.
+    /// - Parameter list: the parts as the end lists them.
+    /// - Returns: the outcome of the last part, or of one that failed.
     private func sendParts(
         _ body: borrowing Body, _ upload: String, _ list: inout String, _ perform: Perform
     ) throws(UploadError) -> TransferOutcome {
@@ -101,7 +102,7 @@ struct S3Multipart {
         for number in 1...S3Multipart.triesMax {
             outcome = ask(memory.whole, hash, upload, perform)
             if outcome.kind == .success { return outcome }
-            // A refusal behind an answer that did not come may be about what has been done.
+            // A refusal after a lost answer may concern a request that took effect.
             if number == 1, S3Multipart.isRefusal(outcome) {
                 abort(upload, perform)
                 return outcome
@@ -112,7 +113,7 @@ struct S3Multipart {
         return outcome
     }
 
-    /// For the end of the upload. Asked for again it is there, or 412 by our own condition.
+    /// Requests the end. A repeated request finds the object, or gets 412 by our own condition.
     private func ask(
         _ list: RequestBody, _ hash: String, _ upload: String, _ perform: Perform
     ) -> TransferOutcome {
@@ -123,7 +124,7 @@ struct S3Multipart {
                 isPut: false, more: more + [xml], perform)
         }
         guard outcome.kind == .success else { return outcome }
-        // S3 says 200 before it knows, and an error behind it.
+        // S3 says 200 before it knows; an error may follow.
         let answer = S3Answer(exchange.secrets.cleaned(outcome.body))
         if answer.code != nil || !S3Answer.isCompletion(outcome.body) {
             outcome.kind = .server
@@ -137,7 +138,7 @@ struct S3Multipart {
         _ = exchange.perform("DELETE", path, query: [("uploadId", upload)], isPut: false, perform)
     }
 
-    /// Nobody else sends this key: the archive is ours alone as long as its lock is held.
+    /// No other process sends this key: the archive is ours while its lock is held.
     private func abortLeftovers(_ perform: Perform) {
         let outcome = exchange.perform(
             "GET", exchange.place.bucketPath,
@@ -149,7 +150,7 @@ struct S3Multipart {
             "Key", in: outcome.body, bytesMax: 4_096, countMax: S3Multipart.leftoversMax)
         let uploads = S3Answer.elements(
             "UploadId", in: outcome.body, bytesMax: 2_048, countMax: S3Multipart.leftoversMax)
-        // One of each in every entry, or the answer is not what we think.
+        // One of each per entry; otherwise the answer is not what we expect.
         guard keys.count == uploads.count else { return }
         let left = zip(keys, uploads).filter { $0 == key && !openEnds.has($1) }
         guard !left.isEmpty else { return }
@@ -158,14 +159,14 @@ struct S3Multipart {
         for (_, upload) in left { abort(upload, perform) }
     }
 
-    /// Worth to be asked again at once.
+    /// Whether asking again at once is worthwhile.
     private static func mayPass(_ outcome: TransferOutcome) -> Bool {
         outcome.kind == .requestFailed && !outcome.isStopped && !outcome.isUnreachable
             || [500, 502, 504].contains(outcome.httpStatus)
     }
 
-    /// The upload is not the object, and will not be. 404 says that there is no upload, 409 and 412
-    /// that there is an object, which may be this upload.
+    /// The upload is not the object, and will not be. 404 means that the upload does not exist; 409
+    /// and 412 mean that an object exists, which may be this upload.
     private static func isRefusal(_ outcome: TransferOutcome) -> Bool {
         outcome.kind == .client && ![404, 408, 409, 412, 425, 429].contains(outcome.httpStatus)
     }
@@ -184,8 +185,8 @@ struct S3Multipart {
     }
 }
 
-/// Uploads whose end was asked for, without an answer that says what became of it: the server may
-/// be at it yet. Shared by a target's requests; lives as long as the process.
+/// Uploads whose end was requested without a conclusive answer: the server may still be working on
+/// it. Shared by a target's requests; lives as long as the process.
 final class OpenEnds: Sendable {
     private let uploads = Mutex<[String]>([])
     private static let countMax = 1_000

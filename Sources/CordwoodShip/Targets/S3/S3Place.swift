@@ -1,5 +1,5 @@
-// Where a bucket is: scheme and host as requests say them, the bucket's own path, and what stands
-// before every key. From a base URL, path-style (`https://host/bucket`, with folders behind it) or
+// The location of a bucket: scheme and host for requests, the bucket's own path, and the prefix of
+// every key. Made from a base URL, path-style (`https://host/bucket`, with folders after it) or
 // virtual-hosted (`https://bucket.host`, or the path form with addressing=virtual). Pure.
 
 import CordwoodFormats
@@ -7,9 +7,9 @@ import CordwoodStore
 
 struct S3Place: Equatable, Sendable {
     let scheme: String
-    /// As the Host header has it.
+    /// The value of the Host header.
     let host: String
-    /// Encoded; `/` where the host is the bucket's.
+    /// Encoded; `/` if the host is the bucket's.
     let bucketPath: String
     /// Not encoded; ends in a slash unless empty.
     let keyPrefix: String
@@ -104,7 +104,7 @@ struct S3Place: Equatable, Sendable {
         ASCII.isAlphanumeric(byte) || byte == 0x2D || byte == 0x2E
     }
 
-    /// `s3.eu-central-1.amazonaws.com`, with a bucket or `dualstack` before or behind.
+    /// `s3.eu-central-1.amazonaws.com`, with a bucket or `dualstack` before or after.
     private static func region(ofHost host: String) -> String? {
         let labels = host.split(separator: ".").map(String.init)
         guard labels.contains("amazonaws"), let at = labels.lastIndex(of: "s3") else { return nil }

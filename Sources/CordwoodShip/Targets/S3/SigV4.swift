@@ -1,6 +1,6 @@
-// AWS Signature Version 4 for S3, over libsodium's SHA-256 and HMAC. What is signed is exactly what
-// goes over the wire: path and query are encoded once, here, and handed to the transport as they
-// are. Pure. Values: any thread; they hold secrets and are never shown.
+// AWS Signature Version 4 for S3, over libsodium's SHA-256 and HMAC. Signs exactly the bytes that
+// go over the wire: path and query are encoded once, here, and handed to the transport unchanged.
+// Pure. Values: any thread; they hold secrets and are never shown.
 // SAFETY: libsodium reads as many bytes as it is told and fills 32; states are initialised first.
 
 import CSodium
@@ -10,27 +10,27 @@ import CordwoodStore
 struct SigV4: Sendable {
     var accessKey: String
     var secretKey: String
-    /// Of temporary credentials.
+    /// The token of temporary credentials.
     var sessionToken: String?
     var region: String
 
     static let service = "s3"
     static let emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-    /// A request as it is signed: `path` encoded, `query` not.
+    /// A request in its signed form: `path` encoded, `query` not.
     struct Request {
         var method: String
-        /// As the Host header says it.
+        /// The value of the Host header.
         var host: String
         var path: String
         var query: [(name: String, value: String)] = []
-        /// All of them are signed; without Host and those that `headers` adds.
+        /// All are signed. Excludes Host and the headers that `headers` adds.
         var headers: [RequestHeader] = []
         /// SHA-256 of the body in lowercase hex.
         var bodyHash: String
     }
 
-    /// The headers that a request needs beside its own.
+    /// The headers that a request needs besides its own.
     func headers(_ request: Request, unixSeconds: Int64) -> [RequestHeader] {
         let time = SigV4.time(unixSeconds)
         var added = [
@@ -69,7 +69,7 @@ struct SigV4: Sendable {
         var values: [String: String] = ["host": request.host]
         for header in request.headers {
             let value = collapsed(header.value)
-            // Of two headers of one name the values stand in their order.
+            // Values of headers with the same name keep their order.
             values[header.lowercasedName] =
                 values[header.lowercasedName].map { "\($0),\(value)" } ?? value
         }
@@ -82,14 +82,14 @@ struct SigV4: Sendable {
         return (text, list)
     }
 
-    /// Without spaces at its ends, one where several stood.
+    /// Trims spaces at the ends and merges runs of spaces.
     private static func collapsed(_ value: String) -> String {
         value.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " ")
     }
 
     // ── Encoding ──
 
-    /// Sorted, as it is signed and as it is sent.
+    /// Sorted, as signed and as sent.
     static func encode(query: [(name: String, value: String)]) -> String {
         let pairs = query.map {
             (name: URLText.percentEncoded($0.name), value: URLText.percentEncoded($0.value))

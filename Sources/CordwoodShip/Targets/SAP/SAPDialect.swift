@@ -1,9 +1,9 @@
-// SAP Mobile Services' log upload (B-SAP-4, B-SAP-5): lines of SAP's form to a URL with the host's
-// application and device in it. The answers follow the rule for all targets: 204 took it, 400 is a
-// form it does not know, 403 says that its policy forbids uploads from here, which pauses the
-// target until the policy allows it again. Only gzip by Content-Encoding, no zip: a zip container's
-// directory holds what is not a record's (names, dates), so the same records would not make the
-// same bytes; and every server that takes one takes plain lines.
+// SAP Mobile Services' log upload (B-SAP-4, B-SAP-5): lines of SAP's form to a URL that contains
+// the host's application and device. The answers follow the rule for all targets: 204 accepts the
+// body, 400 rejects its form, 403 says that the policy forbids uploads from here, which pauses the
+// target until the policy allows it again. Compresses only with gzip by Content-Encoding, never
+// zip: the directory of a zip container holds names and dates, so the same records would not make
+// the same bytes. Every server that accepts zip also accepts plain lines.
 
 import CordwoodFormats
 import CordwoodStore
@@ -13,7 +13,7 @@ struct SAPDialect: Dialect {
     let limits: BodyLimits
     private let address: String
 
-    /// What follows scheme, host and port where the URL has nothing but those.
+    /// The path to append to a URL of only scheme, host and port.
     static let pathDefault =
         "/mobileservices/application/{app}/clientlogs/v1/runtime/log/application/{appId}"
         + "?deviceId={deviceId}"

@@ -1,9 +1,9 @@
-// Splunk's HTTP Event Collector: `Authorization: Splunk TOKEN`, objects one behind the other. Its
-// answer has a code: 0 took it; 7, 10, 11 and 16 say that the target is set up wrongly, which
-// pauses it, for no record is to blame; the rest follows its HTTP status (503 again later, 400
-// refused). A 400 for one event names it (`invalid-event-number`), and Splunk has stored those
-// before it. Nothing is made of that, for the OpenTelemetry Collector's receiver gives the number,
-// too, and has stored nothing: so they are there twice after the body was halved, and never lost.
+// Splunk's HTTP Event Collector: `Authorization: Splunk TOKEN`, a sequence of objects. Its answer
+// has a code: 0 accepts; 7, 10, 11 and 16 report a wrong setup, which pauses the target, because no
+// record is to blame; the rest follows its HTTP status (503 again later, 400 refused). A 400 for
+// one event names it (`invalid-event-number`), and Splunk has stored the events before it. We
+// ignore that number, because the OpenTelemetry Collector's receiver sends it, too, but has stored
+// nothing. Those events are thus stored twice after the body is halved, and never lost.
 
 import CordwoodFormats
 import CordwoodStore
@@ -16,7 +16,7 @@ struct SplunkDialect: Dialect {
     private let entry: SplunkEntry
     private let channel: String?
 
-    /// What Splunk Cloud takes.
+    /// The limit of Splunk Cloud.
     static let bodyBytesMax: UInt64 = 1_000_000
 
     init(_ options: DialectOptions) throws(UploadError) {
@@ -47,7 +47,7 @@ struct SplunkDialect: Dialect {
             method: "GET", url: health, shownPath: "/services/collector/health",
             read: {
                 guard let code = AnswerText.object($0.body)?["code"]?.whole else { return .foreign }
-                // Fluent Bit says 200, as it does of events.
+                // Fluent Bit says 200, as it does for events.
                 let isHealthy = $0.httpStatus == 200 && [0, 17, 200].contains(code)
                 return isHealthy ? .fine("an event collector is healthy") : .wrong("code \(code)")
             }, notLookedAt: "the token, and the index")

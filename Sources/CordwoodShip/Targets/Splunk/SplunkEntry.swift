@@ -1,6 +1,6 @@
-// A record for Splunk's HTTP Event Collector: one object behind the other. `event` says what the
-// record says; its fields are `fields`, flat and text, for Splunk refuses nested ones (code 15);
-// names of its own, and names it keeps for itself (`_…`), are given way to. Pure.
+// A record for Splunk's HTTP Event Collector, one object after another. `event` holds the record's
+// content. Its fields are `fields`, flat and text, because Splunk refuses nested ones (code 15).
+// Fields give way to Splunk's own names and to the ones it reserves (`_…`). Pure.
 
 import CordwoodFormats
 import CordwoodStore

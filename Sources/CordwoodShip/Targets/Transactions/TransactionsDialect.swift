@@ -1,9 +1,9 @@
-// A server of application transactions (B-TXN-4 to B-TXN-7): one POST a batch of events, JSON, a
-// token in an Authorization of the host's own making. Only a 2xx takes a batch; every other answer
-// keeps it, for what is given up is lost and what waits is not. So nothing is ever quarantined for
-// what the server said: it is sent again, later and later. One thing is passed over, counted and
-// said, as for every kind: an event that is too large for the server even by itself, for those
-// behind it would never go.
+// A server of application transactions (B-TXN-4 to B-TXN-7): one POST per batch of events, in JSON,
+// with a token in an Authorization of the host's own design. Only a 2xx accepts a batch. After
+// every other answer the batch is kept, because events that are given up are lost and waiting
+// events are not. No answer of the server quarantines anything: the batch is sent again at growing
+// intervals. One case is skipped, counted and reported, as for every kind: an event that is too
+// large for the server even alone, since otherwise the events after it would never be sent.
 
 import CordwoodFormats
 import CordwoodStore
@@ -18,7 +18,7 @@ struct TransactionsDialect: Dialect {
 
     static let bodyBytesMax: UInt64 = 256 << 10
     static let eventsMax: UInt32 = 1_000
-    /// Less would not hold one event with what belongs to it.
+    /// A smaller body could not hold one event with its surroundings.
     static let bodyBytesMin: UInt64 = 16 << 10
     static let versionDefault = "1"
     static let schemeDefault = "Token"
@@ -81,7 +81,7 @@ struct TransactionsDialect: Dialect {
             let deleted = try DeletedFile.read(storeDirectory: store.root)
             return TransactionsEncoder(device: device, deleted: deleted, store: store.root)
         } catch .damaged(let text), .version(let text) {
-            // Not the archive's fault: it waits until somebody has looked.
+            // The archive is not at fault: it waits until somebody has looked.
             throw .limit(text + "; nothing is sent before it can be read")
         }
     }
@@ -116,7 +116,7 @@ struct TransactionsDialect: Dialect {
         }
     }
 
-    /// RFC 9110, 15.5.14: with Retry-After a body is too large at the moment, not for good.
+    /// RFC 9110, 15.5.14: with Retry-After a body is too large only for now.
     private func isForNow(_ outcome: TransferOutcome) -> Bool {
         outcome.header("retry-after") != nil
     }

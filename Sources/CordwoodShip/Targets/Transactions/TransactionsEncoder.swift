@@ -1,21 +1,21 @@
-// Bodies for servers of application transactions (B-TXN-5): events alone, those of one transaction
-// together, none of a transaction that was deleted. Holds a whole body until its end, which the
-// limit bounds (TransactionsDialect.bodyBytesMax). One thread at a time.
+// Bodies for servers of application transactions (B-TXN-5): only events, grouped by transaction,
+// and none of a deleted transaction. Holds a whole body until its end, which the limit bounds
+// (TransactionsDialect.bodyBytesMax). One thread at a time.
 
 import CordwoodStore
 
 struct TransactionsEncoder: RecordEncoder {
     private let device: TransactionsDevice
     private var deleted: DeletedFile
-    /// nil: what was deleted does not change.
+    /// nil: the set of deleted transactions is fixed.
     private let store: String?
     private var document: TransactionsDocument
 
-    /// Of an error's code, where there is no room for more.
+    /// The minimum kept of an error's code if room runs out.
     static let codeBytesMin = 64
 
-    /// - Parameter store: its directory, where `deleted` is looked at again for each body: what was
-    ///   deleted while an archive is sent goes with no later request.
+    /// - Parameter store: its directory, in which `deleted` is read again for each body: a
+    ///   transaction deleted while an archive is being sent is in no later request.
     init(device: TransactionsDevice, deleted: DeletedFile, store: String? = nil) {
         self.device = device
         self.deleted = deleted
@@ -23,12 +23,12 @@ struct TransactionsEncoder: RecordEncoder {
         document = TransactionsDocument(device: device)
     }
 
-    /// The frame, and one transaction's head, whose words may need six bytes for each of their own.
+    /// The frame, and one transaction's head, each byte of whose text may take six.
     var frameBytes: Int { 512 + 3 * 6 * TransactionsDocument.deviceBytesMax }
 
     mutating func begin(_ out: inout [UInt8]) {
         document = TransactionsDocument(device: device)
-        // Where it cannot be read the next attempt says so.
+        // If it cannot be read, the next attempt reports that.
         if let store, let now = try? DeletedFile.read(storeDirectory: store) { deleted = now }
     }
 
@@ -38,7 +38,7 @@ struct TransactionsEncoder: RecordEncoder {
         guard let fields = TransactionsDocument.event(record), let id = fields.transactionID,
             !deleted.covers(id, StoreMoment(record))
         else { return }
-        // What has to be shorter is: an event is never left out for its words.
+        // Text is shortened as needed: an event is never left out because of its text.
         TransactionsDocument.append(
             fields, record, textMax: messageBytesMax,
             codeMax: max(messageBytesMax, TransactionsEncoder.codeBytesMin), &out)

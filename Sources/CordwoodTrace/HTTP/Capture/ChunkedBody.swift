@@ -1,13 +1,13 @@
-// A body that may have come with the framing of chunks (RFC 9112 §7.1): what it carries, taken out
-// as it passes. A secret that lies in two chunks is whole again before anybody looks. As lenient as
-// the clients that undo the framing themselves; what they would refuse is not kept. One exchange's.
+// A body that may arrive in chunks (RFC 9112 §7.1); removes the framing as the bytes pass. A secret
+// split over two chunks is thus whole again before anybody looks. As lenient as clients that undo
+// the framing themselves; bytes that they would refuse are not kept. Belongs to one exchange.
 
 import CordwoodFormats
 
 struct ChunkedBody: ~Copyable {
-    /// What the host says of the bytes that it hands in, where the headers say "chunked".
+    /// The host's statement about the bytes that it hands in, if the headers say "chunked".
     enum Handed {
-        /// Nothing: it shows in the bytes.
+        /// None: the bytes themselves decide.
         case unknown
         case framed
         case bare
@@ -22,14 +22,14 @@ struct ChunkedBody: ~Copyable {
     private enum State { case off, size, rest, data, end, over, broken }
 
     private(set) var kept = ByteBuffer()
-    /// Of what the chunks carried.
+    /// The size of the chunks' contents.
     private(set) var total: UInt64 = 0
     private var state = State.off
     private var left: UInt64 = 0
     private var digits = 0
-    /// Size lines.
+    /// Number of size lines.
     private var lines = 0
-    /// The first line may be nothing but a size.
+    /// The first line may consist of a size alone.
     private var isPlausible = true
     private var isExtension = false
     private var hasTrailer = false
@@ -47,10 +47,10 @@ struct ChunkedBody: ~Copyable {
         (isTrailerOver, trailerBytes) = (false, 0)
     }
 
-    /// Bytes are missing: what follows cannot be read.
+    /// Bytes are missing: later bytes cannot be parsed.
     mutating func stop() { isStopped = true }
 
-    /// No more is to come that would have a place.
+    /// No later bytes could still be kept.
     var isCut: Bool { total > UInt64(kept.count) || state != .over || isStopped }
 
     mutating func add(_ bytes: ByteText, bytesMax: Int) {
@@ -76,7 +76,7 @@ struct ChunkedBody: ~Copyable {
         }
     }
 
-    /// Behind the last chunk: an empty line, or a field.
+    /// After the last chunk: an empty line, or a field.
     private mutating func trailer(_ byte: UInt8) {
         guard !isTrailerOver else { return }
         let isEnd = byte == 0x0A || byte == 0x0D
@@ -85,7 +85,7 @@ struct ChunkedBody: ~Copyable {
         trailerBytes &+= 1
     }
 
-    /// A byte of the framing.
+    /// Handles one byte of the framing.
     private mutating func step(_ byte: UInt8) {
         switch state {
         case .end:
@@ -118,7 +118,7 @@ struct ChunkedBody: ~Copyable {
     func verdict(_ handed: Handed) -> ChunkVerdict {
         guard state != .off, handed != .bare else { return .asItCame }
         if handed == .unknown {
-            // A body whose host has taken the framing off: it begins with no size, or it is one.
+            // The host has removed the framing: the body starts with no size, or consists of one.
             guard isPlausible, lines > 0, total > 0 || hasTrailer else { return .asItCame }
         }
         return state == .broken ? .gone : .bare

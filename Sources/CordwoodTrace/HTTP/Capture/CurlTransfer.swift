@@ -1,9 +1,9 @@
-// One transfer of a host's libcurl. What its debug callback tells becomes begin, bodies, answer and
-// end of an exchange for each hop. libcurl does not announce the hops that it goes on to by itself:
-// a new request's head, or one text, ends the hop before. The host's header (curl.h) asks libcurl
-// and hands the answers in as facts; no libcurl is called here. cw_curl_transfer_begin makes a
-// transfer, its host owns it; one thread at a time.
-// SAFETY: the memory is malloc's, freed by `end`, which nobody calls twice. Facts and pieces are
+// One transfer of a host's libcurl. Turns the reports of its debug callback into begin, bodies,
+// answer and end of an exchange for each hop. libcurl does not announce the hops that it continues
+// with by itself: a new request's head, or one text, ends the previous hop. The host's header
+// (curl.h) asks libcurl and passes the answers as facts; nothing here calls libcurl.
+// cw_curl_transfer_begin makes a transfer, its host owns it; one thread at a time.
+// SAFETY: the memory is malloc's, freed by `end`, which is called only once. Facts and pieces are
 // the host's and hold during the call. An engine's block is never unmapped.
 
 import CCordwood
@@ -17,43 +17,44 @@ import Glibc
 
     private let engine: EngineBlock
     private var exchange: HTTPCapture.Handle?
-    /// Heads as they went by, and the line of the answer's that is not whole yet.
+    /// Heads as they passed, and the incomplete line of the answer's head.
     private var request = MessageHead()
     private var answer = MessageHead()
     private var line = MessageHead()
-    /// The last four bytes of the request's head: its empty line ends it.
+    /// The last four bytes of the request's head: an empty line ends it.
     private var tail: UInt32 = 0
 
     private var isSending = false
-    /// A proxy's CONNECT is no exchange.
+    /// A proxy's CONNECT is not an exchange.
     private var isConnect = false
-    /// The engine knows of it, captured or not.
+    /// The engine knows about it, whether it is captured or not.
     private var isBegun = false
-    /// The exchange's, in full; what follows is its body.
+    /// The head of the exchange's answer is complete; its body follows.
     private var hasAnswer = false
-    /// The body comes in chunks where its headers say so: not HTTP/2 and 3.
+    /// The body is chunked if its headers say so: false for HTTP/2 and 3.
     private var isFramed = false
     /// The body is in a content coding, which libcurl may fail to undo.
     private var isPacked = false
-    /// libcurl said that a callback did not write.
+    /// libcurl reported that a callback refused to write.
     private var isRefused = false
-    /// Bodies whose heads are not known whole are not shown: they could be packed or in chunks.
+    /// Bodies without a complete head are not shown: they could be packed or chunked.
     private var hidesRequest = false
     private var hidesAnswer = false
-    /// Of the head that comes in; 0: none.
+    /// The status in the head being received; 0: none.
     private var status: Int32 = 0
 
-    /// Of the next request; 0: it is no repeated one.
+    /// The attempt number of the next request; 0: not a repetition.
     private var attempt: UInt32 = 0
-    /// The id of the exchange whose answer sent us here, with a NUL; empty: none.
+    /// The id of the exchange whose answer led here, with a NUL; empty: none.
     private var previous = ByteBuffer()
-    /// What the clocks said when the last hop ended.
+    /// The clocks at the end of the previous hop.
     private var before = Clocks()
 
-    /// When libcurl first and last told something, UTC; 0: never.
+    /// The times of libcurl's first and last report, UTC; 0: none yet.
     private var begunNs: UInt64 = 0
     private var lastNs: UInt64 = 0
-    /// When the present hop began, its head went out, its last byte did, its answer's first came.
+    /// When the present hop began, when its head and its last byte went out, and when its answer's
+    /// first byte came.
     private var hopNs: UInt64 = 0
     private var headNs: UInt64 = 0
     private var sentNs: UInt64 = 0
@@ -63,7 +64,7 @@ import Glibc
 
     // MARK: Calls
 
-    /// For `CurlTransfer.begin`, which gives the engine rules before. nil: no memory.
+    /// For `CurlTransfer.begin`, which first gives the engine rules. nil: no memory.
     package static func make(_ engine: EngineBlock) -> Handle? {
         guard let memory = unsafe malloc(MemoryLayout<CurlTransfer>.size) else { return nil }
         unsafe memory.assumingMemoryBound(to: CurlTransfer.self).initialize(
@@ -79,7 +80,7 @@ import Glibc
         unsafe handle.assumingMemoryBound(to: CurlTransfer.self).pointee.take(kind, piece, facts)
     }
 
-    /// The handle is nobody's afterwards.
+    /// Frees the transfer; the handle is no longer valid.
     /// - Parameter id: nil, or CW_CURL_ID_BYTES.
     package static func end(
         _ handle: Handle, _ facts: cw_curl_facts, id: UnsafeMutablePointer<CChar>?
@@ -90,7 +91,7 @@ import Glibc
         unsafe free(handle)
     }
 
-    // MARK: What libcurl tells
+    // MARK: Reports of libcurl
 
     private mutating func take(_ kind: UInt32, _ piece: ByteText, _ facts: cw_curl_facts) {
         lastNs = unsafe facts.now_ns != 0 ? facts.now_ns : cw_realtime_ns()
@@ -112,7 +113,7 @@ import Glibc
         }
     }
 
-    /// Of libcurl 7.61 to 8: a hop ends here (or with the next head); a callback did not write.
+    /// In libcurl 7.61 to 8: a hop ends here (or with the next head); a callback refused to write.
     private mutating func takeText(_ text: ByteText, _ facts: cw_curl_facts) {
         if text.hasExactly("Issue another request", at: 0) { unsafe turn(facts) }
         let isRefusal =
@@ -141,7 +142,7 @@ import Glibc
         if !isConnect { unsafe begin(facts) }
     }
 
-    /// The first hop began before libcurl told anything: names were looked up.
+    /// The first hop began before libcurl's first report: names were looked up.
     private mutating func dateBegin(_ facts: cw_curl_facts) {
         guard hopNs == begunNs else { return }
         let now = unsafe Clocks(facts)
@@ -150,7 +151,7 @@ import Glibc
         if begun > 0, begun < begunNs { (begunNs, hopNs) = (begun, begun) }
     }
 
-    /// The answer's head, line for line.
+    /// The answer's head, line by line.
     private mutating func takeAnswer(_ piece: ByteText, _ facts: cw_curl_facts) {
         guard !isConnect else { return }
         if firstNs == 0 { firstNs = lastNs }
@@ -174,7 +175,7 @@ import Glibc
         line.clear()
     }
 
-    /// Those of 1xx and trailers are no part of the answer's head.
+    /// Lines of 1xx and trailers do not belong to the answer's head.
     private mutating func takeLine(_ line: ByteText, isCut: Bool, _ facts: cw_curl_facts) {
         if line.count > 5, line.hasExactly("HTTP/", at: 0) {
             if isInterim { firstNs = lastNs }
@@ -194,7 +195,8 @@ import Glibc
 
     private var isInterim: Bool { status >= 100 && status <= 199 && status != 101 }
 
-    /// 200 of `HTTP/1.1 200 OK`; of what libcurl takes for a status line besides, as it says.
+    /// 200 of `HTTP/1.1 200 OK`; libcurl's own status for other lines that it takes for a status
+    /// line.
     private static func status(_ line: ByteText, _ facts: cw_curl_facts) -> Int32 {
         var at = line.next(0x20, from: 0)
         while at < line.count, line[at] == 0x20 { at &+= 1 }
@@ -210,7 +212,7 @@ import Glibc
 
     // MARK: Hops
 
-    /// The end of the hop before, where libcurl goes on by itself, and the state of a new one.
+    /// Ends the previous hop if libcurl continues by itself, and resets the state for a new one.
     private mutating func turn(_ facts: cw_curl_facts) {
         unsafe endLine(facts)
         if isBegun {
@@ -234,7 +236,7 @@ import Glibc
         status = 0
     }
 
-    /// An exchange of the request in `request`, or of one that libcurl never got to send.
+    /// Begins an exchange of the request in `request`, or of one that libcurl never sent.
     private mutating func begin(_ facts: cw_curl_facts) {
         var given = unsafe cw_http_request()
         unsafe given.url = unsafe cw_str(ByteText(facts.url))
@@ -258,13 +260,13 @@ import Glibc
         if from.count > 0 { unsafe given.redirected_from = CurlTransfer.pointer(from) }
         isBegun = true
         if unsafe given.method.length > 0, unsafe given.url.length > 0 {
-            // The engine has rules: whoever made the transfer saw to it.
+            // The engine has rules: making the transfer ensured that.
             _ = unsafe HTTPCapture.begin(engine, given, &exchange) { _ in }
         }
         previous.cut(to: 0)
     }
 
-    /// What came in of the answer.
+    /// Reports the part of the answer that came in.
     private mutating func giveAnswer() {
         var given = unsafe cw_http_response()
         unsafe given.status = status
@@ -277,7 +279,7 @@ import Glibc
         if headers.has("content-encoding") { isPacked = true }
         hasAnswer = true
         hidesAnswer = answer.isCut
-        // Of a number that no status is nothing is told.
+        // A number that is not a status is not reported.
         guard let exchange = unsafe exchange, status >= 100, status <= 599 else {
             hidesAnswer = true
             return
@@ -300,13 +302,13 @@ import Glibc
         unsafe self.end(facts, code: facts.code, isLast: true, at: end)
     }
 
-    /// When the transfer ended, which may be long ago: as libcurl says, or when it last told
-    /// something. Where nothing was sent the beginning is known by that alone.
+    /// The end of the transfer, which may be long ago: by libcurl's clocks, or by its last report.
+    /// If nothing was sent, the beginning is derived from it.
     private mutating func endTime(_ facts: cw_curl_facts) -> UInt64 {
         let now = unsafe facts.now_ns != 0 ? facts.now_ns : cw_realtime_ns()
         let total = unsafe CurlTransfer.ns(0, facts.total_us)
         guard begunNs != 0 else {
-            // It never ran: what libcurl says is of the handle's last transfer.
+            // It never ran: libcurl's facts belong to the handle's previous transfer.
             before = unsafe Clocks(facts)
             hopNs = now
             return now
@@ -320,7 +322,7 @@ import Glibc
         return min(end, now)
     }
 
-    /// Ends the exchange that is under way, the transfer's last or one that it goes on after.
+    /// Ends the exchange under way, the transfer's last one or one before another hop.
     private mutating func end(_ facts: cw_curl_facts, code: Int32, isLast: Bool, at end: UInt64) {
         guard let exchange = unsafe exchange else { return }
         if !hasAnswer, status != 0 { giveAnswer() }
@@ -348,7 +350,7 @@ import Glibc
         _ = unsafe HTTPCapture.end(exchange, outcome)
     }
 
-    /// The phases of the hop that ends: what its clocks went on by since the last one's answer.
+    /// The phases of the ending hop: the progress of its clocks since the last one's answer.
     private func putPhases(
         _ facts: cw_curl_facts, until end: UInt64, _ outcome: inout cw_http_outcome
     ) {
@@ -371,7 +373,7 @@ import Glibc
 
     // MARK: Values
 
-    /// In µs since the transfer began; they add up over redirections.
+    /// In µs since the transfer began; they accumulate over redirections.
     private struct Clocks {
         var dns: Int64 = 0
         var connect: Int64 = 0
@@ -386,7 +388,7 @@ import Glibc
         }
     }
 
-    /// 0 where a clock was set back.
+    /// 0 if a clock was set back.
     private static func between(_ from: UInt64, _ to: UInt64) -> UInt64 {
         to > from ? to &- from : 0
     }
@@ -435,10 +437,10 @@ import Glibc
     }
 }
 
-/// libcurl's codes, whose numbers it never changes.
+/// libcurl's codes, whose numbers never change.
 package enum CurlCode {
-    /// A callback of the host's said no: to write, to go on, to send. libcurl has the code for not
-    /// written for packed bodies that it cannot unpack, too.
+    /// A callback of the host's refused to write, to continue or to send. libcurl uses the code for
+    /// a failed write also for packed bodies that it cannot unpack.
     static func isCancelled(_ code: Int32, isPacked: Bool) -> Bool {
         code == 42 || code == 23 && !isPacked
     }

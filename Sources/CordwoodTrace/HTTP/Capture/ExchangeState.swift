@@ -1,7 +1,6 @@
-// One request and its answer while they are under way: what is known so far, most of it redacted
-// and encoded already. Made by begin, owned by the host's handle, used again after end; one
-// thread at a time. The memory lies outside Swift's objects, so that nothing is counted or
-// locked on the way.
+// A request and its answer while they are under way: the known parts, mostly redacted and encoded
+// already. Made by begin, owned by the host's handle, reused after end; one thread at a time. The
+// memory lies outside Swift's objects, so that it needs no reference counts and no locks.
 // SAFETY: `fixed` is fixedBytes from malloc and freed with the exchange: the id's text, then the
 // trace. `held` is an HTTPRules. `logger` and its engine are never unmapped.
 
@@ -14,7 +13,7 @@ import Glibc
     /// The id's 16 digits and a NUL, then 25 bytes of trace (FORMAT §8.4).
     private static let fixedBytes = 64
     private static let traceOffset = 24
-    /// Buffers that an exchange takes along to its next use have at most so many bytes.
+    /// The largest buffer that an exchange keeps for its next use.
     private static let keptBytesMax = 32 << 10
 
     let fixed: UnsafeMutableRawPointer
@@ -26,11 +25,11 @@ import Glibc
     var isServer = false
     var status: Int32 = 0
 
-    /// `GET https://host/path`, with which messages begin.
+    /// `GET https://host/path`, the start of its messages.
     var title = ByteBuffer()
-    /// Fields of both records.
+    /// Fields that both records share.
     var common = FieldBuffer()
-    /// The host's own, behind them.
+    /// The host's own fields, which follow them.
     var own = FieldBuffer()
     var protocolName = ByteBuffer()
     var request = HTTPHeaders()
@@ -38,15 +37,15 @@ import Glibc
     var requestBody = HTTPBody()
     var responseBody = HTTPBody()
     var hasConversation = false
-    /// Which of `keep_text` and `keep_keys` name its address.
+    /// The entries of `keep_text` and `keep_keys` that name its address.
     var keptTexts: UInt64 = 0
     var keptKeys: UInt64 = 0
-    /// Of the process that began it.
+    /// The fork generation of the process that began it.
     private(set) var forks: UInt32 = 0
-    /// Where error.type stands in `fields`.
+    /// The place of error.type in `fields`.
     var errorType = 0..<0
 
-    // Of the moment.
+    // Temporary.
     var fields = FieldBuffer()
     var message = ByteBuffer()
     var requestRoom = ByteBuffer()
@@ -60,7 +59,7 @@ import Glibc
 
     deinit { unsafe free(fixed) }
 
-    /// Takes the reference over.
+    /// Takes ownership of the reference.
     mutating func begin(_ rules: Unmanaged<AnyObject>) {
         unsafe held = rules
         forks = cwi_fork_generation()
@@ -116,11 +115,11 @@ import Glibc
     var trace: UnsafeMutableRawPointer { unsafe fixed + ExchangeState.traceOffset }
 }
 
-/// Exchanges that ended and wait for their next use. Words that are exchanged whole: no lock, so a
+/// Ended exchanges that wait for reuse. The words are exchanged atomically without a lock, so a
 /// child forked at any moment finds each of them full or empty.
 enum ExchangePool {
     private static let count = 8
-    // SAFETY: `count` atomic words, each 0 or an exchange that nobody else has; never freed.
+    // SAFETY: `count` atomic words, each 0 or an exchange without another owner; never freed.
     nonisolated(unsafe) private static let slots: UnsafeMutableRawPointer = {
         let memory = UnsafeMutableRawPointer.allocate(byteCount: count * 8, alignment: 8)
         unsafe memory.initializeMemory(as: UInt64.self, repeating: 0, count: count)
@@ -130,9 +129,9 @@ enum ExchangePool {
     static func take() -> UnsafeMutablePointer<ExchangeState>? {
         for i in 0..<count {
             let slot = unsafe slots + i * 8
-            // ORDER: relaxed. A look ahead; the exchange decides.
+            // ORDER: relaxed. A preliminary look; the exchange decides.
             guard unsafe cwa_load_relaxed_u64(slot) != 0 else { continue }
-            // ORDER: the exchange's own: what clear wrote is seen (A33).
+            // ORDER: the exchange's own: the writes of clear are visible (A33).
             let word = unsafe cwa_exchange_u64(slot, 0)
             if word != 0 { return unsafe UnsafeMutablePointer(bitPattern: UInt(word)) }
         }

@@ -1,19 +1,19 @@
-// One body of an exchange while it passes: its first bytes as they came, and how many there were.
-// Nothing of it is looked at before the exchange ends, so that a secret in two pieces is whole.
+// One body of an exchange while it passes: its first bytes, unchanged, and its size. Nothing looks
+// at the bytes before the exchange ends, so that a secret in two pieces is whole.
 
 import CordwoodFormats
 
 struct HTTPBody: ~Copyable {
     private(set) var kept = ByteBuffer()
-    /// All, kept or not.
+    /// All bytes, kept or not.
     private(set) var total: UInt64 = 0
-    /// The host said that there are some and cannot show them.
+    /// The host reported bytes that it cannot show.
     private(set) var hasHidden = false
     private(set) var isThere = false
-    /// The same without the framing of chunks, where the headers say that there is one.
+    /// The body without chunk framing, if the headers announce it.
     private var chunked = ChunkedBody()
 
-    /// What the message's headers say. Of what has come already what is kept is looked at.
+    /// Applies the message's headers. Of the bytes that came already, it reads the kept ones.
     mutating func expectChunks(_ isOn: Bool, bytesMax: Int) {
         chunked.clear(keeping: bytesMax)
         chunked.begin(isOn)
@@ -27,7 +27,7 @@ struct HTTPBody: ~Copyable {
         total &+= UInt64(bytes.count)
         chunked.add(bytes, bytesMax: bytesMax)
         let room = bytesMax &- kept.count
-        // After hidden ones the rest would stand in the wrong place.
+        // After hidden bytes the rest would be in the wrong place.
         guard room > 0, !hasHidden else { return }
         kept.append(bytes.count <= room ? bytes : bytes.slice(0, room))
     }
@@ -49,12 +49,12 @@ struct HTTPBody: ~Copyable {
         isThere = false
     }
 
-    /// What is kept, as its sender meant it.
+    /// The kept bytes, decoded.
     struct Plain {
-        /// Holds as long as the body and the buffer stay as they are.
+        /// Valid while the body and the buffer stay unchanged.
         var text: ByteText
         var isCut: Bool
-        /// Of all, without framing; as it came where that could not be undone.
+        /// The total size without framing; the received size if the framing could not be undone.
         var size: UInt64
         var isHidden: Bool
         var note = Note.none
@@ -66,8 +66,8 @@ struct HTTPBody: ~Copyable {
         case notKept([UInt8])
     }
 
-    /// Undoes the content coding, into `room` where there is one; a body in one that is not known
-    /// is not kept.
+    /// Undoes the content coding, into `room` if there is one. A body with an unknown coding is not
+    /// kept.
     func plain(
         coding: ByteText, _ handed: ChunkedBody.Handed, bytesMax: Int, _ room: inout ByteBuffer
     ) -> Plain {
@@ -87,14 +87,14 @@ struct HTTPBody: ~Copyable {
         }
     }
 
-    /// nil: `result` stands, unpacked where it was packed.
+    /// nil: `result` is valid, and unpacked if it was packed.
     private func undo(
         _ coding: ByteText, bytesMax: Int, _ room: inout ByteBuffer, _ result: inout Plain
     ) -> Plain? {
         let words = HTTPBody.words(coding)
         guard let last = words.last else { return nil }
         guard words.count == 1, let known = ContentCoding(word: last) else {
-            // Who hands out bodies unpacked leaves the header as it was.
+            // A host that hands out unpacked bodies leaves the header unchanged.
             let isText = unsafe ContentCoding.isText(result.text.raw)
             return isText && result.text.count > 0
                 ? result : HTTPBody.notKept(coding.array, of: result)
@@ -130,7 +130,7 @@ struct HTTPBody: ~Copyable {
         return true
     }
 
-    /// The codings but for `identity`, in lower case.
+    /// The codings except `identity`, in lower case.
     private static func words(_ list: ByteText) -> [[UInt8]] {
         var words: [[UInt8]] = []
         var at = 0

@@ -1,9 +1,9 @@
 // The calls of a captured exchange, for C and Swift hosts alike: begin, pieces of bodies, the
-// answer, end. Each exchange is the host's between begin and end and one thread's at a time;
-// different ones share nothing but the engine. Nothing here takes a lock; memory comes from the
-// heap.
-// SAFETY: pointers of requests, responses and outcomes are the host's and hold during the call; who
-// calls has checked that strings and lists have the bytes that their lengths say.
+// answer, end. Between begin and end an exchange belongs to the host, on one thread at a time.
+// Different exchanges share nothing but the engine. Nothing here takes a lock; memory comes from
+// the heap.
+// SAFETY: pointers of requests, responses and outcomes are the host's and hold during the call;
+// callers have checked that strings and lists have the bytes that their lengths say.
 
 import CCordwood
 import CShims
@@ -25,8 +25,8 @@ package enum HTTPCapture {
 
     // MARK: Begin
 
-    /// nil in `out` where the status is not ok.
-    /// - Parameter makeRules: gives an engine its first rules, where its host said nothing.
+    /// `out` gets nil unless the status is ok.
+    /// - Parameter makeRules: gives an engine its first rules if its host set none.
     package static func begin(
         _ engine: EngineBlock, _ request: cw_http_request, _ out: inout Handle?,
         makeRules: (EngineBlock) -> Void
@@ -83,9 +83,9 @@ package enum HTTPCapture {
 
     package static let loggerName = "HTTP"
 
-    /// Of no order, and no two alike: also in a forked child, whose threads have other numbers.
+    /// Random and unique, even in a forked child, whose threads have other numbers.
     private static func id(_ seed: UInt64, _ now: UInt64) -> UInt64 {
-        // ORDER: relaxed addition. Only that no two calls get the same.
+        // ORDER: relaxed addition. It only has to give every call a different number.
         let count = unsafe cwa_add_u64(counter, 1)
         var word = seed &+ (count &* 0x9E37_79B9_7F4A_7C15) ^ now
         word ^= UInt64(UInt(pthread_self()))
@@ -101,7 +101,7 @@ package enum HTTPCapture {
         return unsafe word
     }()
 
-    // MARK: On the way
+    // MARK: Bodies and answer
 
     private static func exchange(_ handle: Handle) -> UnsafeMutablePointer<ExchangeState> {
         unsafe handle.assumingMemoryBound(to: ExchangeState.self)
@@ -111,7 +111,7 @@ package enum HTTPCapture {
         unsafe exchange(handle).pointee.id
     }
 
-    /// bytes NULL: that many that the host cannot show.
+    /// bytes NULL: the number of bytes that the host cannot show.
     package static func requestBody(_ handle: Handle, _ bytes: UnsafeRawPointer?, _ count: Int) {
         unsafe exchange(handle).pointee.addRequestBody(bytes, count)
     }
@@ -126,7 +126,7 @@ package enum HTTPCapture {
 
     // MARK: End
 
-    /// The handle is nobody's afterwards, whatever the status.
+    /// Ends the exchange; the handle is no longer valid, whatever the status.
     package static func end(_ handle: Handle, _ outcome: cw_http_outcome) -> Int32 {
         let exchange = unsafe exchange(handle)
         let status = unsafe exchange.pointee.writeEnd(outcome)

@@ -1,6 +1,6 @@
-// The headers of one message as lines `Name: value`, redacted as they are taken; what the body's
-// reading needs of them, and the conversation id. At most `bytesMax` bytes are kept, and `isCut`
-// says that there were more; of further headers only what the body's reading needs is.
+// The headers of one message as lines `Name: value`, redacted as they are taken, with the facts
+// needed to read the body, and the conversation id. At most `bytesMax` bytes are kept; `isCut`
+// reports an excess. Further headers only contribute the facts about the body.
 // SAFETY: `headers` is the host's, of `count` entries, and holds during the call that hands it in;
 // the caller has checked that each string has its bytes.
 
@@ -9,7 +9,7 @@ import CShims
 
 struct HTTPHeaders: ~Copyable {
     static let bytesMax = 64 << 10
-    /// More than any server takes; the rest is not looked at.
+    /// More than any server accepts; the rest is ignored.
     static let countMax = 100_000
 
     private var lines = ByteBuffer()
@@ -18,12 +18,12 @@ struct HTTPHeaders: ~Copyable {
     private(set) var isChunked = false
     private var contentLanguage = 0..<0
     private var conversation = 0..<0
-    /// Some header is shorter than it was, or is not here.
+    /// A header was shortened or left out.
     private(set) var isCut = false
 
     var text: ByteText { lines.text }
     var type: ByteText { contentType.text }
-    /// Those of several headers are one list.
+    /// Values of several headers form one list.
     var coding: ByteText { contentCoding.text }
     var language: ByteText { lines.text(contentLanguage.lowerBound, contentLanguage.upperBound) }
     var conversationID: ByteText { lines.text(conversation.lowerBound, conversation.upperBound) }
@@ -75,7 +75,7 @@ struct HTTPHeaders: ~Copyable {
             if name.count > 0 { isCut = true }
             return nil
         }
-        // No name: a piece of something else, a folded value perhaps.
+        // Not a name: a piece of something else, such as a folded value.
         guard HTTPHeaders.isName(name) else {
             if lines.count > 0 { lines.append(UInt8(ascii: "\n")) }
             lines.append(Edits.replacement)
@@ -113,10 +113,10 @@ struct HTTPHeaders: ~Copyable {
         return unsafe cwi_is_token(start, from, name.count)
     }
 
-    /// What a header's value is, as far as anybody here asks.
+    /// The kinds of header values that matter here.
     private enum Kind {
         case any
-        /// One URL, or begins as one does.
+        /// A URL, or text that begins like one.
         case address
         case language
         case type
@@ -147,7 +147,7 @@ struct HTTPHeaders: ~Copyable {
         }
     }
 
-    /// What says how the body is to be read, also where the line itself has no room.
+    /// Notes how to read the body, even if the line itself has no room.
     private mutating func noteForm(
         _ kind: Kind, _ value: ByteText, _ line: Range<Int>?, _ redactor: Redactor,
         _ edits: inout Edits
@@ -166,7 +166,7 @@ struct HTTPHeaders: ~Copyable {
             let value = value.slice(0, HTTPHeaders.bytesMax)
             HTTPHeaders.add(value, to: &contentCoding, redactor, &edits)
         default:
-            // Wherever it stands in the list: servers write it in many ways.
+            // Anywhere in the list: servers write it in many ways.
             for at in 0..<value.count where value.has("chunked", at: at) { isChunked = true }
         }
     }

@@ -1,5 +1,5 @@
-// What is told of an exchange: the short record when it begins, the full one when it ends (FORMAT
-// §8.9). All text of either passes the Redactor.
+// Writes the records of an exchange: a short one when it begins, the full one when it ends (FORMAT
+// §8.9). All text of both passes the Redactor.
 // SAFETY: the host's pointers hold during the call that hands them in; views of an exchange's own
 // buffers are used before the buffer changes again.
 
@@ -54,7 +54,7 @@ extension ExchangeState {
         hasTrace = true
     }
 
-    /// What is in force in the calling task: the exchange may end elsewhere. False: no trace.
+    /// Takes the calling task's context, because the exchange may end elsewhere. False: no trace.
     private mutating func takeTask() -> Bool {
         var view = unsafe cwi_context_view()
         guard let take = unsafe cwi_context_taker(), let owner = unsafe take(&view) else {
@@ -104,7 +104,7 @@ extension ExchangeState {
         guard let given = unsafe given else { return }
         for i in 0..<min(count, HTTPCapture.ownFieldsMax) {
             let field = unsafe given[i]
-            // Of a host that has one in force and no header for it.
+            // From a host that has a conversation in force and no header for it.
             let key = unsafe ByteText(field.key)
             if !hasConversation, unsafe field.type == UInt32(FieldType.string),
                 key.equals("http.conversation")
@@ -184,7 +184,7 @@ extension ExchangeState {
 
     mutating func writeEnd(_ outcome: cw_http_outcome) -> Int32 {
         guard let redactor else { return Status.closed }
-        // What a fork copied ends in the process that began it.
+        // An exchange that a fork copied ends in the process that began it.
         guard forks == cwi_fork_generation() else { return Status.disabled }
         let logger = unsafe redactor.rules.logger
         let bytesMax = unsafe redactor.rules.bodyBytesMax
@@ -198,14 +198,14 @@ extension ExchangeState {
             unsafe ExchangeState.handed(
                 outcome.flags, CW_HTTP_RESPONSE_CHUNKS, CW_HTTP_RESPONSE_BARE),
             bytesMax: bytesMax, &responseRoom)
-        // An archive's block takes 14 MiB of fields of a record.
+        // An archive's block holds 14 MiB of a record's fields.
         let both = sent.text.count &+ got.text.count
         var limit = both > ExchangeState.bodiesMax ? ExchangeState.bodiesMax / 2 : both
         limit = max(limit, HTTPHeaders.bytesMax)
         while true {
             let level = unsafe encode(outcome, sent, got, limit: limit, redactor)
             let status = unsafe write(logger, level)
-            // A record is at most as large as a segment.
+            // A record must fit into a segment.
             guard status == Status.limit, limit > 64 else { return status }
             limit /= 2
         }
@@ -284,7 +284,7 @@ extension ExchangeState {
         if unsafe outcome.receive_ns != 0 { unsafe fields.put("http.receive", outcome.receive_ns) }
     }
 
-    /// Where the error's words stand in `fields`.
+    /// Adds the error's texts to `fields`; returns the place of its message.
     private mutating func putError(
         _ outcome: cw_http_outcome, _ redactor: Redactor
     ) -> Range<Int> {
@@ -297,13 +297,13 @@ extension ExchangeState {
         let text = unsafe ByteText(outcome.error)
         guard text.count > 0 else { return 0..<0 }
         put("error.message", text, redactor)
-        // Behind the value nothing has been written yet.
+        // Nothing has been written after the value yet.
         let count = fields.bytes.count
         let start = fields.lastTextStart
         return start..<count
     }
 
-    /// Returns where the kept bytes stand in `fields`.
+    /// Returns the place of the kept bytes in `fields`.
     @discardableResult
     private mutating func putBody(
         _ plain: HTTPBody.Plain, _ isThere: Bool, size: UInt64, limit: Int, isRequest: Bool,
@@ -372,7 +372,7 @@ extension ExchangeState {
         fields.endText(start)
     }
 
-    /// From the redacted body: nothing else is kept of it.
+    /// Uses the redacted body: nothing else of it is kept.
     private mutating func putOData(_ body: [UInt8]) {
         let language = String(decoding: response.language.array.prefix(64), as: UTF8.self)
         guard let error = ODataError(body: body, contentLanguage: language) else { return }
@@ -417,10 +417,10 @@ extension ExchangeState {
 }
 
 extension FieldBuffer {
-    /// Keys that begin so are an exchange's own: no host's field stands beside them.
+    /// Keys with this start belong to an exchange: no field of a host may use them.
     static let reserved: StaticString = "http."
 
-    /// As cw_write_record takes it; what is too long for a context is left out.
+    /// Accepts what cw_write_record accepts; leaves out fields too long for a context.
     mutating func put(_ field: cw_field) {
         let key = unsafe ByteText(field.key)
         let type = unsafe UInt8(truncatingIfNeeded: field.type)

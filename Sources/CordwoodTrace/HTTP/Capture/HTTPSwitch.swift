@@ -1,8 +1,8 @@
 // Whether and how an engine captures HTTP exchanges: words of its block, which every call of a host
 // reads. The control file overrides the host. Any thread; survives a fork.
 // SAFETY: the words lie in the engine's block, which is never unmapped; `http_rules` holds one
-// retained object or 0. Who reads it may not have retained it yet when it is replaced, so an object
-// that was is let go only where nobody is reading (RetiredRules).
+// retained object or 0. When it is replaced, a reader may not have retained it yet, so a replaced
+// object is released only while no thread is reading (RetiredRules).
 
 import CShims
 import CordwoodCore
@@ -16,18 +16,18 @@ package enum HTTPSwitch {
         unsafe cwi_engine_http_rules_at(engine)
     }
 
-    /// One load.
+    /// Costs one load.
     @inline(__always)
     static func isOn(_ engine: EngineBlock) -> Bool {
         // ORDER: relaxed. A hint by itself; rules are loaded with acquire (A33).
         unsafe cwa_load_relaxed_u32(word(engine)) != 0
     }
 
-    /// Retained for the caller; nil: there are none yet.
+    /// Retained for the caller; nil: the engine has none yet.
     package static func rules(_ engine: EngineBlock) -> Unmanaged<AnyObject>? {
         RetiredRules.enter()
         defer { RetiredRules.leave() }
-        // ORDER: acquire. What the rules hold is there when they are found (A33).
+        // ORDER: acquire. A thread that finds the rules sees their contents (A33).
         let bits = unsafe cwa_load_acquire_u64(rulesWord(engine))
         guard bits != 0, let pointer = unsafe UnsafeRawPointer(bitPattern: UInt(bits)) else {
             return nil
@@ -44,7 +44,7 @@ package enum HTTPSwitch {
         RetiredRules.keep(unsafe cwa_exchange_u64(word, UInt64(bits ?? 0)))
     }
 
-    /// The first ones, unless another thread was faster.
+    /// Sets the first rules, unless another thread was faster.
     package static func setFirstRules(_ engine: EngineBlock, _ rules: AnyObject) {
         let pointer = unsafe Unmanaged.passRetained(rules).toOpaque()
         if unsafe !cwa_cas_u64(rulesWord(engine), 0, UInt64(UInt(bitPattern: pointer))) {
@@ -57,7 +57,7 @@ package enum HTTPSwitch {
         unsafe setRules(engine, nil)
     }
 
-    /// nil: as it was. Under the services' monitor.
+    /// nil: unchanged. Called under the services' monitor.
     package static func set(_ engine: EngineBlock, host: Bool? = nil, control: Bool?? = .none) {
         if let host { unsafe engine.pointee.http_host = host ? 1 : 0 }
         if let control { unsafe engine.pointee.http_control = control.map { $0 ? 2 : 1 } ?? 0 }
@@ -68,9 +68,9 @@ package enum HTTPSwitch {
     }
 }
 
-/// Rules that were replaced while somebody may have been about to retain them. One reader is in
-/// between for a few instructions, all of the process are counted in one word: where that is zero
-/// after a replacement, nobody has the old ones without having retained them.
+/// Rules that were replaced while a reader may have been about to retain them. A reader is in that
+/// window for a few instructions, and one word counts all readers of the process. If the word is
+/// zero after a replacement, every thread that has the old rules has retained them.
 private enum RetiredRules {
     private static let count = 64
     // SAFETY: the count of readers and `count` atomic words that hold retained references or 0;
@@ -96,14 +96,14 @@ private enum RetiredRules {
         _ = unsafe cwa_add_u64(words, .max)
     }
 
-    /// What a fork copied with a reader in it counts for ever: then nothing is let go any more.
+    /// A reader copied by a fork counts forever: from then on nothing is released.
     static func keep(_ bits: UInt64) {
         guard bits != 0 else { return }
         put(bits)
         sweep()
     }
 
-    /// Where all words are taken they stay for good.
+    /// If all words are taken, the rules are never released.
     private static func put(_ bits: UInt64) {
         for index in 1...count where unsafe cwa_cas_u64(words + index * 8, 0, bits) { return }
     }
@@ -111,10 +111,10 @@ private enum RetiredRules {
     private static func sweep() {
         for index in 1...count {
             let slot = unsafe words + index * 8
-            // ORDER: the exchange's own; who takes it out is the only one who lets it go (A33).
+            // ORDER: the exchange's own; only the thread that takes it out releases it (A33).
             let bits = unsafe cwa_exchange_u64(slot, 0)
             guard bits != 0 else { continue }
-            // ORDER: readers are looked at after the rules were replaced (A33).
+            // ORDER: readers are counted after the rules were replaced (A33).
             cwa_fence_full()
             if unsafe cwa_load_acquire_u64(words) == 0 {
                 if let pointer = unsafe UnsafeRawPointer(bitPattern: UInt(bits)) {

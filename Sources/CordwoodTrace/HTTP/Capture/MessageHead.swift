@@ -1,6 +1,6 @@
-// The start line and headers of one message of HTTP/1.1, as bytes that went by, and read as lines.
-// libcurl shows heads of HTTP/2 and 3 in the same form. What is beyond the limits is not kept, and
-// `isCut` says so. One transfer's, one thread at a time.
+// The start line and headers of one HTTP/1.1 message, collected as bytes and read as lines. libcurl
+// shows heads of HTTP/2 and 3 in the same form. Bytes beyond the limits are dropped, and `isCut`
+// reports that. Belongs to one transfer, one thread at a time.
 // SAFETY: a HeaderList is memory from malloc, freed once; its strings lie in the head's bytes and
 // hold until the head changes.
 
@@ -10,13 +10,13 @@ import CordwoodFormats
 import Glibc
 
 struct MessageHead: ~Copyable {
-    /// Beyond it nobody knows whether the body behind is packed or in chunks.
+    /// Beyond it, the body could be packed or chunked without our knowing.
     static let bytesMax = 1 << 20
-    /// Memory that a head takes along to the next hop.
+    /// The memory that a head keeps for the next hop.
     private static let keptBytesMax = 32 << 10
 
     private var bytes = ByteBuffer()
-    /// Some of it is not here.
+    /// A part of it is missing.
     private(set) var isCut = false
 
     var text: ByteText { bytes.text }
@@ -44,7 +44,7 @@ struct MessageHead: ~Copyable {
         return line[line.count &- 1] == ASCII.carriageReturn ? line.slice(0, line.count &- 1) : line
     }
 
-    /// What stands behind the start line; without memory none, which cuts the head.
+    /// The lines after the start line. Without memory it is empty, which cuts the head.
     mutating func headers() -> HeaderList {
         let text = text
         var linesMax = 0
@@ -68,7 +68,7 @@ struct MessageHead: ~Copyable {
     }
 }
 
-/// Headers as the calls of http.h take them.
+/// Headers in the form that the calls of http.h take.
 @safe struct HeaderList: ~Copyable {
     private let start: UnsafeMutablePointer<cw_http_header>?
     private let room: Int
@@ -89,17 +89,17 @@ struct MessageHead: ~Copyable {
         unsafe start.map { unsafe UnsafePointer($0) }
     }
 
-    /// True where one of that name is there; `name` in lower case.
+    /// True if a header of that name exists; `name` in lower case.
     func has(_ name: StaticString) -> Bool {
         guard let start = unsafe start else { return false }
         for i in 0..<count where unsafe ByteText(start[i].name).equals(name) { return true }
         return false
     }
 
-    /// A line that begins with a blank is part of the value before it.
+    /// A line that begins with a blank belongs to the value before it.
     fileprivate mutating func read(_ head: ByteText) {
         var at = head.next(ASCII.lineFeed, from: 0) &+ 1
-        /// Where the value of the last line stands; nil: that line was no header.
+        /// The place of the last line's value; nil: that line was not a header.
         var open: Int?
         while at < head.count {
             let lineEnd = head.next(ASCII.lineFeed, from: at)
@@ -145,7 +145,7 @@ extension ASCII {
 }
 
 extension cw_str {
-    /// Holds as long as the text.
+    /// Valid as long as the text.
     init(_ text: ByteText) {
         let start = unsafe UnsafeRawPointer(text.start)?.assumingMemoryBound(to: CChar.self)
         unsafe self.init(data: start, length: text.count)

@@ -1,15 +1,15 @@
-// Fields of a record of ours, encoded one behind the other as FORMAT §8.2 has them. Owned by one
-// exchange at a time; the buffer is used again.
+// Fields of one of our records, encoded in sequence in the form of FORMAT §8.2. Owned by one
+// exchange at a time; the buffer is reused.
 
 import CordwoodCore
 
 struct FieldBuffer: ~Copyable {
     var bytes = ByteBuffer()
     private(set) var count = 0
-    /// Of the string that ended last.
+    /// The start of the last string that ended.
     private(set) var lastTextStart = 0
 
-    /// Room for the count comes first, unless the bytes become part of another buffer.
+    /// Reserves room for the count first, unless the bytes become part of another buffer.
     mutating func begin(counted: Bool = true) {
         bytes.cut(to: 0)
         count = 0
@@ -18,7 +18,7 @@ struct FieldBuffer: ~Copyable {
 
     mutating func end() { bytes.set(UInt16(truncatingIfNeeded: count), at: 0) }
 
-    /// Keys are known where this is compiled: inlined it is a few stores.
+    /// Keys are known at compile time: inlined, this is a few stores.
     @inline(__always)
     private mutating func key(_ key: StaticString, _ type: UInt8) {
         bytes.put(UInt32(type) | UInt32(truncatingIfNeeded: key.utf8CodeUnitCount) << 16)
@@ -56,7 +56,7 @@ struct FieldBuffer: ~Copyable {
         text.withUTF8 { unsafe put(name, ByteText($0.baseAddress, $0.count)) }
     }
 
-    /// The head of a field; its value is the caller's.
+    /// Writes the head of a field; the caller writes its value.
     mutating func append(_ name: ByteText, _ type: UInt8) {
         bytes.put(UInt16(type))
         bytes.put(UInt16(truncatingIfNeeded: name.count))
@@ -64,7 +64,7 @@ struct FieldBuffer: ~Copyable {
         count &+= 1
     }
 
-    /// A string that is written behind this call; `endText` takes what came back.
+    /// Begins a string that the caller writes next; `endText` takes the result.
     @inline(__always)
     mutating func beginText(_ name: StaticString) -> Int {
         key(name, FieldType.string)
@@ -77,13 +77,13 @@ struct FieldBuffer: ~Copyable {
         bytes.set(UInt32(truncatingIfNeeded: bytes.count &- start), at: start &- 4)
     }
 
-    /// Fields that another buffer has, without a count.
+    /// Appends the fields of another buffer, without a count.
     mutating func append(_ other: borrowing FieldBuffer) {
         bytes.append(other.bytes.text)
         count &+= other.count
     }
 
-    /// Those whose keys do not begin with a word; what is damaged, and all behind it, is left out.
+    /// Appends the fields whose keys do not begin with the word; stops at damage.
     mutating func append(encoded: ByteText, count: Int, without word: StaticString) {
         var at = 0
         for _ in 0..<count {

@@ -1,4 +1,4 @@
-// The note that stands for a body which could not be parsed, and of which nothing is kept.
+// The note in place of a body that could not be parsed, and of which nothing is kept.
 
 import CordwoodFormats
 
@@ -17,9 +17,9 @@ enum UnparsedBody {
         ("utf-16", [0xFF, 0xFE]), ("utf-16", [0xFE, 0xFF]),
     ]
 
-    /// `png 89504e470d0a1a0a hash 3f9c…`: the kind, the magic number that told it, and 16 digits
-    /// that are alike for bodies that are alike. The hash's key is this process's: nobody finds out
-    /// what a body was by hashing guesses.
+    /// `png 89504e470d0a1a0a hash 3f9c…`: the kind, the magic number that identified it, and 16
+    /// digits that are equal for equal bodies. The hash's key belongs to this process, so that
+    /// hashing guesses does not reveal a body.
     static func describe(_ text: ByteText, into out: inout ByteBuffer) {
         if let (name, magic) = magics.first(where: { text.begins($0.1) }) {
             out.append(name)
@@ -59,7 +59,7 @@ extension ByteText {
 }
 
 extension ByteBuffer {
-    /// Two digits of base 16 for each byte of the value, the highest first.
+    /// Two hex digits for each byte of the value, the highest byte first.
     fileprivate mutating func putHex<Value: FixedWidthInteger & UnsignedInteger>(_ value: Value) {
         var shift = Value.bitWidth
         while shift > 0 {

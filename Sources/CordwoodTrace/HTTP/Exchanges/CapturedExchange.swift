@@ -1,6 +1,6 @@
-// One captured HTTP exchange as a value: what a record of kind 4 says (FORMAT §8.9). Text comes
-// from the network and is kept as bytes; strings of it have U+FFFD for what is not UTF-8. A field
-// that is missing or of another type is simply not known. Any thread.
+// One captured HTTP exchange as a value: the content of a record of kind 4 (FORMAT §8.9). Text
+// comes from the network and is kept as bytes; strings made from it have U+FFFD in place of invalid
+// UTF-8. A field that is missing or has another type is simply unknown. Any thread.
 // SAFETY: everything is copied out of the record's views; none is kept.
 
 import CordwoodFormats
@@ -19,16 +19,16 @@ public struct CapturedExchange: Sendable {
     /// Request or response.
     public struct Message: Sendable {
         public var headers: [Header] = []
-        /// `cut`: one is shorter than it was, or missing; empty: they are whole.
+        /// `cut`: a header was shortened or is missing; empty: they are complete.
         public var headersNote = ""
-        /// What was kept; nil: nothing was, or it was not asked for.
+        /// The kept bytes; nil: none were kept, or the body was not requested.
         public var body: [UInt8]?
-        /// Bytes in all; nil: there was no body, or its size is not known.
+        /// Total size in bytes; nil: no body, or its size is unknown.
         public var bodyBytes: UInt64?
-        /// Why the body is not whole, or not as it came: `cut`, `unpacked`, …; empty: it is.
+        /// Why the body is incomplete or changed: `cut`, `unpacked`, …; empty: it is neither.
         public var bodyNote = ""
 
-        /// `body` is all of it. Redaction may have given it another length.
+        /// `body` is complete. Redaction may have changed its length.
         public var isBodyWhole: Bool {
             guard bodyNote.isEmpty || bodyNote == "unpacked" else { return false }
             return body.map { !$0.isEmpty } ?? false || bodyBytes ?? 0 == 0
@@ -40,7 +40,7 @@ public struct CapturedExchange: Sendable {
             return headers.first { ASCII.isSame($0.nameBytes, wanted) }?.value
         }
 
-        /// Whether `bodyNote` has that word.
+        /// Whether `bodyNote` contains that word.
         public func isNoted(_ word: String) -> Bool {
             bodyNote.split(separator: ",").contains {
                 String($0).utf8.drop { $0 == 0x20 }.elementsEqual(word.utf8)
@@ -48,7 +48,7 @@ public struct CapturedExchange: Sendable {
         }
     }
 
-    /// ns; nil: not known, or not needed.
+    /// ns; nil: unknown, or not needed.
     public struct Phases: Sendable {
         public var dns: UInt64?
         public var connect: UInt64?
@@ -57,7 +57,7 @@ public struct CapturedExchange: Sendable {
         public var wait: UInt64?
         public var receive: UInt64?
 
-        /// In the order in which they pass.
+        /// In their order in time.
         public var named: [(name: String, ns: UInt64?)] {
             [
                 ("dns", dns), ("connect", connect), ("tls", tls), ("send", send), ("wait", wait),
@@ -66,11 +66,11 @@ public struct CapturedExchange: Sendable {
         }
     }
 
-    /// 16 hex digits; empty where the record has none.
+    /// 16 hex digits; empty if the record has none.
     public var id = ""
-    /// It began, and no record of its end is there.
+    /// It began, and no record of its end exists.
     public var isOpen = false
-    /// Likewise, and none will come: nobody writes any more where it began. `isOpen` is false.
+    /// It has no end, and none will come: its lane has no writer any more. `isOpen` is false.
     public var isLost = false
     public var isServer = false
     public var methodBytes: [UInt8] = []
@@ -93,7 +93,7 @@ public struct CapturedExchange: Sendable {
     public var odataMessage = ""
     public var odataTransaction = ""
     public var conversation = ""
-    /// Id of the exchange whose answer led here.
+    /// The id of the exchange whose answer led here.
     public var redirectedFrom = ""
     public var attempt: UInt64?
     /// `http/1.1`, `h2`
@@ -102,26 +102,27 @@ public struct CapturedExchange: Sendable {
     public var peer = ""
     public var traceID: String?
     public var spanID: String?
-    /// `TXN…`, of the transaction in which it was made.
+    /// `TXN…`, the transaction in which it was made.
     public var transaction = ""
     public var processID: UInt32 = 0
     public var processName = ""
     public var threadID: UInt32 = 0
-    /// nil: of no record.
+    /// nil: not from a record.
     var process: ProcessInfo?
 
     public var method: String { String(decoding: methodBytes, as: UTF8.self) }
     public var url: String { String(decoding: urlBytes, as: UTF8.self) }
 
-    /// No answer or not all of it, or a status of 400 and above. What is open has not failed yet.
+    /// No answer or an incomplete one, or a status of 400 and above. An open exchange has not
+    /// failed yet.
     public var isFailed: Bool {
         guard !isOpen else { return false }
         guard let status else { return true }
         return status >= 400 || isCancelled || !errorType.isEmpty || !errorMessage.isEmpty
     }
 
-    /// The Content-Length of an answer of which the client read less, and nothing went wrong: it
-    /// left. nil: it did not, or nobody can know.
+    /// The answer's Content-Length, if the client read less although nothing went wrong: it stopped
+    /// reading. nil: it did not, or that is unknown.
     public var leftOf: UInt64? {
         guard !isOpen, !isServer, !isCancelled, errorType.isEmpty, errorMessage.isEmpty,
             let status, status >= 200, status != 204, status != 304,
@@ -137,7 +138,7 @@ public struct CapturedExchange: Sendable {
 
     public init() {}
 
-    /// nil: no record of an exchange. Without bodies nothing is copied of them.
+    /// nil: not a record of an exchange. Without bodies, none of their bytes are copied.
     public init?(_ record: borrowing RecordRef, bodies: Bool = true) {
         guard record.kind == ExchangeField.kind else { return nil }
         start = record.timeNs
@@ -152,7 +153,8 @@ public struct CapturedExchange: Sendable {
             guard fields.part != .exception, key.count <= ExchangeField.nameBytesMax,
                 let field = ExchangeField.named[Bytes.string(key)]
             else { continue }
-            // The context's fields are the thread's; of an exchange it knows the transaction only.
+            // The context's fields belong to the thread; for an exchange only the transaction
+            // counts.
             if fields.part == .context, field != .transaction || !transaction.isEmpty { continue }
             set(field, value, bodies)
         }
@@ -219,7 +221,7 @@ public struct CapturedExchange: Sendable {
         }
     }
 
-    /// `Name: value` lines; what has no colon is a name without a value.
+    /// `Name: value` lines; a line without a colon is a name without a value.
     @safe private static func headers(_ text: UnsafeRawBufferPointer) -> [Header] {
         var found: [Header] = []
         var at = 0
@@ -227,7 +229,7 @@ public struct CapturedExchange: Sendable {
             var end = at
             while end < text.count, Bytes.u8(text, end) != 0x0a { end &+= 1 }
             var colon = at
-            // The colon in front belongs to the names of HTTP/2's own.
+            // The leading colon belongs to HTTP/2's own names.
             if colon < end, Bytes.u8(text, colon) == 0x3a { colon &+= 1 }
             while colon < end, Bytes.u8(text, colon) != 0x3a { colon &+= 1 }
             var value = min(colon &+ 1, end)
@@ -242,7 +244,7 @@ public struct CapturedExchange: Sendable {
         return found
     }
 
-    /// What it holds in memory, roughly.
+    /// Its approximate size in memory.
     var cost: Int {
         var bytes = 512 &+ methodBytes.count &+ urlBytes.count &+ conversation.utf8.count
         for message in [request, response] {

@@ -1,23 +1,23 @@
-// Which exchanges are wanted: by how they ended, host, method, status, time taken, conversation.
-// Everything that is set must hold. Pure.
+// Selects exchanges: by their end, host, method, status, duration, conversation. All conditions
+// that are set must hold. Pure.
 
 import CordwoodFormats
 
 public struct ExchangeFilter: Sendable {
-    /// No answer, not all of it, or 400 and above.
+    /// No answer, an incomplete one, or 400 and above.
     public var failedOnly = false
-    /// `api.example.com`, `*.example.com` (also example.com itself), with `:8443` that port only.
+    /// `api.example.com`, `*.example.com` (also example.com itself), with `:8443` only that port.
     public var hosts: [String] = []
     /// In any case.
     public var methods: [String] = []
     public var statuses: [ClosedRange<UInt64>] = []
-    /// ns; of open ones: since they began.
+    /// ns; for open exchanges: since they began.
     public var atLeast: UInt64 = 0
     public var conversation = ""
 
     public init() {}
 
-    /// `404`, `5xx`, `400-499`; nil: none of them.
+    /// `404`, `5xx`, `400-499`; nil: any other text.
     public static func status(_ text: String) -> ClosedRange<UInt64>? {
         let bytes = Array(text.utf8)
         if bytes.count == 3, (0x31...0x39).contains(bytes[0]),
@@ -62,7 +62,7 @@ public struct ExchangeFilter: Sendable {
 
     static func isHost(_ host: String, _ port: UInt64?, _ pattern: String) -> Bool {
         var name = Array(pattern.utf8).map(ASCII.lower)[...]
-        // More colons than one are an IPv6 address, unless it stands in brackets.
+        // Several colons are an IPv6 address, unless it is in brackets.
         if let colon = name.lastIndex(of: 0x3a),
             name.firstIndex(of: 0x3a) == colon || name[..<colon].last == 0x5d
         {
@@ -83,14 +83,14 @@ public struct ExchangeFilter: Sendable {
     }
 }
 
-/// What of an absolute URL is what; for reading, so nothing is refused.
+/// The parts of an absolute URL; for reading, so it refuses nothing.
 public struct CapturedURL {
     public var scheme = ""
     public var host = ""
     public var port: UInt64?
-    /// With the question mark; without the fragment.
+    /// Starts with the path, includes the question mark, and excludes the fragment.
     public var target: ArraySlice<UInt8> = []
-    /// Behind the question mark.
+    /// The part after the question mark.
     public var query: ArraySlice<UInt8>?
 
     public var effectivePort: UInt64? {

@@ -1,26 +1,26 @@
-// Makes exchanges of their records: the one of the beginning waits for the one of the end, and what
-// has no end is handed out as open. What waits is bounded in number and bytes: beyond that the
-// oldest is handed out as open at once, and again when it ends. Owned by one thread.
+// Makes exchanges from their records: the record of the beginning waits for that of the end, and
+// exchanges without an end are returned as open. Waiting exchanges are bounded in number and bytes.
+// Beyond that the oldest is returned as open at once, and again when it ends. Owned by one thread.
 
 import CordwoodStore
 
 public struct ExchangeGatherer: Sendable {
-    /// For ReaderOptions.kinds: no other record means anything here.
+    /// For ReaderOptions.kinds: all other records are irrelevant here.
     public static let kinds: UInt32 = 1 << UInt32(ExchangeField.kind)
-    /// Open exchanges held.
+    /// The limit of held open exchanges.
     public static let openMax = 65_536
-    /// And their bytes, together.
+    /// The limit of their total bytes.
     public static let openBytesMax = 64 << 20
-    /// Of one; above this its headers and bodies are not held.
+    /// The limit of one exchange; above it, headers and bodies are not held.
     static let oneBytesMax = 1 << 20
 
-    /// Beginnings are handed out as they come, in the state `isOpen`, and their ends after them.
+    /// Returns beginnings at once, in the state `isOpen`, and later their ends.
     public var isLive = false
 
     private let bodies: Bool
     private let watch: LaneWatch?
     private var open: [String: Waiting] = [:]
-    /// Ids in the order of their beginnings; those that ended meanwhile stand in it, too.
+    /// Ids in the order of their beginnings, including those that ended meanwhile.
     private var order: [(id: String, serial: UInt64)] = []
     private var orderHead = 0
     private var serial: UInt64 = 0
@@ -33,8 +33,9 @@ public struct ExchangeGatherer: Sendable {
     }
 
     /// - Parameters:
-    ///   - bodies: false: exchanges come without them, which spares copies.
-    ///   - watch: taken before the stores are read; nil: what has no end is open, never lost.
+    ///   - bodies: false: exchanges come without bodies, which saves copies.
+    ///   - watch: taken before the stores are read; nil: exchanges without an end are open, never
+    ///     lost.
     public init(bodies: Bool = true, watch: LaneWatch? = nil) {
         self.bodies = bodies
         self.watch = watch
@@ -42,7 +43,7 @@ public struct ExchangeGatherer: Sendable {
 
     public var openCount: Int { open.count }
 
-    /// Takes a record of any kind and hands out what is finished by it.
+    /// Takes a record of any kind and returns the exchanges that it completes.
     public mutating func take(_ record: borrowing RecordRef, _ sink: (CapturedExchange) -> Void) {
         guard let exchange = CapturedExchange(record, bodies: bodies) else { return }
         guard exchange.isOpen else {
@@ -59,7 +60,7 @@ public struct ExchangeGatherer: Sendable {
         }
     }
 
-    /// Hands out what is still open, or lost, the oldest first.
+    /// Returns the open and lost exchanges, oldest first.
     public mutating func finish(_ sink: (CapturedExchange) -> Void) {
         let rest = open.values.sorted {
             ($0.exchange.start, $0.serial) < ($1.exchange.start, $1.serial)

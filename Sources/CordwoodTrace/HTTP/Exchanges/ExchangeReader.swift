@@ -1,19 +1,19 @@
 // The exchanges of stores, one after another: a StoreReader whose records go through an
-// ExchangeGatherer. In the order in which they ended, those without an end last; while following,
-// each as it begins and again as it ends. One thread at a time.
+// ExchangeGatherer. They come in the order in which they ended, those without an end last. While
+// following, each comes as it begins and again as it ends. One thread at a time.
 
 import CordwoodCore
 import CordwoodStore
 
 public final class ExchangeReader {
-    /// What was met besides records: `problems` and the like.
+    /// Everything else that was met: `problems` and the like.
     public let records: StoreReader
     private var gatherer: ExchangeGatherer
     private var ready: [CapturedExchange] = []
     private var readyHead = 0
     private var isDrained = false
 
-    /// - Parameter options: level and conditions choose among records: `level` INFO leaves out
+    /// - Parameter options: level and conditions select records: `level` INFO leaves out
     ///   beginnings. `kinds` is set here.
     public init(
         paths: [String], options: ReaderOptions = ReaderOptions(), bodies: Bool = true
@@ -31,7 +31,7 @@ public final class ExchangeReader {
     }
 
     /// nil: the end, or while following nothing for now: call again after 5 ms or more. Throws once
-    /// per damaged place: call again for what follows it.
+    /// for each damaged place: call again to continue after it.
     public func advance() throws(ReadProblem) -> CapturedExchange? {
         while true {
             if readyHead < ready.count {
@@ -44,8 +44,8 @@ public final class ExchangeReader {
                 gatherer.take(record) { ready.append($0) }
                 continue
             }
-            // Those that were open when reading began are shown now; whoever follows sees their
-            // ends.
+            // Exchanges that were open when reading began are shown now; a following reader sees
+            // their ends.
             if isDrained { return nil }
             isDrained = true
             gatherer.finish { ready.append($0) }
@@ -53,7 +53,7 @@ public final class ExchangeReader {
         }
     }
 
-    /// As `advance`; what is damaged goes to `records.problems` and is passed over.
+    /// Like `advance`, but skips damage and collects it in `records.problems`.
     public func next() -> CapturedExchange? {
         while true {
             do throws(ReadProblem) { return try advance() } catch { continue }

@@ -1,5 +1,5 @@
-// Exchanges as HAR 1.2, which browsers' tools read: `begin`, `append` for each, `finish`. Nothing
-// is held between them, so a store of any size goes through. What HAR has no place for stands in
+// Exchanges as HAR 1.2, which browsers' tools read: `begin`, `append` for each, `finish`. Holds
+// nothing in between, so it handles a store of any size. Facts without a place in HAR go into
 // members of our own, with an underscore: `_id`, `_error`, `_state`, `_conversation`, … Pure.
 
 import CordwoodCore
@@ -72,7 +72,7 @@ struct HAREntry {
             out += ",\"postData\":{\"mimeType\":".utf8
             JSONText.string(type, &out)
             out += ",\"text\":".utf8
-            // HAR says of responses alone how bytes are to be written.
+            // HAR defines how to write bytes only for responses.
             let isText = HARText.text(body, &out)
             if !isText { out += ",\"_encoding\":\"base64\"".utf8 }
             let isForm = isText && BodyKind.isForm(type)
@@ -109,17 +109,17 @@ struct HAREntry {
         out += "}".utf8
     }
 
-    /// Of the answer's content as its sender meant it: what came, but for what was unpacked.
+    /// The size of the answer's content: the received size, except for unpacked bodies.
     private static func contentSize(_ message: CapturedExchange.Message) -> UInt64 {
         let kept = UInt64(message.body?.count ?? 0)
-        // Some clients show it unpacked and leave the header.
+        // Some clients unpack it and leave the header.
         let coding = message.header("Content-Encoding") ?? ""
         let isPacked = !["", "identity"].contains(coding) && message.bodyNote.isEmpty
         if isPacked || message.bodyNote == "unpacked" { return kept }
         return message.bodyBytes ?? kept
     }
 
-    /// Why a body is not whole.
+    /// Notes why a body is incomplete.
     private func appendNote(_ message: CapturedExchange.Message, _ out: inout [UInt8]) {
         guard !message.bodyNote.isEmpty else { return }
         out += ",\"comment\":".utf8
@@ -146,7 +146,7 @@ struct HAREntry {
             }
             for pair in header.valueBytes.split(separator: 0x3b) {
                 appendCookie(pair, &isFirst, &out)
-                // Behind the first of Set-Cookie stand its attributes.
+                // In Set-Cookie, attributes follow the first pair.
                 if isSet { break }
             }
         }
@@ -210,7 +210,7 @@ struct HAREntry {
     }
 }
 
-/// HAR's phases: connect has TLS in it, and all that is known together is the time.
+/// HAR's phases: connect includes TLS, and the known phases add up to the time.
 private struct HARTimings {
     let total: UInt64
     private var known: [(name: String, ns: UInt64?)] = []
@@ -224,7 +224,8 @@ private struct HARTimings {
         let sum = HARTimings.sum(needed.map { $0 ?? 0 })
         total = max(duration, sum)
         let rest = total &- sum
-        // Nothing known: all of it is waiting. Else what is left passed before the first phase.
+        // If nothing is known, all of it is waiting. Otherwise the rest passed before the first
+        // phase.
         let isKnown = needed.contains { $0 != nil }
         known = [
             ("blocked", isKnown && rest > 0 ? rest : nil), ("dns", phases.dns),
@@ -249,7 +250,7 @@ private struct HARTimings {
     }
 }
 
-/// What a body is, by its Content-Type.
+/// The kind of a body, by its Content-Type.
 public enum BodyKind {
     public static func isForm(_ type: String) -> Bool {
         mediaType(type) == "application/x-www-form-urlencoded"
@@ -268,7 +269,7 @@ public enum BodyKind {
 
 private enum HARText {
 
-    /// As text, or false: in base64.
+    /// Writes text; false: writes base64.
     /// SAFETY: the view is read in the call only.
     static func text(_ bytes: [UInt8], _ out: inout [UInt8]) -> Bool {
         unsafe bytes.withUnsafeBytes {
@@ -298,7 +299,7 @@ private enum HARText {
     }
 }
 
-/// What stands behind a status in HTTP/1.1.
+/// The phrase after a status in HTTP/1.1.
 public enum StatusPhrase {
     private static let known: [UInt64: String] = [
         100: "Continue", 101: "Switching Protocols", 103: "Early Hints", 200: "OK",
@@ -316,6 +317,6 @@ public enum StatusPhrase {
         504: "Gateway Timeout", 507: "Insufficient Storage",
     ]
 
-    /// Empty: not known.
+    /// Empty: unknown.
     public static func text(_ status: UInt64) -> String { known[status] ?? "" }
 }

@@ -1,8 +1,8 @@
 // A host's regular expression over bytes. It finds every byte that lies in some match, not one
-// match after the other: all states go through the text together, each with the leftmost place
-// where it may have begun, so one look at each byte is enough and the time is linear in the text
-// whatever the pattern (libtre, and every search for "the next match", is quadratic for patterns
-// like `c|a.*z`). Built once, never changed; any thread.
+// match after the other. All states pass through the text together, each with the leftmost place
+// where it may have begun. One look at each byte is therefore enough, and the time is linear in the
+// text whatever the pattern. (libtre, and every search for "the next match", is quadratic for
+// patterns like `c|a.*z`.) Built once, never changed; any thread.
 
 import CordwoodFormats
 import Glibc
@@ -13,7 +13,7 @@ struct PatternStep {
     enum Kind {
         case bytes(ByteSet)
         case assertion(Assertion)
-        /// Goes on here and there.
+        /// Continues in both places.
         case split(Int, Int)
         case jump(Int)
         case match
@@ -22,10 +22,10 @@ struct PatternStep {
     var kind: Kind
 }
 
-/// A tree as steps, with a bound on both and on the work.
+/// Turns a tree into steps, with a bound on both and on the work.
 private struct PatternCompiler {
     var steps: [PatternStep] = []
-    /// Repetitions of nothing make no steps.
+    /// Repetitions of nothing add no steps.
     private var calls = 0
 
     mutating func add(_ node: PatternNode) throws(PatternError) {
@@ -83,7 +83,7 @@ final class BytePattern: Sendable {
 
     private let steps: [PatternStep]
     var stepCount: Int { steps.count }
-    /// What a match may begin with; nil: with anything, or a match may be empty at first.
+    /// The bytes with which a match may begin; nil: any, or a match may be empty at first.
     private let first: ByteSet?
 
     init(_ text: [UInt8]) throws(PatternError) {
@@ -112,9 +112,9 @@ final class BytePattern: Sendable {
         return set
     }
 
-    // MARK: Over a text
+    // MARK: Searching
 
-    /// Calls found with pieces of the text that lie in matches; they may overlap.
+    /// Calls `found` with pieces of the text that lie in matches; they may overlap.
     func find(in text: ByteText, _ found: (Int, Int) -> Void) {
         var run = PatternRun(steps: steps)
         var at = 0
@@ -140,13 +140,13 @@ final class BytePattern: Sendable {
     }
 }
 
-/// The states that a search is in.
+/// The states of a search.
 private struct PatternRun {
     private let steps: [PatternStep]
-    /// Steps that wait for a byte, with where their match began; ascending by that.
+    /// Steps that wait for a byte, with the start of their match, in ascending order of it.
     private var now: [(step: Int, from: Int)] = []
     private var next: [(step: Int, from: Int)] = []
-    /// By step: the place for which it was entered last.
+    /// By step: the last place for which it was entered.
     private var entered: [Int]
     private var open: [Int] = []
     private(set) var matchedFrom: Int?
@@ -158,7 +158,7 @@ private struct PatternRun {
 
     var isIdle: Bool { next.isEmpty }
 
-    /// Goes on from what the last byte led to, and begins a match here, at `at`.
+    /// Continues from the states after the last byte, and begins a match here, at `at`.
     mutating func begin(_ at: Int, _ text: ByteText) {
         now.removeAll(keepingCapacity: true)
         matchedFrom = nil

@@ -1,6 +1,6 @@
-// Bytes that somebody else owns, read without a trap: beyond the end there are zeros. What
-// redaction looks through, and where it writes. A value on one thread.
-// SAFETY: a ByteText is made for the time in which its memory stays where it is; every read is
+// Borrowed bytes that never trap on a read: beyond the end there are zeros. Redaction searches
+// them, and writes to a ByteBuffer. A value on one thread.
+// SAFETY: a ByteText is made for the time in which its memory stays in place; every read is
 // compared with `count`. A ByteBuffer owns its memory from malloc and frees it once.
 
 import CCordwood
@@ -37,7 +37,7 @@ import Glibc
         return unsafe ByteText(start.map { unsafe $0 + from }, to &- from)
     }
 
-    /// True where no scan would find anything to look at, and nothing is a control character.
+    /// True if no scan would find a candidate in it, and it has no control characters.
     var isPlain: Bool {
         guard let start = unsafe start else { return true }
         return unsafe cwi_is_plain(start, count)
@@ -55,7 +55,7 @@ import Glibc
         return unsafe UnsafePointer(found.assumingMemoryBound(to: UInt8.self)) - start
     }
 
-    /// Where those bytes stand next; count: nowhere.
+    /// The next place of those bytes; count: none.
     func find(_ bytes: ByteText, from index: Int) -> Int {
         guard let start = unsafe start, index < count, let wanted = unsafe bytes.start else {
             return count
@@ -63,8 +63,8 @@ import Glibc
         return unsafe Int(cwi_find(start, index, count, wanted, bytes.count))
     }
 
-    /// True where these bytes stand at that index, whatever their case; `word` is in lower case.
-    /// Inlined as far as the first byte, which mostly differs.
+    /// True if the text has these bytes at that index, in any case; `word` is in lower case.
+    /// Inlined up to the first byte, which mostly differs.
     @inline(__always)
     func has(_ word: StaticString, at index: Int) -> Bool {
         let length = word.utf8CodeUnitCount
@@ -74,7 +74,7 @@ import Glibc
         return unsafe cwi_has(start + index, word.utf8Start, length)
     }
 
-    /// The same with case.
+    /// The same, but case-sensitive.
     func hasExactly(_ word: StaticString, at index: Int) -> Bool {
         let length = word.utf8CodeUnitCount
         guard let start = unsafe start, index >= 0, index &+ length <= count else { return false }
@@ -92,7 +92,7 @@ import Glibc
         count == word.utf8CodeUnitCount && has(word, at: 0)
     }
 
-    /// Whatever its case; `other` is in lower case.
+    /// Equal in any case; `other` is in lower case.
     @inline(__always)
     func equals(lower other: ByteText) -> Bool {
         guard count == other.count, let start = unsafe start, let word = unsafe other.start else {
@@ -101,14 +101,14 @@ import Glibc
         return unsafe cwi_has(start, word, count)
     }
 
-    /// Behind white space.
+    /// The index after white space.
     func skipBlank(_ index: Int) -> Int {
         var index = index
         while index < count, ASCII.isBlank(self[index]) { index &+= 1 }
         return index
     }
 
-    /// Behind spaces and tabs.
+    /// The index after spaces and tabs.
     func skipSpaces(_ index: Int) -> Int {
         var index = index
         while index < count, self[index] == 0x20 || self[index] == 0x09 { index &+= 1 }
@@ -127,12 +127,12 @@ import Glibc
 }
 
 extension ASCII {
-    /// Letters, digits, and what no name's separator is.
+    /// Letters, digits, and bytes that do not separate names.
     @inline(__always)
     static func isNameByte(_ byte: UInt8) -> Bool { cwi_name_byte(byte) != 0 }
 }
 
-/// Grows by doubling. Where memory runs out it keeps what it has and says so.
+/// Grows by doubling. If memory runs out, it keeps its content and reports that.
 @safe package struct ByteBuffer: ~Copyable {
     private var start: UnsafeMutablePointer<UInt8>?
     private(set) var count = 0
@@ -172,7 +172,7 @@ extension ASCII {
         count &+= text.count
     }
 
-    /// A line break where something is before, the text, and a word behind it.
+    /// Appends a line break unless empty, the text, and a word after it.
     @inline(__always)
     mutating func append(line text: ByteText, _ word: StaticString) {
         let length = word.utf8CodeUnitCount
@@ -213,7 +213,7 @@ extension ASCII {
         count &+= MemoryLayout<T>.size
     }
 
-    /// Over bytes that are there.
+    /// Overwrites existing bytes.
     mutating func set<T: FixedWidthInteger>(_ value: T, at index: Int) {
         guard let start = unsafe start, index >= 0, index &+ MemoryLayout<T>.size <= count else {
             return
@@ -226,7 +226,7 @@ extension ASCII {
         append(UInt8(truncatingIfNeeded: 48 &+ value % 10))
     }
 
-    /// Control characters from that index on become spaces.
+    /// Turns control characters from that index on into spaces.
     mutating func blankControls(from index: Int, keepsTabs: Bool = true) {
         guard let start = unsafe start, index >= 0, index < count else { return }
         unsafe cwi_blank_controls(start + index, count &- index, keepsTabs)
@@ -234,7 +234,7 @@ extension ASCII {
 
     package mutating func cut(to count: Int) { self.count = min(self.count, max(0, count)) }
 
-    /// Empty again; much memory is given back.
+    /// Empties the buffer; returns large memory.
     mutating func clear(keeping bytesMax: Int) {
         count = 0
         isShort = false
@@ -244,7 +244,7 @@ extension ASCII {
         capacity = 0
     }
 
-    /// Holds until the next change.
+    /// Valid until the next change.
     package var text: ByteText { unsafe ByteText(start.map { unsafe UnsafePointer($0) }, count) }
     func text(_ from: Int, _ to: Int) -> ByteText { text.slice(from, to) }
 }
@@ -256,7 +256,7 @@ extension ByteText {
         return next(0x20, from: first &+ 1) < count
     }
 
-    /// What no secret is: nothing, a truth value, a number of two digits.
+    /// A value that is no secret: empty, a boolean, a number of two digits.
     var isHarmless: Bool {
         if equals("true") || equals("false") || equals("null") || count == 0 { return true }
         return count <= 2 && ASCII.isDigit(self[0]) && (count == 1 || ASCII.isDigit(self[1]))

@@ -1,5 +1,5 @@
-// The marks of a text, where a secret may be told, one after the other; they are looked for 64
-// bytes at a time (CScan.h). A value on one thread.
+// The marks of a text at which a secret may be recognised, one after the other; searched 64 bytes
+// at a time (CScan.h). A value on one thread.
 
 import CShims
 
@@ -14,7 +14,7 @@ import CShims
         look(from: 0)
     }
 
-    /// Those before the index do not count.
+    /// Loads the marks; ignores those before the index.
     private mutating func look(from index: Int) {
         bits = 0
         base = index & ~63
@@ -23,7 +23,7 @@ import CShims
         if index > base { bits &= UInt64.max << UInt64(index &- base) }
     }
 
-    /// count: no more.
+    /// count: no more marks.
     @inline(__always)
     mutating func next() -> Int {
         while bits == 0 {
@@ -35,7 +35,7 @@ import CShims
         return index
     }
 
-    /// The next one is at that index or behind it.
+    /// The next mark is at that index or after it.
     @inline(__always)
     mutating func seek(_ index: Int) {
         guard index > base else { return }

@@ -1,15 +1,15 @@
 // Texts within texts, decoded: JSON strings by their escapes, values of URLs and forms by their
-// percent codes. Where each byte stood is kept, so that what is found can be replaced there.
+// percent codes. The place of each byte is kept, so that findings can be replaced there.
 
 import CordwoodFormats
 import Glibc
 
 enum DecodedText {
     /// Decodes a text and calls `body` with the result; nil: no memory.
-    /// - Parameter next: writes the bytes at an index by calling its last argument, and returns
-    ///   where to go on.
-    /// SAFETY: both buffers are this call's own, freed when body returns. What comes out of a step
-    /// has at most as many bytes as went in, so slice.count bytes and one offset more are enough.
+    /// - Parameter next: writes the bytes at an index by calling its last argument, and returns the
+    ///   index to continue at.
+    /// SAFETY: both buffers are this call's own, freed when body returns. A step writes at most as
+    /// many bytes as it reads, so slice.count bytes and one offset more are enough.
     @inline(__always)
     static func make<Result>(
         _ slice: ByteText, origin: TextOrigin, at base: Int,
@@ -35,7 +35,7 @@ enum DecodedText {
     }
 }
 
-/// The inside of a JSON string. What is no valid escape stays as it is.
+/// The inside of a JSON string. Invalid escapes stay unchanged.
 enum JSONString {
     static func decode<Result>(
         _ slice: ByteText, origin: TextOrigin, at base: Int = 0,
@@ -50,7 +50,7 @@ enum JSONString {
             }, body)
     }
 
-    /// A byte as it stands (below 0x100, or what it is), or 0x100 and more: a character.
+    /// A byte (below 0x100, unchanged), or a character (0x100 and above).
     private enum Unit {
         case byte(UInt8)
         case character(UInt32)
@@ -86,7 +86,7 @@ enum JSONString {
         return code
     }
 
-    /// Halves of surrogate pairs count as characters each: no name that is listed has any.
+    /// Each half of a surrogate pair counts as a character: no listed name has any.
     private static func withUTF8(_ unit: Unit, _ body: (UInt8) -> Void) {
         switch unit {
         case .byte(let byte): body(byte)
@@ -103,7 +103,7 @@ enum JSONString {
     }
 }
 
-/// `%41` stands for "A", and '+' for a space. What is no valid code stays as it is.
+/// `%41` means "A", and '+' means a space. Invalid codes stay unchanged.
 enum PercentCoding {
     static func decode(_ bytes: [UInt8]) -> [UInt8] {
         unsafe bytes.withUnsafeBufferPointer {

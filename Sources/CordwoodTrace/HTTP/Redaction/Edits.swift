@@ -1,11 +1,11 @@
-// What of a text is to be replaced: pieces of it, found in any order, put in order and joined, then
-// written with the rest of the text as it stood. One value on one thread.
+// The parts of a text to replace: found in any order, sorted and merged, then written together with
+// the unchanged rest of the text. One value on one thread.
 // SAFETY: `pieces` is from malloc, grows by doubling and is freed once; indexes are below `count`.
 
 import Glibc
 
-/// Bytes [from, to) of a text. `quotes`: how the replacement is quoted, as a JSON value that was no
-/// string needs it; each level of strings in strings doubles the backslashes.
+/// Bytes [from, to) of a text. `quotes`: the quoting of the replacement, as needed for a JSON value
+/// that was not a string; each level of strings in strings doubles the backslashes.
 struct Edit {
     static let bare: UInt32 = .max
 
@@ -21,20 +21,20 @@ struct Edit {
     private(set) var count = 0
     private var capacity = 0
     private var isSorted = true
-    /// Memory ran out: nothing of the text may be kept.
+    /// Memory ran out: no part of the text may be kept.
     private var isShort = false
 
     package init() { unsafe pieces = nil }
 
     deinit { unsafe free(pieces) }
 
-    /// What may be decoded to be looked into: texts in texts multiply.
+    /// The remaining amount that may be decoded and searched: texts in texts multiply.
     private var decodable = 0
 
-    /// For a text of so many bytes.
+    /// Begins a text of that many bytes.
     mutating func begin(_ count: Int) { decodable = 12 &* count &+ 64 << 10 }
 
-    /// False: so many are too many, and what they stand in is to be replaced whole.
+    /// False: that many are too many, and the surrounding text must be replaced whole.
     mutating func mayDecode(_ count: Int) -> Bool {
         decodable &-= count
         return decodable >= 0
@@ -70,7 +70,7 @@ struct Edit {
         return true
     }
 
-    /// Writes the text with what was found replaced, and forgets that.
+    /// Writes the text with the findings replaced, and forgets them.
     mutating func finish(_ text: ByteText, into out: inout ByteBuffer) {
         apply(to: text, into: &out)
         clear()
@@ -102,8 +102,8 @@ struct Edit {
         out.append(UInt8(ascii: "\""))
     }
 
-    /// Ascending and apart: of two that overlap the one that covers the other stays, or both become
-    /// one.
+    /// Makes them ascending and disjoint: of two that overlap, one that covers the other stays, or
+    /// both merge.
     private mutating func join() {
         guard let pieces = unsafe pieces, count > 1 else { return }
         var all = unsafe UnsafeMutableBufferPointer(start: pieces, count: count)

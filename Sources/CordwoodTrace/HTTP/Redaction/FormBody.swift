@@ -1,13 +1,13 @@
-// Forms and event streams, which only their Content-Type tells apart from other text: how far a
-// text has that form, and which parts of event streams to replace.
+// Forms and event streams, which only their Content-Type distinguishes from other text: finds how
+// far a text has that form, and the parts of event streams to replace.
 
 import CordwoodFormats
 
 extension TextScan {
     // MARK: Forms
 
-    /// Items `name=value`, apart by '&', of the bytes that a form may have. Their secrets are
-    /// found by `run`, with `items` set to `.form`.
+    /// Items `name=value`, separated by '&', of the bytes that a form may have. `run` finds their
+    /// secrets, with `items` set to `.form`.
     func form() -> Int {
         var at = text.has("\u{FEFF}", at: 0) ? 3 : 0
         while at < text.count {
@@ -37,8 +37,8 @@ extension TextScan {
 
     // MARK: Event streams
 
-    /// Lines `data: …` and the like. Data that is no JSON, and what else is more than a word, is
-    /// replaced.
+    /// Lines `data: …` and the like. Replaces data that is not JSON, and anything else that is more
+    /// than a word.
     func events(_ edits: inout Edits) -> Int {
         var at = text.has("\u{FEFF}", at: 0) ? 3 : 0
         while at < text.count {
@@ -76,7 +76,7 @@ extension TextScan {
 }
 
 extension ByteText {
-    /// Letters, digits and what joins them, 64 at most.
+    /// Letters, digits and joining characters, at most 64.
     fileprivate var isWord: Bool {
         guard count <= 64 else { return false }
         for index in 0..<count {

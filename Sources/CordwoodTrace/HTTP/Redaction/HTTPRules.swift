@@ -1,6 +1,6 @@
-// How exchanges of an engine are captured, from one cw_http_options_set to the next: what is
-// kept, of which hosts, and whose values are secrets. Built once and never changed; exchanges
-// under way keep what was in force when they began. Any thread.
+// The rules for capturing an engine's exchanges, from one cw_http_options_set to the next: how much
+// is kept, of which hosts, and whose values are secrets. Built once and never changed; exchanges
+// under way keep the rules that were in force when they began. Any thread.
 // SAFETY: `logger` lies in the engine's memory, which is never unmapped; `conversation` is
 // allocated in init and freed in deinit.
 
@@ -8,72 +8,72 @@ import CordwoodFormats
 import CShims
 import CordwoodCore
 
-/// What a host asks for; checked by HTTPRules.
+/// The host's wishes; HTTPRules checks them.
 public struct HTTPCaptureOptions: Sendable {
     public static let bodyBytesDefault: UInt64 = 64 << 10
     public static let bodyBytesMax: UInt64 = 16 << 20
     public static let conversationHeaderDefault = "X-Conversation-Id"
 
-    /// The control file goes before.
+    /// The control file overrides it.
     public var isEnabled = false
-    /// Kept of each body; at most 16 MiB. 0: none.
+    /// The bytes kept of each body; at most 16 MiB. 0: none.
     public var bodyBytesMax = HTTPCaptureOptions.bodyBytesDefault
-    /// Of exchanges.
+    /// The share of exchanges to capture.
     public var samplePerMillion: UInt32 = 1_000_000
-    /// Only these: `api.example.com`, `*.example.com`, `example.com:8443`; empty: all.
+    /// Captures only these: `api.example.com`, `*.example.com`, `example.com:8443`; empty: all.
     public var hosts: [String] = []
     public var hostsExcluded: [String] = []
-    /// Ties exchanges together; empty: none.
+    /// The header that ties exchanges together; empty: none.
     public var conversationHeader = HTTPCaptureOptions.conversationHeaderDefault
-    /// Beside those of docs/HTTP.md.
+    /// Headers to redact besides those of docs/HTTP.md.
     public var redactHeaders: [String] = []
     public var redactKeys: [String] = []
     /// Extended regular expressions.
     public var redactPatterns: [String] = []
-    /// Bodies that are kept though they have none of the forms that are parsed, by host and type:
-    /// `api.example.com text/plain`, `*.example.com text/*`, `* */*`; `* errors` stands for plain
-    /// text of answers of 4xx and 5xx.
+    /// Bodies to keep although they have none of the parsed forms, by host and type:
+    /// `api.example.com text/plain`, `*.example.com text/*`, `* */*`; `* errors` means plain text
+    /// of answers of 4xx and 5xx.
     public var keepText: [String] = []
-    /// Names that are no secrets, everywhere or of one address: `name`, `host/path:name`.
+    /// Names that are no secrets, everywhere or for one address: `name`, `host/path:name`.
     public var keepKeys: [String] = []
 
     public init() {}
 }
 
 @safe package final class HTTPRules: @unchecked Sendable {
-    // SAFETY: nothing of it changes.
+    // SAFETY: nothing in it changes.
     let logger: LoggerBlock
     let bodyBytesMax: Int
     let samplePerMillion: UInt64
     let hosts: [HostRule]
     let hostsExcluded: [HostRule]
-    /// In lower case; empty: none. Plain memory: no references are counted to read it.
+    /// In lower case; empty: none. Plain memory, so that reads count no references.
     let conversation: ByteText
-    /// Who looks at a name counts no references: `owned` has the tables' memory.
+    /// Looking up a name counts no references: `owned` has the tables' memory.
     let headerNames: NameTable
     let keys: NameTable
-    /// Of members of JSON: `keys`, default headers and `values`.
+    /// Names of JSON members: `keys`, default headers and `values`.
     let members: NameTable
-    /// Of members and attributes that hold the value of a name beside them, and of those names.
+    /// Members and attributes that hold the value of a name beside them, and those names.
     let values: NameTable
     let namings: NameTable
-    /// What json.c asks of names.
-    // SAFETY: the tables' own, which live as long as the rules.
+    /// The names that json.c looks up.
+    /// SAFETY: they belong to the tables, which live as long as the rules.
     let jsonNames: cwi_json_names
-    /// Of items of URLs and forms.
+    /// Names of items of URLs and forms.
     let items: NameTable
     private let owned: [SecretNames]
     let keep: KeepRules
-    /// Of `keep_keys`: those without an address.
+    /// The entries of `keep_keys` without an address.
     let kept: NameTable
     let keepsByAddress: Bool
     let patterns: [BytePattern]
     let hasPatterns: Bool
-    /// Ids are made of it.
+    /// The seed of ids.
     let seed: UInt64
 
     static let patternsMax = 64
-    /// Of all patterns: a byte of a text takes at most so much.
+    /// The limit of all patterns together: it bounds the work for each byte of a text.
     static let stepsMax = 4_000
 
     package init(logger: LoggerBlock, _ options: HTTPCaptureOptions) throws(CordwoodError) {
@@ -103,7 +103,7 @@ public struct HTTPCaptureOptions: Sendable {
             SecretNames(told, endings: endings, wholes: wholes),
             SecretNames(NamedMembers.values), SecretNames(NamedMembers.names),
             SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items),
-            // For json.c alone.
+            // Only for json.c.
             SecretNames(told + NamedMembers.names, endings: endings, wholes: wholes),
         ]
         (headerNames, keys, members) = (owned[0].table, owned[1].table, owned[2].table)
@@ -258,10 +258,10 @@ struct HostRule: Sendable {
     }
 }
 
-/// Where the parts of an address stand. Nothing is checked: it is what the host asked for.
+/// The places of an address's parts. Checks nothing: the host asked for it.
 struct URLParts {
     let host: ByteText
-    /// 0: none was given.
+    /// 0: the address has none.
     let port: UInt32
     let isSecure: Bool
 

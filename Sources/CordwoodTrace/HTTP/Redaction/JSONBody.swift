@@ -1,7 +1,7 @@
 // Finds the secrets in JSON, and how far a text is valid JSON. A member is secret by its own name;
-// members such as `value` also by the name that a member beside them gives. Inside a secret strings
-// and numbers are replaced; null, true, false, numbers of one or two digits and structure stay.
-// The parser is json.c, which reports only what matters here.
+// members such as `value` also by the name that a member beside them gives. Inside a secret,
+// strings and numbers are replaced; null, true, false, numbers of one or two digits and structure
+// stay. The parser is json.c, which reports only what matters here.
 // SAFETY: the text holds as long as the value; the parser reads within it.
 
 import CShims
@@ -12,19 +12,19 @@ import CordwoodFormats
     // SAFETY: as above.
     private var json = unsafe cwi_json()
     private let look: Look
-    /// Of a look by names: one says it that is neither `id` nor `type`.
+    /// In a look by names: a member other than `id` and `type` gives the name.
     private let isStrong: Bool
-    /// Of an open look: the object is the body, or a line of it.
+    /// In an open look: the object is the body, or a line of it.
     private let isOutermost: Bool
-    /// Where the last name ended that only describes the secret around it.
+    /// The end of the last name that only describes the secret around it.
     private var plainName = -1
 
-    /// How values are looked through.
+    /// The ways of looking through values.
     private enum Look {
         case first
-        /// Again, as a member names the values beside it: those of the object are secrets.
+        /// Again, because a member names the values beside it: the object's values are secrets.
         case named
-        /// Again, as the object is not whole: the name may have been in what is missing.
+        /// Again, because the object is incomplete: the name may have been in the missing part.
         case open
     }
 
@@ -37,14 +37,14 @@ import CordwoodFormats
         self.isOutermost = isOutermost
     }
 
-    /// Behind what of the text was understood: one value, or with `hasLines` one in each line.
+    /// Returns the end of the parsed text: one value, or with `hasLines` one in each line.
     static func parse(_ whole: TextScan, hasLines: Bool, _ edits: inout Edits) -> Int {
-        // What is no UTF-8 may be a name in another encoding.
+        // Invalid UTF-8 may be a name in another encoding.
         let isASCII = whole.text.isASCII
         let scan = unsafe isASCII ? whole : whole.head(UTF8Scan.validCount(whole.text.raw))
         let text = scan.text
         var at = text.has("\u{FEFF}", at: 0) ? 3 : 0
-        // What Google's and Angular's servers put before JSON.
+        // The prefix that Google's and Angular's servers put before JSON.
         if text.has(")]}'", at: at) { at = text.next(0x0A, from: at) }
         at = text.skipBlank(at)
         var body = JSONBody(scan, .first)
@@ -53,7 +53,7 @@ import CordwoodFormats
             guard body.read(from: at, &edits) else {
                 return unsafe max(end, body.json.end > at ? Int(body.json.end) : 0)
             }
-            // Of a number that ends the text more may be missing.
+            // A number at the end of the text may be incomplete.
             let isOpen = unsafe scan.isCut && Int(body.json.at) == text.count
             if isOpen, text[at] != UInt8(ascii: "{"), text[at] != UInt8(ascii: "[") { break }
             end = unsafe Int(body.json.at)
@@ -63,7 +63,7 @@ import CordwoodFormats
         return end
     }
 
-    /// False: no value that is whole.
+    /// False: no complete value.
     private mutating func read(from at: Int, _ edits: inout Edits) -> Bool {
         guard let start = unsafe scan.text.start else { return false }
         let limit = TextScan.depthMax > scan.depth ? TextScan.depthMax &- scan.depth : 0
@@ -90,7 +90,7 @@ import CordwoodFormats
         let name = unsafe scan.text.slice(Int(json.name_from), Int(json.name_to))
         guard unsafe json.name_has_escapes != 0 else { return member(name) }
         let done: Void? = JSONString.decode(name, origin: .same) { decoded, _ in member(decoded) }
-        // No memory to know it.
+        // No memory to find out.
         if done == nil { unsafe json.secret = unsafe json.depth &+ 1 }
     }
 
@@ -113,7 +113,7 @@ import CordwoodFormats
         }
     }
 
-    /// A member that holds a value. Where no member has named it yet the object is looked through
+    /// A member that holds a value. If no member has named it yet, the object is looked through
     /// again when it ends.
     private mutating func holdsSecret(isWeak: Bool, _ value: UInt8) -> Bool {
         let bit = unsafe UInt64(1) << UInt64(json.depth)
@@ -126,13 +126,13 @@ import CordwoodFormats
             return false
         case .named: return unsafe json.depth == 1 && (isStrong || !isWeak)
         case .open:
-            // {"value":[…]}: the list that the body is, and no value of a name.
+            // {"value":[…]}: the body itself is this list, not the value of a name.
             let isList = isOutermost && value == UInt8(ascii: "[")
             return unsafe json.depth == 1 && !isWeak && !isList
         }
     }
 
-    /// A member inside a secret. One that describes the secret, as in a schema, is kept.
+    /// A member inside a secret. A member that describes the secret, as in a schema, is kept.
     private mutating func below(_ name: ByteText, _ value: UInt8) {
         guard value == UInt8(ascii: "\"") else { return }
         let isOfSchema =
@@ -143,7 +143,7 @@ import CordwoodFormats
         }
     }
 
-    /// Members of a schema that say what a value is like.
+    /// Members of a schema that describe a value.
     private static func isOfSchema(_ name: ByteText) -> Bool {
         for word in ["type", "title", "description", "format", "$ref"] as [StaticString]
         where name.equals(word) {
@@ -152,7 +152,7 @@ import CordwoodFormats
         return false
     }
 
-    /// The string that begins here says a type of JSON.
+    /// The string that begins here names a type of JSON.
     private var isTypeOfSchema: Bool {
         let at = unsafe Int(json.at) &+ 1
         for word in ["string", "object", "array", "number", "integer", "boolean"] as [StaticString]
@@ -182,7 +182,7 @@ import CordwoodFormats
         }
     }
 
-    /// A string that may say whose value stands beside it.
+    /// A string that may name the value beside it.
     private mutating func naming(_ value: ByteText, _ bit: UInt64) {
         let name = unsafe scan.text.slice(Int(json.name_from), Int(json.name_to))
         let (isNaming, isLoose) = unsafe decoded(name, json.name_has_escapes != 0) {
@@ -205,7 +205,7 @@ import CordwoodFormats
         return result
     }
 
-    /// What a string with escapes stands for is a text of its own.
+    /// The decoded content of a string with escapes is a text of its own.
     private func inner(_ from: Int, _ to: Int, _ edits: inout Edits) {
         guard scan.level < TextScan.levelMax, edits.mayDecode(to &- from) else {
             return scan.add(from, to, &edits)
@@ -220,7 +220,7 @@ import CordwoodFormats
         if done == nil { scan.add(from, to, &edits) }
     }
 
-    /// An object with members that hold values which nobody had named when they came.
+    /// An object whose value members came before their name was known.
     private func closed(_ begin: Int, _ edits: inout Edits) {
         let bit = unsafe UInt64(1) << UInt64(json.depth &+ 1)
         let isNamed = unsafe json.told.2 & json.told.0 & bit != 0
@@ -234,7 +234,7 @@ import CordwoodFormats
         unsafe withUnsafePointer(to: json) { unsafe Int(cwi_json_start($0, depth)) }
     }
 
-    /// Objects that do not end.
+    /// Objects without an end.
     private func broken(_ edits: inout Edits) {
         guard unsafe json.depth > 0 else { return }
         for depth in unsafe 1...json.depth {
@@ -249,20 +249,20 @@ import CordwoodFormats
     }
 }
 
-/// Members and attributes that say whose value stands beside them, and those that hold it.
+/// Members and attributes that name the value beside them, and those that hold it.
 enum NamedMembers {
     static let names = [
         "name", "key", "id", "field", "param", "parameter", "header", "k", "n", "property",
         "attribute", "attr", "variable", "option", "setting", "type",
     ]
     static let values = ["value", "values", "val", "content", "text", "data"]
-    /// Below which a secret's name is that of a field which is wrong, or is described.
+    /// Below these, a secret's name belongs to a field that is wrong, or is described.
     static let contexts = ["errors", "modelstate", "properties"]
 
-    /// Of the names: what may as well say what something is: {"type":"token","text":"…"} is text.
+    /// Names that may also say what something is: {"type":"token","text":"…"} is text.
     static func isLoose(_ name: ByteText) -> Bool { name.equals("id") || name.equals("type") }
 
-    /// Of the values: what no loose name tells.
+    /// Values that no loose name applies to.
     static func isWeak(_ name: ByteText) -> Bool {
         name.has("content", at: 0) || name.has("text", at: 0) || name.has("data", at: 0)
     }

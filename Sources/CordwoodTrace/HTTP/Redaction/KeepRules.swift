@@ -1,6 +1,6 @@
-// Exceptions that a host makes: bodies to keep although they cannot be parsed, by host and media
-// type (`keep_text`), and names whose values are not secrets (`keep_keys`). Each exchange gets a
-// bit for every rule that matches its URL. Never changed; any thread.
+// A host's exceptions: bodies to keep although they cannot be parsed, by host and media type
+// (`keep_text`), and names whose values are not secrets (`keep_keys`). Each exchange gets a bit for
+// every rule that matches its URL. Never changed; any thread.
 
 import CordwoodFormats
 import CordwoodCore
@@ -8,7 +8,7 @@ import CordwoodCore
 struct KeepRules: Sendable {
     static let rulesMax = 64
 
-    /// Values of names that only look like secrets: where a list goes on.
+    /// Names that only look like secrets: they say where a list continues.
     private static let pagination = [
         "nextPageToken", "prevPageToken", "previousPageToken", "pageToken", "nextToken",
         "nextSyncToken", "syncToken", "continuationToken", "nextContinuationToken",
@@ -17,10 +17,10 @@ struct KeepRules: Sendable {
 
     private struct Text: Sendable {
         let place: Place
-        /// `text/plain`, `text/`, of any medium that begins so, or empty: any.
+        /// `text/plain`; `text/`, a prefix of the type; or empty: any.
         let type: [UInt8]
         let isWhole: Bool
-        /// Answers of 4xx and 5xx alone.
+        /// Only answers of 4xx and 5xx.
         let isErrors: Bool
     }
 
@@ -97,12 +97,12 @@ struct KeepRules: Sendable {
             isErrors: false)
     }
 
-    /// There are some for single addresses.
+    /// Some rules apply to single addresses.
     var hasPlaces: Bool { !texts.isEmpty || !keys.isEmpty }
 
-    // MARK: Of an exchange
+    // MARK: For an exchange
 
-    /// Of `keep_text`, those that name the address.
+    /// The entries of `keep_text` that name the address.
     func texts(_ url: ByteText, _ parts: URLParts) -> UInt64 {
         var bits: UInt64 = 0
         for index in 0..<texts.count where texts[index].place.matches(url, parts) {
@@ -111,7 +111,7 @@ struct KeepRules: Sendable {
         return bits
     }
 
-    /// Of `keep_keys`, likewise.
+    /// The entries of `keep_keys` that name the address.
     func keys(_ url: ByteText, _ parts: URLParts) -> UInt64 {
         var bits: UInt64 = 0
         for index in 0..<keys.count where keys[index].place.matches(url, parts) {
@@ -131,7 +131,7 @@ struct KeepRules: Sendable {
         return false
     }
 
-    /// - Parameter bits: of the exchange.
+    /// - Parameter bits: the exchange's rules.
     func keeps(_ name: ByteText, _ bits: UInt64) -> Bool {
         for index in 0..<keys.count where bits >> UInt64(index) & 1 != 0 {
             if keys[index].names.table.contains(name) { return true }
@@ -139,7 +139,7 @@ struct KeepRules: Sendable {
         return false
     }
 
-    /// `*`, or a host as in `hosts`; with a path behind it the address's begins so.
+    /// `*`, or a host as in `hosts`; a path after it must be a prefix of the address's path.
     private struct Place: Sendable {
         private let host: HostRule?
         private let path: [UInt8]

@@ -1,12 +1,12 @@
 // multipart bodies, split by the boundary in their Content-Type. Each part has headers, and a body
-// that is parsed by its own Content-Type; what cannot be parsed is replaced.
+// that is parsed by its own Content-Type; unparsable bodies are replaced.
 
 import CordwoodFormats
 
 extension TextScan {
     private static let boundaryBytesMax = 256
 
-    /// Returns behind the last part that was whole.
+    /// Returns the end of the last complete part.
     func parts(_ type: ByteText, _ edits: inout Edits) -> Int {
         let boundary = type.parameter("boundary")
         guard boundary.count > 0, boundary.count <= TextScan.boundaryBytesMax,
@@ -27,14 +27,14 @@ extension TextScan {
         return end
     }
 
-    /// A line that parts are divided by: where the text before it ends, and its own end.
+    /// A line that separates parts: the end of the text before it, and its own end.
     private struct Delimiter {
         var from: Int
         var to: Int
         var isLast = false
     }
 
-    /// If there is no further one, `from` is the end of the text.
+    /// If no further one exists, `from` is the end of the text.
     private func delimiter(_ boundary: ByteText, from start: Int) -> Delimiter {
         var at = start
         while at < text.count {
@@ -66,7 +66,7 @@ extension TextScan {
         let body = headers(from: 0, &head, &edits)
         let content = piece(body, text.count)
         guard content.text.count > 0 else { return }
-        // A name in another encoding than UTF-8 may be a secret's.
+        // A name in another encoding than UTF-8 may belong to a secret.
         let isKnown = unsafe UTF8Scan.isValid(head.name.raw)
         if isSecret(head.name) || head.isEncoded || !isKnown { return content.replace(&edits) }
         if head.type.count == 0 && !head.isFile {
@@ -77,7 +77,7 @@ extension TextScan {
 
     private func replace(_ edits: inout Edits) { add(0, text.count, &edits) }
 
-    /// A body of its own, as its type says.
+    /// A body of its own, by its type.
     private func message(_ type: ByteText, isField: Bool, _ edits: inout Edits) {
         let media = type.media
         if media.equals("application/http") { return embedded(&edits) }
@@ -86,7 +86,7 @@ extension TextScan {
         if end < text.count { add(end, text.count, &edits) }
     }
 
-    /// A request or an answer in a part, as OData's batches have them.
+    /// A request or an answer within a part, as in OData's batches.
     private func embedded(_ edits: inout Edits) {
         var head = PartHead()
         let first = text.next(0x0A, from: 0)
@@ -103,13 +103,13 @@ extension TextScan {
         var isEncoded = false
     }
 
-    /// Replaces the values of secret headers; returns behind the empty line.
+    /// Replaces the values of secret headers; returns the index after the empty line.
     private func headers(from start: Int, _ head: inout PartHead, _ edits: inout Edits) -> Int {
         var at = start
         while at < text.count {
             var end = text.next(0x0A, from: at)
             if end &- at <= 1, text[at] == 0x0D || end == at { return end &+ 1 }
-            // A line that is continued.
+            // A continued line.
             while text[end &+ 1] == 0x20 || text[end &+ 1] == 0x09 {
                 end = text.next(0x0A, from: end &+ 1)
             }
@@ -146,7 +146,7 @@ extension TextScan {
 }
 
 extension ByteText {
-    /// The value of `; name=value` behind a header's first word, without its quotes.
+    /// The value of `; name=value` after a header's first word, without its quotes.
     func parameter(_ name: StaticString) -> ByteText {
         var at = next(UInt8(ascii: ";"), from: 0)
         while at < count {
@@ -163,6 +163,6 @@ extension ByteText {
         return ByteText.empty
     }
 
-    /// Of a content type, without the parameters behind it.
+    /// The media type, without parameters.
     var media: ByteText { slice(0, next(UInt8(ascii: ";"), from: 0)).trimmed }
 }

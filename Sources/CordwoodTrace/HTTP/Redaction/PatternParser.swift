@@ -1,6 +1,6 @@
-// An extended regular expression as a tree, and the tree as a program of BytePattern. Bytes, no
-// locale; back references and look-around are refused, and a program has a bound, so that matching
-// takes linear time whatever the pattern. Pure.
+// Parses an extended regular expression into a tree, which BytePattern compiles into a program.
+// Bytes, no locale. Back references and look-around are refused, and a program has a bound, so that
+// matching takes linear time whatever the pattern. Pure.
 
 import CordwoodFormats
 
@@ -120,7 +120,7 @@ struct PatternParser {
             var node = try atom()
             while let (least, most) = try quantifier() {
                 node = .repetition(node, least: least, most: most)
-                // "As few as can be" makes no difference to what lies in some match.
+                // A lazy quantifier does not change which bytes lie in some match.
                 _ = take("?")
             }
             parts.append(node)
@@ -217,7 +217,7 @@ struct PatternParser {
         }
     }
 
-    /// What '\' and that letter are; letters and digits that mean nothing here are refused.
+    /// The byte for '\' and that letter; refuses letters and digits without a meaning here.
     private func plainEscape(_ byte: UInt8) throws(PatternError) -> UInt8 {
         switch byte {
         case UInt8(ascii: "n"): return 0x0A

@@ -1,12 +1,12 @@
-// The one place where captured text becomes text that is kept: all of an exchange passes through
-// here before it is part of a record. A body is kept only as far as it could be parsed, as JSON or
-// XML, or by its Content-Type as a form, multipart or an event stream. Addresses, header lines and
-// error texts are searched for what looks like a secret. A value on one thread.
+// The only way for captured text into records: all text of an exchange passes through here first. A
+// body is kept only as far as it could be parsed, as JSON or XML, or by its Content-Type as a form,
+// multipart or an event stream. Addresses, header lines and error texts are searched for anything
+// that looks like a secret. A value on one thread.
 
 @safe package struct Redactor {
-    // SAFETY: as TextScan's.
+    // SAFETY: as in TextScan.
     unowned(unsafe) let rules: HTTPRules
-    /// Those of `keep_keys` that name the exchange's address.
+    /// The entries of `keep_keys` that name the exchange's address.
     var kept: UInt64 = 0
 
     /// - Parameter rules: HTTPRules, which outlive the value.
@@ -23,11 +23,11 @@
         return scan
     }
 
-    /// Nothing of the text would be found by any scan, and it has no control characters.
+    /// No scan would find anything in the text, and it has no control characters.
     @inline(__always)
     private func isPlain(_ text: ByteText) -> Bool { unsafe !rules.hasPatterns && text.isPlain }
 
-    /// An address: passwords in it, items of its query and fragment. True as of a line.
+    /// An address: passwords in it, items of its query and fragment. True: as for a line.
     @discardableResult
     package func url(
         _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
@@ -44,8 +44,8 @@
         return false
     }
 
-    /// A header's value whose name says nothing, or an error's text. True: it has nothing special,
-    /// no control characters either.
+    /// A header's value whose name means nothing, or an error's text. True: it has neither findings
+    /// nor control characters.
     @discardableResult
     package func line(
         _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
@@ -62,10 +62,10 @@
         return false
     }
 
-    /// How much of a body is kept, from its first byte on, with what of it is replaced in `edits`
-    /// (`Edits.finish` writes it). 0: it was not understood.
-    /// - Parameter isCut: more of it was not kept.
-    /// - Parameter keepsText: keep a body that could not be parsed, too.
+    /// How much of a body is kept, from its first byte on; `edits` gets the replacements
+    /// (`Edits.finish` writes them). 0: it could not be parsed.
+    /// - Parameter isCut: a part of it was not kept.
+    /// - Parameter keepsText: also keep a body that could not be parsed.
     func body(
         _ text: ByteText, contentType: ByteText, isCut: Bool, keepsText: Bool,
         _ edits: inout Edits
@@ -75,7 +75,7 @@
         let media = contentType.media
         var end = whole.understand(contentType, media, &edits)
         if text.skipBlank(end) == text.count { end = text.count }
-        // A bracket by itself says nothing.
+        // A lone bracket means nothing.
         if end < text.count, end <= 1 { end = 0 }
         let isText = keepsText && end < text.count
         if isText {
@@ -96,7 +96,7 @@
 }
 
 extension ByteText {
-    /// It begins as JSON or XML, and has a colon at which that may break off.
+    /// It begins like JSON or XML, and has a colon at which that may break off.
     fileprivate var mayBreakOff: Bool {
         switch self[skipBlank(0)] {
         case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: "<"):
@@ -107,7 +107,7 @@ extension ByteText {
 }
 
 extension TextScan {
-    /// Behind what of a body was parsed; 0: nothing. Only JSON and XML are known by how they look.
+    /// The end of a body's parsed part; 0: none. Only JSON and XML are recognised by their look.
     func understand(_ type: ByteText, _ media: ByteText, _ edits: inout Edits) -> Int {
         if type.has("multipart/", at: 0) { return parts(type, &edits) }
         if media.equals("application/x-www-form-urlencoded") { return form() }

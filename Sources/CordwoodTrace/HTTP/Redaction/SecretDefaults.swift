@@ -1,8 +1,8 @@
-// The names whose values are replaced unless a host says more: the one place where they stand.
-// docs/HTTP.md lists them for people, and a test compares.
+// The default names of secrets, whose values are replaced; hosts can add more. This is their only
+// place. docs/HTTP.md lists them for people, and a test compares.
 
 enum SecretDefaults {
-    /// Headers, by name; those whose name ends in one of the lists below are replaced, too.
+    /// Headers, by name; those whose name ends in an entry of the lists below are replaced, too.
     static let headers = [
         "Authorization", "Proxy-Authorization", "Authentication-Info",
         "Proxy-Authentication-Info", "Cookie", "Cookie2", "Set-Cookie", "Set-Cookie2", "X-Api-Key",
@@ -13,7 +13,7 @@ enum SecretDefaults {
         "Captcha",
     ]
 
-    /// Wherever a name ends in them: accesstoken, userPassword, client-secret.
+    /// Any name that ends in them: accesstoken, userPassword, client-secret.
     static let endings = [
         "password", "passwords", "passwd", "passphrase", "passcode", "token", "secret", "secrets",
         "api_key", "apikey", "credential", "credentials", "private_key", "secret_key",
@@ -23,7 +23,7 @@ enum SecretDefaults {
         "密码", "密碼", "パスワード", "비밀번호",
     ]
 
-    /// Where they are the name, or its last words: auth, db_pwd, userPin.
+    /// If they are the name, or its last words: auth, db_pwd, userPin.
     static let keys = [
         "pass", "pwd", "pin", "auth", "cookie", "cookies", "set_cookie", "otp", "totp", "jwt",
         "bearer", "sig", "signature", "csrf", "xsrf", "cvv", "cvc", "cvv2", "card_number",
@@ -36,9 +36,9 @@ enum SecretDefaults {
         "master_key", "consumer_key", "session", "sid", "sessid", "phpsessid",
     ]
 
-    /// Where nothing stands before them: max_tokens is none.
+    /// Only without anything before them: max_tokens is no secret.
     static let wholes = ["tokens"]
 
-    /// Likewise, of items of URLs and forms.
+    /// The same, for items of URLs and forms.
     static let items = ["key", "code", "ticket"]
 }

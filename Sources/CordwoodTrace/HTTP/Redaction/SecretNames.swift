@@ -1,7 +1,7 @@
 // Names whose values are secrets: of headers, query items, JSON members, form fields and parts.
-// Compared without case and without what separates words, so that apiKey, api_key and API-KEY are
-// one; a longer name that ends in a listed one at a word's start (userPassword, X-Auth-Token)
-// counts as listed. Built once, never changed, read by any thread. docs/HTTP.md has the lists.
+// Comparisons ignore case and word separators, so that apiKey, api_key and API-KEY are equal. A
+// longer name that ends in a listed one at a word's start (userPassword, X-Auth-Token) counts as
+// listed. Built once, never changed, read by any thread. docs/HTTP.md has the lists.
 // SAFETY: `slots` and `seen` are allocated in init with the sizes their masks stand for, and freed
 // in deinit.
 
@@ -15,9 +15,9 @@ import CShims
     static let namesMax = 4_096
     static let nameBytesMax = 255
 
-    /// - Parameter parts: names that count as listed wherever another one ends in them, also within
-    ///   a word: `accesstoken`.
-    /// - Parameter wholes: names that count where nothing stands before them.
+    /// - Parameter parts: names that also count at the end of another name, even within a word:
+    ///   `accesstoken`.
+    /// - Parameter wholes: names that count only if nothing precedes them.
     init(_ names: [String], endings parts: [String] = [], wholes: [String] = []) {
         table = NameTable(names: names, parts: parts, wholes: wholes)
     }
@@ -25,18 +25,18 @@ import CShims
     deinit { table.free() }
 }
 
-/// The names as hashes of their letters from the last to the first. Plain words, so that who looks
-/// at name after name counts no references; SecretNames owns them.
+/// The names as hashes of their letters from the last to the first. Plain words, so that lookups
+/// count no references; SecretNames owns them.
 @safe struct NameTable {
-    /// Bytes of a name that are looked at, from its end.
+    /// The number of bytes, from its end, that are read of a name.
     private static let lookedAt = 256
 
     private let slots: UnsafeMutablePointer<UInt64>
     private let slotMask: Int
-    /// A bit for each value that the lowest bits of a listed name's hash have.
+    /// A bit for each value of the lowest bits of a listed name's hash.
     private let seen: UnsafeMutablePointer<UInt64>
     private static let seenBits: UInt64 = 4_096
-    /// The three letters that a secret's name may end in, as cwi_may_end has them (CScan.h).
+    /// The last three letters that a secret's name may have, in the form of cwi_may_end (CScan.h).
     let endings: UnsafeMutablePointer<UInt32>
     private let bytesMax: Int
     private let bytesMin: Int
@@ -90,7 +90,7 @@ import CShims
 
     private static let letterCodes = 1...26
 
-    /// What does not end in two letters is looked up.
+    /// Names that do not end in two letters are looked up.
     private func allowOtherEndings() {
         for last in 0..<32 {
             for second in 0..<32
@@ -102,7 +102,7 @@ import CShims
         }
     }
 
-    /// - Parameter letters: of a listed name, from its end, at least one.
+    /// - Parameter letters: those of a listed name, from its end, at least one.
     private func allowEnding(_ letters: [UInt8]) {
         let codes = letters.prefix(3).map { Int(cwi_letter($0)) }
         guard codes.count > 1 else {
@@ -110,12 +110,12 @@ import CShims
             return
         }
         let isLong = codes.count > 2 && NameTable.letterCodes.contains(codes[2])
-        // What separates words may stand between them.
+        // Word separators may lie between them.
         unsafe endings[codes[0] << 5 | codes[1]] |= isLong ? 1 << UInt32(codes[2]) | 1 : .max
     }
 
     private static let seed: UInt64 = 0xCBF2_9CE4_8422_2325
-    /// No byte of a name: where a whole one begins.
+    /// Not a byte of a name: marks the start of a whole one.
     private static let start: UInt8 = 0
 
     /// - Parameter byte: in lower case.
@@ -125,12 +125,12 @@ import CShims
         return mixed ^ (mixed >> 29)
     }
 
-    /// The lowest bit says whether it counts within a word.
+    /// The lowest bit tells whether it counts within a word.
     private static func entry(_ hash: UInt64, anywhere: Bool) -> UInt64 {
         (hash | 2) & ~1 | (anywhere ? 1 : 0)
     }
 
-    /// True where the value of that name is a secret. The name may be anybody's: any bytes.
+    /// True if the value of that name is a secret. The name is untrusted: any bytes.
     @inline(__always)
     func contains(_ name: ByteText) -> Bool {
         guard name.count >= bytesMin, name.count > 0 else { return false }
@@ -143,7 +143,7 @@ import CShims
         return find(name)
     }
 
-    /// Of a header, by its name, or as its name begins: X-MFA-Code.
+    /// For a header, by its name, or by the start of its name: X-MFA-Code.
     @inline(__always)
     func containsHeader(_ name: ByteText) -> Bool {
         contains(name) || name.has("x-mfa", at: 0) || name.has("x-otp", at: 0)
@@ -190,7 +190,7 @@ import CShims
     private func isListed(_ hash: UInt64, _ beginsWord: Bool) -> Bool {
         let value = NameTable.entry(hash, anywhere: true)
         var index = Int(truncatingIfNeeded: hash >> 12) & slotMask
-        // Less than a quarter of the slots is taken.
+        // Less than a quarter of the slots are taken.
         while unsafe slots[index] != 0 {
             if unsafe slots[index] | 1 == value {
                 return unsafe beginsWord || slots[index] & 1 != 0

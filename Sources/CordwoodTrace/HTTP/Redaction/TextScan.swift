@@ -8,22 +8,22 @@
 import CordwoodFormats
 import Glibc
 
-/// How far a value of `name=value` goes.
+/// The end of a value in `name=value`.
 enum ItemForm {
-    /// As a form's body has it: to the next '&'.
+    /// In a form's body: at the next '&'.
     case form
-    /// As a URL has it: to the next '&' or '#'.
+    /// In a URL: at the next '&' or '#'.
     case url
-    /// In whatever text: to white space, a quote, and what else no value of a URL has.
+    /// In any text: at white space, a quote, or other characters that no URL's value has.
     case loose
 }
 
-/// Where the bytes of a text stood in the one that is kept.
+/// The original places of a decoded text's bytes.
 @safe struct TextOrigin {
     // SAFETY: nil, or of `count` + 1 entries, the caller's, valid during the scan.
     private let offsets: UnsafePointer<UInt32>?
     private let count: Int
-    /// Of a piece of that text.
+    /// The start of a piece of that text.
     private var base = 0
 
     static var same: TextOrigin { unsafe TextOrigin(nil, 0) }
@@ -46,21 +46,21 @@ enum ItemForm {
 }
 
 @safe struct TextScan {
-    /// Texts within texts that are opened; one that is deeper is replaced whole.
+    /// The number of nested texts that are opened; a deeper one is replaced whole.
     static let levelMax: UInt32 = 6
-    /// Of brackets, elements and parts, those of texts within texts together.
+    /// The depth of brackets, elements and parts, including those of nested texts.
     static let depthMax: UInt32 = 64
 
-    // SAFETY: the exchange holds its rules as long as it is scanned for; nothing is counted here.
+    // SAFETY: the exchange holds its rules while it is scanned; nothing is counted here.
     unowned(unsafe) let rules: HTTPRules
-    /// Those of `keep_keys` that name this exchange's address.
+    /// The entries of `keep_keys` that name this exchange's address.
     let kept: UInt64
     private(set) var text: ByteText
     private(set) var origin = TextOrigin.same
-    /// Texts in texts so far.
+    /// The nesting depth of texts so far.
     private(set) var level: UInt32 = 0
     private(set) var depth: UInt32 = 0
-    /// More of the text was not kept.
+    /// A part of the text was not kept.
     var isCut = false
     var items = ItemForm.loose
 
@@ -70,7 +70,7 @@ enum ItemForm {
         self.text = text
     }
 
-    /// What some piece of the text stands for.
+    /// A scan of the decoded content of a piece of the text.
     func within(_ decoded: ByteText, _ origin: TextOrigin, depth: UInt32) -> TextScan {
         var inner = self
         inner.text = decoded
@@ -82,10 +82,10 @@ enum ItemForm {
         return inner
     }
 
-    /// The last value may not be whole: of a form nobody sees whether its sender broke it off.
+    /// The last value may be incomplete: a form does not show whether its sender broke it off.
     var mayGoOn: Bool { isCut || items == .form }
 
-    /// The text as far as that byte.
+    /// The text up to that byte.
     func head(_ count: Int) -> TextScan {
         guard count < text.count else { return self }
         var head = self
@@ -104,13 +104,13 @@ enum ItemForm {
         return piece
     }
 
-    /// A value of a form: JSON or XML where it is that, else free text.
+    /// A value of a form: JSON or XML if it is that, otherwise free text.
     func value(_ edits: inout Edits) {
         structure(&edits)
         run(&edits)
     }
 
-    /// What begins as JSON and breaks off is replaced from there on.
+    /// Replaces text that begins as JSON, from the place where it breaks off.
     private func structure(_ edits: inout Edits) {
         let begin = text.skipBlank(0)
         switch text[begin] {
@@ -124,13 +124,13 @@ enum ItemForm {
         }
     }
 
-    /// More than a bracket, which any text may begin with.
+    /// More than a bracket, with which any text may begin.
     private func beginsJSON(_ index: Int) -> Bool {
         let next = text[text.skipBlank(index &+ 1)]
         return next == UInt8(ascii: "\"") || next == UInt8(ascii: "{") || next == 0
     }
 
-    /// Everything that may stand anywhere.
+    /// Finds everything that may occur anywhere.
     func run(_ edits: inout Edits) {
         marks(&edits)
         guard unsafe rules.hasPatterns else { return }
@@ -151,19 +151,19 @@ enum ItemForm {
         return table.contains(name) && !isKept(name)
     }
 
-    /// A text that says whose value stands beside it. Of a long one its end says it:
+    /// A text that names the value beside it. In a long text the end decides:
     /// spring.datasource.….password.
     func isSecretName(_ text: ByteText) -> Bool {
         unsafe rules.headerNames.contains(text) && !isKept(text)
     }
 
-    /// One of `keep_keys`.
+    /// True for an entry of `keep_keys`.
     func isKept(_ name: ByteText) -> Bool {
         unsafe rules.kept.contains(name) || kept != 0 && rules.keep.keeps(name, kept)
     }
 
-    /// A name in which some bytes may be percent-encoded. One in another encoding than UTF-8 may be
-    /// a secret's.
+    /// A name in which some bytes may be percent-encoded. A name in another encoding than UTF-8 may
+    /// belong to a secret.
     private func isSecretItem(_ name: ByteText) -> Bool {
         if isSecret(name) { return true }
         guard name.next(UInt8(ascii: "%"), from: 0) < name.count else { return false }
@@ -176,7 +176,7 @@ enum ItemForm {
 
     // MARK: Marks
 
-    /// Items, addresses, tokens and what is percent-encoded.
+    /// Items, addresses, tokens and percent-encoded text.
     private func marks(_ edits: inout Edits) {
         var walk = ByteWalk(text)
         var at = walk.next()
@@ -196,10 +196,11 @@ enum ItemForm {
         }
     }
 
-    /// A name is looked at so far back.
+    /// The number of bytes searched backwards for a name.
     private static let nameBytesMax = 256
 
-    /// An '=': replaces the value where the name before it is a secret's. Returns where to go on.
+    /// An '=': replaces the value if the name before it is a secret's. Returns the index to
+    /// continue at.
     private func item(_ at: Int, since: Int, _ edits: inout Edits) -> Int {
         var start = at
         let least = max(since, at &- TextScan.nameBytesMax)
@@ -214,7 +215,7 @@ enum ItemForm {
         return max(to, at &+ 1)
     }
 
-    /// What a name of an item is made of, but for what ends it towards the front.
+    /// The bytes of an item's name, without those that end it towards the front.
     @inline(__always)
     private static func isNameByte(_ byte: UInt8) -> Bool {
         if ASCII.isNameByte(byte) { return true }
@@ -227,7 +228,7 @@ enum ItemForm {
         }
     }
 
-    /// A value in quotes that begins there: what is between them.
+    /// A quoted value that begins there: the text between the quotes.
     private func quoted(_ index: Int) -> (from: Int, to: Int)? {
         let quote = text[index]
         guard quote == 0x22 || quote == 0x27 else { return nil }
@@ -265,8 +266,8 @@ enum ItemForm {
         }
     }
 
-    /// A '%': where the bytes that it encodes may hide a secret, the whole value is decoded and
-    /// looked at. Returns where to go on.
+    /// A '%': if the encoded bytes may hide a secret, decodes and scans the whole value. Returns
+    /// the index to continue at.
     private func encoded(_ at: Int, since: Int, _ edits: inout Edits) -> Int {
         guard TextScan.mayHide(text[at &+ 1], text[at &+ 2]) else { return at &+ 1 }
         var from = at
@@ -274,7 +275,7 @@ enum ItemForm {
             from &-= 1
         }
         let to = valueEnd(at)
-        // In a name: its '=' decides.
+        // Within a name: its '=' decides.
         if from > since || since == 0 {
             let equals = text.next(UInt8(ascii: "="), from: at)
             if equals < to { return equals }
@@ -294,7 +295,7 @@ enum ItemForm {
         return to
     }
 
-    /// Quotes, brackets, and what items, addresses and codes within codes need.
+    /// Quotes, brackets, and bytes that items, addresses and nested codes need.
     private static func mayHide(_ high: UInt8, _ low: UInt8) -> Bool {
         switch (high, low | 0x20) {
         case (0x32, 0x32), (0x32, 0x35), (0x32, 0x66), (0x33, 0x61), (0x33, 0x63), (0x33, 0x64),
@@ -304,7 +305,7 @@ enum ItemForm {
         }
     }
 
-    /// "//" behind that index, where an address may begin: the password of `user:password@`.
+    /// "//" after that index, where an address may begin: the password of `user:password@`.
     private func userInfo(_ at: Int, _ edits: inout Edits) -> Int {
         guard beginsAddress(at) else { return at &+ 2 }
         let from = at &+ 3
@@ -320,7 +321,7 @@ enum ItemForm {
             case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"): break loop
             case 0...0x20, UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
                 UInt8(ascii: "\\"):
-                // In an address by itself they are part of it, however wrong.
+                // In an address alone they are part of it, however wrong.
                 if items != .url { break loop }
             default: break
             }
@@ -330,13 +331,13 @@ enum ItemForm {
             add(colon &+ 1, sign, &edits)
             return sign
         }
-        // Where the '@' was cut off what looks like a port may be a password.
+        // If the '@' was cut off, text that looks like a port may be a password.
         if mayGoOn, end == text.count, colon > 0, sign == 0 { add(colon &+ 1, end, &edits) }
         // The authority may contain further marks.
         return from
     }
 
-    /// A scheme's colon, or what no path ends with.
+    /// A scheme's colon, or a byte with which no path ends.
     private func beginsAddress(_ at: Int) -> Bool {
         guard at >= 0 else { return true }
         switch text[at] {
@@ -349,7 +350,7 @@ enum ItemForm {
         }
     }
 
-    /// An authority without a scheme: `user:password@host`, with which a Location or a Host begins.
+    /// An authority without a scheme: `user:password@host`, the start of a Location or a Host.
     func authority(_ edits: inout Edits) {
         guard !text.has("mailto:", at: 0) else { return }
         if text.has("//", at: 0) {
@@ -367,8 +368,8 @@ enum ItemForm {
     }
     // MARK: Lines
 
-    /// `name: value` where a line or a bracket begins, as header lines and settings have it: to
-    /// the line's end, or between quotes.
+    /// `name: value` at the start of a line or after a bracket, as in header lines and settings: up
+    /// to the line's end, or between quotes.
     func pairs(_ edits: inout Edits) {
         var colon = text.next(UInt8(ascii: ":"), from: 0)
         while colon < text.count {

@@ -1,11 +1,11 @@
-// Finds secrets by how they look: tokens with a known prefix, JSON Web Tokens, credentials after
+// Finds secrets by their look: tokens with a known prefix, JSON Web Tokens, credentials after
 // "Bearer" and "Basic", and private keys in PEM. Linear. A secret that was cut off is replaced up
 // to the end of the text.
 
 import CordwoodFormats
 
 extension TextScan {
-    /// How tokens begin, and how many characters they have behind that at least.
+    /// The prefixes of tokens, and the least number of characters after each.
     private static let prefixes: [(StaticString, Int)] = [
         ("ghp_", 16), ("gho_", 16), ("ghu_", 16), ("ghs_", 16), ("ghr_", 16), ("glpat-", 12),
         ("xoxb-", 8), ("xoxp-", 8), ("xoxa-", 8), ("xoxr-", 8), ("xoxs-", 8), ("xoxe.", 8),
@@ -15,7 +15,7 @@ extension TextScan {
         ("pypi-", 16),
     ]
 
-    /// A mark at which a token may begin. Returns where to go on.
+    /// A mark at which a token may begin. Returns the index to continue at.
     func token(_ at: Int, _ edits: inout Edits) -> Int {
         if text[at] == UInt8(ascii: "y"), text[at &+ 1] == UInt8(ascii: "J") {
             return webToken(at, &edits)
@@ -35,7 +35,7 @@ extension TextScan {
         return at &+ 1
     }
 
-    /// "yJ": of "eyJ", with which every JSON Web Token begins.
+    /// "yJ": part of "eyJ", the start of every JSON Web Token.
     private func webToken(_ at: Int, _ edits: inout Edits) -> Int {
         guard at > 0, text[at &- 1] == UInt8(ascii: "e") else { return at &+ 1 }
         var end = at &+ 2
@@ -61,7 +61,7 @@ extension TextScan {
             || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
     }
 
-    /// Behind the blanks that stand there, of whatever coding; nil: none.
+    /// The index after the blanks there, in any coding; nil: none.
     private func blanks(_ at: Int) -> Int? {
         if text[at] == UInt8(ascii: "+") { return at &+ 1 }
         if text.has("%20", at: at) { return at &+ 3 }
@@ -69,7 +69,7 @@ extension TextScan {
         return end > at ? end : nil
     }
 
-    /// "Bearer xyz": all that may be a token behind it.
+    /// "Bearer xyz": replaces everything after it that may be a token.
     private func bearer(_ at: Int, _ edits: inout Edits) -> Int {
         let word = at &+ 6
         guard let from = blanks(text[word] == UInt8(ascii: ":") ? word &+ 1 : word) else {
@@ -99,7 +99,8 @@ extension TextScan {
 
     private static let basicLookedAt = 1_024
 
-    /// "Basic dXNlcjpwYXNz": what follows where it stands for text with a colon in it, or was cut.
+    /// "Basic dXNlcjpwYXNz": replaces the credentials if they decode to text with a colon, or were
+    /// cut.
     private func basic(_ at: Int, _ edits: inout Edits) -> Int {
         guard let from = blanks(at &+ 5) else { return at &+ 5 }
         var end = from
@@ -111,7 +112,7 @@ extension TextScan {
         return end
     }
 
-    /// Whether base64 stands for text, as far as is looked, and for a colon in it.
+    /// Whether base64 decodes to text, as far as it is read, with a colon in it.
     private func hasColon(_ from: Int, _ end: Int) -> Bool {
         guard end &- from >= 4, (end &- from) & 3 != 1 else { return false }
         var bits: UInt32 = 0
@@ -153,7 +154,7 @@ extension TextScan {
 
     private static let markBytesMax = 64
 
-    /// The mark before, in the same line, is "-----BEGIN".
+    /// The mark before it in the same line is "-----BEGIN".
     private func isMarked(_ index: Int) -> Bool {
         var at = index &- 5
         let least = max(0, index &- TextScan.markBytesMax)

@@ -10,30 +10,30 @@ import CExpat
 
 @safe final class XMLBody {
     private struct Element {
-        /// Text below it is replaced.
+        /// Its text is replaced.
         var isSecret = false
-        /// Attributes below it are, too: its name is a secret's.
+        /// Attributes inside it are replaced, too: its name is a secret's.
         var isNamed = false
-        /// Below `errors`, where a secret's name is that of the field which is wrong.
+        /// Inside `errors`, where a secret's name belongs to a field that is wrong.
         var isErrors = false
-        /// Its text says whose value stands beside it, or is such a value.
+        /// Its text names the value beside it, or is such a value.
         var isNaming = false
         var isValue = false
-        /// What its last naming element said was a secret's name.
+        /// Its last naming element gave a secret's name.
         var told = false
-        /// Where its content begins, and that of the last value in it.
+        /// The start of its content, and of the last value in it.
         var from = 0
         var value = 0..<0
     }
 
     private let scan: TextScan
-    // SAFETY: used in their owner's own call alone.
+    // SAFETY: used only in their owner's own call.
     private let parser: XML_Parser
     private let edits: UnsafeMutablePointer<Edits>
     private var open: [Element] = [Element()]
-    /// The text since the last tag, as it was meant.
+    /// The decoded text since the last tag.
     private var content = ByteBuffer()
-    /// Behind the last tag, comment or instruction.
+    /// The end of the last tag, comment or instruction.
     private var end = 0
     private var isOther = false
 
@@ -45,8 +45,8 @@ import CExpat
         unsafe self.edits = edits
     }
 
-    /// How far a text is XML, as far as elements and texts are whole. nil: it is a document that is
-    /// not parsed (HTML, a document type, too deep), or memory ran out.
+    /// The length of the XML, up to the last complete element or text. nil: it is a document that
+    /// is not parsed (HTML, a document type, too deep), or memory ran out.
     static func parse(_ scan: TextScan, _ edits: inout Edits) -> Int? {
         let text = scan.text
         let begin = text.has("\u{FEFF}", at: 0) ? 3 : text.skipBlank(0)
@@ -81,7 +81,7 @@ import CExpat
         if isOther || content.isShort { return nil }
         if status == XML_STATUS_OK { return text.count }
         if unsafe XML_GetErrorCode(parser) == XML_ERROR_NO_MEMORY { return nil }
-        // In a string the rest stays, but for a secret's.
+        // In a string the rest stays, unless it is a secret's.
         if open.last?.isSecret == true { replace(end, text.count) }
         return end == begin ? 0 : end
     }
@@ -173,7 +173,7 @@ import CExpat
         }
     }
 
-    /// JSON or markup in a text, as it was meant, that has a secret in it.
+    /// JSON or markup in a decoded text, with a secret in it.
     private func hides(_ shown: ByteText) -> Bool {
         switch shown[0] {
         case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: "<"): break
@@ -188,7 +188,7 @@ import CExpat
         return found.count > 0
     }
 
-    /// A comment or an instruction, without its marks.
+    /// Replaces a comment or an instruction, without its marks.
     private func drop(_ before: Int, _ after: Int) {
         guard !isOther else { return }
         text()
@@ -214,7 +214,7 @@ import CExpat
             }
             unsafe each += 2
         }
-        // <property name="password">…; type="password" speaks of an attribute.
+        // <property name="password">…; type="password" describes an attribute.
         if isTold, !isLoose { element.isSecret = true }
         var at = self.at
         unsafe each = meant

@@ -1,11 +1,11 @@
 """The C ABI: structs and prototypes of cordwood.h, declared once, and the library that has them.
 
-Owner of nothing: the other modules call `library` and keep what it answers. `library` lets other
-Python threads run during a call; `quick` does not and is for the write calls alone, which take less
-time than handing over the interpreter (with overflow="block" they may wait and use `library`).
-Structs that are written carry `Text` (points into a bytes object), those read carry `Str`.
-`WriteCalls` are what every log call goes through: ctypes checks no types there, which halves the
-cost of a call, so their arguments are byref() of the structs here, bytes and small ints alone.
+Owns nothing: the other modules call `library` and keep the results. `library` releases the
+interpreter lock during a call. `quick` holds it and serves only the write calls, which take less
+time than releasing it (with overflow="block" they may wait, and use `library`). Structs to write
+carry `Text` (points into a bytes object), structs that were read carry `Str`. Every log call goes
+through `WriteCalls`. ctypes checks no types there, which halves the cost of a call, so their
+arguments must be byref() of the structs here, bytes and small ints.
 """
 import ctypes
 import os
@@ -57,7 +57,7 @@ class Text(Structure):
 
 
 class Str(Structure):
-    """cw_str of the library's."""
+    """cw_str that the library owns."""
     _fields_ = [("data", c_void_p), ("length", c_size_t)]
 
 
@@ -299,7 +299,7 @@ _QUICK = ("cw_write", "cw_write_record", "cw_site_text", "cw_transaction_event",
 
 
 def _find() -> str:
-    """$CORDWOOD_LIBRARY, the bundled library, or that of the checkout this package stands in."""
+    """$CORDWOOD_LIBRARY, the bundled library, or that of the checkout that has this package."""
     named = os.environ.get("CORDWOOD_LIBRARY")
     if named:
         return named
@@ -335,18 +335,18 @@ library, quick = _load()
 
 
 class WriteCalls(NamedTuple):
-    """The three ways of a record into the store."""
+    """The three calls that write a record to the store."""
     text: Any  # cw_write, with prototypes: its length is a size_t
     record: Any  # cw_write_record(byref(first word), byref(Record))
     site: Any  # cw_site_text(byref(first word), level, byref(Site), bytes, length)
 
 
 def _write_calls(loaded: CDLL) -> WriteCalls:
-    # By index: functions of their own, without the prototypes.
+    # Looked up by index: separate functions, without the prototypes.
     return WriteCalls(loaded.cw_write, loaded["cw_write_record"], loaded["cw_site_text"])
 
 
-# Those that let other threads run, for engines that may wait; and those that do not.
+# The first set lets other threads run, for engines that may wait; the second does not.
 waiting_calls, quick_calls = _write_calls(library), _write_calls(quick)
 
 
@@ -356,12 +356,12 @@ def text(content: bytes) -> Text:
 
 
 def view(content: Any) -> bytes:
-    """A copy of what a `Str` shows."""
+    """A copy of the bytes that a `Str` points to."""
     return ctypes.string_at(content.data, content.length) if content.length else b""
 
 
 def timeout_ms(seconds: Any) -> int:
-    """Milliseconds for C: None and infinity are for ever, less than 0 is 0."""
+    """Milliseconds for C: None and infinity mean forever, less than 0 is 0."""
     if seconds is None:
         return FOREVER
     if seconds != seconds:

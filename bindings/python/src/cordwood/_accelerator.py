@@ -1,7 +1,8 @@
-"""Which Logger is in use: the one in C where pip found a compiler, else the one through ctypes.
+"""Selects the Logger: the C one if pip found a compiler, otherwise the one through ctypes.
 
-CORDWOOD_PYTHON_ACCELERATOR=0 in the environment at import leaves the one in C out. It takes the
-addresses of the write calls from the library that ctypes has loaded, so that there is one library.
+CORDWOOD_PYTHON_ACCELERATOR=0 in the environment at import disables the C one. It takes the
+addresses of the write calls from the library that ctypes has loaded, so the process has one
+library.
 """
 import os
 from ctypes import c_void_p, cast
@@ -17,7 +18,7 @@ def _address(function: Any) -> int:
 
 
 def _load() -> Any:
-    """The extension module, ready; None where it is not wanted, not there, or of another version
+    """The extension module, ready to use; None if it is not wanted, missing, or of another version
     than the library."""
     if os.environ.get(ENVIRONMENT) == "0":
         return None

@@ -1,9 +1,9 @@
-"""The host's callables behind the C callbacks: one C function of each kind for the whole process,
-which finds the callable by the number that the library hands back as `user`.
+"""The host's callables behind the C callbacks: one C function of each kind for the whole process.
+It finds the callable by the number that the library hands back as `user`.
 
-So nothing that the library may still call is ever freed, and a callable goes as soon as nobody
-needs it: with its target, or when it was called. One that is gone is not called; any thread may
-enter. What a callable raises is shown by sys.unraisablehook and goes no further.
+Nothing that the library may still call is therefore ever freed. A callable is released as soon as
+it is no longer needed: with its target, or after its call. A released callable is never called;
+any thread may enter. sys.unraisablehook shows whatever a callable raises; it goes no further.
 """
 import itertools
 import os
@@ -21,7 +21,7 @@ Done = Callable[[int, Any], None]
 
 
 class Target(NamedTuple):
-    """What a host may want to hear of a target, and do for it."""
+    """A host's callables that observe a target or work for it."""
     attempting: Optional[Attempting] = None
     completed: Optional[Completed] = None
     condition: Optional[Condition] = None
@@ -95,7 +95,7 @@ _NO_DONE = _abi.UPLOAD_DONE()
 
 
 def put_target(raw: _abi.TargetOptions, target: Target) -> int:
-    """Sets the C functions of what the target has; the number to forget it by."""
+    """Sets the C functions for the target's callables; returns the number for forget_target."""
     number = next(_numbers)
     _targets[number] = target
     raw.user = number
@@ -106,12 +106,12 @@ def put_target(raw: _abi.TargetOptions, target: Target) -> int:
 
 
 def forget_target(number: Optional[int]) -> None:
-    """None of its callables is called any more, but for calls that have begun."""
+    """Releases the target's callables: only calls that have already begun still run."""
     _targets.pop(number or 0, None)
 
 
 def upload_async(handle: Any, done: Optional[Done]) -> int:
-    """cw_upload_async; `done` is kept until it is called."""
+    """cw_upload_async; keeps `done` until it is called."""
     if done is None:
         return int(_abi.library.cw_upload_async(handle, _NO_DONE, None))
     number = next(_numbers)

@@ -1,7 +1,7 @@
 """Context: fields and trace ids that later records carry, kept in `contextvars`.
 
-Every asyncio task and every thread has its own, as contextvars give it. Nothing is set in the
-library: the write calls take what stands here and pass it with each record.
+Every asyncio task and every thread has its own context, as contextvars provide it. The library
+holds none of it: the write calls pass the values with each record.
 """
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +18,7 @@ class TraceIds(NamedTuple):
 
 
 class Layer:
-    """What one `with` puts in force. ended: only a transaction's, not empty when it has ended."""
+    """The values that one `with` sets. ended: only a transaction's; not empty once it has ended."""
 
     __slots__ = ("fields", "ids", "ended", "is_left")
 
@@ -28,10 +28,10 @@ class Layer:
         self.ids = ids
         self.ended = ended
         self.is_left = False
-        """Somewhere; copies of that context, as tasks have them, may still have it."""
+        """Left somewhere; copies of that context, as tasks have them, may still have the layer."""
 
     def covers(self, later: "Layer") -> bool:
-        """Whether that one, begun inside by a generator that nobody read to its end, goes too."""
+        """Whether `later` ends too: a generator began it inside and was never read to its end."""
         return (self.ended is None and later.ended is None
                 and (self.ids is None) == (later.ids is None))
 
@@ -42,24 +42,25 @@ class _Pair(NamedTuple):
 
 
 class State(_Pair):
-    """What is in force: fields, not to be changed, and ids; what they were made of; and the
-    innermost transaction's `ended`. The accelerator knows the pair, `ended` and `current`."""
+    """The values in force: fields (never changed) and ids, the layers they come from, and `ended`
+    of the innermost transaction. The accelerator knows the pair, `ended` and `current`."""
 
     layers: Tuple[Layer, ...] = ()
     ended: "Union[Tuple[()], List[bool]]" = ()
 
     def current(self) -> "Optional[State]":
-        """What is left of it without the transactions that have ended; that is in force then."""
+        """The state without the transactions that have ended, which then becomes the one in
+        force."""
         return put(self.layers) if self.ended else self
 
 
-# One variable for both, for every log call reads it. None: nothing is in force.
+# One variable for both, because every log call reads it. None: nothing is in force.
 STATE: "ContextVar[Optional[State]]" = ContextVar("cordwood", default=None)
 _NOTHING = State({}, None)
 
 
 def state_with(before: Optional[State], layer: Layer) -> State:
-    """That layer on top."""
+    """The state with the layer on top."""
     before = before or _NOTHING
     made = State({**before.fields, **layer.fields}, layer.ids or before.ids)
     made.layers = (*before.layers, layer)
@@ -68,7 +69,7 @@ def state_with(before: Optional[State], layer: Layer) -> State:
 
 
 def put(layers: Iterable[Layer]) -> Optional[State]:
-    """Puts in force what these make, but for transactions that have ended."""
+    """Puts these layers in force, without those of ended transactions."""
     state = None
     for layer in layers:
         if not layer.ended:
@@ -78,14 +79,14 @@ def put(layers: Iterable[Layer]) -> Optional[State]:
 
 
 def current() -> Optional[State]:
-    """What is in force; None: nothing is."""
+    """The state in force; None: nothing is."""
     state = STATE.get()
     return state.current() if state is not None and state.ended else state
 
 
 def _merged(layers: Iterable[Layer]) -> Iterator[Layer]:
-    """Neighbours that nobody will leave any more in one: generators that nobody reads to their
-    end leave one each in the context of a task that goes on."""
+    """Merges neighbouring layers that are already left. Generators that are never read to their end
+    leave one layer each in the context of a long-running task."""
     kept: Optional[Layer] = None
     for layer in layers:
         if kept is not None and layer.is_left:
@@ -112,9 +113,9 @@ def enter(layer: Layer) -> None:
 
 
 def leave(layer: Layer) -> None:
-    """Ends what the layer put in force here, what began later stays. Contexts may end in another
-    order than they began, or in a copy of the context they began in, as a generator does that
-    asyncio ends in a task of its own; or where they never were, which changes nothing."""
+    """Ends the layer in this context; layers that began later stay. Contexts may end in another
+    order than they began. They may end in a copy of the context they began in, when asyncio ends a
+    generator in a task of its own. Leaving a context that never had the layer changes nothing."""
     layer.is_left = layer.ended is None
     state = STATE.get()
     layers = () if state is None else state.layers
@@ -146,7 +147,7 @@ def _id(value: Union[str, bytes], size: int, what: str) -> bytes:
 @contextmanager
 def trace(trace_id: Union[str, bytes], span_id: Union[str, bytes, None] = None,
           flags: int = 0) -> Iterator[None]:
-    """Gives every record written inside these W3C ids: hex digits, or 16 and 8 bytes."""
+    """Puts these W3C ids into every record written inside: hex digits, or 16 and 8 bytes."""
     ids = TraceIds(_id(trace_id, 16, "trace_id"),
                    None if span_id is None else _id(span_id, 8, "span_id"), flags & 0xFF)
     layer = Layer({}, ids)

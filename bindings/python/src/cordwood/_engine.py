@@ -1,9 +1,9 @@
 """An engine: one open store directory, from open to close.
 
-The engine owns its C handle, which stays safe to use after close (calls then raise ClosedError) and
-in a forked child. Any thread may call anything. Engines that are still open when the interpreter
-exits are closed with a short wait. Callbacks run on the library's helper thread; what they raise
-is shown by sys.unraisablehook and goes no further.
+The engine owns its C handle, which stays safe after close (calls then raise ClosedError) and in a
+forked child. Any thread may call anything. Engines that are still open when the interpreter exits
+are closed with a short wait. Callbacks run on the library's helper thread; sys.unraisablehook
+shows whatever they raise, and it goes no further.
 """
 import atexit
 import ctypes
@@ -35,14 +35,14 @@ _WORDS: Dict[str, Tuple[str, ...]] = {
 _REASONS = ("", "quota", "count", "expired", "consent")
 _OUTCOMES = ("none", "success", "request_failed", "redirection", "client", "server", "unknown")
 
-# A helper that is still busy after close may call once more: these live as long as the process.
+# A helper that is still busy after close may call once more, so these live as long as the process.
 _removed_callbacks: List[Any] = []
-# Strong: a host may keep a logger alone, and its engine is to be closed at exit all the same.
+# Strong: a host may keep only a logger, and its engine must still be closed at exit.
 _open: "Set[Engine]" = set()
 
 
 class Stats(NamedTuple):
-    """Counts since open; cw_stats in cordwood.h says what each is."""
+    """Counts since open; see cw_stats in cordwood.h."""
     lanes: int
     records_written: int
     records_dropped: int
@@ -70,7 +70,7 @@ class Stats(NamedTuple):
 
 
 class UploadResult(NamedTuple):
-    """What one upload call did: pairs of archive and target, and the last transfer."""
+    """The result of one upload call: pairs of archive and target, and the last transfer."""
     uploaded: int
     failed: int
     waiting: int
@@ -79,11 +79,11 @@ class UploadResult(NamedTuple):
     last_http_status: int
     last_outcome: str
     refused: int = 0
-    """Records that a target will not take; they are kept."""
+    """Records that a target refused; they are kept."""
     records: int = 0
-    """In bodies that got a 2xx; 0 for archives as they are."""
+    """Records in bodies that got a 2xx; 0 for archives sent as files."""
     quarantined: int = 0
-    """Pairs given up, whole or for some records; the archives are kept."""
+    """Pairs given up, entirely or for some records; the archives are kept."""
 
 
 def _word(option: str, value: Union[str, int]) -> int:
@@ -106,12 +106,12 @@ def _result(raw: _abi.UploadResult) -> UploadResult:
 
 
 class Engine(Transactions):
-    """An open store. A context manager: leaving it closes."""
+    """An open store. A context manager: leaving it closes the engine."""
 
     def __init__(self, options: _abi.Options) -> None:
         self._pointer = ctypes.c_void_p()
         check(_abi.library.cw_open(options, self._pointer))
-        self._handle = self._pointer.value  # stays usable after close: calls answer so
+        self._handle = self._pointer.value  # stays usable after close: calls then report it
         self._blocks = options.overflow == _WORDS["overflow"].index("block")
         self._loggers: Dict[str, Logger] = {}
         self._targets: Dict[str, int] = {}  # the callbacks' numbers by name
@@ -119,7 +119,7 @@ class Engine(Transactions):
         _open.add(self)
 
     def logger(self, name: str = "") -> Logger:
-        """The logger of that dotted name; "" is the root. The same name gives the same object."""
+        """The logger of the dotted name; "" is the root. The same name gives the same object."""
         found = self._loggers.get(name)
         if found is None:
             handle = ctypes.c_void_p()
@@ -132,7 +132,7 @@ class Engine(Transactions):
         return found
 
     def set_level(self, prefix: str, level: _levels.Level) -> None:
-        """The threshold of a name and all dotted names below it; "" is the root."""
+        """Sets the threshold of a name and all dotted names below it; "" is the root."""
         check(_abi.library.cw_level_set(self._handle, text("prefix", prefix),
                                         _levels.number(level)))
 
@@ -143,35 +143,37 @@ class Engine(Transactions):
             redact_headers: _http.Words = (), redact_keys: _http.Words = (),
             redact_patterns: _http.Words = (), keep_text: _http.Words = (),
             keep_keys: _http.Words = ()) -> None:
-        """Which HTTP exchanges are captured from now on (docs/HTTP.md); the store's control file
-        goes before `enabled`. body_bytes_max 0 keeps no bodies. Each call replaces the last."""
+        """Sets which HTTP exchanges are captured from now on (docs/HTTP.md). The store's control
+        file overrides `enabled`. body_bytes_max 0 keeps no bodies. Each call replaces the previous
+        one."""
         redact_headers, redact_keys = _http.words(redact_headers), _http.words(redact_keys)
         redact_patterns = _http.words(redact_patterns)
         _http.set_options(self._handle, enabled, body_bytes_max, sample, hosts, hosts_excluded,
                           conversation_header, redact_headers, redact_keys, redact_patterns,
                           keep_text, keep_keys)
         self._conversation_header = conversation_header or ""  # what hooks add to requests
-        # What a pattern would match in it the engine alone knows, in time that is linear in it.
+        # Only the engine can tell what a pattern matches in it, in time linear in its length.
         self._conversation_is_secret = bool(redact_patterns) or is_secret(
             self._conversation_header, redact_headers + redact_keys)
 
     @property
     def captures_http(self) -> bool:
-        """True where an exchange that begins now may be captured."""
+        """True if an exchange that begins now may be captured."""
         return _http.is_enabled(self._handle)
 
     def set_resource(self, key: str, value: str) -> None:
-        """An attribute of what logs (service.name, service.version …); "" removes it."""
+        """Sets an attribute of the program that logs (service.name, service.version …); "" removes
+        it."""
         check(_abi.library.cw_resource_set(self._handle, text("key", key),
                                            text("value", value)))
 
     def set_consent(self, consent: Union[str, int]) -> None:
-        """granted, pending or denied; stored. Denied removes what is not sent yet."""
+        """Sets and stores granted, pending or denied. Denied removes everything not sent yet."""
         check(_abi.library.cw_consent_set(self._handle, _word("consent", consent)))
 
     def apply_policy(self, policy: Union[str, bytes, Mapping[str, Any]]) -> None:
         """Applies a policy: a JSON object, or a dict of its keys (cw_policy_apply in cordwood.h).
-        Raises ArgumentError where it is not valid; nothing was changed then."""
+        Raises ArgumentError if it is not valid, and changes nothing then."""
         if isinstance(policy, str):
             raw = policy.encode("utf-8", "surrogatepass")
         else:
@@ -179,29 +181,30 @@ class Engine(Transactions):
         check(_abi.library.cw_policy_apply(self._handle, raw, len(raw)))
 
     def last_error(self, target: Optional[str] = None) -> "Optional[_upload_errors.TransferError]":
-        """How the last failed transfer of a target ended, since open; None: none failed. target:
-        its name; None: of any."""
+        """How the last failed transfer to a target ended, since open; None: no transfer failed.
+        target: the target's name; None: any target."""
         return _upload_errors.last_error(self._handle, target)
 
     def install_crash_handler(self) -> None:
-        """Opt-in: a fatal signal writes a last record at FATAL of the logger "Cordwood.Crash", with
-        signal, address and backtrace, and then goes its way: to the handler that was there before
-        (faulthandler's, too), or to the core dump."""
+        """Opt-in: a fatal signal writes a last record at FATAL under the logger "Cordwood.Crash",
+        with signal, address and backtrace. It then goes on to the handler that was installed before
+        (including faulthandler's), or to the core dump."""
         check(_abi.library.cw_crash_handler_install(self._handle))
 
     def flush(self, durable: Union[str, int] = "machine",
               timeout: Optional[float] = None) -> None:
         """Makes every record whose call returned survive the death of the process ("process":
-        true already) or loss of power ("machine"). timeout: seconds, None for ever."""
+        already guaranteed) or loss of power ("machine"). timeout: seconds, None for no limit."""
         check(_abi.library.cw_flush(self._handle, _word("durable", durable),
                                     _abi.timeout_ms(timeout)))
 
     def roll(self) -> None:
-        """Seals what is open, so that it is archived (in the background) and can be uploaded."""
+        """Seals the open segments, so that they are archived in the background and can be
+        uploaded."""
         check(_abi.library.cw_roll(self._handle))
 
     def archive_wait(self, timeout: Optional[float] = None) -> None:
-        """Waits until all that was sealed before the call is archived. timeout: seconds."""
+        """Waits until everything sealed before the call is archived. timeout: seconds."""
         check(_abi.library.cw_archive_wait(self._handle, _abi.timeout_ms(timeout)))
 
     def stats(self) -> Stats:
@@ -211,11 +214,11 @@ class Engine(Transactions):
         return Stats(*(getattr(raw, name) for name in Stats._fields))
 
     def add_target(self, target: Union[Target, str, None] = None, **options: Any) -> int:
-        """Adds a place where archives go; its number, for upload_preview. A Target, or a URL with
-        what else a Target has by keyword. Its callables are kept until remove_target, those of a
-        target without a name (and what close leaves) until the process ends. Raises ArgumentError,
-        StoreError; TypeError for an unknown keyword, ValueError for a number that does not
-        fit."""
+        """Adds a target for archives and returns its number, for upload_preview. target: a Target,
+        or a URL with a Target's other options as keywords. The callables are kept until
+        remove_target; those of a target without a name, or of one left at close, until the process
+        ends. Raises ArgumentError, StoreError; TypeError for an unknown keyword, ValueError for a
+        number that does not fit."""
         if isinstance(target, Target):
             added = replace(target, **options)
         else:
@@ -232,25 +235,26 @@ class Engine(Transactions):
         return number.value
 
     def remove_target(self, name: str) -> None:
-        """Ends a target: its state leaves the store, archives stay."""
+        """Removes a target: its state leaves the store, archives stay."""
         calls = self._targets.get(name)
         check(_abi.library.cw_target_remove(self._handle, text("name", name)))
-        # Whoever adds the name anew meanwhile has put its own number there.
+        # Another thread that added the name again meanwhile has put its own number there.
         if calls is not None and self._targets.get(name) == calls:
             del self._targets[name]
         _callbacks.forget_target(calls)
 
     def retry_quarantined(self, target: Optional[str] = None) -> bool:
-        """Lets what targets refused, and the store keeps, be tried again at the next occasion: of
-        archives that were taken but for some records those alone. None: of all targets. Whether
-        there was anything."""
+        """Releases archives that targets refused and the store keeps for another attempt at the
+        next occasion. Of an archive accepted except for some records, only those are sent again.
+        None: all targets. Returns whether there were any."""
         status = _abi.library.cw_quarantine_retry(self._handle, text("target", target))
         check(status)
         return bool(status == _abi.OK)
 
     def upload(self, timeout: Optional[float] = None) -> UploadResult:
-        """Seals what is open and makes one attempt per waiting archive and target; waits for it
-        (seconds, None for ever). Nothing waiting is no error. Raises UploadError otherwise."""
+        """Seals the open segments, makes one attempt per waiting archive and target, and waits for
+        it (seconds, None for no limit). Nothing to send is no error. Raises UploadError
+        otherwise."""
         result: UploadResult = self._sent(_abi.library.cw_upload, timeout)
         return result
 
@@ -262,8 +266,8 @@ class Engine(Transactions):
         return _result(raw)
 
     def upload_preview(self, target: int) -> List[bytes]:
-        """Exactly the bodies that upload would send to a target (add_target gave its number), and
-        sends nothing: seals what is open and archives it first. All of them are held in memory."""
+        """Returns exactly the bodies that upload would send to a target (a number from add_target),
+        and sends nothing. Seals and archives open segments first. Holds all bodies in memory."""
         bodies = [bytearray()]
 
         def take(_: Any, data: Optional[int], length: int) -> bool:
@@ -277,15 +281,15 @@ class Engine(Transactions):
         return [bytes(body) for body in bodies[:-1]]
 
     def upload_async(self, done: Optional[Callable[[int, UploadResult], None]] = None) -> None:
-        """As upload, in the background; done(status, result) is called on the library's thread."""
+        """Like upload, in the background; calls done(status, result) on the library's thread."""
         call = done
         ended = None if call is None else (
             lambda status, raw: call(status, _result(raw)))
         check(_callbacks.upload_async(self._handle, ended))
 
     def close(self, timeout: float = 5.0) -> None:
-        """Closes and waits up to timeout seconds for the helper's present job. Idempotent. Raises
-        WaitTimeout where the helper is still busy: the engine is closed all the same."""
+        """Closes, and waits up to timeout seconds for the helper's present job. Idempotent. Raises
+        WaitTimeout if the helper is still busy: the engine is closed anyway."""
         status = _abi.library.cw_close(self._pointer, _abi.timeout_ms(timeout))
         _open.discard(self)
         check(status)
@@ -319,15 +323,15 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
          policy_interval_s: Optional[int] = None,
          policy_headers: Optional[Mapping[str, str]] = None,
          policy_ca_file: Optional[PathLike] = None) -> Engine:
-    """Opens a store for writing; makes it where it is missing. Without a directory CORDWOOD_DIR of
-    the environment is taken. What is not named has the default of cw_options in cordwood.h; codec,
-    consent, overflow and console are words ("zstd", "pending", "drop", "json").
+    """Opens a store for writing, and creates it if it does not exist. Without a directory it uses
+    CORDWOOD_DIR of the environment. Omitted options have the defaults of cw_options in cordwood.h;
+    codec, consent, overflow and console are words ("zstd", "pending", "drop", "json").
     archive_removed(archive, reason) is called, on the library's thread, for an archive that left
-    the disk without being uploaded (quota, count, expired, consent). encrypt_to: age recipients
-    ("age1…"), to whom the archives of this engine are encrypted. identity_file: age identities that
-    open encrypted archives for targets that need plain records.
-    With policy_url a policy is looked for there, at once and every policy_interval_s (an hour).
-    Raises ArgumentError, StoreError, DamagedError; ValueError for a word that is none."""
+    the disk without being uploaded (quota, count, expired, consent). encrypt_to: the age recipients
+    ("age1…") to which this engine encrypts its archives. identity_file: age identities that open
+    encrypted archives for targets that need plain records.
+    policy_url: where to look for a policy, at once and every policy_interval_s (an hour).
+    Raises ArgumentError, StoreError, DamagedError; ValueError for an unknown word."""
     raw = _abi.Options()
     _abi.library.cw_options_init(raw, ctypes.sizeof(raw))
     if directory is not None:
@@ -367,11 +371,11 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
 
 
 def _close_all() -> None:
-    """At interpreter exit: what is open is sealed, without waiting long."""
+    """At interpreter exit: seals open segments without a long wait."""
     for engine in list(_open):
         try:
             engine.close(_EXIT_WAIT_S)
-        except Exception:  # nothing to be done so late, and exit codes are the host's
+        except Exception:  # too late to react, and exit codes belong to the host
             pass
 
 

@@ -1,8 +1,8 @@
-"""Errors: one class for each thing a host may do about a failure.
+"""Errors: one class for each way in which a host may react to a failure.
 
 Every error is a CordwoodError with `.status` (the number in cordwood.h) and `.status_name`. Its
-text is the library's: what failed, on which path or value, and why. Writing a record never raises
-these: the write calls answer whether the record was kept.
+text comes from the library: what failed, on which path or value, and why. Writing a record never
+raises these errors: the write calls return whether the record was kept.
 """
 import ctypes
 from typing import TYPE_CHECKING, Dict, Optional, Type
@@ -27,7 +27,7 @@ class ArgumentError(CordwoodError, ValueError):
 
 
 class ClosedError(CordwoodError):
-    """The engine was closed."""
+    """The engine is closed."""
 
 
 class StoreError(CordwoodError):
@@ -35,7 +35,7 @@ class StoreError(CordwoodError):
 
 
 class NotFoundError(CordwoodError):
-    """There is no such store, file or target."""
+    """The store, file or target does not exist."""
 
 
 class DamagedError(CordwoodError):
@@ -43,21 +43,21 @@ class DamagedError(CordwoodError):
 
 
 class DamageWarning(UserWarning):
-    """A damaged place that a reader passed over: which, and what is wrong with it."""
+    """A reader skipped a damaged place: which one, and what is wrong with it."""
 
 
 class EncryptedError(CordwoodError):
-    """An archive is encrypted, and no identity that was given opens it."""
+    """An archive is encrypted, and none of the given identities opens it."""
 
 
 class WaitTimeout(CordwoodError):
-    """Time ran out; what was begun goes on in the background."""
+    """Time ran out; the operation continues in the background."""
 
 
 class UploadError(CordwoodError):
-    """An upload that was not possible or not complete. `.result` counts what was done;
-    `.outcome` says how the last transfer ended (request_failed, redirection, client, server …).
-    Where a transfer failed it is one of the classes below TransferError."""
+    """An upload was impossible or incomplete. `.result` counts what was done; `.outcome` says how
+    the last transfer ended (request_failed, redirection, client, server …). If a transfer failed,
+    the error is a subclass of TransferError."""
 
     def __init__(self, status: int, message: str = "",
                  result: "Optional[UploadResult]" = None) -> None:
@@ -66,7 +66,7 @@ class UploadError(CordwoodError):
 
     @property
     def outcome(self) -> str:
-        """How the last transfer ended: "none" where none was made."""
+        """How the last transfer ended; "none" if there was none."""
         return self.result.last_outcome if self.result is not None else "none"
 
 
@@ -99,7 +99,7 @@ def describe(status: int) -> str:
 
 
 def check(status: int) -> int:
-    """The status where it is no error; raises the error's class otherwise."""
+    """Returns the status if it is no error; raises the error's class otherwise."""
     if status < 0:
         raise _CLASSES.get(status, CordwoodError)(status)
     return status

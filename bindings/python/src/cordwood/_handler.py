@@ -1,10 +1,11 @@
-"""A handler for the standard library's `logging`: its records become Cordwood's, losing nothing.
+"""A handler for the standard library's `logging`: turns its records into Cordwood's without loss.
 
-`extra=` becomes typed fields, exc_info an exception, `created` the record's time, and the caller's
-place is kept. The logger's name is the record's. Any thread, without the lock other handlers take.
-A failure inside goes to logging.Handler.handleError and never to the host's code. What is wrong
-with a record (arguments that do not fit, a formatter that raises, an unknown level, a bad name)
-is told there, too, as `logging` has it; but the record is kept first, and its fields say it.
+`extra=` becomes typed fields, exc_info an exception, `created` the record's time. The caller's
+place is kept, and the logger's name is the record's. Any thread, without the lock of other
+handlers. A failure inside goes to logging.Handler.handleError, never to the host's code. Problems
+of a record (arguments that do not fit, a formatter that raises, an unknown level, a bad name) go
+there as well, as `logging` does it. The record is kept first, though, and its fields name the
+problem.
 """
 import copy
 import logging
@@ -17,11 +18,11 @@ from ._errors import ClosedError
 from ._text import safe_str
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-# A record that has these and no others has no extra fields.
+# A record with exactly these attributes has no extra fields.
 _USUAL = list(vars(logging.LogRecord("", 0, "", 0, "", (), None)))
 _LEVELS = {number: _levels.from_stdlib(number) for number in (10, 20, 25, 30, 40, 50)}
 _NONE: Mapping[str, Any] = {}
-# The record's own name, where the library takes it for no logger; the record is the root's.
+# The record's own name, if the library rejects it for a logger; the root writes the record then.
 _LOGGER_NAME = "logger.name"
 
 
@@ -32,7 +33,7 @@ def _level(record: logging.LogRecord, marks: Mapping[str, Any]) -> Tuple[int, Ma
 
 
 def _sound(record: logging.LogRecord) -> logging.LogRecord:
-    """A record with those attributes of another that are what `logging` makes them."""
+    """A record with those attributes of another that have the types `logging` gives them."""
     sound = logging.makeLogRecord({"exc_info": record.exc_info})
     for name, kind in (("pathname", str), ("funcName", str), ("lineno", int), ("created", float)):
         value = getattr(record, name, None)
@@ -44,8 +45,8 @@ def _sound(record: logging.LogRecord) -> logging.LogRecord:
 
 
 class Handler(logging.Handler):
-    """`logging.getLogger().addHandler(cordwood.Handler(engine))`. The engine stays the host's:
-    closing the handler does not close it. With a formatter set the message is what it formats."""
+    """`logging.getLogger().addHandler(cordwood.Handler(engine))`. The host keeps the engine:
+    closing the handler does not close it. If a formatter is set, it makes the message."""
 
     def __init__(self, engine: Engine, level: int = logging.NOTSET) -> None:
         super().__init__(level)
@@ -53,7 +54,7 @@ class Handler(logging.Handler):
         self._loggers: Dict[str, Logger] = {}
 
     def handle(self, record: logging.LogRecord) -> Any:
-        """As logging.Handler.handle, but for its lock: nothing here needs one."""
+        """Like logging.Handler.handle, without its lock: nothing here needs one."""
         passed: Any = self.filter(record) if self.filters else True
         if isinstance(passed, logging.LogRecord):  # 3.12: a filter may give another one
             record = passed
@@ -62,12 +63,12 @@ class Handler(logging.Handler):
         return passed
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes the record where its level is enabled in the engine."""
+        """Writes the record if its level is enabled in the engine."""
         marks, problem = _NONE, None
         try:
             try:
                 logger = self._loggers.get(record.name)
-            except TypeError:  # no str, and nothing that a dict takes
+            except TypeError:  # no str, and not hashable
                 logger = None
             if logger is None:
                 logger, marks = self._logger(record.name)
@@ -89,7 +90,7 @@ class Handler(logging.Handler):
                          for key, value in values.items() if key not in _STANDARD}
             if record.stack_info:
                 marks = {**marks, "stack_info": record.stack_info}
-            if marks is not _NONE:  # first: where there are too many fields the last ones are cut
+            if marks is not _NONE:  # first: if there are too many fields, the last ones are cut
                 extra = _record.merged(marks, extra)
             try:
                 logger.put_stdlib(record, level, message, extra)
@@ -101,8 +102,8 @@ class Handler(logging.Handler):
             self.handleError(record)
 
     def _logger(self, name: Any) -> Tuple[Logger, Mapping[str, Any]]:
-        """The logger of a name that is new here. Where the library has none for it (too long, a
-        NUL, one too many, no str): the root's, and a field with the name."""
+        """Finds the logger of a new name. If the library has none for it (too long, a NUL, one too
+        many, no str): the root's logger, and a field with the name."""
         try:
             made = self._loggers[name] = self._engine.logger(name)
             return made, _NONE
@@ -112,7 +113,7 @@ class Handler(logging.Handler):
             return self._engine.logger(""), {_LOGGER_NAME: safe_str(name)}
 
     def _recovered(self, record: logging.LogRecord) -> str:
-        """What is kept as the message of a record that cannot be formatted."""
+        """The message to keep for a record that cannot be formatted."""
         try:
             message = record.getMessage()
         except Exception:
@@ -127,4 +128,4 @@ class Handler(logging.Handler):
         return message
 
     def flush(self) -> None:
-        """Nothing: a record is kept when emit returns."""
+        """Does nothing: a record is kept when emit returns."""

@@ -1,9 +1,9 @@
-"""Hooks that record what Python's HTTP clients send and receive, and nothing changes for the host.
+"""Hooks that record what Python's HTTP clients send and receive, without any change for the host.
 
-`install` patches each client at one level, when the host has imported it or as soon as it does; the
-newest hooks that are installed get the exchanges. Process-wide state: `_stack`, guarded by the
-lock. What goes wrong in here is told once, under `Cordwood.HTTP`, and the host's request goes on.
-The modules `_hooks_*` know the clients; `_exchange` is what they record with.
+`install` patches each client at one level, at once or when the host imports it; exchanges go to
+the newest hooks installed. Process-wide state: `_stack`, guarded by the lock. A failure in here is
+reported once, under `Cordwood.HTTP`, and the host's request goes on. The modules `_hooks_*` know
+the clients; they record through `_hooks_record`.
 """
 import ctypes
 import importlib
@@ -24,7 +24,7 @@ from ._text import safe_str
 if TYPE_CHECKING:
     from ._engine import Engine
 
-# Names that hosts give, and the modules whose import patches them.
+# Names that hosts use, and the modules whose import triggers the patch.
 CLIENTS: Dict[str, Tuple[str, ...]] = {
     "http.client": ("http.client", "urllib3"),
     "httpx": ("httpx",),
@@ -41,15 +41,15 @@ _silent = threading.local()
 
 @contextmanager
 def conversation(id: Optional[str] = None) -> Iterator[str]:
-    """Inside, records carry the field `http.conversation`, and requests the header where hooks
-    propagate. Without an id it is a new one."""
+    """Inside, records carry the field `http.conversation`, and requests carry the header if the
+    hooks propagate. Without an id, a new one is made."""
     value = os.urandom(16).hex() if id is None else id
     with context(**{CONVERSATION: value}):
         yield value
 
 
 class suppressed:
-    """Inside, this thread's requests are not captured: they are the engine's own."""
+    """Inside, this thread's requests are not captured: they belong to the engine itself."""
 
     def __enter__(self) -> None:
         _silent.depth = getattr(_silent, "depth", 0) + 1
@@ -59,7 +59,7 @@ class suppressed:
 
 
 def _switch(engine: "Optional[Engine]", hooks: "HTTPHooks") -> Callable[[], bool]:
-    """What tells whether the engine captures: one load."""
+    """A function that tells whether the engine captures; costs one load."""
     if engine is not None:
         try:
             from . import _hooks_calls
@@ -70,7 +70,7 @@ def _switch(engine: "Optional[Engine]", hooks: "HTTPHooks") -> Callable[[], bool
 
 
 class HTTPHooks:
-    """Hooks that are installed; `remove()`, or leaving it as a context manager, takes them out."""
+    """Installed hooks. `remove()`, or leaving it as a context manager, uninstalls them."""
 
     def __init__(self, engine: "Optional[Engine]", clients: Sequence[str], propagate: bool) -> None:
         self.engine = engine
@@ -80,7 +80,7 @@ class HTTPHooks:
         self.is_on = _switch(engine, self)
 
     def remove(self) -> None:
-        """What is under way is still recorded; the clients are as they were before."""
+        """Requests under way are still recorded; the clients return to their former state."""
         with _lock:
             if self in _stack:
                 _stack.remove(self)
@@ -98,7 +98,7 @@ class HTTPHooks:
         self.remove()
 
     def diagnose(self, error: BaseException) -> None:
-        """One diagnostic, then silence: a host makes many requests."""
+        """Reports one diagnostic, then stays silent: a host makes many requests."""
         if self._told:
             return
         self._told = True
@@ -106,7 +106,7 @@ class HTTPHooks:
         try:
             if self.engine is not None and self.engine.logger("Cordwood.HTTP").warning(text):
                 return
-        except Exception:  # a closed engine: what is left is Python's own log
+        except Exception:  # a closed engine: only Python's own log remains
             pass
         try:
             logging.getLogger("Cordwood.HTTP").warning(text)
@@ -115,13 +115,13 @@ class HTTPHooks:
 
 
 def is_capturing(hooks: HTTPHooks) -> bool:
-    """Whether an exchange of this thread that begins now may be captured. Never raises."""
+    """Whether an exchange that begins on this thread now may be captured. Never raises."""
     return hooks.is_on() and not getattr(_silent, "depth", 0)
 
 
 def active(client: str) -> Optional[HTTPHooks]:
-    """The hooks that a request of this client which begins now goes to; None: it is not captured.
-    Never raises."""
+    """The hooks for a request of this client that begins now; None: it is not captured. Never
+    raises."""
     for hooks in reversed(_stack):
         if client in hooks.clients and (
                 (hooks.is_on() and not getattr(_silent, "depth", 0))
@@ -131,13 +131,13 @@ def active(client: str) -> Optional[HTTPHooks]:
 
 
 class Patches:
-    """Attributes that were replaced, and what they were."""
+    """Attributes that were replaced, and their former values."""
 
     def __init__(self) -> None:
         self._done: List[Tuple[Any, str, Any, Any, bool]] = []
 
     def put(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Replaces owner.name by make(what it was)."""
+        """Replaces owner.name by make(former value)."""
         before = getattr(owner, name)
         after = make(before)
         for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
@@ -153,7 +153,8 @@ class Patches:
         setattr(owner, name, after)
 
     def undo(self) -> None:
-        """Who wrapped one after us keeps it: without hooks it only calls on."""
+        """A wrapper that somebody put around ours stays: without hooks ours only passes calls
+        on."""
         for owner, name, before, after, own in reversed(self._done):
             if vars(owner).get(name) is after:
                 if own:
@@ -171,7 +172,7 @@ def _patch(module: str) -> None:
         try:
             patcher: Any = importlib.import_module(f".{_PATCHERS[module]}", __package__)
             patcher.patch(patches, sys.modules[module])
-        except Exception as error:  # a version of the client that looks otherwise
+        except Exception as error:  # a version of the client with another structure
             patches.undo()
             _stack[-1].diagnose(error)
             return
@@ -223,7 +224,8 @@ def _watch(on: bool) -> None:
 
 
 def _engine(given: Any) -> "Optional[Engine]":
-    """An engine as it is; of a directory, one that is opened here, or None and a diagnostic."""
+    """Returns an engine unchanged. Opens the engine of a directory, or returns None with a
+    diagnostic."""
     if given is None or not isinstance(given, (str, bytes, os.PathLike)):
         engine: "Optional[Engine]" = given
         return engine
@@ -238,15 +240,15 @@ def _engine(given: Any) -> "Optional[Engine]":
 def install_http_hooks(engine: "Union[Engine, str, bytes, os.PathLike[str], None]",
                        clients: Optional[Iterable[str]] = None, *,
                        propagate: bool = False) -> HTTPHooks:
-    """Records the exchanges of this process's HTTP clients where capture is on (`capture_http`, or
+    """Records the exchanges of this process's HTTP clients while capture is on (`capture_http`, or
     `cordwood http enable`): "http.client" (urllib.request, urllib3, requests), "httpx", "aiohttp".
-    None is imported that the host does not import. engine may be a directory: where its store
-    cannot be opened, one warning is logged and the host's requests go on.
+    Imports no client that the host does not import. engine may be a directory: if its store cannot
+    be opened, one warning is logged and the host's requests go on.
 
-    propagate: requests made inside a transaction, `trace` or `conversation` get the headers
-    traceparent, X-Transaction-Id and X-Conversation-Id, where the host did not set them.
+    propagate: adds the headers traceparent, X-Transaction-Id and X-Conversation-Id to requests made
+    inside a transaction, `trace` or `conversation`, unless the host set them.
 
-    The hooks last until `remove()` of what is returned; of several the newest is in force."""
+    The hooks last until `remove()` of the returned object; the newest hooks are in force."""
     names = tuple(CLIENTS if clients is None else clients)
     for name in names:
         if name not in CLIENTS:

@@ -1,7 +1,7 @@
-"""The hook of aiohttp's client: a TraceConfig in every session that makes a request, which gives
-hops, phases and errors; and the answer's StreamReader, whose every read goes through one method.
-Readers have no room for an attribute: `_bodies` knows them by id while their body is open. All in
-the loop's thread."""
+"""The hook of aiohttp's client. A TraceConfig in every session that makes a request reports hops,
+phases and errors. The answer's StreamReader reports the body: each of its reads goes through one
+method. Readers have no room for an attribute, so `_bodies` finds them by id while their body is
+open. Everything runs in the loop's thread."""
 import time
 import weakref
 from typing import Any, Callable, Dict, Optional
@@ -13,7 +13,7 @@ CLIENT = "aiohttp"
 
 
 class _Body:
-    """An answer's body that is open. The reader lives as long: its id is its own."""
+    """An open body of an answer. The reader lives as long, so its id stays unique."""
 
     __slots__ = ("recording", "reader", "response")
 
@@ -24,12 +24,12 @@ class _Body:
         self.response = weakref.ref(response, lambda _: _forgotten(number))
 
     def end(self, error: Optional[BaseException] = None) -> None:
-        """No more comes, or is wanted."""
+        """No more bytes come, or the host wants no more."""
         _bodies.pop(id(self.reader), None)
         self.recording.end(error)
 
     def at_eof(self) -> None:
-        """The reader's callback: what is in its buffer is still to be read."""
+        """The reader's callback: the host has yet to read the bytes in its buffer."""
         if self.reader.at_eof():
             self.end()
 
@@ -44,7 +44,7 @@ def _forgotten(number: int) -> None:
 
 
 class _Context:
-    """One request of the host's: a hop after the other."""
+    """One request of the host's, hop after hop."""
 
     __slots__ = ("hooks", "recording", "request", "phases", "at", "chunks", "attempt")
 
@@ -58,7 +58,7 @@ class _Context:
         self.attempt = 0
 
     def begin(self, method: str, url: Any, headers: Any) -> Optional[Recording]:
-        """A hop: its headers are complete."""
+        """Begins a hop whose headers are complete."""
         hooks = self.hooks
         if hooks is None:
             return None
@@ -77,7 +77,7 @@ class _Context:
         return recording
 
     def hop(self, method: str, url: Any, headers: Any) -> None:
-        """A hop of which only this is known yet."""
+        """Begins a hop of which nothing else is known yet."""
         self.recording, self.phases, self.attempt = None, {}, 0
         self.request = (method, url, headers)
         self.at = time.perf_counter_ns()
@@ -97,13 +97,13 @@ def _answer(recording: Recording, response: Any) -> None:
         host = f"[{peer[0]}]" if ":" in str(peer[0]) else peer[0]
         recording.phases["remote_address"] = f"{host}:{peer[1]}"
     length = response.headers.get("Content-Length", "")
-    # The reader has it unpacked: how much came is known from the header alone.
+    # The reader has the body unpacked: only the header says how much came.
     if response.headers.get("Content-Encoding") and length.isdecimal():
         recording.phases["response_body_bytes"] = int(length)
 
 
 def _follow(recording: Recording, response: Any) -> None:
-    """Until the host has read it."""
+    """Follows the body until the host has read it."""
     reader = response.content
     if reader is None or reader.at_eof():
         recording.end()
@@ -114,7 +114,7 @@ def _follow(recording: Recording, response: Any) -> None:
 
 
 def _safe(call: Callable[..., None]) -> Callable[..., Any]:
-    """An event that goes wrong is ours alone."""
+    """Keeps an event's failure away from the host."""
     async def event(_: Any, context: Any, parameters: Any) -> None:
         try:
             if context.hooks is not None or call is _started:
@@ -211,7 +211,7 @@ def _request(traces: Any) -> Callable[..., Any]:
         async def _request(self: Any, *arguments: Any, **named: Any) -> Any:
             if _hooks.active(CLIENT) is not None:
                 try:
-                    # Not append: the list is the host's.
+                    # Not append: the list belongs to the host.
                     if traces not in self._trace_configs:
                         self._trace_configs = [*self._trace_configs, traces]
                 except AttributeError:
@@ -263,7 +263,7 @@ def _raise_for_status(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def patch(patches: _hooks.Patches, module: Any) -> None:
-    """Into aiohttp."""
+    """Patches aiohttp."""
     patches.put(module.ClientSession, "_request", _request(_traces(module)))
     patches.put(module.StreamReader, "_read_nowait_chunk", _read)
     patches.put(module.StreamReader, "set_exception", _set_exception)

@@ -1,8 +1,8 @@
-"""The calls of http.h as hooks make them: one exchange from begin to end. An exchange is used by
-one thread at a time. The ids are those of the context that it begins in, the fields, too.
+"""The calls of http.h as hooks make them: one exchange from begin to end. One thread at a time uses
+an exchange. It takes its ids and fields from the context in which it begins.
 
-A request has some twenty strings. A ctypes struct of them costs more than the call, so that they
-are joined in one bytes object, and the structs packed from where each of them stands in it.
+A request has some twenty strings. A ctypes struct of them costs more than the call. They are joined
+in one bytes object instead, and the structs are packed from each string's offset in it.
 """
 import ctypes
 import os
@@ -17,7 +17,7 @@ from ._text import encode
 
 
 _CANCELLED = 1  # CW_HTTP_CANCELLED
-# Whether a body that the headers call chunked is handed in with that framing: CW_HTTP_…
+# Whether a body that the headers call chunked arrives here with that framing: CW_HTTP_…
 RESPONSE_CHUNKS, REQUEST_BARE, RESPONSE_BARE = 4, 8, 16
 _OWN_FIELDS_MAX = 64
 _UINT64_MAX = (1 << 64) - 1
@@ -56,7 +56,7 @@ def _bytes(value: Any) -> bytes:
     if type(value) is bytes:
         return value
     if isinstance(value, str):
-        # As http.client and WSGI mean it; what is beyond is still text.
+        # As in http.client and WSGI; a value beyond Latin-1 is still text.
         try:
             return value.encode("latin-1")
         except UnicodeEncodeError:
@@ -65,7 +65,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _address(raw: bytes) -> int:
-    """Where a bytes object has its bytes; it must outlive the use."""
+    """The address of a bytes object's bytes; the object must outlive the use."""
     return c_size_t.from_buffer(c_char_p(raw)).value
 
 
@@ -74,19 +74,19 @@ def _utf8(value: str) -> bytes:
 
 
 def _terminated(value: Optional[str]) -> bytes:
-    """As C wants it, or nothing."""
+    """The text as C wants it, or nothing."""
     return b"" if value is None else _utf8(value).replace(b"\0", b"") + b"\0"
 
 
 def _joined(parts: List[bytes]) -> Tuple[bytes, List[int], List[int]]:
-    """All of them in one; where each stands, and their lengths."""
+    """Joins the parts; returns all of them, the offset of each, and their lengths."""
     blob = b"".join(parts)
     lengths = list(map(len, parts))
     return blob, list(accumulate(lengths, initial=_address(blob))), lengths
 
 
 def _parts(headers: Any) -> List[bytes]:
-    """Names and values in turn."""
+    """Names and values, alternating."""
     return [value if type(value) is bytes else _bytes(value)
             for value in chain.from_iterable(headers)]
 
@@ -104,7 +104,7 @@ def _lines(places: List[int], lengths: List[int]) -> bytes:
 
 
 def _fields(values: Dict[str, Any]) -> Tuple[Any, List[Any]]:
-    """An array of cw_field; and what keeps the bytes of its strings, which the array does not."""
+    """An array of cw_field, and the bytes of its strings, which the array does not keep alive."""
     from ._record import _slot, put_field
     names = list(values)[:_OWN_FIELDS_MAX]
     array = (Field * len(names))()
@@ -115,11 +115,12 @@ def _fields(values: Dict[str, Any]) -> Tuple[Any, List[Any]]:
 
 
 class Exchange:
-    """One request and its answer in the store. `id` is what `cordwood http show` takes. In a child
-    of fork it ends silently: the process that began it says how it ended.
+    """One request and its answer in the store. `id` is the argument of `cordwood http show`. In a
+    forked child it ends silently: the process that began it reports how it ended.
 
-    `_handle` is emptied before the exchange is freed, which lets other threads run: a call that
-    another thread has begun finds NULL in it, which is no exchange. `_open` is emptied once."""
+    `_handle` is emptied before the exchange is freed, because freeing lets other threads run: a
+    call that another thread has begun then finds NULL, which is no exchange. `_open` is emptied
+    once."""
 
     __slots__ = ("_handle", "_open", "_process", "id")
 
@@ -130,23 +131,23 @@ class Exchange:
         self.id: str = (_id(handle) or b"").decode()
 
     def request_body(self, data: Any) -> None:
-        """More of what goes out."""
+        """Reports more bytes that go out."""
         if type(data) is not bytes:
             data = bytes(data)
         _request_body(self._handle, data, len(data))
 
     def response_body(self, data: Any) -> None:
-        """More of what comes in."""
+        """Reports more bytes that come in."""
         if type(data) is not bytes:
             data = bytes(data)
         _response_body(self._handle, data, len(data))
 
     def response_body_unseen(self, count: int) -> None:
-        """That many came in which nobody can show."""
+        """Reports the number of bytes that came in but cannot be shown."""
         _response_body(self._handle, None, count)
 
     def response(self, status: int, headers: Any, protocol: Optional[str] = None) -> None:
-        """The answer's status and headers."""
+        """Reports the answer's status and headers."""
         parts = _parts(headers)
         count = len(parts)
         parts.append(_terminated(protocol))
@@ -155,11 +156,11 @@ class Exchange:
         _response(self._handle, _RESPONSE.pack(
             _RESPONSE.size, status, _address(lines), count // 2, 0, 0,
             places[count] if protocol is not None else 0))
-        del blob, lines  # until here
+        del blob, lines  # must live until here
 
     def end(self, error: str = "", error_type: str = "", cancelled: bool = False,
             remote_address: str = "", flags: int = 0, **times: int) -> None:
-        """Writes the record; all further calls are the caller's mistake."""
+        """Writes the record; any later call is the caller's mistake."""
         try:
             self._open.pop()
         except IndexError:
@@ -184,7 +185,7 @@ class Exchange:
 def begin(handle: int, method: str, url: str, headers: Any, *, body: Any = b"", side: int = 0,
           start_ns: int = 0, redirected_from: Optional[str] = None, protocol: Optional[str] = None,
           attempt: int = 0) -> Optional[Exchange]:
-    """An exchange of that engine; None: it is not captured. Raises CordwoodError."""
+    """Begins an exchange of the engine; None: it is not captured. Raises CordwoodError."""
     parts = _parts(headers)
     count = len(parts)
     state = _context.current()
@@ -209,7 +210,7 @@ def begin(handle: int, method: str, url: str, headers: Any, *, body: Any = b"", 
         0 if fields is None else ctypes.addressof(fields), field_count)
     out = c_void_p()
     status = _begin(handle, raw, byref(out))
-    del blob, lines, fields, slots  # until here
+    del blob, lines, fields, slots  # must live until here
     if status == _abi.OK and out.value:
         return Exchange(out)
     if status < 0:

@@ -1,8 +1,8 @@
-"""The hook of `http.client`, which urllib.request, urllib3 and requests send with.
+"""The hook of `http.client`, through which urllib.request, urllib3 and requests send.
 
-A connection carries what is under way in an attribute, `_Sending` until its answer is there, and an
-answer `_Body` until its body is read, closed or garbage. Both are used by the thread that uses the
-connection. Everything that goes through `send` after the headers is the request's body.
+An attribute of the connection holds the exchange under way: a `_Sending` until the answer is there.
+The answer holds a `_Body` until its body is read, closed or garbage. Only the thread that uses the
+connection uses both. All bytes that pass `send` after the headers belong to the request's body.
 """
 import io
 import socket
@@ -15,7 +15,7 @@ from ._hooks_record import Recording, begin, propagated, remember
 
 CLIENT = "http.client"
 _VERSIONS = {10: "http/1.0", 11: "http/1.1"}
-# The server may have answered before it closed: what it says is still read.
+# The server may have answered before it closed: its answer is still read.
 _ANSWERED_EARLY = (BrokenPipeError, ConnectionResetError)
 
 
@@ -37,7 +37,7 @@ def target(connection: Any, path: str) -> str:
 
 
 def parse(lines: List[bytes]) -> Tuple[str, str, List[Tuple[bytes, bytes]]]:
-    """Method, target and headers of what a connection is about to send."""
+    """Method, target and headers that a connection is about to send."""
     method, _, rest = lines[0].partition(b" ")
     headers = []
     for line in lines[1:]:
@@ -49,7 +49,7 @@ def parse(lines: List[bytes]) -> Tuple[str, str, List[Tuple[bytes, bytes]]]:
 
 
 class _Sending:
-    """A request until its answer's headers are there."""
+    """A request until its answer's headers arrive."""
 
     __slots__ = ("recording", "error", "is_inside", "has_headers", "_started")
 
@@ -61,14 +61,14 @@ class _Sending:
         self._started = time.perf_counter_ns()
 
     def put(self, data: Any) -> None:
-        """What went out, in chunks where the headers say so."""
+        """Reports bytes that went out; they come in chunks if the headers say so."""
         if self.has_headers:
             self.recording.sending(data)
         self.has_headers = True
         self.recording.sent()
 
     def phases(self, connection: Any) -> None:
-        """What connecting took, where this request needed it."""
+        """Reports how long connecting took, if this request needed it."""
         took = connection.__dict__.pop("_cordwood_connect", None)
         if took is not None:
             self.recording.phases.update(took)
@@ -77,11 +77,11 @@ class _Sending:
             self.recording.phases["send_ns"] = max(1, sent - self._started)
 
     def connected(self, spent: int) -> None:
-        """That long went by in connecting, which is not sending."""
+        """Subtracts time that went into connecting, not sending."""
         self._started += spent
 
     def end(self, connection: Any, error: Optional[BaseException]) -> None:
-        """No answer will come."""
+        """Ends the exchange: no answer will come."""
         connection._cordwood_sending = None
         self.phases(connection)
         if error is None and self.error is None:
@@ -102,7 +102,8 @@ class _Body:
 
 
 def _shown(data: Any, sending: _Sending) -> Any:
-    """Data as `send` takes it, that tells what is read from it; None: it is bytes, told later."""
+    """Wraps data for `send` so that each read is reported; None: bytes, which are reported
+    later."""
     if isinstance(data, (bytes, bytearray, memoryview)):
         return None
     if hasattr(data, "read"):
@@ -121,7 +122,7 @@ def _told(parts: Any, sending: _Sending) -> Any:
 
 
 class _File:
-    """A file that a host gives to `send`; what http.client reads of it is told."""
+    """A file that a host gives to `send`; reports the bytes http.client reads from it."""
 
     def __init__(self, file: Any, sending: _Sending) -> None:
         self._file = file
@@ -129,7 +130,7 @@ class _File:
         self._is_text = isinstance(file, io.TextIOBase)
 
     def read(self, size: int = -1) -> bytes:
-        """As the file's; text in the coding that http.client gives it."""
+        """Reads from the file; encodes text as http.client does."""
         data = self._file.read(size)
         if self._is_text:
             data = data.encode("iso-8859-1")
@@ -211,7 +212,7 @@ def _getresponse(original: Callable[..., Any]) -> Callable[..., Any]:
         sending = self._cordwood_sending
         if sending is None:
             return original(self, *arguments, **named)
-        self._cordwood_sending = None  # it may close the connection, which is no end of this one
+        self._cordwood_sending = None  # closing the connection here does not end this exchange
         try:
             response = original(self, *arguments, **named)
         except BaseException as error:
@@ -225,7 +226,7 @@ def _getresponse(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _answered(recording: Recording, response: Any, connection: Any) -> None:
     try:
-        # As they stand in the message: its mapping methods cost ten times as much.
+        # Headers as the message holds them: its mapping methods cost ten times as much.
         pairs = response.headers._headers
         status = response.status
         location = None
@@ -233,7 +234,7 @@ def _answered(recording: Recording, response: Any, connection: Any) -> None:
             location = next((value for name, value in pairs if name.lower() == "location"), None)
         remember(response, recording.id)
         recording.answered(status, pairs, _VERSIONS.get(response.version), location)
-        # A header that it does not know for "chunked" leaves the chunks to the host.
+        # If http.client does not recognise "chunked" in the header, the host gets the chunks.
         recording.flags = RESPONSE_BARE if response.chunked else RESPONSE_CHUNKS
         address = _peer(connection)
         if address:
@@ -242,7 +243,7 @@ def _answered(recording: Recording, response: Any, connection: Any) -> None:
             recording.end()
         else:
             response._cordwood_body = _Body(recording)
-    except Exception:  # not the class it should be; what is known is recorded
+    except Exception:  # not of the expected class; the known parts are recorded
         recording.end()
 
 
@@ -265,7 +266,7 @@ def _peer(connection: Any) -> str:
 def _close(original: Callable[..., Any]) -> Callable[..., Any]:
     def close(self: Any) -> Any:
         sending = self._cordwood_sending
-        # Inside `send` a refused tunnel closes: its error is told there.
+        # A refused tunnel closes inside `send`, which reports its error.
         if sending is not None and not sending.is_inside:
             sending.end(self, None)
         return original(self)
@@ -273,8 +274,8 @@ def _close(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def timed(name: str, inner: Optional[str] = None) -> Callable[..., Any]:
-    """Measures a method of a connection into its phases; what `inner` measured meanwhile is not
-    part of it."""
+    """Measures a method of a connection into its phases, without the time that `inner` measured
+    meanwhile."""
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def method(self: Any, *arguments: Any, **named: Any) -> Any:
             if not _hooks._stack:
@@ -297,7 +298,7 @@ def timed(name: str, inner: Optional[str] = None) -> Callable[..., Any]:
 
 
 def _reads(what: Callable[[Any, Tuple[Any, ...]], Any]) -> Callable[..., Any]:
-    """Tells what a reading method of an answer gave; `what` finds the bytes."""
+    """Reports what a reading method of an answer returned; `what` finds the bytes."""
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def method(self: Any, *arguments: Any, **named: Any) -> Any:
             body = self._cordwood_body
@@ -353,9 +354,9 @@ def _buffer(count: Any, arguments: Tuple[Any, ...]) -> Any:
 
 
 def patch(patches: _hooks.Patches, module: Any) -> None:
-    """Into http.client."""
+    """Patches http.client."""
     connection, response = module.HTTPConnection, module.HTTPResponse
-    # Left when the hooks go: objects made meanwhile look it up.
+    # Stays after the hooks are removed: objects made meanwhile look it up.
     connection._cordwood_sending = None
     response._cordwood_body = None
     patches.put(connection, "endheaders", _endheaders)

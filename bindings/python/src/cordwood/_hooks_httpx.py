@@ -1,6 +1,6 @@
-"""The hook of httpx, sync and async: around the transport that a client picks for a URL, so that
-mounted and custom transports are seen, and redirections hop by hop. The answer's stream is wrapped
-as the transport gave it: bytes as on the wire. httpcore's trace extension gives the phases."""
+"""The hook of httpx, sync and async. It wraps the transport that a client picks for a URL, so it
+sees mounted and custom transports, and each hop of a redirection. It wraps the answer's stream as
+the transport gave it: bytes as on the wire. httpcore's trace extension reports the phases."""
 import time
 from typing import Any, AsyncIterator, Callable, Dict, Iterator, Optional
 
@@ -12,7 +12,7 @@ _PROTOCOLS = {b"HTTP/1.0": "http/1.0", b"HTTP/1.1": "http/1.1", b"HTTP/2": "h2",
 
 
 class _Phases:
-    """httpcore's events, as times."""
+    """Turns httpcore's events into times."""
 
     __slots__ = ("_at", "_phases", "_before")
 
@@ -46,7 +46,7 @@ class _Phases:
         return None if self._before is None else self._before(name, info)
 
     async def async_(self, name: str, info: Any) -> Any:
-        """The same, awaited."""
+        """Like `sync`, awaited."""
         self._note(name)
         return None if self._before is None else await self._before(name, info)
 
@@ -66,7 +66,7 @@ def _begin(hooks: _hooks.HTTPHooks, request: Any) -> Optional[Recording]:
 
 
 def _answered(recording: Recording, response: Any) -> bool:
-    """Whether a body is still to come."""
+    """Reports the answer; returns whether a body is still to come."""
     try:
         extensions = response.extensions
         remember(response, recording.id)
@@ -90,10 +90,10 @@ def _answered(recording: Recording, response: Any) -> bool:
 
 
 def _classes(httpx: Any) -> Any:
-    """The wrappers, which have to be httpx's own kinds."""
+    """The wrappers, which have to subclass httpx's own types."""
 
     class SentSync(httpx.SyncByteStream):  # type: ignore[misc]
-        """A request's body that tells what goes out."""
+        """A request's body that reports the bytes going out."""
 
         def __init__(self, stream: Any, recording: Recording) -> None:
             self._stream, self._recording = stream, recording
@@ -104,11 +104,11 @@ def _classes(httpx: Any) -> Any:
                 yield chunk
 
         def close(self) -> None:
-            """As the host's."""
+            """Closes the host's stream."""
             self._stream.close()
 
     class SentAsync(httpx.AsyncByteStream):  # type: ignore[misc]
-        """The same, awaited."""
+        """Like SentSync, awaited."""
 
         def __init__(self, stream: Any, recording: Recording) -> None:
             self._stream, self._recording = stream, recording
@@ -119,11 +119,11 @@ def _classes(httpx: Any) -> Any:
                 yield chunk
 
         async def aclose(self) -> None:
-            """As the host's."""
+            """Closes the host's stream."""
             await self._stream.aclose()
 
     class ReceivedSync(httpx.SyncByteStream):  # type: ignore[misc]
-        """An answer's body that tells what arrives, and its end."""
+        """An answer's body that reports the bytes arriving, and its end."""
 
         def __init__(self, stream: Any, recording: Recording) -> None:
             self._stream, self._recording = stream, recording
@@ -133,7 +133,7 @@ def _classes(httpx: Any) -> Any:
                 for chunk in self._stream:
                     self._recording.received(chunk)
                     yield chunk
-            except GeneratorExit:  # the host reads no more
+            except GeneratorExit:  # the host stops reading
                 raise
             except BaseException as error:
                 self._recording.end(error)
@@ -141,12 +141,12 @@ def _classes(httpx: Any) -> Any:
             self._recording.end()
 
         def close(self) -> None:
-            """As the transport's."""
+            """Closes the transport's stream."""
             self._recording.closed()
             self._stream.close()
 
     class ReceivedAsync(httpx.AsyncByteStream):  # type: ignore[misc]
-        """The same, awaited."""
+        """Like ReceivedSync, awaited."""
 
         def __init__(self, stream: Any, recording: Recording) -> None:
             self._stream, self._recording = stream, recording
@@ -164,7 +164,7 @@ def _classes(httpx: Any) -> Any:
             self._recording.end()
 
         async def aclose(self) -> None:
-            """As the transport's."""
+            """Closes the transport's stream."""
             self._recording.closed()
             await self._stream.aclose()
 
@@ -175,7 +175,7 @@ def _classes(httpx: Any) -> Any:
             self._transport, self._hooks = transport, hooks
 
         def handle_request(self, request: Any) -> Any:
-            """Sends it and records it."""
+            """Sends the request and records it."""
             recording = _begin(self._hooks, request)
             if recording is None:
                 return self._transport.handle_request(request)
@@ -196,13 +196,13 @@ def _classes(httpx: Any) -> Any:
             return response
 
     class Async(httpx.AsyncBaseTransport):  # type: ignore[misc]
-        """The same, awaited."""
+        """Like Sync, awaited."""
 
         def __init__(self, transport: Any, hooks: _hooks.HTTPHooks) -> None:
             self._transport, self._hooks = transport, hooks
 
         async def handle_async_request(self, request: Any) -> Any:
-            """Sends it and records it."""
+            """Sends the request and records it."""
             recording = _begin(self._hooks, request)
             if recording is None:
                 return await self._transport.handle_async_request(request)
@@ -236,7 +236,7 @@ def _picks(wrapper: Any) -> Callable[..., Any]:
 
 
 def patch(patches: _hooks.Patches, module: Any) -> None:
-    """Into httpx."""
+    """Patches httpx."""
     sync, async_ = _classes(module)
     patches.put(module.Client, "_transport_for_url", _picks(sync))
     patches.put(module.AsyncClient, "_transport_for_url", _picks(async_))

@@ -1,7 +1,8 @@
-"""What all hooks record with: a request and its answer, from begin to end, that never raises.
+"""The recorder that all hooks share: a request and its answer, from begin to end. It never raises.
 
-A `Recording` belongs to one request; one thread at a time. Times are taken here, so that the hooks
-say only what happens. Redirections are found by the target of the last answer in the same context.
+A `Recording` belongs to one request; one thread at a time. It takes the times itself, so that the
+hooks only report events. It recognises redirections by the target of the last answer in the same
+context.
 """
 import os
 import socket
@@ -20,11 +21,12 @@ Pairs = Iterable[Tuple[Any, Any]]
 REDIRECTIONS = (301, 302, 303, 307, 308)
 _CAUSES_MAX = 8
 EXCHANGE = "_cordwood_exchange"
-"""Attribute of an answer or an exception: the id of its exchange."""
+"""Attribute of an answer or an exception that holds the id of its exchange."""
 
 
 class Redirection(NamedTuple):
-    """Where an answer sent the client: the next request of this context to it is its hop."""
+    """Where an answer sent the client: the next request of this context to that target is its
+    hop."""
     target: str
     id: str
 
@@ -34,7 +36,7 @@ _redirection: "ContextVar[Optional[Redirection]]" = ContextVar("cordwood-redirec
 
 
 def remember(thing: Any, id: str) -> None:
-    """Leaves the exchange's id at an answer or an exception, for NetworkError."""
+    """Attaches the exchange's id to an answer or an exception, for NetworkError."""
     try:
         setattr(thing, EXCHANGE, id)
     except Exception:  # it has no room
@@ -42,7 +44,7 @@ def remember(thing: Any, id: str) -> None:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it says it came from; not __context__, which may be the host's matter."""
+    """The error and its chain of causes, without __context__, which may be unrelated."""
     now: Optional[BaseException] = error
     for _ in range(_CAUSES_MAX):
         if now is None:
@@ -53,14 +55,14 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def decoded(transfer_encoding: str) -> int:
-    """The flags of an answer whose client takes chunks apart, where it was sure to."""
+    """The flags of an answer whose client has certainly decoded chunks."""
     is_sure = transfer_encoding.strip().lower() == "chunked"
     return _hooks_calls.REQUEST_BARE | (_hooks_calls.RESPONSE_BARE if is_sure else 0)
 
 
 def is_cancelled(error: Optional[BaseException]) -> bool:
-    """Whether the host broke it off: a cancelled task, a generator that is closed, Ctrl-C."""
-    asyncio = sys.modules.get("asyncio")  # who cancels has it
+    """Whether the host cancelled it: a cancelled task, a generator that is closed, Ctrl-C."""
+    asyncio = sys.modules.get("asyncio")  # whoever cancels has imported it
     return error is not None and (
         not isinstance(error, Exception)
         or asyncio is not None and isinstance(error, asyncio.CancelledError))
@@ -84,7 +86,7 @@ def error_type(error: BaseException) -> str:
 
 
 def traceparent(state: State) -> Optional[str]:
-    """The W3C header of what is in force; None: nothing is."""
+    """The W3C header of the context in force; None: there is none."""
     ids = state.ids
     if ids is None:
         return None
@@ -93,7 +95,7 @@ def traceparent(state: State) -> Optional[str]:
 
 
 def propagated(hooks: HTTPHooks, present: Iterable[Any]) -> List[Tuple[str, str]]:
-    """Headers to add to a request that has those of the names `present`."""
+    """Headers to add to a request that already has headers of the names `present`."""
     if not hooks.propagate:
         return []
     try:
@@ -114,18 +116,18 @@ def propagated(hooks: HTTPHooks, present: Iterable[Any]) -> List[Tuple[str, str]
 
 
 def conversation_header(engine: Any) -> str:
-    """The name that the host gave it; "": none."""
+    """The header's name as the host set it; "": none."""
     name: str = getattr(engine, "_conversation_header", "X-Conversation-Id")
     return name
 
 
 def _is_line(value: str) -> bool:
-    """Whether it can stand in a header: a context's field may be anything."""
+    """Whether the value can be a header line: a context's field may be anything."""
     return value.isascii() and value.isprintable()
 
 
 class Recording:
-    """One request under way. Begun by `begin`; all calls after `end` do nothing."""
+    """One request under way, begun by `begin`. Calls after `end` do nothing."""
 
     __slots__ = ("_hooks", "_exchange", "_url", "_began", "sent_ns", "_answered",
                  "phases", "id", "flags")
@@ -139,15 +141,15 @@ class Recording:
         self._answered = 0
         self.phases: Dict[str, Any] = {}
         self.id: str = exchange.id
-        self.flags = 0  # of _hooks_calls: what is known of the bodies' framing
+        self.flags = 0  # of _hooks_calls: the known framing of the bodies
 
     @property
     def is_open(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the exchange has not ended."""
         return self._exchange is not None
 
     def sending(self, data: Any) -> None:
-        """Bytes of the request's body that go out."""
+        """Reports bytes of the request's body that go out."""
         exchange = self._exchange
         if exchange is not None:
             try:
@@ -156,12 +158,12 @@ class Recording:
                 self._hooks.diagnose(error)
 
     def sent(self) -> None:
-        """The last that was sent goes out now."""
+        """Marks the time at which the last bytes go out."""
         self.sent_ns = time.perf_counter_ns()
 
     def answered(self, status: int, headers: Pairs, protocol: Optional[str] = None,
                  location: Optional[str] = None) -> None:
-        """Status and headers of the answer; location: where it redirects to."""
+        """Reports the answer's status and headers; location: where it redirects to."""
         exchange = self._exchange
         if exchange is None:
             return
@@ -175,7 +177,7 @@ class Recording:
             self._hooks.diagnose(error)
 
     def received(self, data: Any) -> None:
-        """Bytes of the answer's body."""
+        """Reports bytes of the answer's body."""
         exchange = self._exchange
         if exchange is not None:
             try:
@@ -184,7 +186,7 @@ class Recording:
                 self._hooks.diagnose(error)
 
     def received_unseen(self, count: int) -> None:
-        """That many bytes of the answer's body went by unseen: the server sends a file."""
+        """Reports the number of body bytes that went by unseen: the server sends a file."""
         exchange = self._exchange
         if exchange is not None and count > 0:
             try:
@@ -193,11 +195,11 @@ class Recording:
                 self._hooks.diagnose(error)
 
     def diagnose(self, error: BaseException) -> None:
-        """What went wrong in the recording itself."""
+        """Reports a failure of the recording itself."""
         self._hooks.diagnose(error)
 
     def end(self, error: Optional[BaseException] = None, text: str = "", kind: str = "") -> None:
-        """It is over: well, by an error, or as the text says."""
+        """Ends the exchange: successfully, by an error, or for the reason in the text."""
         exchange, self._exchange = self._exchange, None
         if exchange is None:
             return
@@ -219,22 +221,22 @@ class Recording:
             self._hooks.diagnose(trouble)
 
     def closed(self) -> None:
-        """The host is done with it, whether the body was at its end or not."""
+        """The host has finished with it, whether or not it read the whole body."""
         now = sys.exc_info()[1]
         self.end(now if is_cancelled(now) else None)
 
     def __del__(self) -> None:
         try:
             self.end()
-        except Exception:  # the interpreter ends
+        except Exception:  # the interpreter is exiting
             pass
 
 
 def begin(hooks: HTTPHooks, method: str, url: str, headers: Pairs, *, body: Any = b"",
           protocol: Optional[str] = None, attempt: int = 0, before_ns: int = 0,
           side: int = 0) -> Optional[Recording]:
-    """Begins an exchange; None: it is not captured. before_ns: since when it has been under way.
-    Never raises."""
+    """Begins an exchange; None: it is not captured. before_ns: the time the request has already
+    been under way. Never raises."""
     try:
         url = urldefrag(url).url
         came = _redirection.get()

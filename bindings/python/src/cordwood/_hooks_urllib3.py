@@ -1,6 +1,6 @@
-"""What urllib3 does beside `http.client`, which it sends with: it connects TLS before the request
-begins, reads chunks by itself, and repeats. A request that never came so far as to begin is
-recorded here. The thread's request is in `_now` while its pool works on it."""
+"""The parts of urllib3 that bypass `http.client`, through which it sends: it connects TLS before
+the request begins, reads chunks by itself, and retries. A request that failed before it began is
+recorded here. `_now` holds the thread's request while its pool works on it."""
 import threading
 from typing import Any, Callable, Optional
 
@@ -12,7 +12,7 @@ _now = threading.local()
 
 
 def _url(pool: Any, connection: Any, path: str) -> str:
-    """Of a connection that is not set up its pool knows the target."""
+    """For a connection that is not set up, the pool knows the target."""
     if path.startswith("/") and getattr(connection, "_tunnel_host", None) is None:
         host = pool.host if ":" not in pool.host else f"[{pool.host.strip('[]')}]"
         usual = {"http": 80, "https": 443}.get(pool.scheme)
@@ -22,7 +22,7 @@ def _url(pool: Any, connection: Any, path: str) -> str:
 
 
 def _attempt(retries: Any) -> int:
-    """From 1; what was redirected begins anew."""
+    """Counts from 1; a redirection starts anew."""
     count = 1
     for past in reversed(getattr(retries, "history", None) or ()):
         if getattr(past, "redirect_location", None):
@@ -32,7 +32,7 @@ def _attempt(retries: Any) -> int:
 
 
 def _failed(pool: Any, connection: Any, request: Any, error: BaseException) -> None:
-    """A request that ended before http.client saw it."""
+    """Records a request that ended before http.client saw it."""
     hooks = _hooks.active(CLIENT)
     if hooks is None:
         return
@@ -74,7 +74,7 @@ def _urlopen(original: Callable[..., Any]) -> Callable[..., Any]:
                 retries: Any = None, *arguments: Any, **named: Any) -> Any:
         if _hooks.active(CLIENT) is None:
             return original(self, method, url, body, headers, retries, *arguments, **named)
-        before = getattr(_now, "request", None)  # of a request that this one repeats
+        before = getattr(_now, "request", None)  # of a request that this one retries
         _now.request = (method, url, headers, _attempt(retries))
         try:
             return original(self, method, url, body, headers, retries, *arguments, **named)
@@ -116,7 +116,7 @@ def _handle_chunk(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def patch(patches: _hooks.Patches, module: Any) -> None:
-    """Into urllib3."""
+    """Patches urllib3."""
     pools: Any = module.connectionpool
     patches.put(pools.HTTPConnectionPool, "urlopen", _urlopen)
     patches.put(pools.HTTPConnectionPool, "_make_request", _make_request)

@@ -1,7 +1,7 @@
-"""Which HTTP exchanges an engine captures, and what of them is replaced (docs/HTTP.md).
+"""Selects which HTTP exchanges an engine captures, and what is replaced in them (docs/HTTP.md).
 
-The struct and prototypes of http.h that belong to an engine's options; `Engine.capture_http` calls
-`set_options`. Any thread.
+Has the struct and prototypes of http.h that belong to an engine's options; `Engine.capture_http`
+calls `set_options`. Any thread.
 """
 from ctypes import POINTER, Structure, c_bool, c_char_p, c_int32, c_size_t, c_uint32, c_uint64
 from ctypes import c_void_p, sizeof

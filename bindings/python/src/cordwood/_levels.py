@@ -1,8 +1,8 @@
 """Severity: names and numbers, pure.
 
-Any number from 1 to 24 (OpenTelemetry's) is a level. Unnamed ones show as the named one below with
-the difference: 11 is "NOTICE+1". The standard library's numbers (10 … 50) are another scale, which
-`from_stdlib` translates. We do not use its 30, 40 and 50: they mean here what they mean there.
+Any number from 1 to 24 (OpenTelemetry's) is a level. An unnamed one shows as the named one below it
+plus the difference: 11 is "NOTICE+1". The standard library's numbers (10 … 50) are another scale,
+which `from_stdlib` translates. We avoid its 30, 40 and 50, which keep their meaning there.
 """
 import operator
 from typing import Any, Tuple, Union
@@ -19,7 +19,7 @@ OFF = 255
 Level = Union[int, str]
 
 # A record with an unknown level is kept at this one, which most thresholds let through. A field
-# says what was wrong.
+# names the problem.
 FALLBACK = WARN
 LEVEL_ERROR = "cordwood.level_error"
 
@@ -35,10 +35,10 @@ _STDLIB = ((50, FATAL), (40, ERROR), (30, WARN), (25, NOTICE), (20, INFO), (10, 
 
 def number(level: Level) -> int:
     """1 … 24 or 255 of a name ("warn", "warning", "INFO+2") or number; ValueError otherwise."""
-    # What it really is: objects may claim another __class__.
+    # The real class: objects may claim another __class__.
     if not issubclass(type(level), (int, str)):
         try:
-            level = operator.index(level)  # a number of another library's
+            level = operator.index(level)  # a number type of another library
         except Exception:  # a host's __index__ may raise anything
             raise ValueError(f"a level is a number or a name, no {type(level).__name__}") from None
     if isinstance(level, int):
@@ -58,18 +58,18 @@ def number(level: Level) -> int:
 
 
 def of_call(level: Any) -> Tuple[int, str]:
-    """The level of a log call. An unknown one does not raise: FALLBACK, and what is wrong."""
+    """The level of a log call. An unknown level does not raise: FALLBACK, and the problem."""
     try:
         found = number(level)
         return (found, "") if found != OFF else (FALLBACK, "255 (off) is a threshold, no level")
     except ValueError as error:
         return FALLBACK, str(error)[:200]
-    except Exception as error:  # a str of the host's own, with methods that raise
+    except Exception as error:  # a host's str subclass with methods that raise
         return FALLBACK, f"no level: {type(error).__name__}"
 
 
 def name(level: int) -> str:
-    """ "INFO", "INFO+2"; a number outside 1 … 24 as it is."""
+    """ "INFO", "INFO+2"; a number outside 1 … 24 unchanged."""
     for least, text in _NAMES:
         if least <= level <= 24:
             return text if level == least else f"{text}+{level - least}"

@@ -1,13 +1,13 @@
-"""A logger: a dotted name in an engine, with the calls of the standard library's.
+"""A logger: a dotted name in an engine, with the calls of the standard library's loggers.
 
-Any thread, any asyncio task, also in a forked child. A call answers whether the record was kept
-when it returns: True survives the death of the process. Below the threshold and after close it
-formats nothing and answers False, as it does where the store is full. It never raises: the
-record says what was wrong with its call (arguments, level, more fields than fit). This is the way
-through ctypes; _speed.c is the same in C (see _accelerator).
+Any thread, any asyncio task, also in a forked child. A call returns whether the record was kept:
+True survives the death of the process. Below the threshold and after close it formats nothing and
+returns False, as it does if the store is full. It never raises: the record says what was wrong with
+its call (arguments, level, more fields than fit). This is the path through ctypes; _speed.c is the
+same in C (see _accelerator).
 
-A call costs what its bytecode costs, so the way of a usual record is one function, `method` below:
-format, find the place, call C. All else goes through `_put`.
+A call costs what its bytecode costs, so one function handles the usual record, `method` below:
+format, find the place, call C. Everything else goes through `_put`.
 """
 import ctypes
 import sys
@@ -36,18 +36,18 @@ _KEPT_BYTES_MAX = _record.KEPT_BYTES_MAX
 
 
 def _marked(fields: Mapping[str, Any], key: str, problem: str) -> Dict[str, Any]:
-    """The fields, and first what is wrong with their call: the first ones are never cut."""
+    """The fields, led by the problem with their call: the first fields are never cut."""
     return {key: problem, **{name: fields[name] for name in fields if name != key}}
 
 
 def _signature(self: "Logger", message: Message, /, *args: Any, exc_info: Any = None,
                stacklevel: int = 1, **fields: Any) -> bool:
-    """What help() and inspect show of the methods: reading keywords from `fields` is cheaper."""
+    """The signature that help() and inspect show: reading keywords from `fields` is cheaper."""
     raise NotImplementedError
 
 
 def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None) -> Any:
-    """The method of a level. depth: frames up to the host's; current: exc_info where not given."""
+    """Makes the method of a level. depth: frames up to the host's; current: default of exc_info."""
     def method(self: "Logger", message: Any, /, *args: Any, **fields: Any) -> bool:
         if self._word.value + level < 256:
             return False
@@ -71,7 +71,7 @@ def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None
             place = _codes[id(frame.f_code)][frame.f_lasti]
         except KeyError:
             place = _place.find(frame)
-        except ValueError:  # called by no Python code, or by fewer frames than asked for
+        except ValueError:  # not called by Python code, or by fewer frames than asked for
             place = _place.NOWHERE
         site = place.site
         state = _state()
@@ -95,7 +95,7 @@ def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None
                 fields = _record.cut(fields)
             slots = draft.put_count(len(fields))
         index = 0
-        for key in fields:  # not by zip and items: a fifth of the whole call
+        for key in fields:  # not zip and items, which cost a fifth of the whole call
             slot = slots[index]
             index += 1
             value = fields[key]
@@ -118,7 +118,7 @@ def _method(name: str, level: int, doc: str, depth: int = 1, current: Any = None
 
 
 class Logger:
-    """Made by Engine.logger. `debug` … `critical` take the standard library's arguments
+    """Engine.logger makes it. `debug` … `critical` take the standard library's arguments
     (%-arguments, exc_info, stacklevel); further keywords are typed fields of the record."""
 
     __slots__ = ("name", "_word", "_first", "_write_site", "_write_record", "_write_text")
@@ -147,7 +147,8 @@ class Logger:
 
     def __init__(self, name: str, handle: int, waits: bool) -> None:
         self.name = name
-        # cw_enabled: the first word is 256 - threshold, 0 once closed; it never goes away.
+        # cw_enabled: the first word is 256 - threshold, 0 once closed; it lives as long as the
+        # process.
         self._word = ctypes.c_uint32.from_address(handle)
         self._first = ctypes.byref(self._word)
         calls = _abi.waiting_calls if waits else _abi.quick_calls
@@ -159,20 +160,20 @@ class Logger:
         return ctypes.addressof(self._word)
 
     def enabled(self, level: _levels.Level) -> bool:
-        """True where a record of that level would be written; ValueError: unknown level."""
+        """True if a record of that level would be written; ValueError: unknown level."""
         return self._word.value + _levels.number(level) > 255
 
     def log(self, level: _levels.Level, message: Message, /, *args: Any, **fields: Any) -> bool:
-        """A record of any level: a name, or a number from 1 to 24 (not the stdlib's 10 to 50). With
-        an unknown level the record is a warning, and a field says why."""
+        """Writes a record of any level: a name, or a number from 1 to 24 (not the stdlib's 10 to
+        50). With an unknown level the record becomes a warning, and a field says why."""
         number, problem = _levels.of_call(level)
         if problem:
             fields = _marked(fields, _levels.LEVEL_ERROR, problem)
         return _LEVELED[number](self, message, *args, **fields)
 
     def write(self, level: _levels.Level, data: Union[bytes, bytearray, memoryview]) -> bool:
-        """A record of bytes as they are: no place in the source, the shortest way. What is no
-        level is as in `log`."""
+        """Writes a record of bytes, unchanged: no place in the source, the fastest path. Unknown
+        levels are handled as in `log`."""
         number, problem = _levels.of_call(level)
         raw = data if isinstance(data, bytes) else bytes(data)
         state = _state()
@@ -184,7 +185,7 @@ class Logger:
     def _put(self, level: int, raw: bytes, place: _place.Place, fields: Mapping[str, Any],
              state: Optional[_context.State], exc_info: Any,
              time_ns: Optional[int] = None) -> bool:
-        """A record with everything."""
+        """Writes a record with all optional parts."""
         error = _text.exception(exc_info) if exc_info is not None else None
         try:
             draft = place.drafts.pop()
@@ -208,7 +209,7 @@ class Logger:
             slots = draft.put_count(len(fields))
         for index, key in enumerate(fields):
             length += _put_field(slots[index], key, fields[key])
-        if time_ns is not None:  # always or never at one place
+        if time_ns is not None:  # a place sets it always or never
             draft.put_time(time_ns)
         if ids is not None:
             draft.put_trace(ids)
@@ -223,7 +224,7 @@ class Logger:
         return not status
 
     def put_stdlib(self, record: Any, level: int, message: str, extra: Mapping[str, Any]) -> bool:
-        """A record of `logging`'s; for Handler, which has looked at the level."""
+        """Writes a `logging` record, for Handler, which has checked the level."""
         seconds = record.created
         return self._put(
             level, _text.encode(message),

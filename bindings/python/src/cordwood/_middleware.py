@@ -1,9 +1,9 @@
-"""The inbound side: WSGI and ASGI applications whose exchanges are recorded as a server's.
+"""The inbound side: WSGI and ASGI applications whose exchanges are recorded from the server's view.
 
-Around an application; one object for all its threads and tasks. The ids that a client sends
-(`traceparent`, X-Transaction-Id, the conversation header) are in force inside, so that what the
-application logs or asks of other servers carries them. Whatever goes wrong in here, the application
-is called and its answer goes out.
+Wraps an application; one object serves all its threads and tasks. The ids that a client sends
+(`traceparent`, X-Transaction-Id, the conversation header) are in force inside, so the application's
+records and outgoing requests carry them. Whatever goes wrong in here, the application is called and
+its answer goes out.
 """
 import re
 from contextvars import Token
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ._engine import Engine
 
 _SERVER = 1  # CW_HTTP_SERVER
-# No secret's form: a token has other characters or is longer, a JWT begins as it does.
+# Matches no secret: a token has other characters or is longer, and a JWT starts with "eyJ".
 _CONVERSATION = re.compile(r"(?!eyJ)[A-Za-z0-9._:-]{1,128}")
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _TRANSACTION = re.compile(
@@ -31,7 +31,7 @@ _NO_TRACE, _NO_SPAN = b"\0" * 16, b"\0" * 8
 
 
 def _ids(told: Mapping[str, str]) -> Optional[TraceIds]:
-    """Of `traceparent`, else of the transaction, whose trace its UUID is."""
+    """The ids of `traceparent`, otherwise of the transaction, whose UUID is its trace."""
     found = _TRACEPARENT.fullmatch(told.get("traceparent", ""))
     if found is not None:
         ids = TraceIds(bytes.fromhex(found[1]), bytes.fromhex(found[2]), int(found[3], 16))
@@ -42,8 +42,8 @@ def _ids(told: Mapping[str, str]) -> Optional[TraceIds]:
 
 
 def _state(told: Mapping[str, str], engine: Any) -> Optional[State]:
-    """What the client's headers put in force; None: nothing beside what is. It stands as it is in
-    every record that is written inside: nothing that may be a secret is taken."""
+    """The state that the client's headers put in force; None: they add nothing. Their values go
+    unchanged into every record written inside, so nothing that may be a secret is accepted."""
     fields: Dict[str, Any] = {}
     transaction = told.get("x-transaction-id", "")
     if _TRANSACTION.fullmatch(transaction):
@@ -59,7 +59,7 @@ def _state(told: Mapping[str, str], engine: Any) -> Optional[State]:
 
 
 class _Inside:
-    """Puts a state in force for a step of an application, and takes it back."""
+    """Puts a state in force for a step of an application, and removes it again."""
 
     __slots__ = ("_state", "_token")
 
@@ -76,7 +76,7 @@ class _Inside:
         if token is not None:
             try:
                 STATE.reset(token)
-            except ValueError:  # a generator that ends in a context of its own
+            except ValueError:  # a generator that ends in another context
                 pass
 
 
@@ -84,7 +84,7 @@ Pairs = List[Tuple[Any, Any]]
 
 
 class _Request(NamedTuple):
-    """What a server has of a request, beside its headers."""
+    """What a server knows about a request, besides its headers."""
     method: str
     url: str
     protocol: Optional[str]
@@ -92,7 +92,7 @@ class _Request(NamedTuple):
 
 
 def _string(value: Any) -> str:
-    """What is bytes here is text there, and the other way round."""
+    """The text of a value that may be bytes in one interface and text in another."""
     if isinstance(value, str):
         return value
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
@@ -109,8 +109,8 @@ class _Middleware:
 
     def _begin(self, headers: Callable[[], Pairs], request: Callable[[Mapping[str, str]], _Request]
                ) -> Tuple[Optional[Recording], Optional[State]]:
-        """Also where nothing is captured the ids are in force. What a server or a client made of
-        the request may be anything: it is looked at in here alone, where nothing is raised."""
+        """Puts the ids in force even if nothing is captured. The server's and client's values may
+        be anything: only this method looks at them, and it never raises."""
         state = None
         try:
             pairs = headers()
@@ -131,8 +131,8 @@ class _Middleware:
 
 
 class WSGIMiddleware(_Middleware):
-    """A WSGI application around `app` that records each exchange in the engine's store where
-    capture is on. What `app` raises is recorded and raised."""
+    """Wraps the WSGI application `app` and records each exchange in the engine's store while
+    capture is on. Exceptions of `app` are recorded and raised again."""
 
     def __call__(self, environ: Dict[str, Any], start_response: Callable[..., Any]) -> Any:
         recording, state = self._begin(lambda: _wsgi_headers(environ),
@@ -149,7 +149,7 @@ class WSGIMiddleware(_Middleware):
         except BaseException as error:
             recording.end(error)
             raise
-        if type(result) in (list, tuple):  # all of it is there; servers look at its length
+        if type(result) in (list, tuple):  # complete; servers look at its length
             for part in result:
                 recording.received(part)
             recording.end()
@@ -184,7 +184,7 @@ def _wsgi_request(environ: Mapping[str, Any]) -> _Request:
 
 
 def _wsgi_url(environ: Mapping[str, Any]) -> str:
-    """As PEP 3333 has it; a path that is no Latin-1 is taken for text."""
+    """The URL as PEP 3333 builds it; a path that is not Latin-1 is taken as text."""
     scheme = _string(environ.get("wsgi.url_scheme") or "http")
     host = _string(environ.get("HTTP_HOST") or "")
     if not host:
@@ -199,7 +199,7 @@ def _wsgi_url(environ: Mapping[str, Any]) -> str:
 
 
 class _Answering:
-    """start_response, and the write() that it gives."""
+    """start_response, and the write() that it returns."""
 
     __slots__ = ("_start", "_recording")
 
@@ -221,7 +221,7 @@ class _Answering:
 
 
 class _Input:
-    """wsgi.input that tells what is read."""
+    """A wsgi.input that reports what is read."""
 
     def __init__(self, stream: Any, recording: Recording) -> None:
         self._stream, self._recording = stream, recording
@@ -232,15 +232,15 @@ class _Input:
         return data
 
     def read(self, *size: Any) -> bytes:
-        """As the server's."""
+        """Like the server's."""
         return self._told(self._stream.read(*size))
 
     def readline(self, *size: Any) -> bytes:
-        """As the server's."""
+        """Like the server's."""
         return self._told(self._stream.readline(*size))
 
     def readlines(self, *hint: Any) -> List[bytes]:
-        """As the server's."""
+        """Like the server's."""
         return [self._told(line) for line in self._stream.readlines(*hint)]
 
     def __iter__(self) -> Iterator[bytes]:
@@ -281,7 +281,7 @@ class _Result:
         return part
 
     def close(self) -> None:
-        """The server is done: at the end, or because the client is gone."""
+        """The server has finished, at the end or because the client is gone."""
         try:
             close = getattr(self._result, "close", None)
             if close is not None:
@@ -296,8 +296,8 @@ Message = Dict[str, Any]
 
 
 class ASGIMiddleware(_Middleware):
-    """An ASGI application around `app` that records each exchange of scope "http"; others
-    (lifespan, websocket) go by. What `app` raises is recorded and raised."""
+    """Wraps the ASGI application `app` and records each exchange of scope "http"; other scopes
+    (lifespan, websocket) pass through. Exceptions of `app` are recorded and raised again."""
 
     async def __call__(self, scope: Message, receive: Callable[[], Awaitable[Message]],
                        send: Callable[[Message], Awaitable[None]]) -> None:
@@ -334,7 +334,7 @@ def _asgi_request(scope: Message, told: Mapping[str, str]) -> _Request:
 
 
 def _place(address: Any) -> str:
-    """Host and port, or what is there of them."""
+    """Host and port, or as much of them as exists."""
     if not isinstance(address, (tuple, list)) or not address:
         return ""
     host = _string(address[0])
@@ -359,7 +359,7 @@ def _asgi_url(scope: Message, told: Mapping[str, str]) -> str:
 
 
 class _Channel:
-    """The two ways between server and application."""
+    """The two directions between server and application."""
 
     __slots__ = ("_receive", "_send", "_recording", "_is_left", "_length")
 
@@ -367,10 +367,10 @@ class _Channel:
                  send: Callable[[Message], Awaitable[None]], recording: Recording) -> None:
         self._receive, self._send, self._recording = receive, send, recording
         self._is_left = False
-        self._length = 0  # as the answer's headers have it
+        self._length = 0  # according to the answer's headers
 
     async def receive(self) -> Message:
-        """What the server has of the request."""
+        """Passes the server's messages of the request."""
         message = await self._receive()
         try:
             if message.get("type") == "http.request":
@@ -384,7 +384,7 @@ class _Channel:
         return message
 
     async def send(self, message: Message) -> None:
-        """What the application answers."""
+        """Passes the application's messages of the answer."""
         is_last = False
         try:
             message = _kept(message)
@@ -396,7 +396,7 @@ class _Channel:
             self._recording.end()
 
     def _told(self, message: Message) -> bool:
-        """Whether the answer ends with it."""
+        """Whether the message ends the answer."""
         kind = message.get("type")
         if kind == "http.response.start":
             headers = list(message.get("headers") or ())

@@ -1,17 +1,17 @@
-"""The body of an answer that failed: what its client read, or its beginning, as long as an error
-may be. What is read here is put back for the host, but in an answer of http.client. No call raises.
-"""
+"""The body of a failed answer: the part its client read, or else its beginning, up to the size that
+an error may have. Bytes read here are put back for the host, except in an answer of http.client. No
+call raises."""
 import inspect
 import io
 from itertools import chain
 from typing import Any, AsyncIterator, Iterable, Iterator, Optional, Tuple
 
-BYTES_MAX = (256 << 10) + 4  # what is longer is not decoded
+BYTES_MAX = (256 << 10) + 4  # longer bodies are not decoded
 _PIECE_BYTES = 4096  # a client may unpack a thousand times that
 
 
 def get(thing: Any, *names: str) -> Any:
-    """The first of these that it has, is not None and is no method."""
+    """The first of these attributes that exists, is not None and is not a method."""
     for name in names:
         value = look(thing, name)
         if value is not None and not callable(value):
@@ -28,7 +28,7 @@ def look(thing: Any, name: str, otherwise: Any = None) -> Any:
 
 
 def had(answer: Any) -> Optional[bytes]:
-    """The body that was read; None: it was not."""
+    """The body if it was read; None: it was not."""
     if get(answer, "_content") is False:  # requests, whose `content` reads all
         return None
     for name in ("content", "_body"):
@@ -39,16 +39,16 @@ def had(answer: Any) -> Optional[bytes]:
 
 
 def is_long(headers: Iterable[Tuple[str, str]]) -> bool:
-    """Whether they say that nothing of the body would be decoded."""
+    """Whether the headers announce a body too long to be decoded."""
     return any(name.lower() == "content-length" and value.isdecimal()
                and (len(value) > 18 or int(value) > BYTES_MAX) for name, value in headers)
 
 
 def begun(answer: Any) -> bytes:
-    """The beginning of a body that nobody has read, without a loop."""
+    """The beginning of a body that was not read yet, without a loop."""
     try:
         return _begun(answer)
-    except Exception:  # closed, or broken off: what the status says is enough
+    except Exception:  # closed, or broken off: the status is enough
         return b""
 
 
@@ -84,43 +84,43 @@ def _limited(pieces: Iterator[bytes]) -> bytes:
 
 
 def _taken(holder: Any, name: str, pieces: Iterator[bytes]) -> bytes:
-    """The beginning; that method gives it again, and the rest."""
+    """Takes the beginning; the method then returns it again, followed by the rest."""
     body = _limited(pieces)
     vars(holder)[name] = lambda *_, **__: chain([body], pieces)
     return body
 
 
 def _keep(answer: Any, name: str, body: bytes) -> None:
-    """As its client does with a body that it has read, where this is all of it."""
+    """Stores a complete body where its client stores a body that it has read."""
     if len(body) < BYTES_MAX:
         setattr(answer, name, body)
 
 
 class _Again(io.RawIOBase):
-    """What was read, then the rest."""
+    """The bytes read, followed by the rest."""
 
     def __init__(self, begin: bytes, rest: Any) -> None:
         super().__init__()
         self._begin, self._rest = io.BytesIO(begin), rest
 
     def readable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """The next bytes."""
+        """Reads the next bytes."""
         data = self._begin.read(len(buffer)) or self._rest.read(len(buffer))
         buffer[:len(data)] = data
         return len(data)
 
     def close(self) -> None:
-        """With the rest."""
+        """Closes the rest as well."""
         self._rest.close()
         super().close()
 
 
 async def begun_async(answer: Any) -> Optional[bytes]:
-    """As `begun`, awaited; None: the client does not have to be."""
+    """Like `begun`, awaited; None: the client needs no await."""
     try:
         pieces = look(answer, "aiter_bytes")
         if pieces is not None:  # httpx
@@ -132,7 +132,7 @@ async def begun_async(answer: Any) -> Optional[bytes]:
             if len(body) >= BYTES_MAX:
                 content.unread_data(body)
             return body
-    except Exception:  # closed, or broken off: what the status says is enough
+    except Exception:  # closed, or broken off: the status is enough
         pass
     return None
 

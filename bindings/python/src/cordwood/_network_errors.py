@@ -1,9 +1,9 @@
-"""How requests of the host's own failed: `NetworkError.of` makes an error of an answer or an
-exception of requests, httpx, aiohttp, urllib or http.client, by the decoder and in the words of our
+"""How requests of the host's own failed: `NetworkError.of` makes an error from an answer or an
+exception of requests, httpx, aiohttp, urllib or http.client, with the decoder and the text of our
 uploads.
 
-None of these is imported: what an object is shows in what it has (_network_shapes). An error is
-plain data; it may be pickled, and needs no engine until it is logged.
+Imports none of these clients: the attributes of an object show what it is (_network_shapes). An
+error is plain data. It can be pickled, and needs no engine until it is logged.
 """
 import ctypes
 import sys
@@ -18,47 +18,47 @@ from ._upload_errors import ErrorDetail, Failure, said
 
 _T = TypeVar("_T")
 _UNKNOWN = 6  # CW_OUTCOME_UNKNOWN
-_OWN_FIELDS_MAX = 32  # what the library adds to a record of an error, but for its details
+_OWN_FIELDS_MAX = 32  # what the library adds to an error's record, without its details
 
 
 class NetworkError(Failure, Exception):
     """A request of the host's that failed; each is one of the five classes below."""
 
     method = url = exchange_id = ""
-    """url: without user, query and fragment. exchange_id: of the captured exchange that it belongs
+    """url: without user, query and fragment. exchange_id: the captured exchange that it belongs
     to, for `cordwood http show`; empty: it was not captured."""
 
     @staticmethod
     def of(ended: Any, *, body: Optional[bytes] = None) -> "Optional[NetworkError]":
-        """The error of an answer, or of an exception that a client raised; None: it went well.
-        Never raises but TypeError, where it is neither. Of an answer that failed it reads the body,
-        as far as that is possible without waiting in a loop of asyncio: `of_async` waits. body: of
-        a host that has read it."""
+        """The error of an answer, or of an exception that a client raised; None: the request
+        succeeded. Raises only TypeError, for an object of another kind. Reads the body of a failed
+        answer as far as possible without waiting in a loop of asyncio; `of_async` waits. body: the
+        body, if the host has read it."""
         if isinstance(ended, NetworkError):
             return ended
         return _made(shape_of(ended, body))
 
     @staticmethod
     async def of_async(ended: Any) -> "Optional[NetworkError]":
-        """As `of`; the body of an answer of aiohttp, or of httpx's stream, is awaited."""
+        """Like `of`, but awaits the body of an aiohttp answer or of an httpx stream."""
         return NetworkError.of(ended, body=await awaited(ended))
 
     @staticmethod
     def check(answer: _T, logger: Any = None) -> _T:
-        """The answer, where it went well; raises its error otherwise, after logging it."""
+        """Returns a successful answer; otherwise logs and raises its error."""
         return _checked(answer, NetworkError.of(answer), logger, sys._getframe(1))
 
     @staticmethod
     async def check_async(answer: _T, logger: Any = None) -> _T:
-        """As `check`; the body is awaited."""
+        """Like `check`, but awaits the body."""
         return _checked(answer, await NetworkError.of_async(answer), logger, sys._getframe(1))
 
     def log(self, logger: Any, message: str = "", *, level: Optional[_levels.Level] = None,
             **fields: Any) -> bool:
-        """A record of it under that logger; True: it was kept. Secrets in what came from server
-        and transport are replaced by the engine's rules for captured exchanges. message: stands
-        before ours. level: by default warning for redirections and 4xx, error for the rest.
-        What is no level is told in the record. Further keywords are fields of the record."""
+        """Writes its record under the logger; True: the record was kept. The engine's rules for
+        captured exchanges replace secrets in the text of server and transport. message: goes before
+        our text. level: by default warning for redirections and 4xx, error for the rest. The record
+        reports an unknown level. Further keywords are fields of the record."""
         number = 0
         if level is not None:
             number, problem = _levels.of_call(level)
@@ -127,7 +127,7 @@ def _made(shape: Shape) -> Optional[NetworkError]:
         return None
     try:
         raw = pointer[0]
-        if shape.is_misread:  # by its status it went well, or did not come
+        if shape.is_misread:  # by its status it succeeded, or never came
             raw.outcome = _UNKNOWN
         texts = said(pointer)
         error = _CLASSES.get(raw.outcome, NetworkUnknownOutcome)(texts["en"])
@@ -138,7 +138,7 @@ def _made(shape: Shape) -> Optional[NetworkError]:
 
 
 def _view(error: NetworkError, kept: List[Any]) -> _abi.UploadErrorView:
-    """cw_network_error again, whose texts lie in `kept`."""
+    """Converts back to cw_network_error; `kept` holds its texts."""
     def text(value: str) -> _abi.Str:
         raw = _text.encode(value)
         kept.append(raw)
@@ -163,7 +163,7 @@ def _view(error: NetworkError, kept: List[Any]) -> _abi.UploadErrorView:
 
 
 def _names(error: NetworkError) -> Set[str]:
-    """Of the fields that the record has of the error itself (network.h)."""
+    """Names of the fields that the record takes from the error itself (network.h)."""
     known = {
         "http.request.method": error.method, "url.full": error.url,
         "http.status": error.http_status, "cause": error.cause, "outcome": error.outcome,
@@ -178,7 +178,7 @@ def _names(error: NetworkError) -> Set[str]:
 
 def _written(error: NetworkError, logger: Any, message: bytes, level: int, fields: Dict[str, Any],
              frame: Any) -> bool:
-    """cw_network_error_log, with what is in force here."""
+    """cw_network_error_log, with the context in force."""
     draft = _record.Draft(_place.find(frame))
     state = _context.current()
     if state is not None:

@@ -14,7 +14,7 @@ from ._text import safe_str
 _STATUS = ("status_code", "status", "code")
 _METHOD = ("method", "_method")
 _QUERY = re.compile(r"[?#][^\s'\"<>()]+")
-# What stands for a port and is no number is of a password that has a '/', '?' or '#'.
+# Text in place of a port that is not a number belongs to a password with a '/', '?' or '#'.
 _USER = re.compile(r"//(?:[^\s/?#'\"]*|[^\s/?#@'\"\[:]*:(?!\d*(?:[/?#\s'\"]|$))\S*)@")
 _PORT = re.compile(
     r"(?i)(\bport(?:: | could not be cast to integer value as ))(['\"])(?!\d*\2).*\2")
@@ -22,7 +22,7 @@ _WORDS_MAX = 8_192
 
 
 class Shape(NamedTuple):
-    """cw_network_result, and one thing that it cannot say."""
+    """cw_network_result, and one thing that it cannot express."""
     status: int = 0
     headers: Tuple[Tuple[str, str], ...] = ()
     body: bytes = b""
@@ -32,7 +32,7 @@ class Shape(NamedTuple):
     url: str = ""
     exchange_id: str = ""
     is_misread: bool = False
-    """The answer came, and is not understood."""
+    """The answer arrived, but could not be understood."""
 
 
 def _text(value: Any) -> str:
@@ -58,7 +58,7 @@ def _headers(thing: Any) -> Tuple[Tuple[str, str], ...]:
 
 
 def _request(*things: Any) -> Tuple[str, str]:
-    """Method and address, of the first that knows them."""
+    """Method and address, from the first object that knows them."""
     method = url = ""
     for thing in things:
         for one in (thing, get(thing, "request"), get(thing, "request_info")):
@@ -68,7 +68,7 @@ def _request(*things: Any) -> Tuple[str, str]:
 
 
 def _inside(thing: Any) -> Iterator[Any]:
-    """Where the hooks may have left the exchange's id: requests wraps urllib3's answer, and that
+    """Objects that may carry the hooks' exchange id: requests wraps urllib3's answer, which wraps
     http.client's; urllib's error wraps http.client's."""
     yield thing
     raw = get(thing, "raw")
@@ -88,18 +88,18 @@ def _exchange(*things: Any) -> str:
 
 
 def _has_body(answer: Any) -> bool:
-    """Whether an error may be in it."""
+    """Whether the answer may contain an error."""
     return 400 <= _status(answer) <= 599
 
 
 def _body(answer: Any) -> bytes:
-    """What can be had at once: what was read, or what a client gives without a loop."""
+    """The body available at once: already read, or returned by a client without a loop."""
     body = had(answer)
     return begun(answer) if body is None and not is_long(_headers(answer)) else body or b""
 
 
 async def awaited(ended: Any) -> Optional[bytes]:
-    """The body of an answer that failed, awaited where it must be; None: it need not."""
+    """The body of a failed answer, awaited if needed; None: no await is needed."""
     answer = get(ended, "response") if isinstance(ended, BaseException) else ended
     if not _is_answer(answer) or not _has_body(answer) or had(answer) is not None:
         return None
@@ -107,7 +107,7 @@ async def awaited(ended: Any) -> Optional[bytes]:
 
 
 def _words(chain: List[BaseException]) -> str:
-    """Of the innermost cause; without queries and users of addresses."""
+    """The text of the innermost cause, without queries and users of addresses."""
     inner = chain[-1]
     words = look(inner, "strerror") if isinstance(inner, OSError) else None
     text = words if isinstance(words, str) and words else safe_str(inner)
@@ -116,7 +116,7 @@ def _words(chain: List[BaseException]) -> str:
 
 
 def _is_misread(ended: BaseException) -> bool:
-    """The answer came; what it holds is not what the host took it for."""
+    """True if the answer came, but does not hold what the host expected."""
     return type(ended).__name__ == "ContentTypeError" or (
         isinstance(ended, ValueError) and get(ended, "doc") is not None
         and get(ended, "pos") is not None)
@@ -125,14 +125,14 @@ def _is_misread(ended: BaseException) -> bool:
 def _answered(answer: Any, body: Optional[bytes], *more: Any) -> Shape:
     status = _status(answer)
     method, url = _request(answer, *more)
-    exchange = _exchange(answer, *more)  # before the body: it may be put back in another object
+    exchange = _exchange(answer, *more)  # before the body, which may be put back in another object
     if body is None:
         body = _body(answer) if _has_body(answer) else b""
     return Shape(status, _headers(answer), body, "", "", method, url, exchange)
 
 
 def shape_of(ended: Any, body: Optional[bytes] = None) -> Shape:
-    """What is known; body: where the host has read it."""
+    """The known parts; body: the body, if the host has read it."""
     if not isinstance(ended, BaseException):
         if not _is_answer(ended):
             raise TypeError("NetworkError.of takes an answer or an exception of an HTTP client, "
@@ -142,7 +142,7 @@ def shape_of(ended: Any, body: Optional[bytes] = None) -> Shape:
     answer = inner if _is_answer(inner) else ended
     shape = _answered(answer, body, ended) if _is_answer(answer) else Shape()
     if shape.status and not 200 <= shape.status < 300:
-        return shape  # its text says the status, and the address with its query
+        return shape  # its text has the status, and the address with its query
     chain = list(causes(ended))
     kind = "cancelled" if is_cancelled(ended) else error_type(ended)
     method, url = _request(answer, ended)

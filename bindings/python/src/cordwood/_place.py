@@ -1,10 +1,10 @@
 """Places in the source: file, function and line of a log call, found once and kept.
 
-A place is looked up by its code object and the instruction in it, both at hand in a frame; the line
-is worked out at the first call from there. Each distinct place is a `cw_site`, so that its records
-name it by number; the library never forgets a site, which is why their count is bounded here:
-records of further places carry file and function themselves. Any thread: every step is one
-operation on a dict or a list. Code objects are kept, lest another gets the address of a dead one.
+The code object and the instruction in it, both at hand in a frame, identify a place. The first call
+from there computes the line. Each distinct place is a `cw_site`, so that its records name it by
+number. The library never forgets a site, so the count is bounded here: records of further places
+carry file and function themselves. Any thread: every step is one operation on a dict or a list.
+Code objects are kept, so that no other gets the address of a dead one.
 """
 import sys
 from ctypes import byref
@@ -15,7 +15,7 @@ from . import _abi
 from ._text import encode
 
 SITES_MAX = 16_384  # of the library's 65,536, which all languages of a process share
-_CODES_MAX = 4096  # a host that compiles code for ever
+_CODES_MAX = 4096  # for a host that keeps compiling code
 _STRING_MAX = 65_535  # of a site's file and function
 
 # One argument, the ready text, kept byte for byte (log.h).
@@ -33,13 +33,13 @@ class Place:
         self.file, self.function, self.line = file, function, line
         self.site: Any = byref(_abi.Site(None, FORMAT, file, function, _ARGUMENTS, line, 0, 0,
                                          _STYLE_BRACES, 0)) if has_site else None
-        # Records of this place to be filled again (_record.Draft).
+        # Records of this place to be refilled (_record.Draft).
         self.drafts: List[Any] = []
 
 
 NOWHERE = Place(b"", b"", 0, False)
 
-# By id of the code, then by instruction; the code itself stands at -1 - _KEEPS.
+# By id of the code, then by instruction; the code itself is at -1 - _KEEPS.
 codes: Dict[int, Dict[int, Any]] = {}
 _KEEPS = -1_000_000
 _places: Dict[Tuple[bytes, bytes, int], Place] = {}
@@ -64,7 +64,7 @@ def _place(code: CodeType, line: int) -> Place:
 
 
 def of(file: bytes, function: bytes, line: int) -> Place:
-    """The place of these; the same where it was asked for before."""
+    """The place of these; the same object each time."""
     key = file, function, line
     found = _places.get(key)
     if found is not None:
@@ -77,8 +77,8 @@ def of(file: bytes, function: bytes, line: int) -> Place:
 
 def above(stacklevel: Any, depth: int) -> FrameType:
     """The frame `stacklevel` above the level's method, which is `depth` above the caller's;
-    ValueError: there are fewer. What is no number counts as 1."""
-    # What it really is: objects may claim another __class__.
+    ValueError: there are fewer frames. A value that is no number counts as 1."""
+    # The real class: objects may claim another __class__.
     level = int(stacklevel) if issubclass(type(stacklevel), int) else 1
     return sys._getframe(depth + min(max(level, 1), 1 << 30))
 
@@ -87,7 +87,7 @@ _stdlib: Dict[Tuple[Any, Any, Any], Place] = {}
 
 
 def of_stdlib(file: Any, function: Any, line: Any) -> Place:
-    """The place of a `logging` record, whose time is its own: it never names a site."""
+    """The place of a `logging` record. The record has its own time, so it never names a site."""
     found = _stdlib.get((file, function, line))
     if found is None:
         if len(_stdlib) >= _CODES_MAX:

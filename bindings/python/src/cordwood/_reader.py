@@ -1,8 +1,8 @@
-"""Reading a store, also while another process writes it: `for record in cordwood.read(path)`.
+"""Reads a store, even while another process writes it: `for record in cordwood.read(path)`.
 
-A Reader owns a C cursor; one thread at a time. Each record is copied out, so it may be kept.
-Records come merged by time; within a thread the order is exact. Damaged places are passed over,
-counted, and told of as a DamageWarning each.
+A Reader owns a C cursor; one thread at a time. It copies each record, so records may be kept.
+Records come merged by time; within a thread the order is exact. The reader skips damaged places,
+counts them, and reports each as a DamageWarning.
 """
 import ctypes
 import os
@@ -59,12 +59,12 @@ class Record(NamedTuple):
 
     @property
     def truncated(self) -> bool:
-        """The message was cut; original_length is what it was."""
+        """The message was cut; original_length is its full length."""
         return bool(self.flags & _TRUNCATED)
 
     @property
     def unverified(self) -> bool:
-        """After loss of power: not covered by a sync; may be incomplete."""
+        """After loss of power: no sync covers the record; it may be incomplete."""
         return bool(self.flags & _UNVERIFIED)
 
     @property
@@ -91,7 +91,7 @@ def _value(field: _abi.ReadField) -> FieldValue:
 
 
 def _fields(view: _abi.RecordView) -> Dict[str, FieldValue]:
-    """Of fields with the same key the first counts: the record's own before the context's."""
+    """The first field of a key counts: the record's own fields override the context's."""
     found: Dict[str, FieldValue] = {}
     for index in range(view.field_count):
         field = view.fields[index]
@@ -149,7 +149,7 @@ class Reader(Iterator[Record]):
         self._view = _abi.RecordView(ctypes.sizeof(_abi.RecordView))
         self._idle_timeout = idle_timeout
         self.damaged = 0  # damaged places met so far
-        self.encrypted = 0  # archives met that no identity opens, and passed over
+        self.encrypted = 0  # archives skipped because no identity opens them
         check(_abi.library.cw_reader_open(os.fsencode(path), options, self._pointer))
 
     def __next__(self) -> Record:
@@ -160,7 +160,7 @@ class Reader(Iterator[Record]):
                 return _record(self._view)
             if status == _abi.E_DAMAGED:
                 self.damaged += 1
-                # For who turns warnings into errors the next call goes on behind the place.
+                # If the host turns warnings into errors, the next call continues after the place.
                 warnings.warn(describe(status), DamageWarning, stacklevel=2)
             elif status == _abi.E_ENCRYPTED:
                 self.encrypted += 1
@@ -208,14 +208,14 @@ def read(path: PathLike, level: Optional[_levels.Level] = None, since: Optional[
          identity: Optional[PathLike] = None) -> Reader:
     """The records of a store directory, or of a single segment or archive file.
 
-    level: the least. since (inclusive), until (exclusive): a datetime, ISO 8601 text or seconds
-    since 1970. logger: this name and those below it. kinds: names, or "all". follow: wait for more,
-    for ever or until nothing came for idle_timeout seconds; from_end: skip what is there already.
-    identity: a file of age identities that opens encrypted archives; those that it does not open
-    are passed over and counted (`Reader.encrypted`).
-    Raises NotFoundError, StoreError, DamagedError, EncryptedError (a single file that says nothing
-    without its key); ArgumentError for a file that is none of identities; ValueError for a word
-    that is none."""
+    level: the lowest level. since (inclusive), until (exclusive): a datetime, ISO 8601 text or
+    seconds since 1970. logger: this name and all names below it. kinds: names, or "all". follow:
+    wait for more, forever or until nothing came for idle_timeout seconds; from_end: skip existing
+    records. identity: a file of age identities that opens encrypted archives; archives that it does
+    not open are skipped and counted (`Reader.encrypted`).
+    Raises NotFoundError, StoreError, DamagedError, EncryptedError (a single file that is unreadable
+    without its key); ArgumentError for a file that holds no identities; ValueError for an unknown
+    word."""
     raw = _abi.ReaderOptions(ctypes.sizeof(_abi.ReaderOptions))
     raw.level = 0 if level is None else _levels.number(level)
     raw.kinds = _kind_set(kinds)

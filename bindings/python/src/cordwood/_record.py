@@ -1,9 +1,9 @@
-"""One cw_record to be filled again and again: a log call makes no struct of its own.
+"""One cw_record that is filled again and again, so that a log call makes no struct of its own.
 
-A `Draft` belongs to whoever took it from its place's list, until it is put back; a nested call (a
-signal handler, a __str__ that logs) or another thread takes or makes another one. Its members are
-set through cells, ctypes objects that share its memory: half the price of a struct's attributes.
-What is built borrows bytes objects, which the cells keep alive; nothing is copied.
+A `Draft` belongs to whoever took it from its place's list, until it is put back. A nested call (a
+signal handler, a __str__ that logs) or another thread takes or makes another one. Members are set
+through cells, ctypes objects that share its memory: half the price of a struct's attributes. The
+record borrows bytes objects, which the cells keep alive; nothing is copied.
 """
 from ctypes import (Structure, byref, c_bool, c_char_p, c_double, c_int64, c_size_t, c_uint32,
                     c_uint64, sizeof)
@@ -16,7 +16,7 @@ from ._place import Place
 from ._text import FIELDS_CUT, FIELDS_MAX, INT_MAX, INT_MIN, ExceptionTexts, encode, plain
 from ._text import key as key_bytes
 
-KEPT_BYTES_MAX = 65_536  # a draft that held more is not kept: it would hold it for long
+KEPT_BYTES_MAX = 65_536  # a draft that held more is not kept: it would hold the memory for long
 _SIZE = sizeof(_abi.Record)
 _NO_TEXT = _abi.Text()
 _LENGTH = _abi.Text.length.offset
@@ -24,8 +24,8 @@ Slot = List[Any]
 
 
 def _slot(field: Structure) -> Slot:
-    """A field's key; the type that the cell behind it is for; that cell; the type's cell; the
-    cells of all types: int, uint, double, bool, and the two words of a string; the field."""
+    """A field's key; the type for which the cell behind it is set up; that cell; the type's cell;
+    the cells of all types: int, uint, double, bool, and the two words of a string; the field."""
     at = _abi.Field.value.offset
     return ["", None, None, c_uint32.from_buffer(field, _abi.Field.type.offset),
             c_int64.from_buffer(field, at), c_uint64.from_buffer(field, at),
@@ -41,7 +41,7 @@ class Draft:
                  "_level", "_time_ns", "_trace_id", "_span_id", "_flags")
 
     def __init__(self, place: Place) -> None:
-        # `data` and `length` and the cells do not keep what they share: `_record`, `_array` do.
+        # `data` and `length` and the cells do not keep shared memory alive: `_record`, `_array` do.
         record = self._record = _abi.Record(_SIZE)
         record.file, record.function = _abi.text(place.file), _abi.text(place.function)
         record.line = place.line
@@ -68,7 +68,7 @@ class Draft:
         self._time_ns.value = time_ns
 
     def put_count(self, count: int) -> List[Slot]:
-        """Sets how many fields there are; their slots."""
+        """Sets the number of fields; returns their slots."""
         if count > len(self._room):
             self._array = (_abi.Field * count)()
             self._room = [_slot(field) for field in self._array]
@@ -90,7 +90,7 @@ class Draft:
 
 
 def put_field(slot: Slot, key: str, value: Any) -> int:
-    """Sets a field; its bytes, where it is a string."""
+    """Sets a field; returns its bytes if it is a string."""
     if slot[0] is not key:
         slot[0], slot[10].key = key, _abi.text(key_bytes(key))
     kind = type(value)
@@ -117,12 +117,12 @@ def put_field(slot: Slot, key: str, value: Any) -> int:
 
 
 def cut(fields: Mapping[str, Any], room: int = FIELDS_MAX) -> Dict[str, Any]:
-    """As many fields as there is room for, the first ones, and how many are not among them."""
+    """The first fields, as many as there is room for, and the number of the others."""
     kept = dict(islice(fields.items(), room - 1))
     kept[FIELDS_CUT] = len(fields) - len(kept)
     return kept
 
 
 def merged(own: Mapping[str, Any], context: Mapping[str, Any]) -> Dict[str, Any]:
-    """A record's fields: its own, then those of the context that it does not have."""
+    """A record's fields: its own, then those that only the context has."""
     return {**own, **{key: value for key, value in context.items() if key not in own}}

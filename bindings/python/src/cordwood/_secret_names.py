@@ -1,6 +1,6 @@
-"""Whether a header's name says that its value is a secret: what the engine replaces in exchanges is
-not to be put into log records by the hooks either. The rules are those of the engine's SecretNames
-(docs/HTTP.md, "Names"); its lists may not have more than these, which a test compares. Pure.
+"""Tells from a header's name whether its value is a secret: the hooks must keep out of log records
+what the engine replaces in exchanges. The rules are those of the engine's SecretNames
+(docs/HTTP.md, "Names"). Its lists must not have more than these; a test compares them. Pure.
 """
 import re
 from typing import Iterable, List, Set
@@ -32,7 +32,7 @@ def _ends(pieces: List[str], own: Set[str]) -> bool:
 
 
 def is_secret(name: str, own: Iterable[str] = ()) -> bool:
-    """own: names that the host lists beside."""
+    """own: further names that the host lists."""
     listed = {*_WORDS, *("".join(_PIECES.findall(one)).lower() for one in own)}
     pieces = [piece.lower() for piece in _PIECES.findall(name)]
     if _ends(pieces, listed):

@@ -1,5 +1,5 @@
-"""Where archives go: what cw_target_options has, as a value that programs make and pass around.
-"""
+"""A target for archives: the options of cw_target_options, as a value that programs make and pass
+around."""
 import ctypes
 from dataclasses import dataclass
 from typing import Mapping, Optional, Sequence, Union
@@ -12,7 +12,7 @@ from ._values import PathLike, lines, path, put_number, text
 
 @dataclass(frozen=True)
 class Target:
-    """A server and how archives get there. None: the default of cw_target_options in upload.h;
+    """A server, and how archives get there. None: the default of cw_target_options in upload.h.
     docs/UPLOADS.md has a recipe for each kind. Timeouts are seconds. The callables run on the
     library's threads."""
     url: str
@@ -45,23 +45,23 @@ class Target:
     attempting: Optional[Attempting] = None
     """Called with (archive, attempt) before each attempt."""
     completed: Optional[Completed] = None
-    """Called with (archive, status, http_status) after it."""
+    """Called with (archive, status, http_status) after each attempt."""
     condition: Optional[Condition] = None
-    """Asked in the background: may it send now? One that raises counts as false."""
+    """Asked in the background: may the target send now? An exception counts as false."""
     drained: Optional[Drained] = None
     """Called when nothing waits any more."""
     credentials: Optional[Credentials] = None
     """Asked on 401 and 403 with (target, challenge): a token, (user, password) or None."""
     transport: Optional[Transport] = None
-    """Sends a TransportRequest in place of libcurl: (status, headers, body)."""
+    """Sends a TransportRequest in place of libcurl; returns (status, headers, body)."""
     busy: Optional[Busy] = None
-    """Called with (target, seconds): the server has too much to do, and the target waits."""
+    """Called with (target, seconds): the server is overloaded, and the target waits."""
     expect: Optional[str] = None
-    """What an answer must be to mean that the body is there:
+    """The condition on an answer that proves the body arrived:
     "status:202;header:X-Stored=yes;body:accepted"."""
 
     def __repr__(self) -> str:
-        """Without what may be secret: credentials, headers, the URL's path and query."""
+        """Leaves out possible secrets: credentials, headers, the URL's path and query."""
         return f"Target(name={self.name!r}, kind={self.kind!r})"
 
     def _callables(self) -> _callbacks.Target:

@@ -1,7 +1,7 @@
-"""Text that leaves Python: what a log call makes of any object, without ever raising. Pure but for
-the objects' own methods, whose failures are kept as text: a log call does not harm its host. The
-accelerator calls these for what it does not do itself, so that both ways write the same bytes.
-"""
+"""Text that leaves Python: a log call can turn any object into text, without ever raising. Pure
+except for the objects' own methods, whose failures are kept as text: a log call does not harm its
+host. The accelerator calls these for cases it does not handle, so both paths write the same
+bytes."""
 import numbers
 import sys
 import traceback
@@ -10,7 +10,7 @@ from typing import Any, Mapping, Optional, Tuple, Union
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
 UINT_MAX = (1 << 64) - 1
 FORMAT_ERROR = "cordwood.format_error"
-# How many fields a record does not have that had more than the library takes.
+# The number of fields missing from a record that had more than the library takes.
 FIELDS_CUT = "cordwood.fields_cut"
 FIELDS_MAX = 4096
 _KEY_BYTES_MAX = 65_535
@@ -20,7 +20,7 @@ ExceptionTexts = Tuple[bytes, bytes, bytes]
 
 
 def encode(content: str) -> bytes:
-    """UTF-8; what came from undecodable bytes (surrogateescape) becomes those bytes again."""
+    """UTF-8; surrogates from undecodable bytes (surrogateescape) become those bytes again."""
     try:
         return str.encode(content)
     except UnicodeEncodeError:
@@ -31,18 +31,18 @@ def encode(content: str) -> bytes:
 
 
 def key(name: str) -> bytes:
-    """A field's key; one that is too long for the library is cut, and ends with "…"."""
+    """A field's key; a key that is too long for the library is cut, and ends with "…"."""
     raw = encode(name)
     if len(raw) <= _KEY_BYTES_MAX:
         return raw
     end = _KEY_BYTES_MAX - len(_KEY_CUT)
-    while end > 0 and raw[end] & 0xC0 == 0x80:  # in the midst of a character
+    while end > 0 and raw[end] & 0xC0 == 0x80:  # in the middle of a character
         end -= 1
     return raw[:end] + _KEY_CUT
 
 
 def safe_str(value: Any) -> str:
-    """str(value), or what stands for a value that cannot be shown."""
+    """str(value), or a substitute for a value that cannot be shown."""
     try:
         return str(value)
     except Exception:  # whatever a host's __str__ raises stays here
@@ -50,7 +50,7 @@ def safe_str(value: Any) -> str:
 
 
 def _is(value: Any, *kinds: type) -> bool:
-    """isinstance, of what the value really is: objects may claim another __class__."""
+    """isinstance by the real class of the value: objects may claim another __class__."""
     return issubclass(type(value), kinds)
 
 
@@ -62,7 +62,7 @@ def _has_mapping(args: Tuple[Any, ...]) -> bool:
 
 
 def formatted(message: Any, args: Tuple[Any, ...]) -> Tuple[bytes, str]:
-    """The message's bytes, and why its arguments did not fit where they did not."""
+    """The message's bytes, and why its arguments did not fit if they did not."""
     if not args:
         try:
             if _is(message, bytes, bytearray, memoryview):
@@ -73,13 +73,13 @@ def formatted(message: Any, args: Tuple[Any, ...]) -> Tuple[bytes, str]:
     text: str = message if _is(message, str) else safe_str(message)
     try:
         made = text % (args[0] if _has_mapping(args) else args)
-    except Exception as error:  # wrong placeholders, or a host's __str__: keep what is known
+    except Exception as error:  # wrong placeholders, or a host's __str__: keep the known parts
         return unformatted(text, args, error)
     return encode(made if _is(made, str) else safe_str(made)), ""
 
 
 def _shown(args: Any) -> str:
-    """str of a call's arguments, also where one of them cannot be shown."""
+    """str of a call's arguments, even if one of them cannot be shown."""
     try:
         return str(args)
     except Exception:
@@ -98,18 +98,18 @@ def _safe_repr(value: Any) -> str:
 
 
 def with_arguments(text: str, args: Any) -> str:
-    """A message whose arguments do not fit it, and they."""
+    """A message whose arguments do not fit it, followed by the arguments."""
     return f"{text} {_shown(args)}"
 
 
 def unformatted(text: str, args: Any, error: BaseException) -> Tuple[bytes, str]:
-    """What is kept of a message whose arguments raised that."""
+    """The text to keep of a message whose arguments raised that."""
     return encode(with_arguments(text, args)), safe_str(error)
 
 
 def recovered(message: Any, args: Tuple[Any, ...], text: Any,
               error: BaseException) -> Tuple[bytes, str]:
-    """The message's bytes where the short way (text = message % args, encoded) raised that."""
+    """The message's bytes if the fast path (text = message % args, encoded) raised that."""
     if type(text) is str:
         return encode(text), ""
     if type(message) is str and not _has_mapping(args):
@@ -118,7 +118,7 @@ def recovered(message: Any, args: Tuple[Any, ...], text: Any,
 
 
 def plain(value: Any) -> Union[bool, int, float, bytes]:
-    """What a field keeps of a value: exactly one of these types, an int within 64 bits."""
+    """The value that a field keeps: exactly one of these types, an int within 64 bits."""
     try:
         if type(value) is bool:
             return value
@@ -130,14 +130,14 @@ def plain(value: Any) -> Union[bool, int, float, bytes]:
                 return number
         elif isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
             return float(value)
-    except Exception:  # a host's number that is none
+    except Exception:  # a host's type that poses as a number
         pass
     return encode(safe_str(value))
 
 
 def exception(given: Any) -> Optional[ExceptionTexts]:
-    """Type, message and stack trace of what the standard library takes as exc_info (True, an
-    exception, a tuple); None: there is none."""
+    """Type, message and stack trace of anything the standard library takes as exc_info (True, an
+    exception, a tuple); None: no exception."""
     try:
         if not given:
             return None
@@ -151,11 +151,11 @@ def exception(given: Any) -> Optional[ExceptionTexts]:
             return None
         module = "" if kind.__module__ == "builtins" else kind.__module__ + "."
         name = encode(module + kind.__qualname__)
-    except Exception:  # no exception at all: shown as what it is
+    except Exception:  # not an exception: shown as an ordinary value
         return encode(type(given).__name__), encode(safe_str(given)), b""
     try:
         shown = "".join(traceback.format_exception(kind, error, trail))
-    except Exception:  # a chained exception's own __str__, or what is no traceback
+    except Exception:  # a chained exception's own __str__, or an object that is no traceback
         try:
             shown = "".join(traceback.format_tb(trail))
         except Exception:

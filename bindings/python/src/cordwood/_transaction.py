@@ -1,12 +1,12 @@
-"""Application transactions: a use case, the events in it, and one id that client and server share.
+"""Application transactions: a use case, its events, and one id that client and server share.
 
     with engine.transaction(17) as checkout:
         requests.post(url, headers=checkout.headers())
         checkout.event(1, error_code="42", error_description="Baad!")
 
-Inside `with` every record carries the id and the trace ids, through contextvars: also those of
-asyncio tasks that are started there. Members of an enum.IntEnum stand for their numbers and give
-them names. Any thread may log to a transaction; one that nobody ended ends when it is collected.
+Inside `with` every record carries the id and the trace ids, through contextvars, even in asyncio
+tasks that are started there. Members of an enum.IntEnum serve as numbers and name them. Any thread
+may log to a transaction. A transaction that was never ended ends when it is collected.
 """
 import ctypes
 import enum
@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class TransactionInfo(NamedTuple):
-    """A transaction as the store has it; times of its first and last record, UTC."""
+    """A transaction as the store has it, with the times of its first and last record, UTC."""
     id: str
     usecase: int
     usecase_name: str
@@ -50,7 +50,7 @@ class TransactionInfo(NamedTuple):
 
 
 def _number(what: str, value: Any) -> int:
-    """ctypes cuts numbers silently."""
+    """Refuses numbers that do not fit: ctypes cuts them silently."""
     try:
         number = operator.index(value.value if isinstance(value, enum.Enum) else value)
     except TypeError:
@@ -63,7 +63,7 @@ def _number(what: str, value: Any) -> int:
 
 
 def _text(what: str, value: Optional[str]) -> Optional[bytes]:
-    """For C, which would cut it at a NUL silently. Lone surrogates as in messages."""
+    """Text for C, which would cut it at a NUL silently. Lone surrogates as in messages."""
     raw = encode(value) if isinstance(value, str) else value
     if raw is not None and b"\0" in raw:
         raise ArgumentError(_abi.E_ARGUMENT, f"{what} holds a NUL")
@@ -71,7 +71,7 @@ def _text(what: str, value: Optional[str]) -> Optional[bytes]:
 
 
 class Transaction:
-    """One use case under way. As a context manager it ends where `with` does."""
+    """One use case under way. As a context manager, it ends with the `with` block."""
 
     id: str
     """ "TXN17-586AB00B-…" """
@@ -81,10 +81,10 @@ class Transaction:
         self._engine = engine
         self._handle = handle
         self._process = os.getpid()
-        # A handle is not to be used while it is ended: that would be the interpreter's end.
+        # A handle must not be used while it is being ended: that would crash the interpreter.
         self._lock = threading.Lock()
         self._entered = 0  # in all contexts
-        self._ended: List[bool] = []  # not empty: what is in force anywhere is so no more
+        self._ended: List[bool] = []  # not empty: no context has the transaction in force any more
         self._calls = _abi.library if engine._blocks else _abi.quick
         raw: bytes = _abi.library.cw_transaction_id(handle)
         self.id = raw.decode()
@@ -99,8 +99,8 @@ class Transaction:
 
     def event(self, event: int, error_code: Optional[str] = None,
               error_description: Optional[str] = None) -> None:
-        """Logs an event at the present time; it survives the death of the process when this
-        returns. error_code: it is an error. Raises ArgumentError, StoreError (disk full),
+        """Logs an event at the present time. The event survives the death of the process once this
+        returns. error_code: marks it as an error. Raises ArgumentError, StoreError (disk full),
         ClosedError."""
         number = _number("Transaction.event: event", event)
         if isinstance(event, enum.Enum):
@@ -114,12 +114,12 @@ class Transaction:
         check(status)
 
     def headers(self, name: str = TRANSACTION_HEADER) -> Dict[str, str]:
-        """What a request to a server carries, which joins by it."""
+        """The headers by which a server joins the transaction of a request."""
         return {name: self.id, "traceparent": self.traceparent}
 
     def end(self) -> None:
-        """Says how long it took. It takes no more events here, and goes on elsewhere. Idempotent;
-        nothing is raised where the engine is closed. A forked child lets go of it, no more."""
+        """Records the duration. The transaction takes no more events here; it continues elsewhere.
+        Idempotent; raises nothing if the engine is closed. A forked child only releases it."""
         if os.getpid() != self._process:  # the parent ends it; the lock may be held for good
             self._handle.value = None
             self._ended.append(True)
@@ -152,7 +152,7 @@ class Transaction:
     def __del__(self) -> None:
         try:
             self.end()
-        except Exception:  # collected: nobody is there to hear it
+        except Exception:  # collected: no caller can see it
             pass
 
     def __repr__(self) -> str:
@@ -160,14 +160,14 @@ class Transaction:
 
 
 class Transactions:
-    """What engines can do with transactions; Engine is one."""
+    """The transaction methods of an engine; Engine inherits them."""
 
     _handle: Any
     _blocks: bool
     _txn_names: Set[Tuple[int, int]]
 
     def transaction(self, usecase: int) -> Transaction:
-        """Begins a transaction of that use case; a member of an IntEnum gives its name, too."""
+        """Begins a transaction of the use case; a member of an IntEnum also provides its name."""
         number = _number("transaction: usecase", usecase)
         if isinstance(usecase, enum.Enum):
             self._name_transaction(number, _EVENT_NONE, usecase.name)
@@ -176,8 +176,8 @@ class Transactions:
         return Transaction(self, handle)
 
     def join_transaction(self, transaction_id: str) -> Transaction:
-        """Joins the transaction that another process, or an earlier run, began: its events belong
-        to it, also after it was sent. Raises ArgumentError where the id is none."""
+        """Joins a transaction that another process, or an earlier run, began: its events belong
+        to it, even after it was sent. Raises ArgumentError for an invalid id."""
         handle = ctypes.c_void_p()
         check(_abi.library.cw_transaction_join(self._handle, _text("the id", transaction_id),
                                                handle))
@@ -185,14 +185,15 @@ class Transactions:
 
     def name_transaction(self, usecase: int, name: Optional[str],
                          event: Optional[int] = None) -> None:
-        """Gives a use case, or an event of it, the name that people read; None takes it away."""
+        """Names a use case, or one of its events, for people; None removes the name."""
         number = _EVENT_NONE if event is None else _number("name_transaction: event", event)
         entry = _abi.TransactionName(_number("name_transaction: usecase", usecase), number,
                                      _text("name", name))
         check(_abi.library.cw_transaction_names_set(self._handle, entry, 1))
 
     def _name_transaction(self, usecase: int, event: int, name: str) -> None:
-        """An enum's member, once. Too long, or one too many: the number alone stands for it."""
+        """Registers the name of an enum's member, once. If the name is too long, or one too many,
+        the number is used alone."""
         if (usecase, event) in self._txn_names:
             return
         self._txn_names.add((usecase, event))
@@ -203,9 +204,8 @@ class Transactions:
                 raise
 
     def transactions(self) -> List[TransactionInfo]:
-        """The transactions of the store, oldest first, those of other processes included, without
-        those that were deleted. Reads the store. Raises DamagedError where a place of it cannot be
-        read."""
+        """The store's transactions, oldest first, including those of other processes and excluding
+        deleted ones. Reads the store. Raises DamagedError if a place of it cannot be read."""
         found: List[TransactionInfo] = []
 
         def take(_: Any, raw: Any) -> bool:
@@ -219,13 +219,13 @@ class Transactions:
         return found
 
     def delete_transactions(self, id: Optional[str] = None) -> None:
-        """Forgets a transaction, or (None) all of the store, as at a logout: what they logged up
-        to now is neither listed nor sent any more."""
+        """Deletes a transaction, or (None) every transaction of the store, for example at a logout:
+        records logged up to now are no longer listed or sent."""
         check(_abi.library.cw_transactions_delete(self._handle, _text("the id", id)))
 
     def flush_transactions(self, timeout: Optional[float] = None) -> Any:
-        """As upload, to targets of the kind "transactions" alone; `.records` of the UploadResult
-        counts the events that were taken."""
+        """Like upload, but only for targets of the kind "transactions"; `.records` of the
+        UploadResult counts the accepted events."""
         return self._sent(_abi.library.cw_transactions_flush, timeout)
 
     def _sent(self, call: Any, timeout: Optional[float]) -> Any:
@@ -233,8 +233,8 @@ class Transactions:
 
 
 def parse_traceparent(header: str) -> TraceIds:
-    """What a client sent: `with cordwood.trace(*parse_traceparent(header)):`. Strict; raises
-    ArgumentError where it is none."""
+    """Parses a client's header: `with cordwood.trace(*parse_traceparent(header)):`. Strict; raises
+    ArgumentError for an invalid header."""
     trace_id, span_id = (ctypes.c_uint8 * 16)(), (ctypes.c_uint8 * 8)()
     flags = ctypes.c_uint8()
     check(_abi.library.cw_traceparent_parse(_text("traceparent", header), trace_id, span_id,

@@ -1,10 +1,10 @@
-"""What a host sends requests and answers challenges with: its callables behind the C callbacks.
+"""The host's callables that send requests and answer challenges, behind the C callbacks.
 
-A transport gets a `TransportRequest` and answers status, headers and body; a credentials callable
+A transport gets a `TransportRequest` and returns status, headers and body. A credentials callable
 gets the target's name and the server's challenge. Both run on the library's threads, called by
-_callbacks.py. Whatever they
-raise or answer, the upload fails and is repeated; of a raised error the log gets the type's name
-alone, since texts of HTTP libraries hold URLs. A request is dead once its callable has returned.
+_callbacks.py. Whatever they raise or return, the upload fails and is retried. Of an exception, only
+the type's name is logged, since the text of HTTP libraries contains URLs. A request is dead once
+its callable has returned.
 """
 import ctypes
 import http.client
@@ -18,19 +18,19 @@ from ._hooks import suppressed
 Headers = Union[Mapping[str, str], Iterable[Tuple[str, str]], None]
 Response = Union[int, Tuple[int, Headers], Tuple[int, Headers, Union[bytes, bytearray, None]]]
 Transport = Callable[["TransportRequest"], Response]
-# None: there are none. A token, or a user with a password.
+# None: no credentials. Otherwise a token, or a user with a password.
 Answer = Union[None, str, Tuple[str, str]]
 Credentials = Callable[[str, Optional[str]], Answer]
 
 
 class Challenge(NamedTuple):
-    """What a server asks for with a 401: the scheme of the first challenge, and its realm."""
+    """A server's demand with a 401: the scheme of the first challenge, and its realm."""
     scheme: str
     realm: str
 
 
 def parse_challenge(challenge: Optional[str]) -> Challenge:
-    """Of what a credentials callable is given: 'Bearer realm="shop"'; empty where not said."""
+    """Parses a credentials callable's challenge: 'Bearer realm="shop"'; missing parts are empty."""
     raw = (challenge or "").encode("utf-8", "surrogateescape").replace(b"\0", b"")
 
     def part(call: Any) -> str:
@@ -46,8 +46,8 @@ _BODY_BYTES_MAX = 4 << 20
 
 
 class RequestBody(io.RawIOBase):
-    """The request's body, read from the file as it is asked for; the same bytes however often.
-    `len()` is its size. Reading raises OSError where the engine breaks the transfer off."""
+    """The request's body, read from the file on demand; every pass reads the same bytes. `len()` is
+    its size. Reading raises OSError if the engine aborts the transfer."""
 
     def __init__(self, raw: Any) -> None:
         super().__init__()
@@ -67,11 +67,11 @@ class RequestBody(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where the next byte is read."""
+        """The position of the next byte to be read."""
         return self._offset
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """As of any file."""
+        """Like any file's."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._bytes}[whence]
         self._offset = max(0, base + offset)
         return self._offset
@@ -100,9 +100,9 @@ class RequestBody(io.RawIOBase):
 
 
 class TransportRequest:
-    """What is to be sent: `method`, `url`, `headers` (a dict, Content-Length among them), `body`
-    (a file), and the seconds it may take: `connect_timeout`, `timeout` of the whole. URL and
-    headers may be secrets."""
+    """A request to send: `method`, `url`, `headers` (a dict, with Content-Length), `body` (a file),
+    and its time limits in seconds: `connect_timeout`, and `timeout` for the whole. URL and headers
+    may be secrets."""
 
     def __init__(self, raw: Any) -> None:
         content = raw.contents
@@ -120,8 +120,8 @@ class TransportRequest:
 
     @property
     def stopped(self) -> bool:
-        """Whether to give up: the engine closes, the target goes, the time is over. To be asked
-        in the thread of the call."""
+        """Whether to give up: the engine closes, the target is removed, the time is over. Call it
+        only in the thread of the call."""
         return self._raw is None or bool(_abi.library.cw_transport_request_stopped(self._raw))
 
     def _end(self) -> None:
@@ -130,7 +130,7 @@ class TransportRequest:
 
 
 def _cause(error: BaseException) -> Tuple[str, bool]:
-    """What may be logged of it, and whether nothing answered there."""
+    """The loggable part of the error, and whether nothing answered there."""
     inner = getattr(error, "reason", None)  # urllib's wrapper
     real = inner if isinstance(inner, BaseException) else error
     unreachable = isinstance(real, (ConnectionRefusedError, socket.gaierror))
@@ -138,7 +138,7 @@ def _cause(error: BaseException) -> Tuple[str, bool]:
 
 
 def _put_headers(response: Any, headers: Headers) -> None:
-    # Not every mapping of an HTTP library is one to isinstance.
+    # Not every mapping of an HTTP library passes isinstance.
     given: Any = headers
     pairs = given.items() if hasattr(given, "items") else (given or ())
     for index, (name, value) in enumerate(pairs):
@@ -165,7 +165,7 @@ def _put(response: Any, given: Any) -> None:
 
 
 def send_by(send: Transport, raw: Any, response: Any) -> int:
-    """A cw_transport_fn by a callable."""
+    """A cw_transport_fn that uses a callable."""
     request = TransportRequest(raw)
     try:
         with suppressed():
@@ -173,7 +173,7 @@ def send_by(send: Transport, raw: Any, response: Any) -> int:
         return _abi.OK
     except BaseException as error:
         cause, unreachable = _cause(error)
-        # Takes back a status that is set already: ctypes answers CW_OK for what is raised.
+        # Takes back a status that is already set: for an exception ctypes returns CW_OK.
         _abi.library.cw_transport_response_failed(response, cause.encode(), unreachable)
         if isinstance(error, (OSError, http.client.HTTPException)):
             return _abi.E_IO
@@ -184,7 +184,8 @@ def send_by(send: Transport, raw: Any, response: Any) -> int:
 
 def answer_challenge(ask: Credentials, target: bytes, challenge: Optional[bytes],
                      out: Any) -> int:
-    """A cw_credentials_fn by a callable. Of what it raises ctypes makes CW_OK, with nothing set."""
+    """A cw_credentials_fn that uses a callable. If it raises, ctypes returns CW_OK, and no
+    credentials are set."""
     told = None if challenge is None else challenge.decode(errors="replace")
     with suppressed():
         answer = ask(target.decode(errors="replace"), told)
@@ -192,6 +193,6 @@ def answer_challenge(ask: Credentials, target: bytes, challenge: Optional[bytes]
         return _abi.E_NOT_FOUND
     token, name, password = (answer, None, None) if isinstance(answer, str) else (None, *answer)
     if any(word is not None and "\0" in word for word in (token, name, password)):
-        return _abi.E_ARGUMENT  # C would see what stands before it
+        return _abi.E_ARGUMENT  # C would see only the part before it
     return int(_abi.library.cw_credentials_set(
         out, *(None if word is None else word.encode() for word in (token, name, password))))

@@ -1,8 +1,8 @@
-"""How transfers fail: one class for each outcome that is no success, with all that is known of it.
+"""How transfers fail: one class for each kind of failure, with all known details.
 
-They are made of cw_upload_error, copied whole, so that they outlive the engine. `str()` is English;
-`describe("de")` says the same in German. No attribute holds path, query, headers or token of the
-target. `Failure` is what they share with the errors of the host's own requests (_network_errors).
+The errors are complete copies of cw_upload_error, so they outlive the engine. `str()` is English;
+`describe("de")` is German. No attribute holds path, query, headers or token of the target.
+`Failure` is the part they share with the errors of the host's own requests (_network_errors).
 """
 import ctypes
 from datetime import datetime, timedelta, timezone
@@ -20,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class ErrorDetail(NamedTuple):
-    """One of the errors that a server lists beside its main one."""
+    """One of the further errors that a server lists besides its main one."""
     code: str
     message: str
     property: str
@@ -28,23 +28,23 @@ class ErrorDetail(NamedTuple):
 
 
 class Failure:
-    """What is known of something that a server refused or that never reached it."""
+    """The known details of a request that a server refused or that never reached it."""
 
     target = cause = location = code = message = language = transaction_id = ""
-    """target: its name; of a request of the host's scheme, host and port. location: of a
+    """target: the target's name; for a request of the host's, scheme, host and port. location: of a
     redirection: scheme, host and port, or "/…" on the same server. code, message, language,
     transaction_id and details: from an answer in the form of OData or SAP Gateway."""
     details: Tuple[ErrorDetail, ...] = ()
     http_status = 0
     """0: no HTTP answer."""
     retry_after: Optional[float] = None
-    """Seconds that the server asked us to wait."""
+    """The seconds that the server asked us to wait."""
     time: datetime = _EPOCH
     _texts: Dict[str, str] = {}
     _word = "unknown"
 
     def describe(self, language: str = "en") -> str:
-        """In words for people: "en" or "de", also with a region; others get English."""
+        """Text for people: "en" or "de", also with a region; other languages get English."""
         short = language.replace("_", "-").split("-")[0].split(".")[0].lower()
         return self._texts.get(short) or self._texts.get("en") or str(self)
 
@@ -54,7 +54,7 @@ class Failure:
         return self._word
 
     def _take(self, raw: Any, texts: Dict[str, str], *more: str) -> None:
-        """Copies cw_upload_error; more: its words that not every error has."""
+        """Copies cw_upload_error; more: its texts that not every error has."""
         self._texts = texts
         for key in ("target", "cause", "location", "code", "message", "language",
                     "transaction_id", *more):
@@ -69,7 +69,7 @@ class Failure:
 
 
 class TransferError(Failure, UploadError):
-    """A transfer that failed; each is one of the five classes below."""
+    """A failed transfer; always one of the five classes below."""
 
     archive = ""
     attempt = 0
@@ -114,7 +114,7 @@ def _word(content: _abi.Str) -> str:
 
 
 def said(pointer: "ctypes._Pointer[_abi.UploadErrorView]") -> Dict[str, str]:
-    """Its words in every language."""
+    """Its texts in every language."""
     return {language: _said(pointer, language) for language in _LANGUAGES}
 
 
@@ -127,7 +127,7 @@ def _said(pointer: "ctypes._Pointer[_abi.UploadErrorView]", language: str) -> st
 
 def last_error(handle: Optional[int], target: Optional[str], status: int = _abi.E_UPLOAD,
                result: "Optional[UploadResult]" = None) -> Optional[TransferError]:
-    """How the last failed transfer ended; None: none failed."""
+    """How the last failed transfer ended; None: no transfer failed."""
     pointer = ctypes.POINTER(_abi.UploadErrorView)()
     name = target.encode() if target is not None else None
     if check(_abi.library.cw_upload_last_error(handle, name, pointer)) != _abi.OK:
@@ -144,8 +144,8 @@ def last_error(handle: Optional[int], target: Optional[str], status: int = _abi.
 
 
 def failed_upload(handle: Optional[int], status: int, result: "UploadResult") -> UploadError:
-    """What an upload raises: the last transfer's own class where one failed, in this call or before
-    it: what a server asked to wait is not tried again by the call."""
+    """The error that an upload raises. If a transfer failed, in this call or before, it has the
+    class of the last one: the call does not retry while a server asked to wait."""
     if status in (_abi.E_UPLOAD, _abi.E_TIMEOUT):
         found = last_error(handle, None, status, result)
         if found is not None:
